@@ -1,0 +1,52 @@
+# The same commands for people and for CI. Every target makes the environment that it needs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help demo test test-fast check bench docs lock format clean
+
+help: ## show this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+$(READY): requirements.lock pyproject.toml
+	@echo "== making the environment in $(VENV) (a few minutes the first time: TensorFlow is large)"
+	@$(PYTHON) -c 'import sys; v=sys.version_info[:2]; sys.exit(0 if (3,11)<=v<=(3,13) else "make needs Python 3.11 to 3.13 (TensorFlow has no wheels beyond); this is %d.%d. Try: make PYTHON=python3.11 ..." % v)'
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+demo: $(READY) ## train a click model over 2 PS and 2 workers, live, and write demo-out/
+	@$(BIN)/python -m examples.clicks.demo --output demo-out
+
+test: $(READY) ## all tests, those that start TensorFlow included
+	$(BIN)/python -m pytest -m "not slow" -n 2
+	$(BIN)/python -m pytest -m slow
+
+test-fast: $(READY) ## only the tests that run in seconds
+	$(BIN)/python -m pytest -m "not slow" -n 2
+
+check: $(READY) ## formatting, lint, types, import order
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(READY) ## every benchmark, in full (long; each resumes where it stopped)
+	$(BIN)/python -m benchmarks all
+
+docs: $(READY) ## the pages that are made from code and results
+	$(BIN)/python -m benchmarks figures
+	$(BIN)/python -m docs.generate
+
+lock: ## pin what pyproject.toml allows (needs uv)
+	uv pip compile pyproject.toml --all-extras --group dev --universal --python-version 3.11 \
+	  --generate-hashes --no-emit-index-url --no-header --quiet --output-file requirements.lock
+
+format: $(READY) ## format and mend what ruff can
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean: ## remove everything that make made
+	rm -rf $(VENV) demo-out bench-out dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

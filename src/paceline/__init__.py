@@ -1,0 +1,1 @@
+"""Paceline: runs TensorFlow parameter-server training, watches every replica, and says why it is slow."""

@@ -1,0 +1,99 @@
+"""What can happen to a job. Events may come late, twice or not at all; the machine bears with all of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Mapping
+
+from paceline.model import roles, statuses
+
+
+class TimerKind(enum.StrEnum):
+    """What a timer is for."""
+
+    DEADLINE = "deadline"  # the job has run for too long
+    BACKOFF = "backoff"  # the replica's next attempt is due
+    KILL = "kill"  # the replica was asked to end and should be gone by now
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Timer:
+    """A timer's identity; one for the same replica and an older attempt is stale and ignored."""
+
+    kind: TimerKind
+    replica: roles.ReplicaId | None = None
+    attempt: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Begin:
+    """All replicas may be launched."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaStarted:
+    """The agent of this attempt runs and has started the command."""
+
+    replica: roles.ReplicaId
+    attempt: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaExited:
+    """An attempt has ended and nothing of it is left."""
+
+    replica: roles.ReplicaId
+    attempt: int
+    reason: statuses.ExitReason
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class TimerFired:
+    """A timer that the machine asked for has run out."""
+
+    timer: Timer
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class StopRequested:
+    """Somebody wants the job to end."""
+
+    reason: str = "stopped on request"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ResumeRequested:
+    """Somebody wants a stopped or failed job to go on from its last checkpoint."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class SupervisorReplaced:
+    """A new supervisor took over; commands of the old one may be half done and its timers are gone.
+
+    Attributes:
+        live: attempts that still have processes.
+        exits: how attempts ended that ended meanwhile, where that is known.
+        active_seconds: for how long the job has been active already.
+    """
+
+    live: Mapping[roles.ReplicaId, int]
+    exits: Mapping[roles.ReplicaId, statuses.ExitReason] = dataclasses.field(default_factory=dict)
+    active_seconds: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Released:
+    """No process, cgroup, namespace, pod or port of the job is left."""
+
+
+Event = (
+    Begin
+    | ReplicaStarted
+    | ReplicaExited
+    | TimerFired
+    | StopRequested
+    | ResumeRequested
+    | SupervisorReplaced
+    | Released
+)

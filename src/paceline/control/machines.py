@@ -1,0 +1,267 @@
+"""The transitions of a job's life.
+
+::
+
+    pending -> starting -> running <-> restarting
+                  |           |            |
+                  +-----------+------------+--> stopping -> succeeded | failed | stopped
+                                                               (failed and stopped can be resumed)
+
+``stopping`` begins when the outcome is decided: the success policy is met, a replica that the job cannot do
+without failed for good, the deadline passed, or somebody asked. It ends when nothing of the job is left.
+An event that does not fit the state (stale, doubled, late) changes nothing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from paceline.control import commands, events
+from paceline.control.commands import Command
+from paceline.control.events import TimerKind
+from paceline.control.states import JobState, ReplicaState
+from paceline.model import jobs, roles
+from paceline.model.roles import Role
+from paceline.model.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
+
+#: A restart waits ``backoff_seconds * 2**restarts``, at most this long.
+MAX_BACKOFF_SECONDS = 60.0
+#: How long after an agent's own grace the engine kills by force.
+KILL_SLACK_SECONDS = 5.0
+
+Step = tuple[JobState, list[Command]]
+
+
+def advance(state: JobState, event: events.Event) -> Step:
+    """Return the state after an event, and what is to be done now."""
+    match event:
+        case events.Begin():
+            return _begin(state) if state.phase is JobPhase.PENDING else (state, [])
+        case events.ReplicaStarted(replica=replica, attempt=attempt):
+            return _started(state, replica, attempt)
+        case events.ReplicaExited(replica=replica, attempt=attempt, reason=reason):
+            return _exited(state, replica, attempt, reason)
+        case events.TimerFired(timer=timer):
+            return _timer_fired(state, timer)
+        case events.StopRequested(reason=reason):
+            return _stop(state, JobPhase.STOPPED, reason)
+        case events.ResumeRequested():
+            return _resume(state)
+        case events.SupervisorReplaced():
+            return _replaced(state, event)
+        case events.Released():
+            return _released(state)
+
+
+def _begin(state: JobState) -> Step:
+    done: list[Command] = []
+    launched = []
+    for replica in state.replicas:
+        replica, command = _launch(replica)
+        launched.append(replica)
+        done.append(command)
+    if state.spec.active_deadline_seconds is not None:
+        done.append(_deadline(state.spec.active_deadline_seconds))
+    return dataclasses.replace(
+        state, phase=JobPhase.STARTING, replicas=tuple(launched), outcome=None, message=""
+    ), done
+
+
+def _launch(replica: ReplicaState) -> tuple[ReplicaState, Command]:
+    started = dataclasses.replace(replica, phase=ReplicaPhase.STARTING, attempt=replica.attempt + 1)
+    return started, commands.Launch(
+        replica=started.replica, attempt=started.attempt, memory_bytes=started.memory_bytes
+    )
+
+
+def _deadline(seconds: float) -> Command:
+    return commands.StartTimer(timer=events.Timer(kind=TimerKind.DEADLINE), seconds=max(0.0, seconds))
+
+
+def _started(state: JobState, replica: roles.ReplicaId, attempt: int) -> Step:
+    current = state.replica(replica)
+    if current is None or current.attempt != attempt or current.phase is not ReplicaPhase.STARTING:
+        return state, []
+    return _settle(_put(state, dataclasses.replace(current, phase=ReplicaPhase.RUNNING))), []
+
+
+def _settle(state: JobState) -> JobState:
+    """Return the state as running if all that must run does."""
+    waiting = (ReplicaPhase.PENDING, ReplicaPhase.STARTING, ReplicaPhase.BACKING_OFF)
+    if state.phase in (JobPhase.STARTING, JobPhase.RESTARTING) and not any(
+        r.phase in waiting for r in state.replicas
+    ):
+        return dataclasses.replace(state, phase=JobPhase.RUNNING, message="")
+    return state
+
+
+def _put(state: JobState, replica: ReplicaState) -> JobState:
+    return dataclasses.replace(
+        state, replicas=tuple(replica if r.replica == replica.replica else r for r in state.replicas)
+    )
+
+
+def _exited(state: JobState, replica: roles.ReplicaId, attempt: int, reason: ExitReason) -> Step:
+    current = state.replica(replica)
+    if current is None or current.attempt != attempt or not current.phase.is_live:
+        return state, []
+    current = dataclasses.replace(current, exit=reason)
+    completed = reason.kind is ExitKind.COMPLETED
+    if state.phase is JobPhase.STOPPING:
+        phase = ReplicaPhase.SUCCEEDED if completed else ReplicaPhase.STOPPED
+        return _release_if_empty(_put(state, dataclasses.replace(current, phase=phase)))
+    spec = state.spec.role(replica.role)
+    assert spec is not None, "every replica's role is in the spec"
+    if _restarts(spec.restart, current, reason):
+        return _back_off(state, spec, current)
+    if completed:
+        state = _settle(_put(state, dataclasses.replace(current, phase=ReplicaPhase.SUCCEEDED)))
+        if _succeeded(state):
+            return _stop(state, JobPhase.SUCCEEDED, "")
+        return state, []
+    state = _put(state, dataclasses.replace(current, phase=ReplicaPhase.FAILED))
+    if _needed(state.spec, replica):
+        return _stop(state, JobPhase.FAILED, f"{replica} failed: {reason}{_after(current)}")
+    return _settle(state), []
+
+
+def _after(replica: ReplicaState) -> str:
+    return f" (after {replica.restarts} restarts)" if replica.restarts else ""
+
+
+def _restarts(policy: jobs.RestartPolicy, replica: ReplicaState, reason: ExitReason) -> bool:
+    if replica.restarts >= policy.limit or reason.kind is ExitKind.LAUNCH_FAILED:
+        return False
+    if reason.kind is ExitKind.COMPLETED:
+        return policy.when is jobs.RestartWhen.ALWAYS
+    return policy.when is not jobs.RestartWhen.NEVER
+
+
+def _back_off(state: JobState, spec: jobs.RoleSpec, replica: ReplicaState) -> Step:
+    assert replica.exit is not None, "a replica backs off because it ended"
+    seconds = min(spec.restart.backoff_seconds * 2**replica.restarts, MAX_BACKOFF_SECONDS)
+    memory_bytes = replica.memory_bytes
+    if replica.exit.kind is ExitKind.OUT_OF_MEMORY:
+        memory_bytes = grown_memory(spec.memory_growth, memory_bytes)
+    waiting = dataclasses.replace(
+        replica, phase=ReplicaPhase.BACKING_OFF, restarts=replica.restarts + 1, memory_bytes=memory_bytes
+    )
+    message = f"{replica.replica} ended ({replica.exit}); restart {waiting.restarts} of {spec.restart.limit}"
+    state = dataclasses.replace(_put(state, waiting), phase=JobPhase.RESTARTING, message=message)
+    timer = events.Timer(kind=TimerKind.BACKOFF, replica=replica.replica, attempt=replica.attempt)
+    return state, [commands.StartTimer(timer=timer, seconds=seconds)]
+
+
+def grown_memory(growth: jobs.MemoryGrowth | None, memory_bytes: int | None) -> int | None:
+    """Return the memory limit after an out-of-memory kill; it never shrinks."""
+    if growth is None or memory_bytes is None:
+        return memory_bytes
+    wanted = int(memory_bytes * growth.factor)
+    return max(memory_bytes, wanted if growth.cap_bytes is None else min(wanted, growth.cap_bytes))
+
+
+def _deciders(spec: jobs.JobSpec) -> tuple[roles.ReplicaId, ...]:
+    """Return the replicas whose completion makes the job a success."""
+    if spec.success is jobs.SuccessPolicy.CHIEF:
+        return (roles.ReplicaId(Role.CHIEF if spec.role(Role.CHIEF) else Role.WORKER, 0),)
+    return tuple(replica for replica in spec.replicas() if replica.role.trains)
+
+
+def _succeeded(state: JobState) -> bool:
+    deciders = _deciders(state.spec)
+    return all(r.phase is ReplicaPhase.SUCCEEDED for r in state.replicas if r.replica in deciders)
+
+
+def _needed(spec: jobs.JobSpec, replica: roles.ReplicaId) -> bool:
+    """Whether the job cannot go on without this replica: PS hold variables, the others decide success."""
+    return replica.role is Role.PS or replica in _deciders(spec)
+
+
+def _stop(state: JobState, outcome: JobPhase, message: str) -> Step:
+    if state.phase is JobPhase.STOPPING or state.phase.is_final:
+        return state, []
+    done: list[Command] = []
+    replicas = []
+    for replica in state.replicas:
+        if replica.phase.is_live:
+            done.extend(_terminate(state.spec, replica))
+            replica = dataclasses.replace(replica, phase=ReplicaPhase.STOPPING)
+        elif not replica.phase.is_final:
+            replica = dataclasses.replace(replica, phase=ReplicaPhase.STOPPED)
+        replicas.append(replica)
+    state = dataclasses.replace(
+        state, phase=JobPhase.STOPPING, replicas=tuple(replicas), outcome=outcome, message=message
+    )
+    state, release = _release_if_empty(state)
+    return state, done + release
+
+
+def _terminate(spec: jobs.JobSpec, replica: ReplicaState) -> list[Command]:
+    timer = events.Timer(kind=TimerKind.KILL, replica=replica.replica, attempt=replica.attempt)
+    seconds = spec.termination_grace_seconds + KILL_SLACK_SECONDS
+    return [
+        commands.Terminate(replica=replica.replica, attempt=replica.attempt),
+        commands.StartTimer(timer=timer, seconds=seconds),
+    ]
+
+
+def _release_if_empty(state: JobState) -> Step:
+    return state, [commands.Release()] if all(r.phase.is_final for r in state.replicas) else []
+
+
+def _released(state: JobState) -> Step:
+    if state.phase is not JobPhase.STOPPING or not all(r.phase.is_final for r in state.replicas):
+        return state, []
+    assert state.outcome is not None, "stopping means that the outcome is decided"
+    return dataclasses.replace(state, phase=state.outcome), []
+
+
+def _timer_fired(state: JobState, timer: events.Timer) -> Step:
+    if timer.kind is TimerKind.DEADLINE:
+        seconds = state.spec.active_deadline_seconds
+        if state.phase is JobPhase.PENDING or seconds is None:
+            return state, []
+        return _stop(state, JobPhase.FAILED, f"the active deadline of {seconds:g} s passed")
+    replica = state.replica(timer.replica) if timer.replica else None
+    if replica is None or replica.attempt != timer.attempt:
+        return state, []
+    if timer.kind is TimerKind.BACKOFF and replica.phase is ReplicaPhase.BACKING_OFF:
+        replica, command = _launch(replica)
+        return _put(state, replica), [command]
+    if timer.kind is TimerKind.KILL and replica.phase is ReplicaPhase.STOPPING:
+        kill = commands.Kill(replica=replica.replica, attempt=replica.attempt)
+        return state, [kill, commands.StartTimer(timer=timer, seconds=KILL_SLACK_SECONDS)]
+    return state, []
+
+
+def _resume(state: JobState) -> Step:
+    if state.phase not in (JobPhase.FAILED, JobPhase.STOPPED):
+        return state, []
+    fresh = tuple(dataclasses.replace(r, phase=ReplicaPhase.PENDING, restarts=0) for r in state.replicas)
+    return _begin(dataclasses.replace(state, phase=JobPhase.PENDING, replicas=fresh))
+
+
+def _replaced(state: JobState, event: events.SupervisorReplaced) -> Step:
+    if state.phase.is_final or state.phase is JobPhase.PENDING:
+        return state, []
+    done: list[Command] = []
+    if state.spec.active_deadline_seconds is not None and state.phase is not JobPhase.STOPPING:
+        done.append(_deadline(state.spec.active_deadline_seconds - event.active_seconds))
+    for replica in state.replicas:
+        lives = event.live.get(replica.replica) == replica.attempt
+        if replica.phase is ReplicaPhase.BACKING_OFF:
+            timer = events.Timer(kind=TimerKind.BACKOFF, replica=replica.replica, attempt=replica.attempt)
+            done.append(commands.StartTimer(timer=timer, seconds=0.0))
+        elif replica.phase is ReplicaPhase.STOPPING and lives:
+            done.extend(_terminate(state.spec, replica))
+    for replica in state.replicas:
+        if replica.phase.is_live and event.live.get(replica.replica) != replica.attempt:
+            reason = event.exits.get(replica.replica) or ExitReason(
+                kind=ExitKind.LOST, message="it was gone when a new supervisor took over"
+            )
+            state, more = _exited(state, replica.replica, replica.attempt, reason)
+            done.extend(more)
+    if state.phase is JobPhase.STOPPING and not any(isinstance(c, commands.Release) for c in done):
+        state, release = _release_if_empty(state)
+        done.extend(release)
+    return state, done

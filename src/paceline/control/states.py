@@ -1,0 +1,83 @@
+"""The state of a job: all that the machine knows, and all that a new supervisor needs to go on."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from paceline.model import jobs, roles, statuses
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaState:
+    """Where one replica stands.
+
+    Attributes:
+        attempt: launches so far; 0 before the first.
+        restarts: launches that its restart policy has paid for since the job was started or resumed.
+        memory_bytes: the limit of the next launch; it grows after out-of-memory kills if the job says so.
+        exit: why the latest attempt ended.
+    """
+
+    replica: roles.ReplicaId
+    phase: statuses.ReplicaPhase = statuses.ReplicaPhase.PENDING
+    attempt: int = 0
+    restarts: int = 0
+    memory_bytes: int | None = None
+    exit: statuses.ExitReason | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class JobState:
+    """Where a job stands.
+
+    Attributes:
+        outcome: the final phase that was decided on; set from ``stopping`` on.
+        message: why the job is in this phase, for people.
+    """
+
+    spec: jobs.JobSpec
+    phase: statuses.JobPhase = statuses.JobPhase.PENDING
+    replicas: tuple[ReplicaState, ...] = ()
+    outcome: statuses.JobPhase | None = None
+    message: str = ""
+
+    def replica(self, replica: roles.ReplicaId) -> ReplicaState | None:
+        """Return the state of one replica; None when the job has no such replica."""
+        return next((state for state in self.replicas if state.replica == replica), None)
+
+
+def initial(spec: jobs.JobSpec) -> JobState:
+    """Return the state of a job that was just submitted."""
+    replicas = tuple(
+        ReplicaState(replica=roles.ReplicaId(role.role, index), memory_bytes=role.memory_bytes)
+        for role in spec.roles
+        for index in range(role.replicas)
+    )
+    return JobState(spec=spec, replicas=replicas)
+
+
+def broken_invariants(state: JobState) -> list[str]:
+    """Return what is impossible about a state; empty when it is sound. Checked after each step in tests."""
+    live = statuses.ReplicaPhase
+    broken = []
+    if state.phase.is_final and not all(r.phase.is_final for r in state.replicas):
+        broken.append("a final job has replicas that are not final")
+    if state.phase.is_final and state.outcome is not state.phase:
+        broken.append("a final job's phase is not its outcome")
+    if (state.outcome is not None) != (state.phase.is_final or state.phase is statuses.JobPhase.STOPPING):
+        broken.append("an outcome is decided if and only if the job is stopping or final")
+    if state.phase is statuses.JobPhase.RUNNING and any(
+        r.phase in (live.PENDING, live.STARTING, live.BACKING_OFF) for r in state.replicas
+    ):
+        broken.append("a running job has replicas that do not run yet")
+    for replica in state.replicas:
+        spec = state.spec.role(replica.replica.role)
+        if spec is None or replica.replica.index >= spec.replicas:
+            broken.append(f"{replica.replica} is not in the spec")
+        elif replica.restarts > spec.restart.limit:
+            broken.append(f"{replica.replica} was restarted more often than its limit")
+        if replica.phase.is_live and replica.attempt < 1:
+            broken.append(f"{replica.replica} lives without an attempt")
+        if replica.phase is live.STOPPING and state.phase is not statuses.JobPhase.STOPPING:
+            broken.append(f"{replica.replica} is stopping in a job that is not")
+    return broken

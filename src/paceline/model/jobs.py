@@ -1,0 +1,151 @@
+"""What a user asks for: a job, its roles, and how it is to live and end."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Mapping
+from typing import Any
+
+from paceline.model import placements, roles
+
+API_VERSION = "paceline.dev/v1alpha1"
+KIND = "TrainingJob"
+
+#: What a command and an environment value may hold in braces; the agent fills them in.
+PLACEHOLDERS = (
+    "job", "role", "index", "attempt", "address", "threads", "run_dir", "checkpoint_dir",
+    "ps_hosts", "worker_hosts", "chief_hosts", "evaluator_hosts",
+    "replicas.ps", "replicas.worker", "replicas.chief", "replicas.evaluator",
+)  # fmt: skip
+
+
+class CpuPolicy(enum.StrEnum):
+    """Whether a replica has its cores for itself (cpuset) or shares them (quota)."""
+
+    EXCLUSIVE = "exclusive"
+    SHARED = "shared"
+
+
+class SuccessPolicy(enum.StrEnum):
+    """Whose completion makes the job a success."""
+
+    CHIEF = "chief"
+    ALL_WORKERS = "all-workers"
+
+
+class CleanUp(enum.StrEnum):
+    """What is removed when the job has ended; logs, samples and exit reasons always stay."""
+
+    RUNNING = "running"  # end what still runs, keep each replica's scratch files
+    SUCCEEDED = "succeeded"  # and remove the scratch files of those that did not fail
+    ALL = "all"  # and remove all scratch files
+
+
+class RestartWhen(enum.StrEnum):
+    """After which exits a replica is started again."""
+
+    NEVER = "never"
+    ON_FAILURE = "on-failure"
+    ALWAYS = "always"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class RestartPolicy:
+    """When a replica is started again, and how often at most (``limit`` restarts for each replica)."""
+
+    when: RestartWhen = RestartWhen.ON_FAILURE
+    limit: int = 3
+    backoff_seconds: float = 1.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryGrowth:
+    """After an out-of-memory kill: start again with ``factor`` times the memory, up to ``cap_bytes``."""
+
+    factor: float = 1.5
+    cap_bytes: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class RoleSpec:
+    """All replicas of one role.
+
+    ``None`` for a resource means that none was asked for: no limit is set. ``threads`` None means: as many as
+    the cores that the replica really has, found out in the replica itself.
+    """
+
+    role: roles.Role
+    replicas: int = 1
+    cpu_cores: float | None = None
+    memory_bytes: int | None = None
+    gpus: int = 0
+    cpu_policy: CpuPolicy = CpuPolicy.SHARED
+    threads: int | None = None
+    command: tuple[str, ...] = ()
+    environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    restart: RestartPolicy = dataclasses.field(default_factory=RestartPolicy)
+    memory_growth: MemoryGrowth | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """An emulated host of the local engine; None means: not limited."""
+
+    name: str
+    cpu_cores: float | None = None
+    memory_bytes: int | None = None
+    bandwidth_bits_per_second: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Volume:
+    """A folder, claim or secret by name, and where the replicas see it."""
+
+    name: str
+    mount_path: str
+    host_path: str | None = None
+    claim: str | None = None
+    secret: str | None = None
+    read_only: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class JobSpec:
+    """A whole job, as its file says it, with every default filled in."""
+
+    name: str
+    labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    image: str | None = None
+    command: tuple[str, ...] = ()
+    working_dir: str | None = None
+    environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    roles: tuple[RoleSpec, ...] = ()
+    placement: placements.Placement = dataclasses.field(default_factory=placements.Placement)
+    hosts: tuple[Host, ...] = ()
+    success: SuccessPolicy = SuccessPolicy.ALL_WORKERS
+    clean_up: CleanUp = CleanUp.RUNNING
+    active_deadline_seconds: float | None = None
+    ttl_after_finished_seconds: float | None = None
+    termination_grace_seconds: float = 30.0
+    volumes: tuple[Volume, ...] = ()
+    secrets: tuple[str, ...] = ()
+    training: Mapping[str, Any] | None = None
+
+    def role(self, role: roles.Role) -> RoleSpec | None:
+        """Return the spec of one role, or None when the job has no such replicas."""
+        return next((spec for spec in self.roles if spec.role is role), None)
+
+    def replicas(self) -> tuple[roles.ReplicaId, ...]:
+        """Return every replica of the job, in the order of its roles."""
+        return tuple(roles.ReplicaId(s.role, i) for s in self.roles for i in range(s.replicas))
+
+    def command_of(self, role: roles.Role) -> tuple[str, ...]:
+        """Return the command of a role: its own, or the job's."""
+        spec = self.role(role)
+        return (spec.command if spec else ()) or self.command
+
+    def environment_of(self, role: roles.Role) -> dict[str, str]:
+        """Return the environment of a role: the job's, with the role's own over it."""
+        spec = self.role(role)
+        return {**self.environment, **(spec.environment if spec else {})}

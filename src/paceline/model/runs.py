@@ -1,0 +1,68 @@
+"""A job that was submitted: what was asked for, and how it went."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from paceline.model import jobs, roles, statuses
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One submitted job. Its name is unique in the store; times are Unix seconds.
+
+    Attributes:
+        source: the job file, byte for byte as submitted.
+        directory: where logs, checkpoints and scratch files are.
+        started_at: when its replicas were first launched; None before.
+        finished_at: when it became final; None before.
+        notes: what the engine could not limit or measure on this machine, said once.
+    """
+
+    name: str
+    spec: jobs.JobSpec
+    source: str
+    engine: str
+    directory: str
+    submitted_at: float
+    phase: statuses.JobPhase = statuses.JobPhase.PENDING
+    message: str = ""
+    started_at: float | None = None
+    finished_at: float | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaRow:
+    """One replica of a run as the store knows it; ``host`` and ``address`` are None before its launch."""
+
+    replica: roles.ReplicaId
+    phase: statuses.ReplicaPhase
+    attempt: int
+    restarts: int
+    memory_bytes: int | None = None
+    exit: statuses.ExitReason | None = None
+    host: str | None = None
+    address: str | None = None
+    pid: int | None = None
+    cores: tuple[int, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class JobEvent:
+    """Something that happened to a run, for people and for the time line."""
+
+    at: float
+    kind: str
+    message: str
+    replica: roles.ReplicaId | None = None
+    attempt: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """Something that a user wants of a run and that its supervisor has not taken up yet."""
+
+    id: int
+    kind: str
+    at: float

@@ -1,0 +1,76 @@
+"""Where a job and its replicas stand, and why a replica ended."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+
+
+class JobPhase(enum.StrEnum):
+    """The life of a job. The last three are final."""
+
+    PENDING = "pending"
+    STARTING = "starting"
+    RUNNING = "running"
+    RESTARTING = "restarting"
+    STOPPING = "stopping"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    STOPPED = "stopped"
+
+    @property
+    def is_final(self) -> bool:
+        """Whether nothing of the job runs and nothing more happens by itself."""
+        return self in (JobPhase.SUCCEEDED, JobPhase.FAILED, JobPhase.STOPPED)
+
+
+class ReplicaPhase(enum.StrEnum):
+    """The life of a replica. ``backing-off`` waits for its next attempt; the last three are final."""
+
+    PENDING = "pending"
+    STARTING = "starting"
+    RUNNING = "running"
+    BACKING_OFF = "backing-off"
+    STOPPING = "stopping"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    STOPPED = "stopped"
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the replica has ended for good."""
+        return self in (ReplicaPhase.SUCCEEDED, ReplicaPhase.FAILED, ReplicaPhase.STOPPED)
+
+    @property
+    def is_live(self) -> bool:
+        """Whether there is, or may be, a process of this replica."""
+        return self in (ReplicaPhase.STARTING, ReplicaPhase.RUNNING, ReplicaPhase.STOPPING)
+
+
+class ExitKind(enum.StrEnum):
+    """Why a replica ended (``docs/agent-protocol.md``); ``lost`` is the engine's own word."""
+
+    COMPLETED = "completed"
+    ERROR = "error"
+    SIGNAL = "signal"
+    OUT_OF_MEMORY = "out-of-memory"
+    LAUNCH_FAILED = "launch-failed"
+    ORPHANED = "orphaned"
+    LOST = "lost"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ExitReason:
+    """Why one attempt of a replica ended."""
+
+    kind: ExitKind
+    code: int | None = None
+    signal: int | None = None
+    message: str = ""
+
+    def __str__(self) -> str:
+        detail = {
+            ExitKind.ERROR: f"exit code {self.code}",
+            ExitKind.SIGNAL: f"signal {self.signal}",
+        }.get(self.kind, str(self.kind))
+        return f"{detail}: {self.message}" if self.message else detail
