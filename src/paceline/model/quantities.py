@@ -27,7 +27,7 @@ def parse_quantity(text: str | int | float) -> Decimal:
         raise ValueError(f"{text!r} is not a quantity (examples: 2, 500m, 1.5, 4Gi, 512Mi)")
     number, suffix = Decimal(match[1]), match[2]
     if suffix in _BINARY:
-        return number * 2 ** _BINARY[suffix]
+        return number * Decimal(2 ** _BINARY[suffix])
     if suffix in _DECIMAL:
         return number.scaleb(_DECIMAL[suffix])
     return number.scaleb(int(suffix[1:]))
@@ -39,12 +39,12 @@ def parse_cpu_cores(text: str | int | float) -> float:
     Raises:
         ValueError: not a quantity, not above zero, or beyond any machine.
     """
-    cores = parse_quantity(text).quantize(Decimal("0.001"), rounding=ROUND_CEILING)
+    cores = parse_quantity(text)
     if cores <= 0:
         raise ValueError(f"{text!r} must be above 0 cores")
     if cores > 4096:
         raise ValueError(f"{text!r} is more than 4096 cores")
-    return float(cores)
+    return float(cores.quantize(Decimal("0.001"), rounding=ROUND_CEILING))
 
 
 def parse_bytes(text: str | int | float) -> int:
@@ -68,7 +68,7 @@ def parse_seconds(text: str | int | float) -> float:
         ValueError: not a duration, or negative.
     """
     if isinstance(text, int | float) or re.fullmatch(r"\d+(\.\d+)?", text.strip(), re.ASCII):
-        seconds = float(text)
+        seconds = float(str(text))
     else:
         match = _DURATION.fullmatch(text.strip())
         if match is None or not any(match.groups()):

@@ -1,0 +1,191 @@
+"""From the sections of a job file to a `JobSpec`, with the checks that look at several fields at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from paceline.model import jobs, placements
+from paceline.model.roles import Role
+from paceline.specs import documents, problems, shapes, trainings
+
+DEFAULT_GRACE_SECONDS = 30.0
+
+Found = Iterator[problems.Problem]
+
+
+def job_spec(section: shapes.JobSection, order: Sequence[str]) -> jobs.JobSpec:
+    """Return the job that a checked file asks for, every default filled in.
+
+    Args:
+        section: the file.
+        order: the roles as the file lists them.
+    """
+    spec = section.spec
+    roles = tuple(
+        _role_spec(Role(name), role, spec)
+        for name in order
+        if (role := getattr(spec.roles, name)) is not None and role.replicas > 0
+    )
+    has_chief = any(role.role is Role.CHIEF for role in roles)
+    default_success = jobs.SuccessPolicy.CHIEF if has_chief else jobs.SuccessPolicy.ALL_WORKERS
+    grace = spec.termination_grace
+    return jobs.JobSpec(
+        name=section.metadata.name,
+        labels=dict(section.metadata.labels),
+        image=spec.image,
+        command=tuple(spec.command or ()),
+        working_dir=spec.working_dir,
+        environment=dict(spec.environment),
+        roles=roles,
+        placement=_placement(spec.placement),
+        hosts=tuple(_host(host) for host in spec.hosts),
+        success=spec.success or default_success,
+        clean_up=spec.clean_up or jobs.CleanUp.RUNNING,
+        active_deadline_seconds=spec.active_deadline,
+        ttl_after_finished_seconds=spec.ttl_after_finished,
+        termination_grace_seconds=DEFAULT_GRACE_SECONDS if grace is None else grace,
+        volumes=tuple(jobs.Volume(**volume.model_dump()) for volume in spec.volumes),
+        secrets=tuple(spec.secrets),
+        training=_training(spec.training),
+    )
+
+
+def _role_spec(role: Role, section: shapes.RoleSection, spec: shapes.SpecSection) -> jobs.RoleSpec:
+    threads = spec.threads if section.threads is None else section.threads
+    restart = jobs.RestartPolicy()
+    if section.restart is not None:
+        given = section.restart
+        restart = jobs.RestartPolicy(
+            when=given.when or restart.when,
+            limit=restart.limit if given.limit is None else given.limit,
+            backoff_seconds=restart.backoff_seconds if given.backoff is None else given.backoff,
+        )
+    growth = None
+    if section.memory_growth is not None:
+        factor = section.memory_growth.factor or jobs.MemoryGrowth().factor
+        growth = jobs.MemoryGrowth(factor=factor, cap_bytes=section.memory_growth.cap)
+    return jobs.RoleSpec(
+        role=role,
+        replicas=section.replicas,
+        cpu_cores=section.cpu,
+        memory_bytes=section.memory,
+        gpus=section.gpu,
+        cpu_policy=section.cpu_policy or spec.cpu_policy or jobs.CpuPolicy.SHARED,
+        threads=threads or None,
+        command=tuple(section.command or ()),
+        environment=dict(section.environment),
+        restart=restart,
+        memory_growth=growth,
+    )
+
+
+def _placement(section: shapes.PlacementSection | None) -> placements.Placement:
+    if section is None:
+        return placements.Placement()
+    return placements.Placement(
+        strategy=section.strategy or placements.PlacementStrategy.ANY,
+        node_selector=dict(section.node_selector),
+        tolerations=tuple(placements.Toleration(**t.model_dump()) for t in section.tolerations),
+    )
+
+
+def _host(section: shapes.HostSection) -> jobs.Host:
+    return jobs.Host(
+        name=section.name,
+        cpu_cores=section.cpu,
+        memory_bytes=section.memory,
+        bandwidth_bits_per_second=section.bandwidth,
+    )
+
+
+def _training(section: trainings.TrainingSection | None) -> dict[str, Any] | None:
+    """Return the section as plain values, only with what the user wrote."""
+    return None if section is None else section.model_dump(exclude_unset=True)
+
+
+def contradictions(document: documents.Document, section: shapes.JobSection) -> Found:
+    """Yield what makes a job impossible although every single field is right."""
+    yield from _roles(document, section.spec)
+    yield from _hosts(document, section.spec)
+    yield from _tolerations(document, section.spec)
+    yield from _volumes(document, section.spec)
+    yield from _variables(document, section.spec)
+
+
+def _roles(document: documents.Document, spec: shapes.SpecSection) -> Found:
+    path: documents.Path = ("spec", "roles")
+    present = {role: getattr(spec.roles, role) for role in Role if getattr(spec.roles, role) is not None}
+    live = {role: section for role, section in present.items() if section.replicas > 0}
+    if not any(role.trains for role in live):
+        message = "nothing trains: the job has no worker and no chief; add worker: {replicas: 1}"
+        yield document.problem(path, message, key=True)
+    for role, section in live.items():
+        here = (*path, str(role))
+        if role is Role.CHIEF and section.replicas > 1:
+            yield document.problem((*here, "replicas"), f"a job has at most 1 chief, not {section.replicas}")
+        if not section.command and not spec.command:
+            message = (
+                "the role has no command, and neither has the job; write spec.command: [python, train.py]"
+            )
+            yield document.problem(here, message, key=True)
+        yield from _growth(document, here, section)
+
+
+def _growth(document: documents.Document, here: documents.Path, section: shapes.RoleSection) -> Found:
+    growth = section.memory_growth
+    if growth is None:
+        return
+    if section.memory is None:
+        message = "memory cannot grow from nothing; give the role a memory, such as 1Gi"
+        yield document.problem((*here, "memory_growth"), message, key=True)
+    elif growth.cap is not None and growth.cap < section.memory:
+        message = f"the cap of {growth.cap} bytes is below the role's memory of {section.memory} bytes"
+        yield document.problem((*here, "memory_growth", "cap"), message)
+
+
+def _hosts(document: documents.Document, spec: shapes.SpecSection) -> Found:
+    yield from _twice(document, ("spec", "hosts"), "name", [host.name for host in spec.hosts])
+
+
+def _tolerations(document: documents.Document, spec: shapes.SpecSection) -> Found:
+    if spec.placement is None:
+        return
+    for index, toleration in enumerate(spec.placement.tolerations):
+        here = ("spec", "placement", "tolerations", index)
+        if toleration.operator == "Exists" and toleration.value:
+            yield document.problem((*here, "value"), "operator: Exists takes no value; remove one of them")
+        if toleration.operator == "Equal" and toleration.key is None:
+            yield document.problem(here, "operator: Equal needs a key; write the key or operator: Exists")
+        if toleration.toleration_seconds is not None and toleration.effect != "NoExecute":
+            yield document.problem((*here, "toleration_seconds"), "only effect: NoExecute takes seconds")
+
+
+def _volumes(document: documents.Document, spec: shapes.SpecSection) -> Found:
+    path: documents.Path = ("spec", "volumes")
+    for index, volume in enumerate(spec.volumes):
+        given = [key for key in ("host_path", "claim", "secret") if getattr(volume, key) is not None]
+        if len(given) > 1:
+            message = f"a volume is one of {' and '.join(given)}, not both; keep one"
+            yield document.problem((*path, index, given[1]), message, key=True)
+        elif not given:
+            message = "the volume has no source; write one of host_path, claim, secret"
+            yield document.problem((*path, index), message)
+    yield from _twice(document, path, "name", [volume.name for volume in spec.volumes])
+    yield from _twice(document, path, "mount_path", [volume.mount_path for volume in spec.volumes])
+
+
+def _variables(document: documents.Document, spec: shapes.SpecSection) -> Found:
+    if spec.training is not None:
+        names = [variable.name for variable in spec.training.variables or ()]
+        yield from _twice(document, ("spec", "training", "variables"), "name", names)
+
+
+def _twice(document: documents.Document, path: documents.Path, key: str, values: Sequence[str]) -> Found:
+    first: dict[str, int] = {}
+    for index, value in enumerate(values):
+        if value in first:
+            line, column = document.place((*path, first[value], key))
+            message = f"{problems.shown(value)} is there twice: first at line {line}, column {column}"
+            yield document.problem((*path, index, key), message)
+        first.setdefault(value, index)

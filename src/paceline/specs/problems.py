@@ -1,0 +1,131 @@
+"""What is wrong with a job file, shown as compilers do: place, field, reason, the line and a caret.
+
+Text from the file is never shown raw: control and direction characters would reach the terminal.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+from paceline import errors
+from paceline.model import findings
+
+#: How many problems of one file are shown.
+MAX_SHOWN = 20
+
+_WIDTH = 96
+_HINT = "`paceline init` writes a job file with every field explained; docs/job-file.md lists them all."
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One thing that is wrong.
+
+    Attributes:
+        path: the field, such as ``spec.roles.ps.cpu``; empty for the file as a whole.
+        message: what is wrong and what is allowed.
+        excerpt: the source line with a caret below it; empty when there is no such line.
+    """
+
+    position: findings.Position
+    path: str
+    message: str
+    excerpt: str = ""
+
+    def __str__(self) -> str:
+        field = f"{self.path}: " if self.path else ""
+        text = f"{self.position}: {field}{self.message}"
+        return f"{text}\n{self.excerpt}" if self.excerpt else text
+
+
+class JobFileError(errors.InvalidInput):
+    """A job file that cannot be read; ``problems`` holds everything that is wrong with it."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        text = "\n".join(str(problem) for problem in self.problems[:MAX_SHOWN])
+        rest = len(self.problems) - MAX_SHOWN
+        super().__init__(f"{text}\nand {rest} more" if rest > 0 else text, _HINT)
+
+
+def at(
+    file: str, lines: Sequence[str], place: tuple[int, int], path: Sequence[str | int], message: str
+) -> Problem:
+    """Return a problem at a line and column, with its excerpt."""
+    line, column = place
+    position = findings.Position(file=visible(file), line=line, column=column)
+    excerpt = _excerpt(lines[line - 1], line, column) if 0 < line <= len(lines) else ""
+    return Problem(position=position, path=dotted(path), message=message, excerpt=excerpt)
+
+
+def failure(
+    file: str,
+    lines: Sequence[str],
+    place: tuple[int, int],
+    message: str,
+    path: Sequence[str | int] = (),
+) -> JobFileError:
+    """Return the error for a file that has just one problem because reading stopped there."""
+    return JobFileError([at(file, lines, place, path, message)])
+
+
+def dotted(path: Sequence[str | int]) -> str:
+    """Return a path as people write it: ``spec.hosts[1].name``."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        elif part.replace("_", "").replace("-", "").isalnum() and part.isascii():
+            text += f".{part}" if text else part
+        else:
+            text += f"[{shown(part)}]"
+    return text
+
+
+def visible(text: str) -> str:
+    """Return text with everything escaped that a terminal would act on instead of showing."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def shown(text: str, limit: int = 60) -> str:
+    """Return a value for a message: quoted, escaped and cut."""
+    cut = text if len(text) <= limit else text[: limit - 1] + "…"
+    return visible(repr(cut))
+
+
+def quoted(text: str) -> str:
+    """Return text as a double-quoted YAML scalar for short advice."""
+    return '"' + visible(text[:60]).replace('"', '\\"') + '"'
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return ``; did you mean 'replicas'?``, or nothing when no known word is close."""
+    candidates = sorted(known)
+    normal = word[:80].replace("-", "_").lower()
+    by_normal = {candidate.replace("-", "_").lower(): candidate for candidate in candidates}
+    close = difflib.get_close_matches(normal, by_normal, n=1, cutoff=0.6)
+    return f"; did you mean {by_normal[close[0]]!r}?" if close else ""
+
+
+def _excerpt(source: str, line: int, column: int) -> str:
+    start = max(0, column - 1 - _WIDTH * 2 // 3) if len(source) > _WIDTH else 0
+    cut = source[start : start + _WIDTH]
+    before = visible(cut[: column - 1 - start].replace("\t", " "))
+    after = visible(cut[column - 1 - start :].replace("\t", " "))
+    if not (before + after).strip():
+        return ""
+    lead = "…" if start else ""
+    tail = "…" if start + _WIDTH < len(source) else ""
+    margin = f"{line:>5} | "
+    return f"{margin}{lead}{before}{after}{tail}\n{' ' * 5} | {' ' * _columns(lead + before)}^"
+
+
+def _columns(text: str) -> int:
+    """Return how many columns of a terminal a text takes."""
+    wide = sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+    return wide - sum(1 for c in text if unicodedata.combining(c))

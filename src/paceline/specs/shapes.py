@@ -1,0 +1,190 @@
+"""The shape of a job file as pydantic models, one for each mapping in it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from paceline.model import jobs
+from paceline.specs import fields
+from paceline.specs.sections import Section
+from paceline.specs.trainings import TrainingSection
+
+MAX_REPLICAS = 10_000
+OPERATORS = ("Equal", "Exists")
+EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+
+_Environment = dict[fields.VariableName, fields.EnvironmentValue]
+_Labels = dict[fields.LabelKey, fields.LabelValue]
+_ApiVersion = Annotated[Literal["paceline.dev/v1alpha1"], fields.choice((jobs.API_VERSION,))]
+_Kind = Annotated[Literal["TrainingJob"], fields.choice((jobs.KIND,))]
+_Replicas = Annotated[int, fields.whole(0, MAX_REPLICAS)]
+_Gpus = Annotated[int, fields.whole(0, 1024)]
+_Limit = Annotated[int, fields.whole(0, 10_000)]
+_Operator = Annotated[str, fields.choice(OPERATORS)]
+_Effect = Annotated[str, fields.choice(EFFECTS)]
+_TolerationSeconds = Annotated[int, fields.whole(0, 315_360_000)]
+_Factor = Annotated[
+    float,
+    fields.Leaf(fields.number(1, 16, above=True), {"type": "number", "exclusiveMinimum": 1, "maximum": 16}),
+]
+
+
+class MetadataSection(Section):
+    """The job's name and labels."""
+
+    name: fields.Name = Field(description="the job's name, unique in the store")
+    labels: _Labels = Field({}, description="labels for your own sorting, passed on to Kubernetes")
+
+
+class RestartSection(Section):
+    """When a replica is started again."""
+
+    when: fields.RestartWhen | None = Field(
+        None, description="never, on-failure or always; default: on-failure"
+    )
+    limit: _Limit | None = Field(None, description="restarts of each replica at most; default: 3")
+    backoff: fields.Seconds | None = Field(
+        None, description="wait before the first restart, doubled each time; default: 1s"
+    )
+
+
+class MemoryGrowthSection(Section):
+    """More memory after an out-of-memory kill."""
+
+    factor: _Factor | None = Field(
+        None, description="memory of the next attempt over this one's; default: 1.5"
+    )
+    cap: fields.Bytes | None = Field(None, description="memory beyond which it does not grow")
+
+
+class RoleSection(Section):
+    """All replicas of one role."""
+
+    replicas: _Replicas = Field(1, description="how many; 0 leaves the role out")
+    cpu: fields.CpuCores | None = Field(None, description="cores of each replica; default: no limit")
+    memory: fields.Bytes | None = Field(None, description="memory of each replica; default: no limit")
+    gpu: _Gpus = Field(0, description="GPUs of each replica")
+    cpu_policy: fields.CpuPolicy | None = Field(
+        None, description="shared (quota) or exclusive (cores of its own); default: the job's"
+    )
+    threads: fields.Threads | None = Field(
+        None, description="auto (as many as cores) or a number; default: the job's"
+    )
+    command: fields.Command | None = Field(None, description="words of the command; default: the job's")
+    environment: _Environment = Field({}, description="variables over the job's own")
+    restart: RestartSection | None = Field(None, description="when a replica is started again")
+    memory_growth: MemoryGrowthSection | None = Field(
+        None, description="more memory after an out-of-memory kill"
+    )
+
+
+class RolesSection(Section):
+    """The replicas of the job by role, in the order in which they are listed."""
+
+    ps: RoleSection | None = Field(None, description="parameter servers: hold the variables")
+    worker: RoleSection | None = Field(None, description="workers: run training steps")
+    chief: RoleSection | None = Field(
+        None, description="the worker that also saves checkpoints; at most one replica"
+    )
+    evaluator: RoleSection | None = Field(None, description="evaluates checkpoints beside the training")
+
+
+class TolerationSection(Section):
+    """A Kubernetes toleration."""
+
+    key: fields.LabelKey | None = Field(None, description="the taint's key; without it: all taints")
+    operator: _Operator = Field("Equal", description="Equal or Exists")
+    value: fields.LabelValue | None = Field(None, description="the taint's value, under Equal")
+    effect: _Effect | None = Field(
+        None, description="NoSchedule, PreferNoSchedule or NoExecute; default: all"
+    )
+    toleration_seconds: _TolerationSeconds | None = Field(
+        None, description="seconds that a NoExecute taint is tolerated; default: for ever"
+    )
+
+
+class PlacementSection(Section):
+    """Which replicas go on which hosts."""
+
+    strategy: fields.Strategy | None = Field(
+        None, description="any, spread-ps, colocate (a PS with its workers) or isolate; default: any"
+    )
+    node_selector: _Labels = Field({}, description="labels that a Kubernetes node must have")
+    tolerations: list[TolerationSection] = Field([], description="taints that the replicas put up with")
+
+
+class HostSection(Section):
+    """An emulated host of the local engine."""
+
+    name: fields.Name = Field(description="its name")
+    cpu: fields.CpuCores | None = Field(None, description="cores; default: not limited")
+    memory: fields.Bytes | None = Field(None, description="memory; default: not limited")
+    bandwidth: fields.BitsPerSecond | None = Field(
+        None, description="bits per second of its network; default: not limited"
+    )
+
+
+class VolumeSection(Section):
+    """A folder, claim or secret, and where the replicas see it."""
+
+    name: fields.VolumeName = Field(description="its name")
+    host_path: fields.AbsolutePath | None = Field(None, description="a folder of the host")
+    claim: fields.ObjectName | None = Field(None, description="a PersistentVolumeClaim")
+    secret: fields.ObjectName | None = Field(None, description="a Secret, its keys as files")
+    mount_path: fields.AbsolutePath = Field(description="where the replicas see it")
+    read_only: fields.Boolean = Field(False, description="whether the replicas may only read")
+
+
+class SpecSection(Section):
+    """What the job is to do."""
+
+    image: fields.Image | None = Field(None, description="container image; only Kubernetes uses it")
+    command: fields.Command | None = Field(
+        None, description="words of the command of every role that has none of its own"
+    )
+    working_dir: fields.RelativePath | None = Field(
+        None, description="folder in which commands start, relative to the job file's; default: that folder"
+    )
+    environment: _Environment = Field({}, description="variables of every replica; numbers as written")
+    cpu_policy: fields.CpuPolicy | None = Field(
+        None, description="shared (quota) or exclusive (cores of its own); default: shared"
+    )
+    threads: fields.Threads | None = Field(
+        None, description="auto (as many as the replica has cores) or a number; default: auto"
+    )
+    roles: RolesSection = Field(description="the replicas, by role; at least one worker or chief")
+    placement: PlacementSection | None = Field(None, description="which replicas go on which hosts")
+    hosts: list[HostSection] = Field(
+        [], description="emulated hosts of the local engine; default: this machine"
+    )
+    success: fields.Success | None = Field(
+        None, description="chief or all-workers; default: chief when there is one, else all-workers"
+    )
+    clean_up: fields.CleanUp | None = Field(
+        None, description="what ends with the job: running, succeeded or all; default: running"
+    )
+    active_deadline: fields.Seconds | None = Field(
+        None, description="time after which the job fails; default: none"
+    )
+    ttl_after_finished: fields.Seconds | None = Field(
+        None, description="time after which an ended job is deleted; default: never"
+    )
+    termination_grace: fields.Seconds | None = Field(
+        None, description="time between SIGTERM and SIGKILL; default: 30s"
+    )
+    volumes: list[VolumeSection] = Field([], description="folders, claims and secrets for the replicas")
+    secrets: list[fields.ObjectName] = Field(
+        [], description="Secrets whose keys become environment variables"
+    )
+    training: TrainingSection | None = Field(None, description="what the training library is to do")
+
+
+class JobSection(Section):
+    """A job file."""
+
+    apiVersion: _ApiVersion = Field(description="version of this format")
+    kind: _Kind = Field(description="kind of this file")
+    metadata: MetadataSection = Field(description="name and labels")
+    spec: SpecSection = Field(description="what the job is to do")

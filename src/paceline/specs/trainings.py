@@ -1,0 +1,96 @@
+"""The ``training`` section: what the training library is to do, checked here, kept as the user wrote it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from paceline.specs import fields
+from paceline.specs.sections import Section
+
+OPTIMIZERS = ("adagrad", "ftrl", "adam")
+PARTITIONING = ("none", "fixed", "min-size")
+VARIABLE_PLACEMENTS = ("round-robin", "greedy")
+FORMATS = ("csv", "parquet")
+
+
+_Optimizer = Annotated[str, fields.choice(OPTIMIZERS)]
+_Partitioning = Annotated[str, fields.choice(PARTITIONING)]
+_VariablePlacement = Annotated[str, fields.choice(VARIABLE_PLACEMENTS)]
+_Format = Annotated[str, fields.choice(FORMATS)]
+_Small = Annotated[int, fields.whole(1, 10_000)]
+_Width = Annotated[int, fields.whole(1, 1_000_000)]
+_Count = Annotated[int, fields.whole(1, 10**15)]
+_Seed = Annotated[int, fields.whole(0, 2**31 - 1)]
+_Rate = Annotated[
+    float,
+    fields.Leaf(fields.number(0, 100, above=True), {"type": "number", "exclusiveMinimum": 0, "maximum": 100}),
+]
+_Interval = Annotated[
+    float,
+    fields.Leaf(fields.number(0, 315_360_000, above=True), {"type": "number", "exclusiveMinimum": 0}),
+]
+
+
+class OptimizerSection(Section):
+    """How gradients are applied."""
+
+    name: _Optimizer = Field(description="adagrad, ftrl or adam; adagrad and ftrl touch only rows in use")
+    learning_rate: _Rate | None = Field(None, description="step size, above 0; default: the optimizer's own")
+
+
+class PartitioningSection(Section):
+    """Whether big tables are cut into parts that lie on several PS."""
+
+    strategy: _Partitioning = Field(
+        description="none; fixed: into `shards` parts; min-size: parts of at least `min_shard_bytes`"
+    )
+    shards: _Small | None = Field(None, description="parts of a table; default: one for each PS")
+    min_shard_bytes: fields.Bytes | None = Field(None, description="smallest part, such as 64Mi")
+
+
+class CheckpointSection(Section):
+    """How often the model is saved, and how many of these are kept."""
+
+    every_seconds: _Interval | None = Field(None, description="seconds between checkpoints")
+    keep: _Small | None = Field(None, description="checkpoints that are kept, newest first")
+
+
+class InputsSection(Section):
+    """Where the examples are."""
+
+    train: fields.Text | None = Field(None, description="path or pattern of the training examples")
+    evaluation: fields.Text | None = Field(None, description="path or pattern of the evaluation examples")
+    format: _Format | None = Field(None, description="csv or parquet")
+
+
+class VariableSection(Section):
+    """A big table that is known beforehand; lint computes memory and balance from it."""
+
+    name: fields.Text = Field(description="its name in the model")
+    rows: _Count = Field(description="number of rows, that is of ids")
+    dimension: _Width = Field(description="floats (4 bytes) in each row")
+
+
+class TrainingSection(Section):
+    """What the training library is to do; other scripts may read it too."""
+
+    optimizer: OptimizerSection | None = Field(
+        None, description="optimizer of the embeddings and dense layers"
+    )
+    wide_optimizer: OptimizerSection | None = Field(None, description="optimizer of the wide part")
+    batch_size: _Count | None = Field(None, description="examples in a step of one worker")
+    epochs: _Width | None = Field(None, description="passes over the training examples")
+    max_steps: _Count | None = Field(None, description="global steps after which training ends")
+    embedding_dimension: _Width | None = Field(None, description="floats for each id")
+    hidden_units: list[_Width] | None = Field(None, description="widths of the dense layers")
+    partitioning: PartitioningSection | None = Field(None, description="big tables cut over several PS")
+    variable_placement: _VariablePlacement | None = Field(
+        None, description="which PS holds a variable: round-robin, or greedy by size"
+    )
+    fused_tables: fields.Boolean | None = Field(None, description="one table for all categorical features")
+    checkpoint: CheckpointSection | None = Field(None, description="saving the model")
+    inputs: InputsSection | None = Field(None, description="where the examples are")
+    seed: _Seed | None = Field(None, description="of all random numbers")
+    variables: list[VariableSection] | None = Field(None, description="big tables known beforehand, for lint")
