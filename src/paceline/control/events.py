@@ -62,6 +62,13 @@ class StopRequested:
     reason: str = "stopped on request"
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class EngineFailed:
+    """The engine cannot give the job what it needs, whichever replica is tried."""
+
+    reason: str
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class ResumeRequested:
     """Somebody wants a stopped or failed job to go on from its last checkpoint."""
@@ -93,6 +100,7 @@ Event = (
     | ReplicaExited
     | TimerFired
     | StopRequested
+    | EngineFailed
     | ResumeRequested
     | SupervisorReplaced
     | Released

@@ -45,6 +45,8 @@ def advance(state: JobState, event: events.Event) -> Step:
             return _timer_fired(state, timer)
         case events.StopRequested(reason=reason):
             return _stop(state, JobPhase.STOPPED, reason)
+        case events.EngineFailed(reason=reason):
+            return _stop(state, JobPhase.FAILED, reason)
         case events.ResumeRequested():
             return _resume(state)
         case events.SupervisorReplaced():
@@ -254,6 +256,9 @@ def _replaced(state: JobState, event: events.SupervisorReplaced) -> Step:
             done.append(commands.StartTimer(timer=timer, seconds=0.0))
         elif replica.phase is ReplicaPhase.STOPPING and lives:
             done.extend(_terminate(state.spec, replica))
+        elif replica.phase is ReplicaPhase.STARTING and lives:
+            # The old supervisor may have heard that it started without saving so.
+            state = _put(state, dataclasses.replace(replica, phase=ReplicaPhase.RUNNING))
     for replica in state.replicas:
         if replica.phase.is_live and event.live.get(replica.replica) != replica.attempt:
             reason = event.exits.get(replica.replica) or ExitReason(
@@ -264,4 +269,4 @@ def _replaced(state: JobState, event: events.SupervisorReplaced) -> Step:
     if state.phase is JobPhase.STOPPING and not any(isinstance(c, commands.Release) for c in done):
         state, release = _release_if_empty(state)
         done.extend(release)
-    return state, done
+    return _settle(state), done

@@ -7,7 +7,8 @@ import enum
 from collections.abc import Mapping
 from typing import Any
 
-from paceline.model import placements, roles
+from paceline.model import placements
+from paceline.model.roles import ReplicaId, Role
 
 API_VERSION = "paceline.dev/v1alpha1"
 KIND = "TrainingJob"
@@ -75,7 +76,7 @@ class RoleSpec:
     the cores that the replica really has, found out in the replica itself.
     """
 
-    role: roles.Role
+    role: Role
     replicas: int = 1
     cpu_cores: float | None = None
     memory_bytes: int | None = None
@@ -132,20 +133,20 @@ class JobSpec:
     secrets: tuple[str, ...] = ()
     training: Mapping[str, Any] | None = None
 
-    def role(self, role: roles.Role) -> RoleSpec | None:
+    def role(self, role: Role) -> RoleSpec | None:
         """Return the spec of one role, or None when the job has no such replicas."""
         return next((spec for spec in self.roles if spec.role is role), None)
 
-    def replicas(self) -> tuple[roles.ReplicaId, ...]:
+    def replicas(self) -> tuple[ReplicaId, ...]:
         """Return every replica of the job, in the order of its roles."""
-        return tuple(roles.ReplicaId(s.role, i) for s in self.roles for i in range(s.replicas))
+        return tuple(ReplicaId(s.role, i) for s in self.roles for i in range(s.replicas))
 
-    def command_of(self, role: roles.Role) -> tuple[str, ...]:
+    def command_of(self, role: Role) -> tuple[str, ...]:
         """Return the command of a role: its own, or the job's."""
         spec = self.role(role)
         return (spec.command if spec else ()) or self.command
 
-    def environment_of(self, role: roles.Role) -> dict[str, str]:
+    def environment_of(self, role: Role) -> dict[str, str]:
         """Return the environment of a role: the job's, with the role's own over it."""
         spec = self.role(role)
         return {**self.environment, **(spec.environment if spec else {})}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 from paceline.model import jobs, roles, statuses
 
@@ -30,6 +31,26 @@ class Run:
     started_at: float | None = None
     finished_at: float | None = None
     notes: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class RunSummary:
+    """What a list of runs shows of each; times are Unix seconds.
+
+    Attributes:
+        replicas: running of wanted replicas by role, such as ``ps 2/2, worker 3/4``.
+    """
+
+    name: str
+    phase: statuses.JobPhase
+    message: str
+    engine: str
+    directory: str
+    submitted_at: float
+    started_at: float | None
+    finished_at: float | None
+    replicas: str
+    labels: Mapping[str, str]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,183 @@
+"""Cgroups of replicas: made, limited, emptied and removed, under cgroup v1 and v2.
+
+A group's path is relative to ``paceline`` in each hierarchy, so the same name serves all controllers of v1.
+Sources: the kernel's ``admin-guide/cgroup-v1`` (``cpusets``, ``memory``), ``scheduler/sched-bwc`` and
+``admin-guide/cgroup-v2``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import errno
+import os
+import signal
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from paceline.errors import EngineError
+
+V1_CONTROLLERS = ("cpu", "cpuacct", "cpuset", "memory")
+V2_CONTROLLERS = ("cpu", "cpuset", "memory")
+#: The kernel's default period of the CPU bandwidth controller.
+PERIOD_MICROSECONDS = 100_000
+#: The kernel refuses quotas below one millisecond.
+MIN_QUOTA_MICROSECONDS = 1_000
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Limits of a group; None or empty means: none."""
+
+    cpu_cores: float | None = None
+    cores: tuple[int, ...] = ()
+    memory_bytes: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Hierarchy:
+    """Where groups are made: the version, and each controller's folder ``paceline``."""
+
+    version: int
+    roots: Mapping[str, Path]
+
+    def folders(self, group: str) -> tuple[Path, ...]:
+        """Return the folders of a group, each once."""
+        return tuple(dict.fromkeys(root / group for root in self.roots.values()))
+
+    def create(self, group: str, limits: Limits) -> None:
+        """Make a group with all its parents, or set the limits of an existing one.
+
+        Raises:
+            EngineError: the kernel refused.
+        """
+        try:
+            for root in self.roots.values():
+                _make(root, group, self.version)
+            for controller, name, value in _settings(self.version, limits):
+                (self.roots[controller] / group / name).write_text(value)
+        except OSError as error:
+            raise EngineError(f"cannot make the cgroup {group}: {error}") from error
+
+    def pids(self, group: str) -> set[int]:
+        """Return the processes in a group and below it."""
+        found: set[int] = set()
+        for folder in self.folders(group):
+            for procs in [folder / "cgroup.procs", *folder.glob("**/cgroup.procs")]:
+                with contextlib.suppress(FileNotFoundError, OSError):
+                    found.update(int(pid) for pid in procs.read_text().split())
+        return found
+
+    def remove(self, group: str, *, patience_seconds: float = 5.0) -> None:
+        """End every process in a group and remove it with all below it.
+
+        Raises:
+            EngineError: it could not be emptied in time.
+        """
+        deadline = time.monotonic() + patience_seconds
+        while True:
+            for pid in self.pids(group):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            left = [folder for folder in self.folders(group) if not _remove_tree(folder)]
+            if not left:
+                return
+            if time.monotonic() > deadline:
+                raise EngineError(f"the cgroup {left[0]} cannot be removed: it is still in use")
+            time.sleep(0.02)
+
+
+def detect(mountinfo: str) -> tuple[Hierarchy | None, str]:
+    """Return the hierarchy that we may write to, or None and why not.
+
+    Args:
+        mountinfo: the text of ``/proc/self/mountinfo``.
+    """
+    v1, v2 = _mounts(mountinfo)
+    if v2 is not None and set(V2_CONTROLLERS) <= set(_read(v2 / "cgroup.controllers").split()):
+        hierarchy = Hierarchy(2, {controller: v2 / "paceline" for controller in V2_CONTROLLERS})
+    elif all(controller in v1 for controller in V1_CONTROLLERS):
+        hierarchy = Hierarchy(1, {controller: v1[controller] / "paceline" for controller in V1_CONTROLLERS})
+    else:
+        return None, "no cgroup hierarchy with cpu, cpuset and memory is mounted"
+    probe = f"probe-{os.getpid()}"
+    try:
+        hierarchy.create(probe, Limits())
+        hierarchy.remove(probe)
+    except EngineError as error:
+        return None, error.message
+    return hierarchy, ""
+
+
+def _mounts(mountinfo: str) -> tuple[dict[str, Path], Path | None]:
+    v1: dict[str, Path] = {}
+    v2 = None
+    for line in mountinfo.splitlines():
+        fields, dash, rest = line.partition(" - ")
+        kind, _, options = [*rest.split(" ", 2), "", "", ""][:3]
+        if not dash or not kind.startswith("cgroup"):
+            continue
+        folder = Path(fields.split(" ")[4])
+        if kind == "cgroup2":
+            v2 = folder
+        else:
+            v1.update({option: folder for option in options.split(",") if option in V1_CONTROLLERS})
+    return v1, v2
+
+
+def _settings(version: int, limits: Limits) -> list[tuple[str, str, str]]:
+    """Return (controller, file, value) for each limit."""
+    settings = []
+    if limits.cpu_cores is not None:
+        quota = max(MIN_QUOTA_MICROSECONDS, round(limits.cpu_cores * PERIOD_MICROSECONDS))
+        if version == 2:
+            settings.append(("cpu", "cpu.max", f"{quota} {PERIOD_MICROSECONDS}"))
+        else:
+            settings.append(("cpu", "cpu.cfs_period_us", str(PERIOD_MICROSECONDS)))
+            settings.append(("cpu", "cpu.cfs_quota_us", str(quota)))
+    if limits.cores:
+        settings.append(("cpuset", "cpuset.cpus", ",".join(map(str, limits.cores))))
+    if limits.memory_bytes is not None:
+        name = "memory.max" if version == 2 else "memory.limit_in_bytes"
+        settings.append(("memory", name, str(limits.memory_bytes)))
+    return settings
+
+
+def _make(root: Path, group: str, version: int) -> None:
+    """Make each level of a group below ``root``, ready to hold limited processes."""
+    folder = root.parent
+    for part in (root.name, *Path(group).parts):
+        if version == 2:
+            (folder / "cgroup.subtree_control").write_text(" ".join(f"+{name}" for name in V2_CONTROLLERS))
+        child = folder / part
+        child.mkdir(exist_ok=True)
+        if version == 1:
+            # A v1 cpuset takes no process before it has CPUs and memory nodes.
+            for name in ("cpuset.cpus", "cpuset.mems"):
+                if (child / name).exists() and not _read(child / name).strip():
+                    (child / name).write_text(_read(folder / name))
+        folder = child
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
+
+
+def _remove_tree(folder: Path) -> bool:
+    """Remove a cgroup folder and those below it; return whether it is gone."""
+    if not folder.exists():
+        return True
+    for child in sorted(folder.glob("**/"), key=lambda path: len(path.parts), reverse=True):
+        try:
+            child.rmdir()
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            if error.errno not in (errno.EBUSY, errno.ENOTEMPTY):
+                raise EngineError(f"the cgroup {child} cannot be removed: {error}") from error
+            return False
+    return not folder.exists()

@@ -1,0 +1,237 @@
+"""Runs the replicas of one job on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib.resources
+import json
+import logging
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from paceline.control import events
+from paceline.engines import engines
+from paceline.engines.local import cgroups, folders, layouts, machines, networks, processes
+from paceline.errors import EngineError
+from paceline.model import jobs
+from paceline.model.roles import ReplicaId
+from paceline.model.statuses import ExitKind, ExitReason
+from paceline.rendering import environments, host_plans
+
+log = logging.getLogger(__name__)
+
+
+class LocalEngine:
+    """The engine of one job (``engines.Engine``); its supervisor is the only one that calls it."""
+
+    def __init__(self, spec: jobs.JobSpec, folder: folders.RunFolder, machine: machines.Machine) -> None:
+        self._spec = spec
+        self._folder = folder
+        self._machine = machine
+        self._watch = processes.Watch()
+        self._running: dict[int, tuple[ReplicaId, int]] = {}
+        self._children: dict[int, subprocess.Popen[bytes]] = {}
+
+    @functools.cached_property
+    def _layout(self) -> layouts.Layout:
+        return layouts.read(self._spec, self._folder)
+
+    @functools.cached_property
+    def _network(self) -> networks.Network | None:
+        if not layouts.has_network(self._spec, self._machine):
+            return None
+        return networks.Network(self._folder.token, self._layout.plan)
+
+    def prepare(self) -> Sequence[str]:
+        """Copy the agent, make groups and network (see ``engines.Engine``)."""
+        agent = importlib.resources.files("paceline").joinpath("agent", "agent.py").read_bytes()
+        self._folder.agent.write_bytes(agent)
+        if self._network is not None and not self._network.exists():
+            self._network.create()
+        self._create_host_groups()
+        notes = [note for note in self._machine.missing if self._spec.hosts or "namespace" not in note]
+        if not self._spec.hosts and self._machine.namespaces:
+            notes.append("network is not measured: without emulated `hosts:` replicas share the loopback")
+        return notes
+
+    def _create_host_groups(self) -> None:
+        if self._machine.cgroups is None:
+            return
+        for host in {seat.host for seat in self._layout.plan.seats}:
+            limits = cgroups.Limits(cpu_cores=host.cpu_cores, memory_bytes=host.memory_bytes)
+            self._machine.cgroups.create(self._host_group(host), limits)
+
+    def _host_group(self, host: jobs.Host) -> str:
+        return f"{self._folder.token}/{host.name}"
+
+    def _group(self, replica: ReplicaId) -> str:
+        return f"{self._host_group(self._layout.plan.seat(replica).host)}/{replica}"
+
+    def launch(self, replica: ReplicaId, attempt: int, memory_bytes: int | None) -> engines.Launched:
+        """Start one attempt in its group and namespace (see ``engines.Engine``)."""
+        config = self._folder.config(replica, attempt)
+        seat = self._layout.plan.seat(replica)
+        try:
+            config.parent.mkdir(parents=True, exist_ok=True)
+            self._folder.scratch(replica).mkdir(parents=True, exist_ok=True)
+            config.write_text(json.dumps(self.agent_config(replica, attempt), indent=1))
+            self._create_group(replica, memory_bytes)
+            child = processes.start(
+                config,
+                agent=self._folder.agent,
+                log=self._folder.log(replica, attempt),
+                working_dir=Path(self._spec.working_dir) if self._spec.working_dir else self._folder.path,
+                cgroup_files=self._cgroup_files(replica),
+                namespace=networks.NAMESPACES / self._network.namespace(replica) if self._network else None,
+            )
+        except OSError as error:
+            raise EngineError(f"{replica} cannot be launched: {error}") from error
+        self._children[child.pid] = child
+        self._follow(child.pid, replica, attempt)
+        return engines.Launched(
+            host=seat.host.name, address=self._layout.addresses[replica], pid=child.pid, cores=seat.cores
+        )
+
+    def agent_config(self, replica: ReplicaId, attempt: int) -> dict[str, object]:
+        """Return what the agent of one attempt is told."""
+        return environments.agent_config(
+            self._spec,
+            replica,
+            attempt=attempt,
+            cluster=host_plans.cluster(tuple(self._layout.addresses.items())),
+            files=self._folder.files(replica, attempt),
+            interface=networks.INTERFACE if self._network else None,
+            own_cgroup=self._machine.cgroups is not None,
+        )
+
+    def _create_group(self, replica: ReplicaId, memory_bytes: int | None) -> None:
+        if self._machine.cgroups is None:
+            return
+        role = self._spec.role(replica.role)
+        assert role is not None, "every replica has a role"
+        limits = cgroups.Limits(
+            # Exclusive cores need no quota: a quota would throttle within them.
+            cpu_cores=role.cpu_cores if role.cpu_policy is jobs.CpuPolicy.SHARED else None,
+            cores=self._layout.plan.seat(replica).cores,
+            memory_bytes=memory_bytes,
+        )
+        self._machine.cgroups.create(self._group(replica), limits)
+
+    def _cgroup_files(self, replica: ReplicaId) -> list[Path]:
+        if self._machine.cgroups is None:
+            return []
+        return [folder / "cgroup.procs" for folder in self._machine.cgroups.folders(self._group(replica))]
+
+    def _follow(self, pid: int, replica: ReplicaId, attempt: int) -> None:
+        self._running[pid] = (replica, attempt)
+        if not self._watch.add(pid):
+            raise EngineError(f"{replica} ended before it could be watched")
+
+    def terminate(self, replica: ReplicaId, attempt: int) -> None:
+        """Send SIGTERM to the agent (see ``engines.Engine``)."""
+        for pid, running in self._running.items():
+            if running == (replica, attempt):
+                processes.terminate(pid)
+
+    def kill(self, replica: ReplicaId, attempt: int) -> None:
+        """End the agent and all that it started (see ``engines.Engine``)."""
+        for pid, running in self._running.items():
+            if running == (replica, attempt):
+                processes.kill([pid])
+        self._end_leftovers(replica)
+
+    def _end_leftovers(self, replica: ReplicaId) -> None:
+        """Leave no process of a replica, also when its agent was killed before it could clean up."""
+        if self._machine.cgroups is not None:
+            self._machine.cgroups.remove(self._group(replica))
+        else:
+            processes.kill(processes.members(self._folder.path, (str(replica.role), replica.index)))
+
+    def poll(self, timeout_seconds: float) -> list[events.Event]:
+        """Wait for exits (see ``engines.Engine``)."""
+        exits: list[events.Event] = []
+        for pid in self._watch.wait(timeout_seconds):
+            replica, attempt = self._running.pop(pid)
+            child = self._children.pop(pid, None)
+            code = child.wait() if child else None
+            try:
+                self._end_leftovers(replica)
+            except EngineError as error:
+                log.warning("something of %s is left until the job is released: %s", replica, error.message)
+            reason = self._exit_reason(replica, attempt) or _lost(code)
+            exits.append(events.ReplicaExited(replica=replica, attempt=attempt, reason=reason))
+        return exits
+
+    def _exit_reason(self, replica: ReplicaId, attempt: int) -> ExitReason | None:
+        """Return what the agent wrote as its last act; None when it could not."""
+        path = Path(self._folder.files(replica, attempt).exit)
+        with contextlib.suppress(FileNotFoundError, ValueError, KeyError):
+            written = json.loads(path.read_text())
+            return ExitReason(
+                kind=ExitKind(written["kind"]),
+                code=written.get("code"),
+                signal=written.get("signal"),
+                message=written.get("message") or "",
+            )
+        return None
+
+    def adopt(self, attempts: Mapping[ReplicaId, int]) -> events.SupervisorReplaced:
+        """Find the live agents of an earlier supervisor (see ``engines.Engine``)."""
+        live, exits = {}, {}
+        for replica, attempt in attempts.items():
+            pid = processes.agent_pid(self._folder.config(replica, attempt))
+            if pid is not None and self._watch.add(pid):
+                self._running[pid] = (replica, attempt)
+                live[replica] = attempt
+                continue
+            self._end_leftovers(replica)
+            reason = self._exit_reason(replica, attempt)
+            if reason is not None:
+                exits[replica] = reason
+        return events.SupervisorReplaced(live=live, exits=exits)
+
+    def release(self) -> None:
+        """Remove processes, groups, namespaces and what the clean-up policy says (see ``engines.Engine``)."""
+        release(self._folder, self._machine)
+        for replica in self._spec.replicas():
+            if self._spec.clean_up is jobs.CleanUp.ALL or (
+                self._spec.clean_up is jobs.CleanUp.SUCCEEDED and not self._failed(replica)
+            ):
+                shutil.rmtree(self._folder.scratch(replica), ignore_errors=True)
+
+    def _failed(self, replica: ReplicaId) -> bool:
+        newest = max(self._folder.path.glob(f"replicas/{replica}.*"), key=_attempt_number, default=None)
+        reason = self._exit_reason(replica, _attempt_number(newest)) if newest else None
+        return reason is None or reason.kind is not ExitKind.COMPLETED
+
+
+def _attempt_number(folder: Path) -> int:
+    return int(folder.name.rpartition(".")[2])
+
+
+def _lost(code: int | None) -> ExitReason:
+    if code is not None and code < 0:
+        message = f"its agent was ended by signal {-code}"
+    elif code:
+        message = f"its agent could not run (exit code {code})"
+    else:
+        message = "its agent ended without a reason"
+    return ExitReason(kind=ExitKind.LOST, message=message)
+
+
+def release(folder: folders.RunFolder, machine: machines.Machine) -> None:
+    """Leave nothing of a run but its folder: no process, no cgroup, no namespace.
+
+    Also used for a run whose supervisor is gone.
+
+    Raises:
+        EngineError: something could not be removed; to be tried again.
+    """
+    if machine.cgroups is not None:
+        machine.cgroups.remove(folder.token)
+    processes.kill(processes.members(folder.path))
+    if machine.namespaces:
+        networks.remove(folder.token)

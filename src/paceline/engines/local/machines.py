@@ -1,0 +1,62 @@
+"""What this machine has and what it lets us do: read once, never assumed."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+
+from paceline.engines.local import cgroups
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """Facts of this machine.
+
+    Attributes:
+        cores: the CPUs that this process may use.
+        cgroups: how to make cgroups here; None when we may not.
+        namespaces: whether network namespaces can be made.
+        missing: in a sentence each, what is not possible here and why.
+    """
+
+    cores: tuple[int, ...]
+    memory_bytes: int
+    cgroups: cgroups.Hierarchy | None
+    namespaces: bool
+    missing: tuple[str, ...]
+
+
+def read() -> Machine:
+    """Return the facts of this machine."""
+    missing = []
+    hierarchy, reason = cgroups.detect(Path("/proc/self/mountinfo").read_text())
+    if hierarchy is None:
+        missing.append(
+            "CPU and memory are not limited and throttling is not measured: "
+            f"no cgroups can be made here ({reason})"
+        )
+    lacks = lacks_namespaces(os.geteuid(), shutil.which)
+    if lacks:
+        missing.append(f"emulated hosts have no network of their own, network is not measured: {lacks}")
+    return Machine(
+        cores=tuple(sorted(os.sched_getaffinity(0))),
+        memory_bytes=psutil.virtual_memory().total,
+        cgroups=hierarchy,
+        namespaces=not lacks,
+        missing=tuple(missing),
+    )
+
+
+def lacks_namespaces(user_id: int, which: Callable[[str], str | None]) -> str:
+    """Return why network namespaces cannot be made; empty when they can."""
+    if user_id != 0:
+        return "this needs root"
+    tools = [tool for tool in ("ip", "tc", "nsenter") if which(tool) is None]
+    if tools:
+        return f"{', '.join(tools)} not found (packages iproute2 and util-linux)"
+    return ""

@@ -1,0 +1,135 @@
+"""Emulated hosts: network namespaces joined by bridges, with shaped links and one address for each replica.
+
+::
+
+    replica namespace --veth-- host namespace (bridge) ==shaped uplink== fabric namespace (bridge)
+
+Traffic between replicas of one host stays on the host's bridge; traffic between hosts passes both hosts'
+uplinks, which a token bucket filter shapes in each direction. A replica's ``eth0`` is its alone, so its byte
+counters are the replica's. The namespaces have no way to the outside. Source: ``ip-netns(8)``, ``veth(4)``, ``tc-tbf(8)``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import ipaddress
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from paceline.errors import EngineError
+from paceline.model.roles import ReplicaId
+from paceline.rendering import host_plans
+
+INTERFACE = "eth0"
+PORT = 2222
+#: Each job has a fabric of its own, so all jobs use the same addresses.
+SUBNET = ipaddress.ip_network("10.77.0.0/16")
+NAMESPACES = Path("/run/netns")
+#: How much time's worth of data a link may pass at once; it must cover a scheduler tick.
+BURST_SECONDS = 0.01
+MIN_BURST_BYTES = 128 * 1024
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Network:
+    """The namespaces of one job, all named with the same prefix."""
+
+    prefix: str
+    plan: host_plans.HostPlan
+
+    def namespace(self, replica: ReplicaId) -> str:
+        """Return the namespace of a replica."""
+        return f"{self.prefix}-{replica}"
+
+    def address(self, replica: ReplicaId) -> str:
+        """Return ``host:port`` of a replica."""
+        index = [seat.replica for seat in self.plan.seats].index(replica)
+        return f"{SUBNET[index + 2]}:{PORT}"
+
+    def create(self) -> None:
+        """Make all namespaces and links; those that exist are removed first.
+
+        Raises:
+            EngineError: the kernel refused.
+        """
+        self.remove()
+        for command in commands(self):
+            _run(command)
+
+    def exists(self) -> bool:
+        """Whether the namespaces of every replica are there."""
+        return all((NAMESPACES / self.namespace(seat.replica)).exists() for seat in self.plan.seats)
+
+    def remove(self) -> None:
+        """Remove every namespace of the job; its links go with it."""
+        remove(self.prefix)
+
+
+def remove(prefix: str) -> None:
+    """Remove every namespace with this prefix."""
+    for namespace in sorted(NAMESPACES.glob(f"{prefix}-*")):
+        with contextlib.suppress(EngineError):
+            _run(["ip", "netns", "delete", namespace.name])
+        if namespace.exists():
+            raise EngineError(f"the network namespace {namespace.name} cannot be removed")
+
+
+def commands(network: Network) -> list[list[str]]:
+    """Return the commands that make the network, in order: what a dry run prints."""
+    fabric = f"{network.prefix}-fabric"
+    script = [*_namespace(fabric), *_bridge(fabric)]
+    hosts = list(dict.fromkeys(seat.host for seat in network.plan.seats))
+    for number, host in enumerate(hosts):
+        inside, link = f"{network.prefix}-host-{number}", f"host{number}"
+        script += [*_namespace(inside), *_bridge(inside)]
+        script += _link(inside, "uplink", fabric, link)
+        script += [
+            _ip(inside, "link set uplink master bridge"),
+            _ip(fabric, f"link set {link} master bridge"),
+        ]
+        if host.bandwidth_bits_per_second is not None:
+            script += [_shape(inside, "uplink", host.bandwidth_bits_per_second)]
+            script += [_shape(fabric, link, host.bandwidth_bits_per_second)]
+    for number, seat in enumerate(network.plan.seats):
+        inside = network.namespace(seat.replica)
+        host_namespace = f"{network.prefix}-host-{hosts.index(seat.host)}"
+        address = f"{SUBNET[number + 2]}/{SUBNET.prefixlen}"
+        script += _namespace(inside)
+        script += _link(inside, INTERFACE, host_namespace, f"replica{number}")
+        script += [_ip(host_namespace, f"link set replica{number} master bridge")]
+        script += [_ip(inside, f"address add {address} dev {INTERFACE}")]
+    return script
+
+
+def _namespace(name: str) -> list[list[str]]:
+    return [["ip", "netns", "add", name], _ip(name, "link set lo up")]
+
+
+def _bridge(namespace: str) -> list[list[str]]:
+    return [_ip(namespace, "link add bridge type bridge"), _ip(namespace, "link set bridge up")]
+
+
+def _link(namespace: str, name: str, peer_namespace: str, peer: str) -> list[list[str]]:
+    return [
+        _ip(namespace, f"link add {name} type veth peer name {peer} netns {peer_namespace}"),
+        _ip(namespace, f"link set {name} up"),
+        _ip(peer_namespace, f"link set {peer} up"),
+    ]
+
+
+def _shape(namespace: str, interface: str, bits_per_second: int) -> list[str]:
+    burst_bytes = max(MIN_BURST_BYTES, int(bits_per_second / 8 * BURST_SECONDS))
+    shape = f"qdisc add dev {interface} root tbf rate {bits_per_second}bit burst {burst_bytes} latency 50ms"
+    return ["tc", "-n", namespace, *shape.split()]
+
+
+def _ip(namespace: str, words: str) -> list[str]:
+    return ["ip", "-n", namespace, *words.split()]
+
+
+def _run(command: Sequence[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise EngineError(f"`{' '.join(command)}` failed: {done.stderr.strip() or done.returncode}")

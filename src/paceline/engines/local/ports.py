@@ -1,0 +1,40 @@
+"""Loopback ports for the replicas of a job that has no network of its own."""
+
+from __future__ import annotations
+
+import random
+import socket
+from collections.abc import Set
+
+from paceline.errors import EngineError
+
+#: Below the kernel's range for outgoing connections, so that none of those takes a port between two restarts.
+FIRST, LAST = 20_000, 31_999
+
+
+def choose(count: int, taken: Set[int], generator: random.Random) -> list[int]:
+    """Return ports that nobody listens on and that no job has taken.
+
+    Raises:
+        EngineError: there are not enough.
+    """
+    chosen: list[int] = []
+    candidates = [port for port in range(FIRST, LAST + 1) if port not in taken]
+    generator.shuffle(candidates)
+    for port in candidates:
+        if len(chosen) == count:
+            break
+        if _is_free(port):
+            chosen.append(port)
+    if len(chosen) < count:
+        raise EngineError(f"only {len(chosen)} of {count} loopback ports are free between {FIRST} and {LAST}")
+    return chosen
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True

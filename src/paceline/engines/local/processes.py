@@ -1,0 +1,126 @@
+"""The processes of replicas: started, found again, and ended to the last one.
+
+A replica is recognised by the path of its config in the agent's command line, and everything that its command
+started by ``PACELINE_RUN_DIR`` in the environment or by the replica's cgroup. Nothing is remembered in
+files that could be stale: after a supervisor was killed, the next one looks at what is there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import psutil
+
+#: Enters the cgroups given before ``--``, then becomes the command after it.
+_ENTER = 'while [ "$1" != -- ]; do echo $$ > "$1" || exit 126; shift; done; shift; exec "$@"'
+
+
+def start(
+    config: Path,
+    *,
+    agent: Path,
+    log: Path,
+    working_dir: Path,
+    cgroup_files: Sequence[Path],
+    namespace: Path | None,
+) -> subprocess.Popen[bytes]:
+    """Start an agent in a session of its own; its output and its command's goes to ``log``.
+
+    Raises:
+        OSError: the working directory is not there, or nothing more can be started.
+    """
+    command = ["/bin/sh", "-c", _ENTER, "paceline-enter", *map(str, cgroup_files), "--"]
+    if namespace is not None:
+        command += ["nsenter", f"--net={namespace}"]
+    command += [sys.executable, "-I", "-S", str(agent), str(config)]
+    with log.open("ab", buffering=0) as output:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            cwd=working_dir,
+            env=_environment(os.environ),
+        )
+
+
+def _environment(inherited: os._Environ[str]) -> dict[str, str]:
+    """Return the environment for replicas: ours, and our own Python first when its venv was not activated."""
+    environment = dict(inherited)
+    if sys.prefix != sys.base_prefix and "VIRTUAL_ENV" not in environment:
+        folder = str(Path(sys.executable).parent)
+        path = environment.get("PATH", os.defpath)
+        if folder not in path.split(os.pathsep):
+            environment["PATH"] = folder + os.pathsep + path
+    return environment
+
+
+def agent_pid(config: Path) -> int | None:
+    """Return the process id of the agent that was started with this config; None when there is none."""
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if str(config) in process.cmdline() and process.status() != psutil.STATUS_ZOMBIE:
+                return process.pid
+    return None
+
+
+def members(run_dir: Path, replica_index: tuple[str, int] | None = None) -> set[int]:
+    """Return the processes whose environment says that they belong to a run, or to one replica of it."""
+    wanted = {"PACELINE_RUN_DIR": str(run_dir)}
+    if replica_index is not None:
+        wanted |= {"PACELINE_ROLE": replica_index[0], "PACELINE_INDEX": str(replica_index[1])}
+    found = set()
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            environment = process.environ()
+            if all(environment.get(name) == value for name, value in wanted.items()):
+                found.add(process.pid)
+    return found - {os.getpid()}
+
+
+def kill(pids: Iterable[int]) -> None:
+    """End processes at once; those that are gone already do not matter."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def terminate(pid: int) -> None:
+    """Ask a process to end; one that is gone already does not matter."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGTERM)
+
+
+class Watch:
+    """Waits for processes to end, children or not (``pidfd_open(2)``)."""
+
+    def __init__(self) -> None:
+        self._poll = select.poll()
+        self._pids: dict[int, int] = {}
+
+    def add(self, pid: int) -> bool:
+        """Watch a process; return False when it is gone already."""
+        try:
+            descriptor = os.pidfd_open(pid)
+        except ProcessLookupError:
+            return False
+        self._pids[descriptor] = pid
+        self._poll.register(descriptor, select.POLLIN)
+        return True
+
+    def wait(self, timeout_seconds: float) -> list[int]:
+        """Return the watched processes that ended within so long; each is reported once."""
+        ended = []
+        for descriptor, _ in self._poll.poll(max(0, round(timeout_seconds * 1000))):
+            self._poll.unregister(descriptor)
+            os.close(descriptor)
+            ended.append(self._pids.pop(descriptor))
+        return ended

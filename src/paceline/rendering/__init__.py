@@ -1,0 +1,1 @@
+"""From a job to what each replica is given: pure and printable."""

@@ -1,0 +1,81 @@
+"""What the agent of one replica is told (``docs/agent-protocol.md``): pure and printable.
+
+The agent itself fills in ``TF_CONFIG``, placeholders and thread counts, because only it sees the
+container's real CPU limit.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from paceline.model import jobs
+from paceline.model.roles import ReplicaId
+
+SAMPLE_SECONDS = 1.0
+#: How long replicas go on without a supervisor.
+ORPHAN_SECONDS = 60.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaFiles:
+    """The paths that an engine gives to one attempt of a replica."""
+
+    run_dir: str
+    checkpoint_dir: str
+    scratch_dir: str
+    spool: str
+    exit: str
+    reports: str
+    supervisor_lock: str | None = None
+
+
+def agent_config(
+    spec: jobs.JobSpec,
+    replica: ReplicaId,
+    *,
+    attempt: int,
+    cluster: Mapping[str, Sequence[str]],
+    files: ReplicaFiles,
+    interface: str | None,
+    own_cgroup: bool,
+) -> dict[str, Any]:
+    """Return the agent's config for one attempt of a replica.
+
+    Args:
+        spec: the job.
+        replica: which replica.
+        attempt: which launch of it, from 1.
+        cluster: addresses ``host:port`` by role, in index order.
+        files: where the agent writes and reads.
+        interface: the network interface that is this replica's alone; None when it shares one.
+        own_cgroup: whether a cgroup holds this replica alone.
+    """
+    role = spec.role(replica.role)
+    assert role is not None, "every replica has a role"
+    environment = {"TMPDIR": files.scratch_dir, **spec.environment_of(replica.role)}
+    if spec.training is not None:
+        environment["PACELINE_TRAINING"] = json.dumps(spec.training, sort_keys=True)
+    return {
+        "job": spec.name,
+        "role": str(replica.role),
+        "index": replica.index,
+        "attempt": attempt,
+        "command": list(spec.command_of(replica.role)),
+        "cluster": {name: list(addresses) for name, addresses in cluster.items()},
+        "threads": role.threads,
+        "cpu_cores": role.cpu_cores,
+        "placeholders": {"run_dir": files.run_dir, "checkpoint_dir": files.checkpoint_dir},
+        "environment": environment,
+        "spool": files.spool,
+        "exit": files.exit,
+        "reports": files.reports,
+        "sample_seconds": SAMPLE_SECONDS,
+        "grace_seconds": spec.termination_grace_seconds,
+        "interface": interface,
+        "own_cgroup": own_cgroup,
+        "supervisor_lock": files.supervisor_lock,
+        "orphan_seconds": ORPHAN_SECONDS,
+    }

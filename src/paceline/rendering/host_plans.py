@@ -1,0 +1,153 @@
+"""Which replica goes on which host, and on which cores, when Paceline itself lays them out.
+
+Used by the local engine; on Kubernetes the scheduler does this. All functions are pure; cores are numbered as
+the kernel numbers them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from paceline.errors import EngineError
+from paceline.model import jobs, quantities, roles
+from paceline.model.placements import PlacementStrategy
+from paceline.model.roles import ReplicaId, Role
+
+#: The host of a job that asks for none.
+LOCAL = jobs.Host(name="local")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Seat:
+    """Where one replica sits; ``cores`` is empty when it may use any."""
+
+    replica: ReplicaId
+    host: jobs.Host
+    cores: tuple[int, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class HostPlan:
+    """A seat for every replica of a job."""
+
+    seats: tuple[Seat, ...]
+
+    def seat(self, replica: ReplicaId) -> Seat:
+        """Return the seat of one replica."""
+        return next(seat for seat in self.seats if seat.replica == replica)
+
+
+def plan(spec: jobs.JobSpec, *, free_cores: Sequence[int], machine_memory_bytes: int | None) -> HostPlan:
+    """Return a seat for every replica.
+
+    Args:
+        spec: the job.
+        free_cores: cores of this machine that no other job has for itself.
+        machine_memory_bytes: the machine's memory; None when it is not known.
+
+    Raises:
+        EngineError: a replica is bigger than its host or the machine, or too few cores are free.
+    """
+    hosts = spec.hosts or (LOCAL,)
+    seats = tuple(
+        Seat(replica=replica, host=hosts[index])
+        for replica, index in zip(spec.replicas(), _host_indices(spec, len(hosts)), strict=True)
+    )
+    _check_sizes(spec, seats, len(free_cores), machine_memory_bytes)
+    return HostPlan(_with_cores(spec, seats, tuple(free_cores)))
+
+
+def _host_indices(spec: jobs.JobSpec, hosts: int) -> list[int]:
+    ps = spec.role(Role.PS)
+    ps_replicas = ps.replicas if ps else 0
+    # Half of the hosts, so that workers have some left: the layout of the seeds' second scene.
+    ps_hosts = min(max(1, ps_replicas), max(1, hosts // 2))
+    loads = [0.0] * hosts
+    indices = []
+    for replica in spec.replicas():
+        match spec.placement.strategy:
+            case PlacementStrategy.SPREAD_PS if replica.role is Role.PS:
+                index = replica.index % hosts
+            case PlacementStrategy.COLOCATE:
+                index = replica.index % min(hosts, max(1, ps_replicas))
+            case PlacementStrategy.ISOLATE if hosts > 1 and replica.role is Role.PS:
+                index = replica.index % ps_hosts
+            case PlacementStrategy.ISOLATE if hosts > 1:
+                index = ps_hosts + replica.index % (hosts - ps_hosts)
+            case _:
+                index = min(range(hosts), key=loads.__getitem__)
+        role = spec.role(replica.role)
+        loads[index] += (role.cpu_cores if role else None) or 1.0
+        indices.append(index)
+    return indices
+
+
+def _check_sizes(
+    spec: jobs.JobSpec, seats: Sequence[Seat], cores: int, machine_memory_bytes: int | None
+) -> None:
+    for seat in seats:
+        role = spec.role(seat.replica.role)
+        assert role is not None, "every replica has a role"
+        where, most = f"host {seat.host.name}", seat.host.cpu_cores
+        if most is None:
+            where, most = "this machine", float(cores)
+        if role.cpu_cores and role.cpu_cores > most:
+            raise EngineError(
+                f"{seat.replica} asks for {quantities.quantity_cores(role.cpu_cores)} CPU, "
+                f"but {where} has {quantities.quantity_cores(most)}",
+                f"lower spec.roles.{seat.replica.role}.cpu",
+            )
+        memory = seat.host.memory_bytes or machine_memory_bytes
+        where = f"host {seat.host.name}" if seat.host.memory_bytes else "this machine"
+        if role.memory_bytes and memory and role.memory_bytes > memory:
+            raise EngineError(
+                f"{seat.replica} asks for {quantities.format_bytes(role.memory_bytes)} of memory, "
+                f"but {where} has {quantities.format_bytes(memory)}",
+                f"lower spec.roles.{seat.replica.role}.memory",
+            )
+
+
+def _with_cores(spec: jobs.JobSpec, seats: tuple[Seat, ...], free_cores: tuple[int, ...]) -> tuple[Seat, ...]:
+    """Give whole cores to the exclusive replicas, and what is left to the others."""
+    wanted = {seat.replica: _exclusive_cores(spec, seat.replica) for seat in seats}
+    total = sum(wanted.values())
+    if total == 0:
+        return seats
+    if total > len(free_cores):
+        raise EngineError(
+            f"the job asks for {total} exclusive cores, but {len(free_cores)} are free on this machine",
+            "ask for fewer replicas or cores, or say cpu_policy: shared",
+        )
+    given: list[Seat] = []
+    left = list(free_cores)
+    for seat in seats:
+        own, left = left[: wanted[seat.replica]], left[wanted[seat.replica] :]
+        given.append(dataclasses.replace(seat, cores=tuple(own)))
+    if any(count == 0 for count in wanted.values()) and not left:
+        raise EngineError(
+            f"all {len(free_cores)} free cores would be exclusive and none is left for the shared replicas",
+            "leave one core, or make all roles exclusive",
+        )
+    return tuple(seat if seat.cores else dataclasses.replace(seat, cores=tuple(left)) for seat in given)
+
+
+def _exclusive_cores(spec: jobs.JobSpec, replica: ReplicaId) -> int:
+    role = spec.role(replica.role)
+    assert role is not None, "every replica has a role"
+    if role.cpu_policy is not jobs.CpuPolicy.EXCLUSIVE or role.cpu_cores is None:
+        return 0
+    if not role.cpu_cores.is_integer():
+        raise EngineError(
+            f"{replica} asks for {role.cpu_cores:g} exclusive cores, but only whole cores can be exclusive",
+            f"make spec.roles.{replica.role}.cpu a whole number, or say cpu_policy: shared",
+        )
+    return int(role.cpu_cores)
+
+
+def cluster(addresses: Sequence[tuple[roles.ReplicaId, str]]) -> dict[str, list[str]]:
+    """Return addresses by role, each in index order: the cluster of ``TF_CONFIG``."""
+    by_role: dict[str, list[str]] = {}
+    for replica, address in sorted(addresses):
+        by_role.setdefault(str(replica.role), []).append(address)
+    return by_role

@@ -1,0 +1,241 @@
+"""The life cycle of jobs on this machine: submit, list, wait, stop, resume, delete, prune."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import fcntl
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from paceline.control import states
+from paceline.engines.local import engine, folders, layouts, machines
+from paceline.errors import Conflict, EngineError, PacelineError, StoreError, WaitTimeout
+from paceline.model import jobs, runs
+from paceline.model.statuses import JobPhase
+from paceline.services import homes, supervisors
+from paceline.stores import Store
+
+ACTIVE_PHASES = tuple(phase for phase in JobPhase if not phase.is_final)
+POLL_SECONDS = 0.2
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Jobs:
+    """What can be done with the jobs of one home."""
+
+    home: homes.Home
+    store: Store
+    clock: Callable[[], float] = time.time
+
+    def submit(self, spec: jobs.JobSpec, *, source: str, base: Path, name: str | None = None) -> runs.Run:
+        """Start a job and return at once; nothing is left behind when that fails.
+
+        Args:
+            spec: the job.
+            source: its file's text, kept as it is.
+            base: the folder that a relative working directory starts from.
+            name: instead of the job's own; a number is added when a run of that name exists.
+
+        Raises:
+            EngineError: the job does not fit this machine, or its supervisor did not start.
+            StoreError: the state folder or the store cannot be written.
+        """
+        self.prune_expired()
+        machine = machines.read()
+        with self._choosing():
+            run = self._record(spec, source, base, name or spec.name, machine)
+        folder = folders.RunFolder(Path(run.directory))
+        try:
+            supervisors.start(self.home.path, self.home.store_url, run.name, folder)
+        except EngineError:
+            self._forget(run.name, folder)
+            raise
+        return self.store.get_run(run.name)
+
+    def _record(
+        self, spec: jobs.JobSpec, source: str, base: Path, wanted: str, machine: machines.Machine
+    ) -> runs.Run:
+        """Choose a name and a layout, and make folder and store know the run."""
+        name = free_name(wanted, self.store.run_names_like(wanted))
+        folder = self.home.folder(name)
+        working_dir = (base / (spec.working_dir or ".")).resolve()
+        spec = dataclasses.replace(spec, name=name, working_dir=str(working_dir))
+        layout = layouts.choose(spec, machine, folder, self._active_folders())
+        run = runs.Run(
+            name=name, spec=spec, source=source, engine="local",
+            directory=str(folder.path), submitted_at=self.clock(),
+        )  # fmt: skip
+        try:
+            folder.create()
+            (folder.path / "job.yaml").write_text(source)
+            layout.write(folder)
+            self.store.create_run(run, states.initial(spec))
+        except OSError as error:
+            shutil.rmtree(folder.path, ignore_errors=True)
+            raise StoreError(
+                f"the run's folder {folder.path} cannot be made: {error.strerror or error}",
+                "free some room, or set PACELINE_HOME to a folder that can be written",
+            ) from error
+        except PacelineError:
+            shutil.rmtree(folder.path, ignore_errors=True)
+            raise
+        return run
+
+    @contextlib.contextmanager
+    def _choosing(self) -> Iterator[None]:
+        """Hold the lock under which names, ports and cores are chosen, so that no two jobs get the same."""
+        try:
+            self.home.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+            file = self.home.lock.open("a")
+        except OSError as error:
+            raise StoreError(
+                f"the state folder {self.home.path} cannot be written: {error.strerror or error}",
+                "set PACELINE_HOME to a folder that can be written",
+            ) from error
+        with file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def _active_folders(self, other_than: str = "") -> list[folders.RunFolder]:
+        active = self.store.list_runs(phases=ACTIVE_PHASES)
+        return [folders.RunFolder(Path(run.directory)) for run in active if run.name != other_than]
+
+    def _forget(self, name: str, folder: folders.RunFolder) -> None:
+        self.store.delete_run(name)
+        shutil.rmtree(folder.path, ignore_errors=True)
+
+    def list(self, *, phases: Sequence[JobPhase] | None = None) -> list[runs.RunSummary]:
+        """Return the runs, newest first."""
+        return self.store.list_runs(phases=phases)
+
+    def get(self, name: str) -> runs.Run:
+        """Return one run.
+
+        Raises:
+            NotFound: there is none of that name.
+        """
+        return self.store.get_run(name)
+
+    def is_lost(self, run: runs.Run | runs.RunSummary) -> bool:
+        """Whether the run should be looked after, but nobody does."""
+        return not run.phase.is_final and not supervisors.is_supervised(folder_of(run))
+
+    def stop(self, name: str) -> None:
+        """Ask a job to end; its replicas get SIGTERM, and SIGKILL after the job's grace.
+
+        Raises:
+            Conflict: it has ended already.
+        """
+        run = self.get(name)
+        if run.phase.is_final:
+            raise Conflict(f"{name} has ended already ({run.phase})")
+        self.store.add_request(name, "stop", at=self.clock())
+        if self.is_lost(run):
+            self._supervise(run)
+
+    def resume(self, name: str) -> None:
+        """Bring back a stopped or failed job, or one that nobody looks after, from its last checkpoint.
+
+        Raises:
+            Conflict: it has succeeded, or it is being looked after.
+        """
+        run = self.get(name)
+        if run.phase is JobPhase.SUCCEEDED:
+            raise Conflict(
+                f"{name} has succeeded; there is nothing to resume", "submit it again to train anew"
+            )
+        if run.phase.is_final:
+            folder = folder_of(run)
+            with self._choosing():
+                machine = machines.read()
+                layouts.choose(run.spec, machine, folder, self._active_folders(name)).write(folder)
+                self.store.add_request(name, "resume", at=self.clock())
+        elif not self.is_lost(run):
+            raise Conflict(f"{name} is {run.phase} already", f"paceline top {name}")
+        self._supervise(run)
+
+    def _supervise(self, run: runs.Run) -> None:
+        supervisors.start(self.home.path, self.home.store_url, run.name, folder_of(run))
+
+    def delete(self, name: str, *, force: bool = False, timeout_seconds: float = 120.0) -> None:
+        """Remove a run with its logs, samples and checkpoints.
+
+        Args:
+            name: the run.
+            force: stop it first if it has not ended.
+            timeout_seconds: how long to wait for its end.
+
+        Raises:
+            Conflict: it has not ended, and ``force`` is not given.
+            WaitTimeout: it did not end in time.
+        """
+        run = self.get(name)
+        if not run.phase.is_final:
+            if not force:
+                raise Conflict(f"{name} is {run.phase}", f"paceline stop {name}, or delete it with --force")
+            self.stop(name)
+            run = self.wait(name, timeout_seconds=timeout_seconds)
+        folder = folder_of(run)
+        engine.release(folder, machines.read())
+        self._forget(name, folder)
+
+    def prune(self, *, older_than_seconds: float, dry_run: bool = False) -> list[str]:
+        """Delete the runs that ended longer ago; return their names."""
+        limit = self.clock() - older_than_seconds
+        ended = [run for run in self.list() if run.phase.is_final and (run.finished_at or 0) <= limit]
+        for run in ended if not dry_run else []:
+            self.delete(run.name)
+        return [run.name for run in ended]
+
+    def prune_expired(self) -> list[str]:
+        """Delete the runs whose own time to live has passed; return their names."""
+        expired = []
+        for run in self.list():
+            ttl = run.ttl_after_finished_seconds
+            if ttl is not None and run.finished_at is not None and run.finished_at + ttl <= self.clock():
+                self.delete(run.name)
+                expired.append(run.name)
+        return expired
+
+    def wait(
+        self,
+        name: str,
+        *,
+        timeout_seconds: float | None = None,
+        until: Callable[[runs.Run], bool] = lambda run: run.phase.is_final,
+    ) -> runs.Run:
+        """Return the run as soon as ``until`` holds, or when it is final.
+
+        Raises:
+            WaitTimeout: not within so long.
+            Conflict: nobody looks after the job any more.
+        """
+        deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
+        while True:
+            run = self.get(name)
+            if until(run) or run.phase.is_final:
+                return run
+            if self.is_lost(run) and not self.get(name).phase.is_final:
+                raise Conflict(f"nobody looks after {name}: its supervisor died", f"paceline resume {name}")
+            if deadline is not None and time.monotonic() >= deadline:
+                raise WaitTimeout(
+                    f"{name} is still {run.phase} after {timeout_seconds:g} s", f"paceline top {name}"
+                )
+            time.sleep(POLL_SECONDS)
+
+
+def folder_of(run: runs.Run | runs.RunSummary) -> folders.RunFolder:
+    """Return the folder of a run."""
+    return folders.RunFolder(Path(run.directory))
+
+
+def free_name(wanted: str, taken: set[str]) -> str:
+    """Return ``wanted``, or with the first number from 2 that makes it new."""
+    if wanted not in taken:
+        return wanted
+    numbers = (re.fullmatch(re.escape(wanted) + r"-(\d+)", name) for name in taken)
+    return f"{wanted}-{max([1, *(int(match[1]) for match in numbers if match)]) + 1}"

@@ -1,0 +1,247 @@
+"""Looks after one job from its first launch to its end: events in, commands out, all of it kept.
+
+The order makes it safe to be killed at any moment: an event becomes a state, the state is saved, then commands are
+executed. A new supervisor begins with what is saved and what lives (``SupervisorReplaced``).
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+from paceline.control import commands, events, machines, states
+from paceline.engines.engines import Engine
+from paceline.engines.local import folders
+from paceline.errors import Conflict, EngineError, StoreError
+from paceline.model.roles import ReplicaId
+from paceline.model.runs import JobEvent
+from paceline.model.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
+from paceline.sources import spools
+from paceline.stores import Store
+
+POLL_SECONDS = 0.2
+RELEASE_RETRY_SECONDS = 1.0
+
+log = logging.getLogger(__name__)
+
+
+class Supervision:
+    """One job under supervision.
+
+    Args:
+        name: the run's name.
+        store: where its state, events and samples are kept.
+        engine: where it runs.
+        folder: where its agents write.
+        clock: Unix seconds, for what is told.
+        stopwatch: seconds that never go back, for timers.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        store: Store,
+        engine: Engine,
+        folder: folders.RunFolder,
+        clock: Callable[[], float],
+        stopwatch: Callable[[], float],
+    ) -> None:
+        self._name = name
+        self._store = store
+        self._engine = engine
+        self._folder = folder
+        self._clock = clock
+        self._stopwatch = stopwatch
+        self._state = store.load_state(name)
+        self._saved = True
+        self._timers: list[tuple[float, int, events.Timer]] = []
+        self._count = itertools.count()
+        self._offsets: dict[tuple[ReplicaId, int], int] = {}
+        self._release_at: float | None = None
+        self._happened: list[JobEvent] = []
+
+    def run(self) -> JobPhase:
+        """Look after the job until it is final; return how it ended."""
+        if not self._state.phase.is_final or self._resume_requested():
+            self._apply(self._take_over())
+        while not (self._state.phase.is_final and self._saved):
+            for event in self._next_events():
+                self._apply(event)
+            self._keep()
+        return self._state.phase
+
+    def _resume_requested(self) -> bool:
+        return any(request.kind == "resume" for request in self._store.take_requests(self._name))
+
+    def _take_over(self) -> events.Event:
+        """Return the first event: a fresh start, or the adoption of what an earlier supervisor left."""
+        try:
+            notes = tuple(self._engine.prepare())
+            self._store.update_run(self._name, notes=notes)
+            if self._state.phase is JobPhase.PENDING:
+                return events.Begin()
+            if self._state.phase.is_final:
+                return events.ResumeRequested()
+            replaced = self._engine.adopt({r.replica: r.attempt for r in self._state.replicas if r.attempt})
+        except EngineError as error:
+            self._note("engine-failed", error.message)
+            return events.EngineFailed(reason=error.message)
+        run = self._store.get_run(self._name)
+        self._note("supervisor-replaced", f"a new supervisor took over; {len(replaced.live)} replicas live")
+        return events.SupervisorReplaced(
+            live=replaced.live,
+            exits=replaced.exits,
+            active_seconds=self._clock() - (run.started_at or self._clock()),
+        )
+
+    def _next_events(self) -> list[events.Event]:
+        now = self._stopwatch()
+        wait = POLL_SECONDS if not self._timers else min(POLL_SECONDS, max(0.0, self._timers[0][0] - now))
+        exits = self._engine.poll(0.0 if self._release_at is not None else wait)
+        found = [*self._read_spools(), *exits]
+        while self._timers and self._timers[0][0] <= self._stopwatch():
+            found.append(events.TimerFired(timer=heapq.heappop(self._timers)[2]))
+        if self._release_at is not None and self._release_at <= self._stopwatch():
+            found.extend(self._release())
+        return [*found, *self._requested()]
+
+    def _requested(self) -> list[events.Event]:
+        try:
+            requests = self._store.take_requests(self._name)
+        except StoreError as error:
+            log.warning("requests cannot be read, trying again: %s", error.message)
+            return []
+        return [events.StopRequested() for request in requests if request.kind == "stop"]
+
+    def _read_spools(self) -> list[events.Event]:
+        found: list[events.Event] = []
+        for replica in self._state.replicas:
+            if replica.attempt and replica.phase.is_live:
+                found.extend(self._read_spool(replica.replica, replica.attempt))
+        return found
+
+    def _read_spool(self, replica: ReplicaId, attempt: int) -> list[events.Event]:
+        """Store what the agent wrote since the last time; what cannot be stored now stays in the spool."""
+        found: list[events.Event] = []
+        path = Path(self._folder.files(replica, attempt).spool)
+        try:
+            offset = self._offset(replica, attempt)
+            while (
+                reading := spools.read(path, replica=replica, attempt=attempt, offset=offset)
+            ).offset > offset:
+                self._store.append_from_spool(
+                    self._name, replica, attempt,
+                    previous_offset=offset, offset=reading.offset,
+                    samples=reading.samples, steps=reading.steps,
+                    evaluations=reading.evaluations, events=reading.events,
+                )  # fmt: skip
+                offset = self._offsets[replica, attempt] = reading.offset
+                if reading.started:
+                    found.append(events.ReplicaStarted(replica=replica, attempt=attempt))
+                if reading.broken:
+                    log.warning("%s.%d: %d spool lines are no records", replica, attempt, reading.broken)
+        except Conflict:
+            # Somebody else has stored these lines; go on behind them.
+            del self._offsets[replica, attempt]
+        except StoreError as error:
+            log.warning("samples of %s stay in its spool for now: %s", replica, error.message)
+        return found
+
+    def _offset(self, replica: ReplicaId, attempt: int) -> int:
+        if (replica, attempt) not in self._offsets:
+            self._offsets[replica, attempt] = self._store.spool_offset(self._name, replica, attempt)
+        return self._offsets[replica, attempt]
+
+    def _apply(self, event: events.Event) -> None:
+        """Bring the job one event further: state first, saved, then what is to be done."""
+        if isinstance(event, events.ReplicaExited):
+            self._read_spool(event.replica, event.attempt)
+        before = self._state
+        self._state, wanted = machines.advance(before, event)
+        self._tell(before, event)
+        self._saved = self._saved and self._state == before
+        self._keep()
+        for command in wanted:
+            self._execute(command)
+
+    def _tell(self, before: states.JobState, event: events.Event) -> None:
+        """Note what people want to know of a step."""
+        after = self._state
+        if isinstance(event, events.ReplicaExited) and after != before:
+            self._note("replica-exited", str(event.reason), event.replica, event.attempt)
+        if after.phase is not before.phase:
+            self._note(str(after.phase), after.message)
+
+    def _note(
+        self, kind: str, message: str, replica: ReplicaId | None = None, attempt: int | None = None
+    ) -> None:
+        log.info("%s %s %s", kind, replica or "", message)
+        self._happened.append(
+            JobEvent(at=self._clock(), kind=kind, message=message, replica=replica, attempt=attempt)
+        )
+
+    def _keep(self) -> None:
+        """Save state and events; on a full disk both are kept in memory and tried again."""
+        try:
+            if not self._saved:
+                self._store.save_state(self._name, self._state, at=self._clock())
+                self._saved = True
+            if self._happened:
+                self._store.append_events(self._name, self._happened)
+                self._happened = []
+        except StoreError as error:
+            log.warning("the state cannot be saved, trying again: %s", error.message)
+
+    def _execute(self, command: commands.Command) -> None:
+        match command:
+            case commands.Launch(replica=replica, attempt=attempt, memory_bytes=memory_bytes):
+                self._launch(replica, attempt, memory_bytes)
+            case commands.Terminate(replica=replica, attempt=attempt):
+                self._engine.terminate(replica, attempt)
+            case commands.Kill(replica=replica, attempt=attempt):
+                self._kill(replica, attempt)
+            case commands.StartTimer(timer=timer, seconds=seconds):
+                heapq.heappush(self._timers, (self._stopwatch() + seconds, next(self._count), timer))
+            case commands.Release():
+                self._release_at = self._stopwatch()
+
+    def _kill(self, replica: ReplicaId, attempt: int) -> None:
+        try:
+            self._engine.kill(replica, attempt)
+        except EngineError as error:
+            log.warning("%s is not gone yet, trying again: %s", replica, error.message)
+
+    def _launch(self, replica: ReplicaId, attempt: int, memory_bytes: int | None) -> None:
+        current = self._state.replica(replica)
+        if current is None or current.attempt != attempt or current.phase is not ReplicaPhase.STARTING:
+            # A launch before this one failed and ended the job.
+            reason = ExitReason(kind=ExitKind.LAUNCH_FAILED, message="not launched: the job is ending")
+            self._apply(events.ReplicaExited(replica=replica, attempt=attempt, reason=reason))
+            return
+        try:
+            launched = self._engine.launch(replica, attempt, memory_bytes)
+        except EngineError as error:
+            reason = ExitReason(kind=ExitKind.LAUNCH_FAILED, message=error.message)
+            self._apply(events.ReplicaExited(replica=replica, attempt=attempt, reason=reason))
+            return
+        try:
+            self._store.set_replica_facts(
+                self._name, replica,
+                host=launched.host, address=launched.address, pid=launched.pid, cores=launched.cores,
+            )  # fmt: skip
+        except StoreError as error:
+            log.warning("where %s runs cannot be saved: %s", replica, error.message)
+
+    def _release(self) -> list[events.Event]:
+        try:
+            self._engine.release()
+        except EngineError as error:
+            log.warning("not all is released, trying again: %s", error.message)
+            self._release_at = self._stopwatch() + RELEASE_RETRY_SECONDS
+            return []
+        self._release_at = None
+        return [events.Released()]

@@ -1,0 +1,78 @@
+"""Supervisor processes: started so that they outlive whoever starts them, and found dead or alive.
+
+A supervisor holds ``flock`` on ``supervisor.lock`` for as long as it, or the guard that restarts it, lives. The kernel
+gives the lock back however they die, so it never lies.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from paceline.engines.local import folders
+from paceline.errors import EngineError
+
+START_SECONDS = 30.0
+
+
+def is_supervised(folder: folders.RunFolder) -> bool:
+    """Whether somebody looks after this run."""
+    try:
+        descriptor = os.open(folder.lock, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def acquire(folder: folders.RunFolder, *, patience_seconds: float = 3.0) -> int | None:
+    """Take the lock; return its descriptor, or None when somebody else looks after the run.
+
+    Agents and commands probe the lock for a moment, so one refusal is no answer.
+    """
+    descriptor = os.open(folder.lock, os.O_RDWR | os.O_CREAT, 0o600)
+    deadline = time.monotonic() + patience_seconds
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                os.close(descriptor)
+                return None
+            time.sleep(0.02)
+        else:
+            return descriptor
+
+
+def start(home: Path, store_url: str, name: str, folder: folders.RunFolder) -> None:
+    """Start a supervisor that outlives us; it holds the lock when this returns.
+
+    Raises:
+        EngineError: it did not come up.
+    """
+    try:
+        with (folder.path / "supervisor.log").open("ab") as output:
+            done = subprocess.run(
+                [sys.executable, "-m", "paceline.surfaces.supervisor", str(home), store_url, name],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+                cwd="/",
+                timeout=START_SECONDS,
+                check=False,
+            )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise EngineError(f"the supervisor of {name} did not start: {error}") from error
+    if done.returncode != 0:
+        hint = f"its last words are in {folder.path}/supervisor.log"
+        raise EngineError(f"the supervisor of {name} did not start (exit code {done.returncode})", hint)

@@ -1,0 +1,130 @@
+"""What agents write: one JSON object a line (``docs/agent-protocol.md``), read on from where one stopped."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from paceline.model.roles import ReplicaId
+from paceline.model.runs import JobEvent
+from paceline.model.samples import Evaluation, Sample, StepReport
+
+#: A reader takes at most so much at once, so that a spool that grew for hours does not fill memory.
+MAX_READ_BYTES = 4 * 1024 * 1024
+
+_Record = TypeVar("_Record", Sample, StepReport, Evaluation)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What a spool held from one offset to the next.
+
+    Attributes:
+        offset: where the next reading begins, in bytes; only whole lines are taken.
+        started: whether the agent said that its command runs.
+        broken: lines that are no record; they are counted, not kept.
+    """
+
+    offset: int
+    started: bool = False
+    samples: tuple[Sample, ...] = ()
+    steps: tuple[StepReport, ...] = ()
+    evaluations: tuple[Evaluation, ...] = ()
+    events: tuple[JobEvent, ...] = ()
+    broken: int = 0
+
+
+def read(path: Path, *, replica: ReplicaId, attempt: int, offset: int) -> Reading:
+    """Return what an agent has written since ``offset``; an empty reading when there is no file yet."""
+    try:
+        with path.open("rb") as file:
+            file.seek(offset)
+            data = file.read(MAX_READ_BYTES)
+    except FileNotFoundError:
+        return Reading(offset=offset)
+    end = data.rfind(b"\n") + 1
+    if end == 0 and len(data) == MAX_READ_BYTES:
+        end = len(data)
+    return parse(data[:end], replica=replica, attempt=attempt, offset=offset + end)
+
+
+def parse(data: bytes, *, replica: ReplicaId, attempt: int, offset: int) -> Reading:
+    """Return the records in whole lines of a spool; a line that is no record is counted as broken."""
+    found: dict[str, list[Any]] = {"sample": [], "step": [], "evaluation": []}
+    happened: list[JobEvent] = []
+    started = False
+    broken = 0
+    for line in data.splitlines():
+        if not line.strip():
+            continue
+        record = _object(line)
+        try:
+            match record.get("type"):
+                case "sample":
+                    found["sample"].append(_record(Sample, record, replica, attempt))
+                case "step":
+                    found["step"].append(_record(StepReport, record, replica, attempt))
+                case "evaluation":
+                    found["evaluation"].append(_record(Evaluation, record, replica, attempt))
+                case "started":
+                    started = True
+                    happened.append(_event("started", record, replica, attempt))
+                case "exited":
+                    happened.append(_event("exited", record, replica, attempt))
+                case _:
+                    broken += 1
+        except (TypeError, ValueError):
+            broken += 1
+    return Reading(
+        offset=offset,
+        started=started,
+        samples=tuple(found["sample"]),
+        steps=tuple(found["step"]),
+        evaluations=tuple(found["evaluation"]),
+        events=tuple(happened),
+        broken=broken,
+    )
+
+
+def _object(line: bytes) -> Mapping[str, Any]:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _record(kind: type[_Record], record: Mapping[str, Any], replica: ReplicaId, attempt: int) -> _Record:
+    """Return a record with its known fields; ``replica`` and ``attempt`` are ours to say."""
+    values: dict[str, Any] = {"replica": replica, "attempt": attempt}
+    for field in dataclasses.fields(kind):
+        if field.name in values:
+            continue
+        value = record.get(field.name)
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            # A loss that is not a number is news, but no measurement: it is kept as not measured.
+            if field.name == "loss" and isinstance(value, float):
+                continue
+            raise ValueError(f"{field.name} is not a number")
+        values[field.name] = float(value) if "float" in str(field.type) else int(value)
+    return kind(**values)
+
+
+def _event(kind: str, record: Mapping[str, Any], replica: ReplicaId, attempt: int) -> JobEvent:
+    if kind == "started":
+        threads, limit = record.get("threads"), record.get("cpu_limit_cores")
+        message = f"started with {threads} threads" + (f" on a limit of {limit:g} cores" if limit else "")
+        notes = record.get("notes")
+        if isinstance(notes, list) and notes:
+            message += "; " + "; ".join(str(note) for note in notes)
+    else:
+        message = f"exited: {record.get('kind')}" + (f", {text}" if (text := record.get("message")) else "")
+    return JobEvent(
+        at=float(record.get("at") or 0.0), kind=kind, message=message, replica=replica, attempt=attempt
+    )

@@ -1,0 +1,1 @@
+"""What people and programs touch: thin, each over the services."""

@@ -1,0 +1,83 @@
+"""The process that looks after one job: ``python -m paceline.surfaces.supervisor HOME STORE_URL NAME``.
+
+It puts itself into the background. Then it is two processes. The guard holds the lock and starts the supervisor; when that is killed, by the kernel for memory
+or by hand, the guard starts another, which takes over the replicas. Replicas that lose both end themselves
+after a while, and ``paceline resume`` brings the job back.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+from paceline.engines.local import engine, machines
+from paceline.services import homes, supervisions, supervisors
+from paceline.stores import open_store
+
+#: From ``linux/prctl.h``.
+PR_SET_CHILD_SUBREAPER = 36
+MAX_DEATHS = 20
+PAUSE_SECONDS = 0.2
+
+log = logging.getLogger("paceline.supervisor")
+
+
+def main(arguments: list[str]) -> int:
+    """Guard the supervisor of one job until the job is final; return the exit code."""
+    home = homes.Home(Path(arguments[0]), arguments[1])
+    name = arguments[2]
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if supervisors.acquire(home.folder(name)) is None:
+        log.info("somebody else looks after %s already", name)
+        return 0
+    if os.fork() != 0:
+        # Whoever started us may go on: the lock is held, and stays so in the child.
+        os._exit(0)
+    # Replicas of a supervisor that died become our children, so that none stays a zombie.
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    for death in range(MAX_DEATHS):
+        child = os.fork()
+        if child == 0:
+            os._exit(_supervise(home, name))
+        status = _wait(child)
+        if os.WIFEXITED(status) and os.WEXITSTATUS(status) == 0:
+            return 0
+        log.error("the supervisor died (wait status %d); starting another", status)
+        time.sleep(PAUSE_SECONDS * (death + 1))
+    log.error("the supervisor died %d times; giving up", MAX_DEATHS)
+    return 1
+
+
+def _wait(child: int) -> int:
+    """Reap every child until the supervisor is among them; return its wait status."""
+    while True:
+        pid, status = os.wait()
+        if pid == child:
+            return status
+
+
+def _supervise(home: homes.Home, name: str) -> int:
+    """Run one supervisor; return its exit code."""
+    try:
+        folder = home.folder(name)
+        with open_store(home.store_url) as store:
+            spec = store.get_run(name).spec
+            local = engine.LocalEngine(spec, folder, machines.read())
+            supervision = supervisions.Supervision(
+                name, store=store, engine=local, folder=folder, clock=time.time, stopwatch=time.monotonic
+            )
+            supervision.run()
+    except Exception:  # The loop's edge: the guard counts the death and starts another supervisor.
+        log.exception("the supervisor of %s failed", name)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
