@@ -21,8 +21,8 @@ class Home:
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Home:
         """Return the home that the environment names.
 
-        ``PACELINE_HOME`` defaults to ``paceline`` in ``XDG_STATE_HOME``; ``PACELINE_STORE`` (a SQLAlchemy URL) to
-        a SQLite file in the home.
+        ``PACELINE_HOME`` defaults to ``paceline`` in ``XDG_STATE_HOME``; ``PACELINE_STORE`` (a SQLAlchemy
+        URL) to a SQLite file in the home.
         """
         state = environment.get("XDG_STATE_HOME") or str(Path("~/.local/state").expanduser())
         path = Path(environment.get("PACELINE_HOME") or Path(state) / "paceline").expanduser().absolute()

@@ -14,7 +14,8 @@ from pathlib import Path
 from paceline.control import states
 from paceline.engines.local import engine, folders, layouts, machines
 from paceline.errors import Conflict, EngineError, PacelineError, StoreError, WaitTimeout
-from paceline.model import jobs, runs
+from paceline.model.jobs import JobSpec
+from paceline.model.runs import Run, RunSummary
 from paceline.model.statuses import JobPhase
 from paceline.services import homes, supervisors
 from paceline.stores import Store
@@ -31,7 +32,7 @@ class Jobs:
     store: Store
     clock: Callable[[], float] = time.time
 
-    def submit(self, spec: jobs.JobSpec, *, source: str, base: Path, name: str | None = None) -> runs.Run:
+    def submit(self, spec: JobSpec, *, source: str, base: Path, name: str | None = None) -> Run:
         """Start a job and return at once; nothing is left behind when that fails.
 
         Args:
@@ -56,16 +57,14 @@ class Jobs:
             raise
         return self.store.get_run(run.name)
 
-    def _record(
-        self, spec: jobs.JobSpec, source: str, base: Path, wanted: str, machine: machines.Machine
-    ) -> runs.Run:
+    def _record(self, spec: JobSpec, source: str, base: Path, wanted: str, machine: machines.Machine) -> Run:
         """Choose a name and a layout, and make folder and store know the run."""
         name = free_name(wanted, self.store.run_names_like(wanted))
         folder = self.home.folder(name)
         working_dir = (base / (spec.working_dir or ".")).resolve()
         spec = dataclasses.replace(spec, name=name, working_dir=str(working_dir))
         layout = layouts.choose(spec, machine, folder, self._active_folders())
-        run = runs.Run(
+        run = Run(
             name=name, spec=spec, source=source, engine="local",
             directory=str(folder.path), submitted_at=self.clock(),
         )  # fmt: skip
@@ -108,11 +107,11 @@ class Jobs:
         self.store.delete_run(name)
         shutil.rmtree(folder.path, ignore_errors=True)
 
-    def list(self, *, phases: Sequence[JobPhase] | None = None) -> list[runs.RunSummary]:
+    def runs(self, *, phases: Sequence[JobPhase] | None = None) -> list[RunSummary]:
         """Return the runs, newest first."""
         return self.store.list_runs(phases=phases)
 
-    def get(self, name: str) -> runs.Run:
+    def get(self, name: str) -> Run:
         """Return one run.
 
         Raises:
@@ -120,7 +119,7 @@ class Jobs:
         """
         return self.store.get_run(name)
 
-    def is_lost(self, run: runs.Run | runs.RunSummary) -> bool:
+    def is_lost(self, run: Run | RunSummary) -> bool:
         """Whether the run should be looked after, but nobody does."""
         return not run.phase.is_final and not supervisors.is_supervised(folder_of(run))
 
@@ -145,9 +144,7 @@ class Jobs:
         """
         run = self.get(name)
         if run.phase is JobPhase.SUCCEEDED:
-            raise Conflict(
-                f"{name} has succeeded; there is nothing to resume", "submit it again to train anew"
-            )
+            raise Conflict(f"{name} has succeeded: nothing is left to do", "submit it again to train anew")
         if run.phase.is_final:
             folder = folder_of(run)
             with self._choosing():
@@ -158,7 +155,7 @@ class Jobs:
             raise Conflict(f"{name} is {run.phase} already", f"paceline top {name}")
         self._supervise(run)
 
-    def _supervise(self, run: runs.Run) -> None:
+    def _supervise(self, run: Run) -> None:
         supervisors.start(self.home.path, self.home.store_url, run.name, folder_of(run))
 
     def delete(self, name: str, *, force: bool = False, timeout_seconds: float = 120.0) -> None:
@@ -186,7 +183,7 @@ class Jobs:
     def prune(self, *, older_than_seconds: float, dry_run: bool = False) -> list[str]:
         """Delete the runs that ended longer ago; return their names."""
         limit = self.clock() - older_than_seconds
-        ended = [run for run in self.list() if run.phase.is_final and (run.finished_at or 0) <= limit]
+        ended = [run for run in self.runs() if run.phase.is_final and (run.finished_at or 0) <= limit]
         for run in ended if not dry_run else []:
             self.delete(run.name)
         return [run.name for run in ended]
@@ -194,7 +191,7 @@ class Jobs:
     def prune_expired(self) -> list[str]:
         """Delete the runs whose own time to live has passed; return their names."""
         expired = []
-        for run in self.list():
+        for run in self.runs():
             ttl = run.ttl_after_finished_seconds
             if ttl is not None and run.finished_at is not None and run.finished_at + ttl <= self.clock():
                 self.delete(run.name)
@@ -206,8 +203,8 @@ class Jobs:
         name: str,
         *,
         timeout_seconds: float | None = None,
-        until: Callable[[runs.Run], bool] = lambda run: run.phase.is_final,
-    ) -> runs.Run:
+        until: Callable[[Run], bool] = lambda run: run.phase.is_final,
+    ) -> Run:
         """Return the run as soon as ``until`` holds, or when it is final.
 
         Raises:
@@ -228,7 +225,7 @@ class Jobs:
             time.sleep(POLL_SECONDS)
 
 
-def folder_of(run: runs.Run | runs.RunSummary) -> folders.RunFolder:
+def folder_of(run: Run | RunSummary) -> folders.RunFolder:
     """Return the folder of a run."""
     return folders.RunFolder(Path(run.directory))
 

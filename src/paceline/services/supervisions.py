@@ -1,7 +1,7 @@
 """Looks after one job from its first launch to its end: events in, commands out, all of it kept.
 
-The order makes it safe to be killed at any moment: an event becomes a state, the state is saved, then commands are
-executed. A new supervisor begins with what is saved and what lives (``SupervisorReplaced``).
+The order makes it safe to be killed at any moment: an event becomes a state, the state is saved, then
+commands are executed. A new supervisor begins with what is saved and what lives (``SupervisorReplaced``).
 """
 
 from __future__ import annotations
@@ -130,9 +130,10 @@ class Supervision:
         path = Path(self._folder.files(replica, attempt).spool)
         try:
             offset = self._offset(replica, attempt)
-            while (
-                reading := spools.read(path, replica=replica, attempt=attempt, offset=offset)
-            ).offset > offset:
+            while True:
+                reading = spools.read(path, replica=replica, attempt=attempt, offset=offset)
+                if reading.offset == offset:
+                    break
                 self._store.append_from_spool(
                     self._name, replica, attempt,
                     previous_offset=offset, offset=reading.offset,

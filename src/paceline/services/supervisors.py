@@ -1,7 +1,7 @@
 """Supervisor processes: started so that they outlive whoever starts them, and found dead or alive.
 
-A supervisor holds ``flock`` on ``supervisor.lock`` for as long as it, or the guard that restarts it, lives. The kernel
-gives the lock back however they die, so it never lies.
+A supervisor holds ``flock`` on ``supervisor.lock`` for as long as it, or the guard that restarts it, lives.
+The kernel gives the lock back however they die, so it never lies.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where a job's replicas sit on this machine: chosen once when it is submitted or resumed, kept in its folder."""
+"""Where a job's replicas sit on this machine: chosen when it is submitted or resumed, kept in its folder."""
 
 from __future__ import annotations
 

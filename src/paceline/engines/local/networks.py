@@ -6,7 +6,8 @@
 
 Traffic between replicas of one host stays on the host's bridge; traffic between hosts passes both hosts'
 uplinks, which a token bucket filter shapes in each direction. A replica's ``eth0`` is its alone, so its byte
-counters are the replica's. The namespaces have no way to the outside. Source: ``ip-netns(8)``, ``veth(4)``, ``tc-tbf(8)``.
+counters are the replica's. The namespaces have no way to the outside. Source: ``ip-netns(8)``, ``veth(4)``,
+``tc-tbf(8)``.
 """
 
 from __future__ import annotations
