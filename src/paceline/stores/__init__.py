@@ -1,0 +1,7 @@
+"""Where runs and what was measured of them are kept: SQLite in a file by default, PostgreSQL by URL."""
+
+from __future__ import annotations
+
+from paceline.stores.stores import Store, open_store
+
+__all__ = ["Store", "open_store"]

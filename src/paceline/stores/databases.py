@@ -1,0 +1,238 @@
+"""Opening a database: its settings, its schema, its transactions.
+
+Alembic takes longer to import than most commands take to run, so it is imported only when the schema is not
+the newest one, which one query tells. Whoever finds an old or empty database migrates it within one
+transaction that holds the database's own lock, and looks again once it has that lock: two processes that
+open a new store at once make its tables once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import sqlalchemy as sa
+
+from paceline import errors
+from paceline.stores import failures
+
+#: The newest revision in ``migrations/``; a test holds them together.
+HEAD = "0001"
+VERSION_TABLE = "paceline_schema"
+
+_ADVISORY_LOCK = 0x706163656C696E65  # "paceline"
+_CONNECT_SECONDS = 10
+_UPGRADING = threading.Lock()  # Alembic keeps its context in module globals
+
+
+class Database:
+    """A database whose schema is the newest one.
+
+    Args:
+        engine: where connections come from.
+        place: what people call it, without a password.
+    """
+
+    def __init__(self, engine: sa.Engine, place: str) -> None:
+        self.place = place
+        self._engine = engine
+        self._writer = engine.execution_options(paceline_writes=True)
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[sa.Connection]:
+        """Give a connection that sees one state of the database.
+
+        Raises:
+            StoreError: the database failed.
+        """
+        with failures.explained(self.place), self._engine.connect() as connection:
+            yield connection
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[sa.Connection]:
+        """Give a connection whose changes all happen when the block ends, or none of them.
+
+        Raises:
+            StoreError: the database failed; nothing was changed.
+        """
+        with failures.explained(self.place), self._writer.begin() as connection:
+            yield connection
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._engine.dispose()
+
+
+def open_database(url: str) -> Database:
+    """Open a database and bring its schema up to date.
+
+    Args:
+        url: ``sqlite:///relative.db``, ``sqlite:////absolute.db`` or ``postgresql://user@host/name``.
+
+    Raises:
+        StoreError: the URL is wrong, or the database cannot be opened, is newer than this program, or is not
+            a database at all.
+    """
+    parsed = _parse(url)
+    local = parsed.get_backend_name() == "sqlite"
+    place = str(parsed.database) if local else parsed.render_as_string(hide_password=True)
+    if local:
+        _make_file(pathlib.Path(str(parsed.database)))
+    engine = _engine(parsed, place)
+    try:
+        with failures.explained(place):
+            if _version(engine) != HEAD:
+                _migrate(engine, place)
+    except BaseException:
+        engine.dispose()
+        raise
+    return Database(engine, place)
+
+
+def _parse(url: str) -> sa.URL:
+    """Return the parts of a URL, with the driver that is used for its kind of database."""
+    examples = "Examples: sqlite:////var/lib/paceline.db, postgresql://user@host/paceline"
+    try:
+        parsed = sa.make_url(url)
+    except (sa.exc.ArgumentError, ValueError) as error:
+        raise errors.StoreError(f"the store's URL {url!r} cannot be understood", examples) from error
+    kind = parsed.drivername.partition("+")[0]
+    if kind == "sqlite":
+        if not parsed.database or parsed.database == ":memory:":
+            raise errors.StoreError(f"the store's URL {url!r} names no file", examples)
+        return parsed.set(drivername="sqlite+pysqlite")
+    if kind in ("postgresql", "postgres"):
+        return parsed.set(drivername="postgresql+psycopg")
+    raise errors.StoreError(f"a store cannot be kept in {kind!r}, only in sqlite or postgresql", examples)
+
+
+def _make_file(path: pathlib.Path) -> None:
+    """Make the file of a SQLite database, for its user alone, and the folder it is in."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not path.exists():
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        raise errors.StoreError(
+            f"the store {path} cannot be made: {error.strerror}",
+            "Let this user write to its folder, or name another store with --store.",
+        ) from error
+
+
+def _engine(url: sa.URL, place: str) -> sa.Engine:
+    if url.get_backend_name() == "sqlite":
+        engine = sa.create_engine(url, connect_args={"timeout": failures.BUSY_SECONDS})
+        sa.event.listen(engine, "connect", _set_up_sqlite)
+        sa.event.listen(engine, "begin", _begin_sqlite)
+        return engine
+    waiting = {} if "connect_timeout" in url.query else {"connect_timeout": _CONNECT_SECONDS}
+    try:
+        return sa.create_engine(url, pool_pre_ping=True, connect_args=waiting)
+    except ModuleNotFoundError as error:
+        raise errors.StoreError(
+            f"the store {place} cannot be used: {error.name} is not installed",
+            "Install it: pip install 'paceline[postgresql]'",
+        ) from error
+
+
+def _set_up_sqlite(connection: Any, _record: object) -> None:
+    connection.isolation_level = (
+        None  # transactions begin where _begin_sqlite says, not where the driver guesses
+    )
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA foreign_keys = ON")
+    cursor.execute("PRAGMA synchronous = NORMAL")
+    cursor.close()
+
+
+def _begin_sqlite(connection: sa.Connection) -> None:
+    # A writer takes its place at once: one that read first and wrote later could not wait for others.
+    writes = connection.get_execution_options().get("paceline_writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _version(engine: sa.Engine) -> str | None:
+    """Return the revision of the schema; None when there is none, or none that can be told so cheaply."""
+    try:
+        with engine.connect() as connection:
+            return connection.exec_driver_sql(f"SELECT version_num FROM {VERSION_TABLE}").scalar()
+    except sa.exc.DBAPIError as error:
+        missing = "no such table" in str(error.orig) or getattr(error.orig, "sqlstate", None) == "42P01"
+        if missing:
+            return None
+        raise
+
+
+def _migrate(engine: sa.Engine, place: str) -> None:
+    """Bring the schema up to date, unless another process does so first."""
+    # Tables that a migration rebuilds must not take their rows' children with them, hence no foreign keys.
+    options = engine.execution_options(paceline_writes=True)
+    with _UPGRADING, options.connect() as connection:
+        if engine.dialect.name == "sqlite":
+            _write_ahead(connection)
+            _driver(connection).execute("PRAGMA foreign_keys = OFF")
+        with connection.begin():
+            if engine.dialect.name == "postgresql":
+                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_ADVISORY_LOCK)))
+            upgrade(connection, place)
+        connection.invalidate()  # its foreign keys are off
+
+
+def _driver(connection: sa.Connection) -> Any:
+    """Return the driver's own connection: pragmas of this kind do nothing within a transaction."""
+    return connection.connection.driver_connection
+
+
+def _write_ahead(connection: sa.Connection) -> None:
+    """Let readers read while one writes; the file remembers it.
+
+    Two processes that switch over at once get "locked" without SQLite's usual waiting.
+    """
+    give_up_at = time.monotonic() + failures.BUSY_SECONDS
+    while True:
+        try:
+            _driver(connection).execute("PRAGMA journal_mode = WAL").fetchall()
+            return
+        except connection.dialect.loaded_dbapi.OperationalError as error:
+            wrapped = sa.exc.OperationalError("PRAGMA journal_mode = WAL", None, error)
+            if not failures.is_busy(wrapped) or time.monotonic() > give_up_at:
+                raise wrapped from error
+        time.sleep(0.02)
+
+
+def upgrade(connection: sa.Connection, place: str, target: str = "head") -> None:
+    """Migrate within the transaction of a connection that holds the lock.
+
+    Raises:
+        StoreError: the database was made by a newer program.
+    """
+    from alembic import command, script  # half a second: only when there is something to migrate
+
+    config = alembic_config(connection)
+    current = None
+    if sa.inspect(connection).has_table(VERSION_TABLE):
+        current = connection.exec_driver_sql(f"SELECT version_num FROM {VERSION_TABLE}").scalar()
+    known = {revision.revision for revision in script.ScriptDirectory.from_config(config).walk_revisions()}
+    if current is not None and current not in known:
+        raise errors.StoreError(
+            f"the store {place} was made by a newer Paceline: its schema is {current}, "
+            f"the newest that is known here is {HEAD}",
+            "Upgrade Paceline (pip install --upgrade paceline), or name another store with --store.",
+        )
+    command.upgrade(config, target)
+
+
+def alembic_config(connection: sa.Connection) -> Any:
+    """Return what Alembic's commands need to work on a connection (an ``alembic.config.Config``)."""
+    from alembic import config
+
+    made = config.Config()
+    made.set_main_option("script_location", "paceline.stores:migrations")
+    made.set_main_option("path_separator", "os")
+    made.attributes["connection"] = connection
+    return made

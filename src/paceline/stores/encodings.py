@@ -1,0 +1,185 @@
+"""Values as JSON and back, exactly.
+
+Every field is written, defaults included, so a later change of a default does not change what was stored. A
+field that this program does not know was written by a newer one; leaving it out could lose something, so it
+is an error. A field that is missing was written by an older one and gets its default. All of it is ASCII.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+import json
+import types
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from paceline import errors
+from paceline.model import roles
+
+T = TypeVar("T")
+E = TypeVar("E", bound=enum.Enum)
+
+_NEWER = "It may have been written by a newer Paceline: pip install --upgrade paceline"
+
+
+def encode(value: object) -> str:
+    """Return a value of the model as JSON.
+
+    Raises:
+        TypeError: something within it is not a value of the model.
+    """
+    return json.dumps(_plain(value), separators=(",", ":"))
+
+
+def decode(kind: type[T], text: str, *, what: str) -> T:
+    """Return the value that ``encode`` was given.
+
+    Args:
+        kind: its type, such as ``JobState`` or ``tuple[str, ...]``.
+        text: what ``encode`` returned.
+        what: what it is, for messages, such as ``the state of run 'demo'``.
+
+    Raises:
+        StoreError: the text is damaged or was written by a newer program.
+    """
+    try:
+        return typing.cast(T, _decoder(typing.cast(Any, kind))(json.loads(text), ""))
+    except json.JSONDecodeError as error:
+        raise errors.StoreError(f"{what} is damaged in the store: {error}") from error
+    except _Unreadable as error:
+        raise errors.StoreError(
+            f"{what} cannot be read from the store: {error}",
+            _NEWER,
+        ) from error
+
+
+def member(kind: type[E], text: str, *, what: str) -> E:
+    """Return the member of an enumeration that a column holds.
+
+    Raises:
+        StoreError: a newer program wrote a word that this one does not know.
+    """
+    try:
+        return kind(text)
+    except ValueError as error:
+        raise errors.StoreError(
+            f"{what} cannot be read from the store: unknown {kind.__name__} {text!r}", _NEWER
+        ) from error
+
+
+class _Unreadable(Exception):
+    """A piece of data is not what its type says."""
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, enum.Enum):
+        return value.value
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, roles.ReplicaId):
+        return str(value)
+    if dataclasses.is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {_key(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    raise TypeError(f"{type(value).__name__} cannot be stored")
+
+
+def _key(key: object) -> str:
+    if isinstance(key, str):
+        return str(key)
+    raise TypeError(f"a key of a mapping must be text to be stored, not {type(key).__name__}")
+
+
+_Decoder = Callable[[Any, str], Any]
+
+
+@functools.cache
+def _decoder(kind: Any) -> _Decoder:
+    """Return the function that makes a value of a type from plain data; its second argument is where."""
+    if kind is Any:
+        return lambda data, where: data
+    if kind is roles.ReplicaId:
+        return _named(roles.ReplicaId.parse, "a replica")
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        (inner,) = (argument for argument in arguments if argument is not types.NoneType)
+        return _optional(_decoder(inner))
+    if origin is tuple:
+        return _sequence(_decoder(arguments[0]))
+    if origin is not None and issubclass(origin, Mapping):
+        return _mapping(_decoder(arguments[1]))
+    if dataclasses.is_dataclass(kind):
+        return _fields(typing.cast(type, kind))
+    if issubclass(kind, enum.Enum):
+        return _named(kind, " or ".join(str(member.value) for member in kind))
+    return _scalar({float: (int, float)}.get(kind, (kind,)))
+
+
+def _optional(inner: _Decoder) -> _Decoder:
+    return lambda data, where: None if data is None else inner(data, where)
+
+
+def _scalar(kinds: tuple[type, ...]) -> _Decoder:
+    def decoded(data: Any, where: str) -> Any:
+        if not isinstance(data, kinds) or (isinstance(data, bool) and bool not in kinds):
+            raise _Unreadable(f"{where} is {data!r}, not of type {kinds[-1].__name__}")
+        return data
+
+    return decoded
+
+
+def _named(parse: Callable[[Any], Any], expected: str) -> _Decoder:
+    def decoded(data: Any, where: str) -> Any:
+        try:
+            return parse(data)
+        except (ValueError, AttributeError) as error:
+            raise _Unreadable(f"{where} is {data!r}, not {expected}") from error
+
+    return decoded
+
+
+def _sequence(inner: _Decoder) -> _Decoder:
+    def decoded(data: Any, where: str) -> Any:
+        if not isinstance(data, list):
+            raise _Unreadable(f"{where} is {data!r}, not a list")
+        return tuple(inner(item, f"{where}[{index}]") for index, item in enumerate(data))
+
+    return decoded
+
+
+def _mapping(inner: _Decoder) -> _Decoder:
+    def decoded(data: Any, where: str) -> Any:
+        if not isinstance(data, dict):
+            raise _Unreadable(f"{where} is {data!r}, not a mapping")
+        return {key: inner(item, f"{where}.{key}") for key, item in data.items()}
+
+    return decoded
+
+
+def _fields(kind: type) -> _Decoder:
+    hints = typing.get_type_hints(kind)
+    names = {field.name for field in dataclasses.fields(kind)}
+    required = {
+        field.name
+        for field in dataclasses.fields(kind)
+        if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+    }
+    inner = {name: _decoder(hints[name]) for name in names}
+
+    def decoded(data: Any, where: str) -> Any:
+        if not isinstance(data, dict):
+            raise _Unreadable(f"{where or 'it'} is {data!r}, not a {kind.__name__}")
+        prefix = f"{where}." if where else ""
+        if unknown := data.keys() - names:
+            raise _Unreadable(f"unknown field {prefix}{min(unknown)}")
+        if missing := required - data.keys():
+            raise _Unreadable(f"field {prefix}{min(missing)} is missing")
+        return kind(**{name: inner[name](item, f"{prefix}{name}") for name, item in data.items()})
+
+    return decoded

@@ -1,0 +1,114 @@
+"""What happened to a run, and what users want of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import sqlalchemy as sa
+
+from paceline.model import roles, runs
+from paceline.stores import rows, tables
+
+
+class Journals(rows.Part):
+    """The events and the requests of a store's runs."""
+
+    def append_events(self, name: str, events: Iterable[runs.JobEvent]) -> None:
+        """Keep what happened to a run.
+
+        Raises:
+            NotFound: there is no such run.
+            StoreError: the store cannot be written; none of the events was kept.
+        """
+        kept = list(events)
+        with self._database.writing() as connection:
+            insert_events(connection, rows.run_id(connection, name, lock=True), kept)
+
+    def events(self, name: str, *, since_id: int = 0) -> list[tuple[int, runs.JobEvent]]:
+        """Return what happened to a run, in the order in which it was kept, each with its number.
+
+        Args:
+            name: the run's name.
+            since_id: only events with a higher number: a follower gives the highest that it has seen.
+
+        Raises:
+            NotFound: there is no such run.
+            StoreError: the store cannot be read.
+        """
+        columns = tables.events.c
+        with self._database.reading() as connection:
+            key = rows.run_id(connection, name)
+            query = sa.select(tables.events).where(columns.run_id == key, columns.id > since_id)
+            return [
+                (
+                    row.id,
+                    runs.JobEvent(
+                        at=row.at,
+                        kind=row.kind,
+                        message=row.message,
+                        replica=None if row.replica is None else roles.ReplicaId.parse(row.replica),
+                        attempt=row.attempt,
+                    ),
+                )
+                for row in connection.execute(query.order_by(columns.id))
+            ]
+
+    def add_request(self, name: str, kind: str, *, at: float) -> None:
+        """Ask something of a run's supervisor; ``at`` is in Unix seconds.
+
+        Raises:
+            NotFound: there is no such run.
+            StoreError: the store cannot be written.
+        """
+        with self._database.writing() as connection:
+            key = rows.run_id(connection, name, lock=True)
+            connection.execute(sa.insert(tables.requests).values(run_id=key, kind=kind, at=at))
+
+    def requests(self, name: str) -> list[runs.Request]:
+        """Return what was asked of a run and not taken yet, oldest first.
+
+        Raises:
+            NotFound: there is no such run.
+            StoreError: the store cannot be read.
+        """
+        with self._database.reading() as connection:
+            return _requests(connection, rows.run_id(connection, name))
+
+    def take_requests(self, name: str) -> list[runs.Request]:
+        """Return what was asked of a run, oldest first, and forget it: nobody else gets it.
+
+        Raises:
+            NotFound: there is no such run.
+            StoreError: the store cannot be written; the requests are still there.
+        """
+        # Supervisors look often and mostly find nothing; reading alone holds nobody up.
+        if not self.requests(name):
+            return []
+        with self._database.writing() as connection:
+            taken = _requests(connection, rows.run_id(connection, name, lock=True))
+            ids = [request.id for request in taken]
+            connection.execute(sa.delete(tables.requests).where(tables.requests.c.id.in_(ids)))
+            return taken
+
+
+def insert_events(connection: sa.Connection, run: int, events: list[runs.JobEvent]) -> None:
+    """Insert events of a run whose row is locked."""
+    if events:
+        values = [
+            {
+                "run_id": run,
+                "at": event.at,
+                "kind": event.kind,
+                "message": event.message,
+                "replica": None if event.replica is None else str(event.replica),
+                "attempt": event.attempt,
+            }
+            for event in events
+        ]
+        connection.execute(sa.insert(tables.events), values)
+
+
+def _requests(connection: sa.Connection, run: int) -> list[runs.Request]:
+    columns = tables.requests.c
+    query = sa.select(columns.id, columns.kind, columns.at).where(columns.run_id == run).order_by(columns.id)
+    return [runs.Request(id=key, kind=kind, at=at) for key, kind, at in connection.execute(query)]

@@ -1,0 +1,268 @@
+"""What was measured: samples, step reports and evaluations, and how far each spool was read.
+
+The three kinds are kept alike: a table each, whose columns have the names of the value's fields.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+
+from paceline import errors
+from paceline.model import roles, runs
+from paceline.model import samples as values
+from paceline.stores import journals, rows, tables
+
+M = TypeVar("M", values.Sample, values.StepReport, values.Evaluation)
+
+_TABLES: dict[type, sa.Table] = {
+    values.Sample: tables.samples,
+    values.StepReport: tables.step_reports,
+    values.Evaluation: tables.evaluations,
+}
+
+
+class Measurements(rows.Part):
+    """What was measured of a store's runs.
+
+    In every ``samples``, ``step_reports`` and ``evaluations``: ``since`` is the first instant that counts,
+    ``until`` the first that no longer does (Unix seconds), so that windows side by side count nothing twice.
+    """
+
+    def append_samples(self, name: str, measured: Iterable[values.Sample]) -> None:
+        """Keep samples of a run's replicas.
+
+        Raises:
+            NotFound: there is no such run or replica.
+            StoreError: the store cannot be written; none of them was kept.
+        """
+        self._append(name, values.Sample, list(measured))
+
+    def append_step_reports(self, name: str, reports: Iterable[values.StepReport]) -> None:
+        """Keep step reports of a run's replicas; raises as ``append_samples`` does."""
+        self._append(name, values.StepReport, list(reports))
+
+    def append_evaluations(self, name: str, evaluations: Iterable[values.Evaluation]) -> None:
+        """Keep evaluations of a run's model; raises as ``append_samples`` does."""
+        self._append(name, values.Evaluation, list(evaluations))
+
+    def samples(
+        self,
+        name: str,
+        *,
+        replica: roles.ReplicaId | None = None,
+        role: roles.Role | None = None,
+        since: float | None = None,
+        until: float | None = None,
+    ) -> list[values.Sample]:
+        """Return samples of one replica, of one role or of all, in the order of time.
+
+        Raises:
+            NotFound: there is no such run.
+            StoreError: the store cannot be read.
+        """
+        return self._select(name, values.Sample, replica, role, since, until)
+
+    def step_reports(
+        self,
+        name: str,
+        *,
+        replica: roles.ReplicaId | None = None,
+        role: roles.Role | None = None,
+        since: float | None = None,
+        until: float | None = None,
+    ) -> list[values.StepReport]:
+        """Return step reports in the order of time; raises as ``samples`` does."""
+        return self._select(name, values.StepReport, replica, role, since, until)
+
+    def evaluations(
+        self,
+        name: str,
+        *,
+        replica: roles.ReplicaId | None = None,
+        role: roles.Role | None = None,
+        since: float | None = None,
+        until: float | None = None,
+    ) -> list[values.Evaluation]:
+        """Return evaluations in the order of time; raises as ``samples`` does."""
+        return self._select(name, values.Evaluation, replica, role, since, until)
+
+    def latest_samples(self, name: str) -> dict[roles.ReplicaId, values.Sample]:
+        """Return the latest sample of each replica that has any.
+
+        Raises:
+            NotFound: there is no such run.
+            StoreError: the store cannot be read.
+        """
+        return self._latest(name, values.Sample)
+
+    def latest_step_reports(self, name: str) -> dict[roles.ReplicaId, values.StepReport]:
+        """Return the latest step report of each replica that has any; raises as ``latest_samples`` does."""
+        return self._latest(name, values.StepReport)
+
+    def spool_offset(self, name: str, replica: roles.ReplicaId, attempt: int) -> int:
+        """Return how many bytes of an attempt's spool are stored; 0 when none are.
+
+        Raises:
+            NotFound: there is no such run or replica.
+            StoreError: the store cannot be read.
+        """
+        with self._database.reading() as connection:
+            key = rows.replica_ids(connection, name, [replica])[replica]
+            return _position(connection, key, attempt) or 0
+
+    def append_from_spool(
+        self,
+        name: str,
+        replica: roles.ReplicaId,
+        attempt: int,
+        *,
+        previous_offset: int,
+        offset: int,
+        samples: Iterable[values.Sample] = (),
+        steps: Iterable[values.StepReport] = (),
+        evaluations: Iterable[values.Evaluation] = (),
+        events: Iterable[runs.JobEvent] = (),
+    ) -> None:
+        """Keep what a stretch of an attempt's spool said and where the stretch ends: all of it or nothing.
+
+        Args:
+            name: the run's name.
+            replica: whose spool was read.
+            attempt: which attempt's.
+            previous_offset: where the stretch begins, in bytes; what ``spool_offset`` returned.
+            offset: where it ends, in bytes.
+            samples: what was read, as are ``steps``, ``evaluations`` and ``events``.
+            steps: step reports.
+            evaluations: evaluations.
+            events: what else the spool told.
+
+        Raises:
+            Conflict: somebody else has stored from ``previous_offset`` on already; nothing was kept.
+            NotFound: there is no such run or replica.
+            StoreError: the store cannot be written; nothing was kept, and the same call may be repeated.
+        """
+        batches: list[Sequence[Any]] = [list(samples), list(steps), list(evaluations)]
+        happened = list(events)
+        with self._database.writing() as connection:
+            run = rows.run_id(connection, name, lock=True)
+            ids = rows.replica_ids(connection, name, {replica, *_replicas(batches)})
+            found = _position(connection, ids[replica], attempt)
+            if (found or 0) != previous_offset:
+                raise errors.Conflict(
+                    f"the spool of {replica} (attempt {attempt}) of job {name!r} is stored up to byte "
+                    f"{found or 0}, not {previous_offset}: another supervisor reads it too",
+                    "Go on from spool_offset().",
+                )
+            _set_position(connection, ids[replica], attempt, offset, known=found is not None)
+            for batch in batches:
+                _insert(connection, batch, ids)
+            journals.insert_events(connection, run, happened)
+
+    def _append(self, name: str, kind: type[M], measured: list[M]) -> None:
+        with self._database.writing() as connection:
+            if measured:
+                _insert(connection, measured, rows.replica_ids(connection, name, _replicas([measured])))
+            else:
+                rows.run_id(connection, name)
+
+    def _select(
+        self,
+        name: str,
+        kind: type[M],
+        replica: roles.ReplicaId | None,
+        role: roles.Role | None,
+        since: float | None,
+        until: float | None,
+    ) -> list[M]:
+        table, owners = _TABLES[kind], tables.replicas
+        with self._database.reading() as connection:
+            query = _query(kind).where(owners.c.run_id == rows.run_id(connection, name))
+            if replica is not None:
+                query = query.where(owners.c.role == replica.role.value, owners.c.number == replica.index)
+            if role is not None:
+                query = query.where(owners.c.role == role.value)
+            if since is not None:
+                query = query.where(table.c.at >= since)
+            if until is not None:
+                query = query.where(table.c.at < until)
+            return _measured(kind, connection.execute(query.order_by(table.c.at, table.c.id)))
+
+    def _latest(self, name: str, kind: type[M]) -> dict[roles.ReplicaId, M]:
+        table, owners = _TABLES[kind], tables.replicas
+        inner = table.alias()
+        # One step into the index for each replica, however much was measured.
+        newest = (
+            sa.select(inner.c.id)
+            .where(inner.c.replica_id == owners.c.id)
+            .order_by(inner.c.at.desc(), inner.c.id.desc())
+            .limit(1)
+            .correlate(owners)
+            .scalar_subquery()
+        )
+        with self._database.reading() as connection:
+            run = rows.run_id(connection, name)
+            query = _query(kind, table.c.id == newest).where(owners.c.run_id == run).order_by(owners.c.id)
+            return {value.replica: value for value in _measured(kind, connection.execute(query))}
+
+
+def _names(kind: type[M]) -> tuple[str, ...]:
+    """Return the fields of a measurement that are columns as they are."""
+    return tuple(field.name for field in dataclasses.fields(kind) if field.name != "replica")
+
+
+def _query(kind: type[M], on: sa.ColumnElement[bool] | None = None) -> sa.Select[Any]:
+    table, owners = _TABLES[kind], tables.replicas
+    columns = [table.c[name] for name in _names(kind)]
+    condition = table.c.replica_id == owners.c.id if on is None else on
+    return sa.select(owners.c.role, owners.c.number, *columns).select_from(owners.join(table, condition))
+
+
+def _measured(kind: type[M], found: Iterable[Any]) -> list[M]:
+    names = _names(kind)
+    ids = functools.cache(lambda role, number: roles.ReplicaId(roles.Role(role), number))
+    return [
+        kind(replica=ids(role, number), **dict(zip(names, rest, strict=True)))
+        for role, number, *rest in found
+    ]
+
+
+def _replicas(batches: Iterable[Sequence[Any]]) -> set[roles.ReplicaId]:
+    return {value.replica for batch in batches for value in batch}
+
+
+def _insert(connection: sa.Connection, measured: Sequence[Any], ids: dict[roles.ReplicaId, int]) -> None:
+    """Insert measurements of one kind in one go."""
+    if not measured:
+        return
+    kind: type[Any] = type(measured[0])
+    names = _names(kind)
+    made = [
+        {"replica_id": ids[value.replica], **{name: rows.storable(getattr(value, name)) for name in names}}
+        for value in measured
+    ]
+    connection.execute(sa.insert(_TABLES[kind]), made)
+
+
+def _position(connection: sa.Connection, replica: int, attempt: int) -> int | None:
+    columns = tables.spools.c
+    found = connection.scalar(
+        sa.select(columns.position).where(columns.replica_id == replica, columns.attempt == attempt)
+    )
+    return None if found is None else int(found)
+
+
+def _set_position(
+    connection: sa.Connection, replica: int, attempt: int, position: int, *, known: bool
+) -> None:
+    columns = tables.spools.c
+    if known:
+        where = (columns.replica_id == replica, columns.attempt == attempt)
+        connection.execute(sa.update(tables.spools).where(*where).values(position=position))
+    else:
+        row = {"replica_id": replica, "attempt": attempt, "position": position}
+        connection.execute(sa.insert(tables.spools).values(row))

@@ -1,0 +1,83 @@
+"""Finding the rows that a run and its replicas have, for the other modules of this package."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import sqlalchemy as sa
+
+from paceline import errors
+from paceline.model import roles
+from paceline.stores import databases, tables
+
+_LARGEST = 2**63 - 1
+
+
+class Part:
+    """A part of a store: some methods over one database."""
+
+    def __init__(self, database: databases.Database) -> None:
+        self._database = database
+
+
+def run_id(connection: sa.Connection, name: str, *, lock: bool = False) -> int:
+    """Return the number of a run's row.
+
+    Args:
+        connection: within a transaction.
+        name: the run's name.
+        lock: let no other transaction that locks too change the run before this one ends. Events and requests
+            get their numbers under it, so that a follower who has seen one has seen all before it.
+
+    Raises:
+        NotFound: there is no such run.
+    """
+    query = sa.select(tables.runs.c.id).where(tables.runs.c.name == name)
+    found = connection.scalar(query.with_for_update() if lock else query)
+    if found is None:
+        raise not_found(connection, name)
+    return int(found)
+
+
+def not_found(connection: sa.Connection, name: str) -> errors.NotFound:
+    """Return the error for a run that does not exist, with the names that come near."""
+    import difflib
+
+    names = list(connection.scalars(sa.select(tables.runs.c.name)))
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    hint = f"Did you mean {' or '.join(near)}?" if near else "List the jobs: paceline list"
+    return errors.NotFound(f"there is no job {name!r} in the store", hint)
+
+
+def replica_ids(
+    connection: sa.Connection, name: str, wanted: Iterable[roles.ReplicaId]
+) -> dict[roles.ReplicaId, int]:
+    """Return the numbers of the rows of a run's replicas.
+
+    Raises:
+        NotFound: there is no such run, or it has no such replica.
+    """
+    needed = set(wanted)
+    if not needed:
+        return {}
+    columns = tables.replicas.c
+    query = sa.select(columns.role, columns.number, columns.id).where(
+        columns.run_id == run_id(connection, name)
+    )
+    if len(needed) == 1:
+        (only,) = needed
+        query = query.where(columns.role == only.role, columns.number == only.index)
+    found = {
+        roles.ReplicaId(roles.Role(role), number): int(row) for role, number, row in connection.execute(query)
+    }
+    if missing := needed - found.keys():
+        raise errors.NotFound(
+            f"job {name!r} has no replica {min(missing)}", f"Look at its replicas: paceline status {name}"
+        )
+    return found
+
+
+def storable(value: Any) -> Any:
+    """Return a measured number, or None where it is a whole one beyond 64 bits: nothing measures such."""
+    return None if isinstance(value, int) and not -_LARGEST <= value <= _LARGEST else value

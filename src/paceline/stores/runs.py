@@ -1,0 +1,351 @@
+"""Runs and their replicas, and the state of the machine that drives them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from typing import Any
+
+import sqlalchemy as sa
+
+from paceline import errors
+from paceline.control import states
+from paceline.model import jobs, roles, runs, statuses
+from paceline.stores import encodings, rows, tables
+
+
+class Runs(rows.Part):
+    """The runs of a store."""
+
+    def create_run(self, run: runs.Run, state: states.JobState) -> None:
+        """Keep a new run, its replicas and the state that its supervisor starts from.
+
+        Raises:
+            Conflict: there is a run of that name.
+            StoreError: the store cannot be written.
+        """
+        values = {
+            "name": run.name,
+            "engine": run.engine,
+            "directory": run.directory,
+            "submitted_at": run.submitted_at,
+            "phase": run.phase.value,
+            "started_at": run.started_at,
+            "finished_at": run.finished_at,
+            "replicas": _counts(state),
+            "message": run.message,
+            "labels": json.dumps(dict(run.spec.labels)),
+            "notes": json.dumps(run.notes),
+            "source": run.source.encode("utf-8", "surrogatepass"),
+            "spec": encodings.encode(run.spec),
+            "state": encodings.encode(state),
+        }
+        with self._database.writing() as connection:
+            try:
+                made = connection.execute(sa.insert(tables.runs).values(values))
+            except sa.exc.IntegrityError as error:
+                raise errors.Conflict(
+                    f"there is a job {run.name!r} already",
+                    f"Give this one another name, or remove that one: paceline delete {run.name}",
+                ) from error
+            _insert_replicas(connection, made.inserted_primary_key[0], state.replicas)  # type: ignore[index]
+
+    def run_names_like(self, prefix: str) -> set[str]:
+        """Return the names of runs that start with ``prefix``.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        name = tables.runs.c.name
+        query = sa.select(name).where(name.startswith(prefix, autoescape=True))
+        with self._database.reading() as connection:
+            # SQLite's LIKE takes a for A.
+            return {found for found in connection.scalars(query) if found.startswith(prefix)}
+
+    def get_run(self, name: str) -> runs.Run:
+        """Return a run.
+
+        Raises:
+            NotFound: there is no such run; names the ones that come near.
+            StoreError: the store cannot be read.
+        """
+        columns = tables.runs.c
+        query = sa.select(
+            columns.engine, columns.directory, columns.submitted_at, columns.phase, columns.started_at,
+            columns.finished_at, columns.message, columns.notes, columns.source, columns.spec,
+        ).where(columns.name == name)  # fmt: skip
+        with self._database.reading() as connection:
+            row = connection.execute(query).one_or_none()
+            if row is None:
+                raise rows.not_found(connection, name)
+        what = f"job {name!r}"
+        return runs.Run(
+            name=name,
+            spec=encodings.decode(jobs.JobSpec, row.spec, what=what),
+            source=row.source.decode("utf-8", "surrogatepass"),
+            engine=row.engine,
+            directory=row.directory,
+            submitted_at=row.submitted_at,
+            phase=encodings.member(statuses.JobPhase, row.phase, what=what),
+            message=row.message,
+            started_at=row.started_at,
+            finished_at=row.finished_at,
+            notes=tuple(json.loads(row.notes)),
+        )
+
+    def list_runs(
+        self,
+        *,
+        phases: Collection[statuses.JobPhase] | None = None,
+        limit: int | None = None,
+        newest_first: bool = True,
+    ) -> list[runs.RunSummary]:
+        """Return what a list shows of each run, by the time of submission.
+
+        Args:
+            phases: only runs in one of these; None: all.
+            limit: at most so many; None: all.
+            newest_first: whether the run that was submitted last comes first.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        columns = tables.runs.c
+        order = (columns.submitted_at, columns.id)
+        query = sa.select(
+            columns.name, columns.phase, columns.message, columns.engine, columns.directory,
+            columns.submitted_at, columns.started_at, columns.finished_at, columns.replicas, columns.labels,
+        ).order_by(*(column.desc() if newest_first else column.asc() for column in order))  # fmt: skip
+        if phases is not None:
+            query = query.where(columns.phase.in_([phase.value for phase in phases]))
+        if limit is not None:
+            query = query.limit(limit)
+        with self._database.reading() as connection:
+            return [
+                runs.RunSummary(
+                    name=name,
+                    phase=encodings.member(statuses.JobPhase, phase, what=f"job {name!r}"),
+                    message=message,
+                    engine=engine,
+                    directory=directory,
+                    submitted_at=submitted_at,
+                    started_at=started_at,
+                    finished_at=finished_at,
+                    replicas=replicas,
+                    labels={} if labels == "{}" else json.loads(labels),
+                )
+                for (
+                    name, phase, message, engine, directory,
+                    submitted_at, started_at, finished_at, replicas, labels,
+                ) in connection.execute(query)
+            ]  # fmt: skip
+
+    def update_run(
+        self,
+        name: str,
+        *,
+        phase: statuses.JobPhase | None = None,
+        message: str | None = None,
+        started_at: float | None = None,
+        finished_at: float | None = None,
+        notes: Collection[str] | None = None,
+    ) -> None:
+        """Change some facts of a run; None leaves a fact as it is. Times are Unix seconds.
+
+        Raises:
+            NotFound: there is no such run.
+            StoreError: the store cannot be written.
+        """
+        given: dict[str, Any] = {
+            "phase": None if phase is None else phase.value,
+            "message": message,
+            "started_at": started_at,
+            "finished_at": finished_at,
+            "notes": None if notes is None else json.dumps(list(notes)),
+        }
+        values = {column: value for column, value in given.items() if value is not None}
+        with self._database.writing() as connection:
+            key = rows.run_id(connection, name, lock=True)
+            if values:
+                connection.execute(sa.update(tables.runs).where(tables.runs.c.id == key).values(values))
+
+    def save_state(self, name: str, state: states.JobState, *, at: float) -> None:
+        """Keep the state of a run for a later supervisor, and all that others are shown of it.
+
+        The run has started at the first ``at`` (Unix seconds) whose phase is not ``pending``, and has
+        finished at the first whose phase is final; one that goes on again has not.
+
+        Raises:
+            NotFound: there is no such run.
+            StoreError: the store cannot be written; it still has the state before.
+        """
+        columns = tables.runs.c
+        encoded = encodings.encode(state)
+        started = None if state.phase is statuses.JobPhase.PENDING else at
+        finished = sa.func.coalesce(columns.finished_at, at) if state.phase.is_final else None
+        with self._database.writing() as connection:
+            key = rows.run_id(connection, name, lock=True)
+            connection.execute(
+                sa.update(tables.runs)
+                .where(columns.id == key)
+                .values(
+                    phase=state.phase.value,
+                    message=state.message,
+                    replicas=_counts(state),
+                    state=encoded,
+                    started_at=sa.func.coalesce(columns.started_at, started),
+                    finished_at=finished,
+                )
+            )
+            _save_replicas(connection, key, state.replicas)
+
+    def load_state(self, name: str) -> states.JobState:
+        """Return the state that was saved last.
+
+        Raises:
+            NotFound: there is no such run.
+            StoreError: the store cannot be read, or a newer program wrote the state.
+        """
+        with self._database.reading() as connection:
+            query = sa.select(tables.runs.c.state).where(tables.runs.c.name == name)
+            text = connection.scalar(query)
+            if text is None:
+                raise rows.not_found(connection, name)
+        return encodings.decode(states.JobState, text, what=f"the state of job {name!r}")
+
+    def delete_run(self, name: str) -> None:
+        """Remove a run and all that was kept of it.
+
+        Raises:
+            NotFound: there is no such run.
+            StoreError: the store cannot be written; nothing was removed.
+        """
+        with self._database.writing() as connection:
+            key = rows.run_id(connection, name, lock=True)
+            connection.execute(sa.delete(tables.runs).where(tables.runs.c.id == key))
+
+    def set_replica_facts(
+        self,
+        name: str,
+        replica: roles.ReplicaId,
+        *,
+        host: str | None = None,
+        address: str | None = None,
+        pid: int | None = None,
+        cores: Collection[int] = (),
+    ) -> None:
+        """Keep where the latest launch of a replica is; None and ``()`` leave a fact as it is.
+
+        Raises:
+            NotFound: there is no such run or replica.
+            StoreError: the store cannot be written.
+        """
+        given = {
+            "host": host, "address": address, "pid": pid, "cores": json.dumps(list(cores)) if cores else None,
+        }  # fmt: skip
+        values = {column: value for column, value in given.items() if value is not None}
+        with self._database.writing() as connection:
+            key = rows.replica_ids(connection, name, [replica])[replica]
+            if values:
+                connection.execute(
+                    sa.update(tables.replicas).where(tables.replicas.c.id == key).values(values)
+                )
+
+    def replicas(self, name: str) -> list[runs.ReplicaRow]:
+        """Return the replicas of a run in the order of its roles.
+
+        Raises:
+            NotFound: there is no such run.
+            StoreError: the store cannot be read.
+        """
+        what = f"a replica of job {name!r}"
+        with self._database.reading() as connection:
+            key = rows.run_id(connection, name)
+            query = sa.select(tables.replicas).where(tables.replicas.c.run_id == key)
+            return [
+                runs.ReplicaRow(
+                    replica=roles.ReplicaId(encodings.member(roles.Role, row.role, what=what), row.number),
+                    phase=encodings.member(statuses.ReplicaPhase, row.phase, what=what),
+                    attempt=row.attempt,
+                    restarts=row.restarts,
+                    memory_bytes=row.memory_bytes,
+                    exit=encodings.decode(statuses.ExitReason, row.exit, what=what) if row.exit else None,
+                    host=row.host,
+                    address=row.address,
+                    pid=row.pid,
+                    cores=tuple(json.loads(row.cores)),
+                )
+                for row in connection.execute(query.order_by(tables.replicas.c.id))
+            ]
+
+    def addresses_in_use(self) -> set[str]:
+        """Return the addresses of the replicas of all runs that are not final.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        unfinished = [phase.value for phase in statuses.JobPhase if not phase.is_final]
+        query = (
+            sa.select(tables.replicas.c.address)
+            .join(tables.runs)
+            .where(tables.runs.c.phase.in_(unfinished), tables.replicas.c.address.is_not(None))
+        )
+        with self._database.reading() as connection:
+            return set(connection.scalars(query))
+
+
+def _counts(state: states.JobState) -> str:
+    """Return how many replicas of each role run: ``ps 2/2, worker 3/4``."""
+    running: dict[str, int] = {}
+    wanted: dict[str, int] = {}
+    for replica in state.replicas:
+        role = replica.replica.role.value
+        wanted[role] = wanted.get(role, 0) + 1
+        running[role] = running.get(role, 0) + (replica.phase is statuses.ReplicaPhase.RUNNING)
+    return ", ".join(f"{role} {running[role]}/{count}" for role, count in wanted.items())
+
+
+def _values(state: states.ReplicaState) -> dict[str, Any]:
+    return {
+        "phase": state.phase.value,
+        "attempt": state.attempt,
+        "restarts": state.restarts,
+        "memory_bytes": state.memory_bytes,
+        "exit": None if state.exit is None else encodings.encode(state.exit),
+    }
+
+
+def _insert_replicas(connection: sa.Connection, run: int, replicas: Collection[states.ReplicaState]) -> None:
+    if replicas:
+        made = [
+            {"run_id": run, "role": s.replica.role.value, "number": s.replica.index, **_values(s)}
+            for s in replicas
+        ]
+        connection.execute(sa.insert(tables.replicas), made)
+
+
+def _save_replicas(connection: sa.Connection, run: int, replicas: Collection[states.ReplicaState]) -> None:
+    """Write the rows of replicas that changed; one that the state no longer has keeps its measurements."""
+    columns = tables.replicas.c
+    query = sa.select(
+        columns.role, columns.number, columns.id, columns.phase, columns.attempt, columns.restarts,
+        columns.memory_bytes, columns.exit,
+    ).where(columns.run_id == run)  # fmt: skip
+    known = {(row.role, row.number): row for row in connection.execute(query)}
+    missing, changed = [], []
+    for state in replicas:
+        row = known.get((state.replica.role.value, state.replica.index))
+        values = _values(state)
+        if row is None:
+            missing.append(state)
+        elif any(getattr(row, column) != value for column, value in values.items()):
+            changed.append({"row": row.id, **values})
+    _insert_replicas(connection, run, missing)
+    if changed:
+        # Each value is named, so that the statement is the same for all rows and is sent as one batch.
+        update = sa.update(tables.replicas).where(columns.id == sa.bindparam("row"))
+        named: dict[str, Any] = {
+            column: sa.bindparam(column)
+            for column in ("phase", "attempt", "restarts", "memory_bytes", "exit")
+        }
+        connection.execute(update.values(named), changed)

@@ -1,0 +1,191 @@
+"""The tables. The migrations make them; a test compares both.
+
+Measurements are most of the data: 200 replicas give 720,000 samples an hour. So they carry the number of
+their replica's row instead of names, and one index, ``(replica_id, at)``, which serves the latest of each
+replica as well as a stretch of time. Columns of measurements have the names of the fields in
+``paceline.model.samples``. Times are Unix seconds.
+
+The long texts of a run stand last in its row: listing runs never reads the pages they spill onto.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import sqlalchemy as sa
+
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+#: 64 bits everywhere; SQLite numbers rows by itself only when the type is spelt INTEGER.
+Number = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+
+
+class Text(sa.types.TypeDecorator[str]):
+    """Text for people; what no database can hold (NUL, halves of surrogate pairs) becomes U+FFFD."""
+
+    impl = sa.Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: sa.Dialect) -> str | None:
+        """Return the text as it is stored."""
+        return None if value is None else _UNSTORABLE.sub("\ufffd", value)
+
+
+class Metric(sa.types.TypeDecorator[float]):
+    """A number that a training script reports; NaN stays NaN, where SQLite alone would make it NULL."""
+
+    impl = sa.Double
+    cache_ok = True
+
+    def process_bind_param(self, value: float | None, dialect: sa.Dialect) -> Any:
+        """Return the number as it is stored."""
+        return "NaN" if value is not None and math.isnan(value) and dialect.name == "sqlite" else value
+
+    def process_result_value(self, value: Any, dialect: sa.Dialect) -> float | None:
+        """Return the number as it was given."""
+        return None if value is None else float(value)
+
+
+metadata = sa.MetaData()
+
+
+def _owner(table: str) -> sa.Column[int]:
+    """Return the column that says whose a row is; the row goes when its owner goes."""
+    target = sa.ForeignKey(f"{table}s.id", ondelete="CASCADE")
+    return sa.Column(f"{table}_id", Number, target, nullable=False)
+
+
+runs = sa.Table(
+    "runs",
+    metadata,
+    sa.Column("id", Number, primary_key=True),
+    sa.Column("name", Text, nullable=False, unique=True),
+    sa.Column("engine", Text, nullable=False),
+    sa.Column("directory", Text, nullable=False),
+    sa.Column("submitted_at", sa.Double, nullable=False),
+    sa.Column("phase", Text, nullable=False),
+    sa.Column("started_at", sa.Double),
+    sa.Column("finished_at", sa.Double),
+    sa.Column("replicas", Text, nullable=False),  # how many of each role run, for lists
+    sa.Column("message", Text, nullable=False),
+    sa.Column("labels", sa.Text, nullable=False),  # JSON
+    sa.Column("notes", sa.Text, nullable=False),  # JSON
+    sa.Column("source", sa.LargeBinary, nullable=False),
+    sa.Column("spec", sa.Text, nullable=False),  # JSON
+    sa.Column("state", sa.Text, nullable=False),  # JSON
+    sa.Index("runs_by_submitted_at", "submitted_at"),
+    sa.Index("runs_by_phase", "phase"),
+    sqlite_autoincrement=True,
+)
+
+replicas = sa.Table(
+    "replicas",
+    metadata,
+    sa.Column("id", Number, primary_key=True),
+    _owner("run"),
+    sa.Column("role", Text, nullable=False),
+    sa.Column("number", sa.Integer, nullable=False),  # the index within the role
+    sa.Column("phase", Text, nullable=False),
+    sa.Column("attempt", sa.Integer, nullable=False),
+    sa.Column("restarts", sa.Integer, nullable=False),
+    sa.Column("memory_bytes", sa.BigInteger),
+    sa.Column("exit", sa.Text),  # JSON
+    sa.Column("host", Text),
+    sa.Column("address", Text),
+    sa.Column("pid", sa.BigInteger),
+    sa.Column("cores", sa.Text, nullable=False, server_default="[]"),  # JSON
+    sa.UniqueConstraint("run_id", "role", "number", name="replicas_by_run"),
+    sqlite_autoincrement=True,
+)
+
+spools = sa.Table(
+    "spools",
+    metadata,
+    _owner("replica"),
+    sa.Column("attempt", sa.Integer, nullable=False),
+    sa.Column("position", sa.BigInteger, nullable=False),  # bytes of the spool that are stored already
+    sa.PrimaryKeyConstraint("replica_id", "attempt"),
+)
+
+events = sa.Table(
+    "events",
+    metadata,
+    sa.Column("id", Number, primary_key=True),
+    _owner("run"),
+    sa.Column("at", sa.Double, nullable=False),
+    sa.Column("kind", Text, nullable=False),
+    sa.Column("message", Text, nullable=False),
+    sa.Column("replica", Text),
+    sa.Column("attempt", sa.Integer),
+    sa.Index("events_by_run", "run_id", "id"),
+    sqlite_autoincrement=True,
+)
+
+requests = sa.Table(
+    "requests",
+    metadata,
+    sa.Column("id", Number, primary_key=True),
+    _owner("run"),
+    sa.Column("kind", Text, nullable=False),
+    sa.Column("at", sa.Double, nullable=False),
+    sa.Index("requests_by_run", "run_id", "id"),
+    sqlite_autoincrement=True,
+)
+
+samples = sa.Table(
+    "samples",
+    metadata,
+    sa.Column("id", Number, primary_key=True),
+    _owner("replica"),
+    sa.Column("attempt", sa.Integer, nullable=False),
+    sa.Column("at", sa.Double, nullable=False),
+    sa.Column("interval_seconds", sa.Double, nullable=False),
+    sa.Column("cpu_cores", sa.Double),
+    sa.Column("cpu_limit_cores", sa.Double),
+    sa.Column("throttled_seconds", sa.Double),
+    sa.Column("memory_bytes", sa.BigInteger),
+    sa.Column("memory_limit_bytes", sa.BigInteger),
+    sa.Column("network_received_bytes", sa.BigInteger),
+    sa.Column("network_sent_bytes", sa.BigInteger),
+    sa.Column("voluntary_switches", sa.BigInteger),
+    sa.Column("involuntary_switches", sa.BigInteger),
+    sa.Column("threads", sa.BigInteger),
+    sa.Column("neighbours_cpu_cores", sa.Double),
+    sa.Column("gpu_utilization", sa.Double),
+    sa.Column("gpu_memory_bytes", sa.BigInteger),
+    sa.Index("samples_by_replica", "replica_id", "at"),
+)
+
+step_reports = sa.Table(
+    "step_reports",
+    metadata,
+    sa.Column("id", Number, primary_key=True),
+    _owner("replica"),
+    sa.Column("attempt", sa.Integer, nullable=False),
+    sa.Column("at", sa.Double, nullable=False),
+    sa.Column("interval_seconds", sa.Double),
+    sa.Column("step", sa.BigInteger),
+    sa.Column("steps", sa.BigInteger),
+    sa.Column("examples", sa.BigInteger),
+    sa.Column("loss", Metric),
+    sa.Column("input_wait_seconds", sa.Double),
+    sa.Column("total_steps", sa.BigInteger),
+    sa.Index("step_reports_by_replica", "replica_id", "at"),
+)
+
+evaluations = sa.Table(
+    "evaluations",
+    metadata,
+    sa.Column("id", Number, primary_key=True),
+    _owner("replica"),
+    sa.Column("attempt", sa.Integer, nullable=False),
+    sa.Column("at", sa.Double, nullable=False),
+    sa.Column("step", sa.BigInteger),
+    sa.Column("examples", sa.BigInteger),
+    sa.Column("auc", Metric),
+    sa.Column("log_loss", Metric),
+    sa.Column("accuracy", Metric),
+    sa.Index("evaluations_by_replica", "replica_id", "at"),
+)
