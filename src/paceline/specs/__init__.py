@@ -5,7 +5,20 @@
 other way.
 """
 
+from paceline.specs.dumping import dump_job
 from paceline.specs.files import JobFile, load_job, parse_job
 from paceline.specs.problems import JobFileError, Problem
+from paceline.specs.schemas import json_schema
+from paceline.specs.templates import TEMPLATES, template
 
-__all__ = ["JobFile", "JobFileError", "Problem", "load_job", "parse_job"]
+__all__ = [
+    "TEMPLATES",
+    "JobFile",
+    "JobFileError",
+    "Problem",
+    "dump_job",
+    "json_schema",
+    "load_job",
+    "parse_job",
+    "template",
+]

@@ -236,13 +236,21 @@ def _label(pattern: re.Pattern[str], limit: int, wanted: str, allowed: str) -> L
     return Leaf(check, {"type": "string", "maxLength": limit, "pattern": f"^{pattern.pattern}$"})
 
 
+def is_name(name: str) -> bool:
+    """Whether a job or a host may have this name."""
+    return len(name) <= 52 and _LABEL.fullmatch(name) is not None
+
+
 _RULE = "lower-case letters, digits and '-', letter or digit at both ends"
 _STRING: dict[str, Any] = {"type": "string"}
 _WORD: dict[str, Any] = {"type": ["string", "number"]}
 _ANY: dict[str, Any] = {"type": ["string", "number", "boolean"]}
 _AUTO: dict[str, Any] = {"anyOf": [{"const": "auto"}, {"type": "integer", "minimum": 1, "maximum": 4096}]}
 
-Name = Annotated[str, _label(_LABEL, 52, "a name", f"{_RULE}, at most 52 (Kubernetes adds suffixes)")]
+#: What a job and a host may be called. Kubernetes allows 63 and adds suffixes.
+NAME_RULE = f"{_RULE}, at most 52"
+
+Name = Annotated[str, _label(_LABEL, 52, "a name", f"{NAME_RULE} (Kubernetes adds suffixes)")]
 VolumeName = Annotated[str, _label(_LABEL, 63, "a name", f"{_RULE}, at most 63")]
 ObjectName = Annotated[str, _label(_SUBDOMAIN, 253, "a Kubernetes name", f"{_RULE}, parts joined by '.'")]
 VariableName = Annotated[

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from paceline.model import jobs
-from paceline.specs import fields
+from paceline.specs import fields, sections
 from paceline.specs.sections import Section
 from paceline.specs.trainings import TrainingSection
 
@@ -81,7 +81,10 @@ class RoleSection(Section):
 
 
 class RolesSection(Section):
-    """The replicas of the job by role, in the order in which they are listed."""
+    """The replicas of the job by role, in the order in which they are listed.
+
+    A role with nothing after its colon is there, with one replica and every default.
+    """
 
     ps: RoleSection | None = Field(None, description="parameter servers: hold the variables")
     worker: RoleSection | None = Field(None, description="workers: run training steps")
@@ -89,6 +92,13 @@ class RolesSection(Section):
         None, description="the worker that also saves checkpoints; at most one replica"
     )
     evaluator: RoleSection | None = Field(None, description="evaluates checkpoints beside the training")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_empty(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        return {key: {} if sections.is_empty(role) else role for key, role in value.items()}
 
 
 class TolerationSection(Section):

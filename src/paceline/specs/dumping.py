@@ -1,0 +1,177 @@
+"""A `JobSpec` written as a job file that reads back to an equal one; defaults are left out."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import yaml
+
+from paceline.model import jobs, placements, quantities
+from paceline.model.roles import Role
+
+
+class _Words(list[str]):
+    """A list that is written on one line."""
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes `_Words` on one line and never makes aliases."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _words(dumper: yaml.SafeDumper, data: _Words) -> yaml.Node:
+    return dumper.represent_sequence("tag:yaml.org,2002:seq", data, flow_style=True)
+
+
+_Dumper.add_representer(_Words, _words)
+
+
+def dump_job(spec: jobs.JobSpec) -> str:
+    """Return the YAML of a job; `parse_job` makes an equal `JobSpec` of it."""
+    document = {
+        "apiVersion": jobs.API_VERSION,
+        "kind": jobs.KIND,
+        "metadata": _given({"name": spec.name, "labels": dict(spec.labels)}),
+        "spec": _given(_spec(spec)),
+    }
+    text: str = yaml.dump(
+        document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=False, width=10**9
+    )
+    return text
+
+
+def _spec(spec: jobs.JobSpec) -> dict[str, Any]:
+    default = jobs.SuccessPolicy.CHIEF if spec.role(Role.CHIEF) else jobs.SuccessPolicy.ALL_WORKERS
+    grace = spec.termination_grace_seconds
+    return {
+        "image": spec.image,
+        "command": _Words(spec.command),
+        "working_dir": spec.working_dir,
+        "environment": dict(spec.environment),
+        "roles": {str(role.role): _role(role) for role in spec.roles},
+        "placement": _placement(spec.placement),
+        "hosts": [_host(host) for host in spec.hosts],
+        "success": None if spec.success is default else str(spec.success),
+        "clean_up": None if spec.clean_up is jobs.CleanUp.RUNNING else str(spec.clean_up),
+        "active_deadline": _seconds(spec.active_deadline_seconds),
+        "ttl_after_finished": _seconds(spec.ttl_after_finished_seconds),
+        "termination_grace": None if grace == 30 else _seconds(grace),
+        "volumes": [_fields(volume, read_only=False) for volume in spec.volumes],
+        "secrets": _Words(spec.secrets),
+        "training": _Kept(spec.training) if spec.training is not None else None,
+    }
+
+
+class _Kept(dict[str, Any]):
+    """A mapping that is written even when it is empty."""
+
+
+_Dumper.add_representer(_Kept, yaml.SafeDumper.represent_dict)
+
+
+def _role(role: jobs.RoleSpec) -> dict[str, Any]:
+    result = _given(
+        {
+            "cpu": _cores(role.cpu_cores),
+            "memory": _bytes(role.memory_bytes),
+            "gpu": role.gpus or None,
+            "cpu_policy": None if role.cpu_policy is jobs.CpuPolicy.SHARED else str(role.cpu_policy),
+            "threads": role.threads,
+            "command": _Words(role.command),
+            "environment": dict(role.environment),
+            "restart": _restart(role.restart),
+            "memory_growth": _growth(role.memory_growth),
+        }
+    )
+    return {"replicas": role.replicas, **result}
+
+
+def _restart(policy: jobs.RestartPolicy) -> dict[str, Any]:
+    default = jobs.RestartPolicy()
+    return _given(
+        {
+            "when": None if policy.when is default.when else str(policy.when),
+            "limit": None if policy.limit == default.limit else policy.limit,
+            "backoff": None
+            if policy.backoff_seconds == default.backoff_seconds
+            else _seconds(policy.backoff_seconds),
+        }
+    )
+
+
+def _growth(growth: jobs.MemoryGrowth | None) -> dict[str, Any]:
+    return _given({"factor": growth.factor, "cap": _bytes(growth.cap_bytes)}) if growth is not None else {}
+
+
+def _placement(placement: placements.Placement) -> dict[str, Any]:
+    any_host = placement.strategy is placements.PlacementStrategy.ANY
+    return _given(
+        {
+            "strategy": None if any_host else str(placement.strategy),
+            "node_selector": dict(placement.node_selector),
+            "tolerations": [_fields(t, operator="Equal") for t in placement.tolerations],
+        }
+    )
+
+
+def _host(host: jobs.Host) -> dict[str, Any]:
+    return _given(
+        {
+            "name": host.name,
+            "cpu": _cores(host.cpu_cores),
+            "memory": _bytes(host.memory_bytes),
+            "bandwidth": _bits(host.bandwidth_bits_per_second),
+        }
+    )
+
+
+def _fields(value: Any, **defaults: object) -> dict[str, Any]:
+    """Return the fields of a value that are set to something other than their default."""
+    names: Iterable[str] = (field.name for field in dataclasses.fields(value))
+    found = {name: getattr(value, name) for name in names}
+    return {k: v for k, v in found.items() if v is not None and (k not in defaults or v != defaults[k])}
+
+
+def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        key: value
+        for key, value in values.items()
+        if value is not None and (isinstance(value, _Kept | str | int | float) or value)
+    }
+
+
+def _cores(cores: float | None) -> int | str | None:
+    return None if cores is None else _number_or_text(quantities.quantity_cores(cores))
+
+
+def _bytes(amount: int | None) -> int | str | None:
+    return None if amount is None else _number_or_text(quantities.quantity_bytes(amount))
+
+
+def _bits(bits: int | None) -> int | str | None:
+    if bits is None:
+        return None
+    units = ((10**9, "Gbit"), (10**6, "Mbit"), (10**3, "kbit"))
+    return next((f"{bits // unit}{name}" for unit, name in units if bits % unit == 0), bits)
+
+
+def _seconds(seconds: float | None) -> float | str | None:
+    if seconds is None or seconds != int(seconds) or seconds == 0:
+        return _decimal(seconds)
+    for unit, name in ((86400, "d"), (3600, "h"), (60, "m"), (1, "s")):
+        if seconds % unit == 0:
+            return f"{int(seconds) // unit}{name}"
+    raise AssertionError("unreachable")
+
+
+def _decimal(seconds: float | None) -> float | str | None:
+    """Return seconds without an exponent, which durations do not have."""
+    return None if seconds is None or seconds == 0 else f"{seconds:.17f}".rstrip("0") + "s"
+
+
+def _number_or_text(text: str) -> int | str:
+    return int(text) if text.isdecimal() else text

@@ -1,0 +1,141 @@
+"""The commented job files that ``paceline init`` writes.
+
+One text serves all kinds: a line that starts with ``@words|`` is live for the kinds named and a comment for
+the others, so that every file shows every field.
+"""
+
+from __future__ import annotations
+
+from paceline import errors
+from paceline.specs import fields, problems
+
+#: What there is to start from, and for whom it is.
+TEMPLATES = {
+    "script": "your own training script on this machine, given the hosts as arguments",
+    "training": "a model of Paceline's training library on this machine",
+    "kubernetes": "your own training script in a container, on exclusive cores, spread over nodes",
+}
+
+_TEXT = """\
+# A Paceline job: TensorFlow parameter-server training.
+# Every field stands here; those behind '# ' are optional and show an example. All of them: docs/job-file.md.
+apiVersion: paceline.dev/v1alpha1
+kind: TrainingJob
+metadata:
+  name: NAME                 # lower-case letters, digits and '-', at most 52
+@|  labels: {team: ads}        # for your own sorting; Kubernetes gets them too
+spec:
+@kubernetes|  image: registry.example.com/team/clicks:1.0   # container image; only Kubernetes uses it
+  # The command of every role that has none of its own. Filled in: {job} {role} {index} {attempt} {address}
+  # {threads} {ps_hosts} {worker_hosts} {chief_hosts} {evaluator_hosts} {replicas.ps} {replicas.worker}
+  # {replicas.chief} {replicas.evaluator} {run_dir} {checkpoint_dir}. TF_CONFIG is set as well.
+COMMAND
+@|  working_dir: .             # folder in which commands start, relative to this file
+@|  environment: {TF_CPP_MIN_LOG_LEVEL: 1}   # variables of every replica
+@kubernetes|  cpu_policy: exclusive      # shared (quota) or exclusive (whole cores of its own)
+@|  threads: auto              # auto (as many as the replica has cores) or a number
+  roles:
+    ps:                      # parameter servers: they hold the variables
+      replicas: 2            # how many
+      cpu: 1                 # cores of each; 500m is half a core
+      memory: 1Gi            # memory of each
+@|      gpu: 0                 # GPUs of each
+    worker:                  # workers: they train
+      replicas: 2
+      cpu: 1
+      memory: 1Gi
+@|      cpu_policy: shared     # each role may override what the job says
+@|      threads: 1
+@|      command: [python, worker.py]
+@|      environment: {ROLE: worker}
+@|      restart: {when: on-failure, limit: 3, backoff: 1s}   # never, on-failure or always; the wait doubles
+@|      memory_growth: {factor: 1.5, cap: 4Gi}   # after an out-of-memory kill: start again with more
+@|    chief:                   # the worker that also saves checkpoints; at most one
+@|      replicas: 1
+@|      cpu: 1
+@|      memory: 1Gi
+@|    evaluator:               # evaluates checkpoints beside the training
+@|      replicas: 1
+@|      cpu: 1
+@|      memory: 1Gi
+@kubernetes|  placement:                 # which replicas go on which hosts
+@kubernetes|    strategy: spread-ps      # any, spread-ps, colocate (a PS with its workers) or isolate
+@|    node_selector: {disk: ssd}   # labels that a Kubernetes node must have
+@|    tolerations:             # taints that the replicas put up with
+@|    - {key: training, operator: Equal, value: "yes", effect: NoExecute, toleration_seconds: 300}
+@|  hosts:                     # emulated hosts of the local engine; without them, this machine
+@|  - {name: host-a, cpu: 4, memory: 8Gi, bandwidth: 1Gbit}
+@|  - {name: host-b, cpu: 4, memory: 8Gi, bandwidth: 1Gbit}
+@|  success: all-workers       # chief or all-workers: whose end makes the job a success
+@|  clean_up: running          # what ends with the job: running, succeeded or all
+@|  active_deadline: 2h        # the job fails when it runs longer
+@|  ttl_after_finished: 7d     # an ended job is deleted after this time
+@|  termination_grace: 30s     # between SIGTERM and SIGKILL
+@|  volumes:                   # each from a host_path, a claim or a secret
+@|  - {name: data, host_path: /data, mount_path: /data, read_only: true}
+@|  - {name: models, claim: models, mount_path: /models}
+@|  secrets: [clicks-database]   # Secrets whose keys become environment variables
+@training|  training:                  # obeyed by the training library
+@training|    optimizer: {name: adagrad, learning_rate: 0.05}   # adagrad, ftrl or adam
+@|    wide_optimizer: {name: ftrl, learning_rate: 0.05}   # of the wide part
+@training|    batch_size: 512          # examples in a step of one worker
+@training|    epochs: 1                # passes over the examples
+@|    max_steps: 100000        # global steps after which training ends
+@training|    embedding_dimension: 16  # floats for each id
+@training|    hidden_units: [256, 128, 64]   # widths of the dense layers
+@training|    partitioning: {strategy: fixed}   # none, fixed (shards: n) or min-size (min_shard_bytes)
+@|    variable_placement: round-robin   # which PS holds a variable: round-robin or greedy
+@training|    fused_tables: true       # one table for all categorical features
+@training|    checkpoint: {every_seconds: 600, keep: 3}   # saving the model
+@training|    inputs: {train: data/train-*.csv, evaluation: data/test-*.csv, format: csv}   # or parquet
+@|    seed: 1                  # of all random numbers
+@|    variables:               # big tables known beforehand, so that lint can compute memory and balance
+@|    - {name: embeddings, rows: 1000000, dimension: 16}
+"""
+
+_COMMANDS = {
+    "training": "  command: [python, train.py]",
+}
+_HOST_LISTS = """\
+  command:
+  - python
+  - train.py
+  - --ps_hosts={ps_hosts}
+  - --worker_hosts={worker_hosts}
+  - --job_name={role}
+  - --task_index={index}"""
+
+
+def template(kind: str = "script", name: str = "clicks") -> str:
+    """Return a commented job file to start from.
+
+    Args:
+        kind: one of `TEMPLATES`.
+        name: the job's name.
+
+    Raises:
+        errors.InvalidInput: no such kind, or the name cannot be a job's.
+    """
+    if kind not in TEMPLATES:
+        close = problems.did_you_mean(kind, TEMPLATES)
+        raise errors.InvalidInput(
+            f"{problems.shown(kind)} is no template{close}", f"There are: {', '.join(TEMPLATES)}."
+        )
+    if not fields.is_name(name):
+        raise errors.InvalidInput(
+            f"{problems.shown(name)} cannot be a job's name", f"Use {fields.NAME_RULE}."
+        )
+    lines: list[str] = []
+    base: int | None = None
+    for line in _TEXT.splitlines():
+        marker, bar, rest = line.partition("|") if line.startswith("@") else ("", "", line)
+        live = not bar or kind in marker[1:].split(",")
+        if live:
+            base = None
+            lines.append(rest.replace("NAME", name))
+            continue
+        indent = len(rest) - len(rest.lstrip())
+        base = indent if base is None or indent < base else base
+        lines.append(f"{rest[:base]}# {rest[base:]}")
+    text = "\n".join(lines) + "\n"
+    return text.replace("COMMAND", _COMMANDS.get(kind, _HOST_LISTS))
