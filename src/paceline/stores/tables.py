@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from typing import Any
 
 import sqlalchemy as sa
@@ -33,19 +34,24 @@ class Text(sa.types.TypeDecorator[str]):
         return None if value is None else _UNSTORABLE.sub("\ufffd", value)
 
 
-class Metric(sa.types.TypeDecorator[float]):
+class Metric(sa.Double[float]):
     """A number that a training script reports; NaN stays NaN, where SQLite alone would make it NULL."""
 
-    impl = sa.Double
-    cache_ok = True
+    def bind_processor(self, dialect: sa.Dialect) -> Callable[[float | None], Any] | None:
+        """Return what makes a number storable; None when it is already."""
+        return _storable if dialect.name == "sqlite" else None
 
-    def process_bind_param(self, value: float | None, dialect: sa.Dialect) -> Any:
-        """Return the number as it is stored."""
-        return "NaN" if value is not None and math.isnan(value) and dialect.name == "sqlite" else value
+    def result_processor(self, dialect: sa.Dialect, coltype: Any) -> Callable[[Any], float | None] | None:
+        """Return what makes a stored number a number again; None when it is already."""
+        return _number if dialect.name == "sqlite" else None
 
-    def process_result_value(self, value: Any, dialect: sa.Dialect) -> float | None:
-        """Return the number as it was given."""
-        return None if value is None else float(value)
+
+def _storable(value: float | None) -> float | str | None:
+    return "NaN" if value is not None and math.isnan(value) else value
+
+
+def _number(stored: float | str | None) -> float | None:
+    return None if stored is None else float(stored)
 
 
 metadata = sa.MetaData()
