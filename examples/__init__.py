@@ -1,0 +1,1 @@
+"""Training scripts that run from a job file."""

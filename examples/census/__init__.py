@@ -1,0 +1,1 @@
+"""Wide & Deep on UCI Census Income."""

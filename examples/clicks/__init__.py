@@ -1,0 +1,1 @@
+"""Wide & Deep on click logs drawn from a model whose best possible AUC is known."""

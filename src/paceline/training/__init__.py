@@ -1,0 +1,40 @@
+"""Trains a model over TensorFlow parameter servers, from a plain script.
+
+    from paceline import training
+    from paceline.training import features
+
+    model = training.WideAndDeep(features.FeatureSet(numeric=..., deep=..., wide=..., label=...))
+    training.run(model, train=training.Source(("data/train-*.parquet",)), evaluation=training.Source(("data/test.parquet",)))
+
+Every replica runs the same script; `run` reads from the environment which one it is. This is between-graph
+replication through `tf.compat.v1`: each trainer drives itself and updates the shared variables asynchronously.
+Names are resolved at first use, so that importing the package does not import TensorFlow.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from paceline.training.errors import TrainingError
+    from paceline.training.evaluations import Evaluation
+    from paceline.training.models.wide_and_deep import WideAndDeep
+    from paceline.training.runs import run
+    from paceline.training.sources import Source
+
+__all__ = ["Evaluation", "Source", "TrainingError", "WideAndDeep", "run"]
+
+_HOMES = {
+    "Evaluation": "evaluations",
+    "Source": "sources",
+    "TrainingError": "errors",
+    "WideAndDeep": "models.wide_and_deep",
+    "run": "runs",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

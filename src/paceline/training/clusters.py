@@ -1,0 +1,129 @@
+"""Which replica of which cluster this process is, read once from the environment.
+
+`TF_CONFIG` names the addresses and the task, as for every TensorFlow cluster; the agent adds `PACELINE_*`. The
+trainers are the replicas that compute gradients: the chief, if the job has that role, and then the workers.
+Trainer 0 is the chief in either case: it initialises, restores, saves and evaluates.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from paceline.training import errors
+
+ROLES = ("chief", "evaluator", "ps", "worker")
+
+_HOW_TO_RUN = """TF_CONFIG is not set, so this process cannot tell which replica it is.
+Start the script through a job file (its command is what each replica runs), or try it alone, without parameter servers:
+  TF_CONFIG='{"cluster": {"worker": ["localhost:0"]}, "task": {"type": "worker", "index": 0}}' python -m YOUR.SCRIPT"""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A replica's place in its cluster.
+
+    `addresses` maps a role to the `host:port` of its replicas in index order; `attempt` counts the launches
+    of this replica from 1; `threads` is what the agent found to be right for its CPU limit, if it said so.
+    """
+
+    addresses: Mapping[str, tuple[str, ...]]
+    role: str
+    index: int
+    attempt: int = 1
+    threads: int | None = None
+
+    @property
+    def parameter_servers(self) -> int:
+        """The number of parameter servers; 0 when a single process trains by itself."""
+        return len(self.addresses.get("ps", ()))
+
+    @property
+    def trainers(self) -> tuple[tuple[str, int], ...]:
+        """Role and index of every replica that computes gradients, the chief first."""
+        return tuple((role, i) for role in ("chief", "worker") for i in range(len(self.addresses.get(role, ()))))
+
+    @property
+    def trainer_index(self) -> int:
+        """Position of this replica among the trainers.
+
+        Raises:
+            ClusterError: this replica is no trainer.
+        """
+        if (self.role, self.index) not in self.trainers:
+            raise errors.ClusterError(f"{self.role} {self.index} is not a trainer")
+        return self.trainers.index((self.role, self.index))
+
+    @property
+    def is_chief(self) -> bool:
+        """True for the one trainer that initialises, restores, saves and evaluates."""
+        return self.trainers[:1] == ((self.role, self.index),)
+
+    @property
+    def is_local(self) -> bool:
+        """True when variables live in this process: no parameter server, or an evaluator."""
+        return self.parameter_servers == 0 or self.role == "evaluator"
+
+    @property
+    def task_device(self) -> str:
+        """TensorFlow's name of this replica, such as `/job:worker/task:1`; empty in a single process."""
+        return "" if self.is_local else f"/job:{self.role}/task:{self.index}"
+
+
+def read(environment: Mapping[str, str] | None = None) -> Cluster:
+    """Reads the cluster from `TF_CONFIG` and `PACELINE_*` (of the process when none are given).
+
+    Raises:
+        ClusterError: there is no TF_CONFIG, or it is not a cluster that can train.
+    """
+    environment = os.environ if environment is None else environment
+    text = environment.get("TF_CONFIG", "")
+    if not text.strip():
+        raise errors.ClusterError(_HOW_TO_RUN)
+    try:
+        config = json.loads(text)
+        task = config["task"]
+        addresses = {role: tuple(hosts) for role, hosts in config["cluster"].items() if hosts}
+        role, index = str(task["type"]), int(task["index"])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise errors.ClusterError(
+            'TF_CONFIG must look like {"cluster": {"ps": ["host:port"], "worker": [...]}, '
+            f'"task": {{"type": "worker", "index": 0}}}}, but it is {text!r} ({type(error).__name__}: {error})'
+        ) from error
+    cluster = Cluster(
+        addresses=addresses,
+        role=role,
+        index=index,
+        attempt=_integer(environment, "PACELINE_ATTEMPT") or 1,
+        threads=_integer(environment, "PACELINE_THREADS"),
+    )
+    _check(cluster)
+    return cluster
+
+
+def _integer(environment: Mapping[str, str], name: str) -> int | None:
+    text = environment.get(name, "").strip()
+    if not text:
+        return None
+    if not text.isdigit():
+        raise errors.ClusterError(f"{name} must be a whole number, but it is {text!r}")
+    return int(text)
+
+
+def _check(cluster: Cluster) -> None:
+    for role in (*cluster.addresses, cluster.role):
+        if role not in ROLES:
+            raise errors.ClusterError(f"TF_CONFIG names an unknown role {role!r}{errors.did_you_mean(role, ROLES)}")
+    count = len(cluster.addresses.get(cluster.role, ()))
+    if cluster.role != "evaluator" and not 0 <= cluster.index < count:
+        raise errors.ClusterError(
+            f"TF_CONFIG says that this is {cluster.role} {cluster.index}, but the cluster has {count} of that role"
+        )
+    if len(cluster.addresses.get("chief", ())) > 1:
+        raise errors.ClusterError("TF_CONFIG has more than one chief; give the others the role worker")
+    if not cluster.trainers and cluster.role != "evaluator":
+        raise errors.ClusterError("TF_CONFIG has neither a chief nor a worker, so nobody would train")
+    if len(cluster.trainers) > 1 and cluster.parameter_servers == 0:
+        raise errors.ClusterError(f"{len(cluster.trainers)} trainers need at least one ps to share their parameters")

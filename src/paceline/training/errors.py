@@ -1,0 +1,43 @@
+"""Everything that goes wrong for a reason the user can mend, in one tree.
+
+    TrainingError
+    ├── ClusterError      TF_CONFIG is missing or makes no sense
+    ├── SettingsError     the job file's `training:` block is wrong
+    ├── InputError        a file, a column or a row of the data is wrong
+    └── CheckpointError   a checkpoint does not fit the model
+
+A message says what is wrong, where, and what to do next. Errors of TensorFlow's runtime that are not of
+these kinds pass through unchanged.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class TrainingError(Exception):
+    """A fault that the user can mend; the message is complete by itself."""
+
+
+class ClusterError(TrainingError):
+    """This process cannot tell which replica of which cluster it is."""
+
+
+class SettingsError(TrainingError):
+    """The `training:` block of the job file has an unknown key or a wrong value."""
+
+
+class InputError(TrainingError):
+    """A data file is missing, empty or malformed, or lacks a column."""
+
+
+class CheckpointError(TrainingError):
+    """A checkpoint exists but does not fit the model that is being trained."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Returns `; did you mean 'x'?` for the nearest known word, else a list of all of them."""
+    words = sorted(known)
+    near = difflib.get_close_matches(word, words, n=1)
+    return f"; did you mean {near[0]!r}?" if near else f"; known are: {', '.join(words)}"

@@ -1,0 +1,93 @@
+"""The evaluator: judges each new checkpoint beside training, from its own copy of the parameters.
+
+It ends by itself after the checkpoint of the job's last step. SIGTERM means that training is over: it
+looks once more, evaluates the newest checkpoint if it has not yet, and ends with success.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from types import FrameType
+
+import tensorflow.compat.v1 as tf1
+
+from paceline.training import (
+    checkpoints,
+    clusters,
+    errors,
+    evaluations,
+    graphs,
+    inputs,
+    reports,
+    settings,
+    sources,
+    trainers,
+)
+from paceline.training.models import wide_and_deep
+
+_log = logging.getLogger(__name__)
+_POLL_SECONDS = 1.0
+
+
+def serve(
+    model: wide_and_deep.WideAndDeep,
+    cluster: clusters.Cluster,
+    chosen: settings.Settings,
+    *,
+    train: sources.Source,
+    evaluation: sources.Source | None,
+    checkpoint_dir: str | None,
+    reporting: reports.Reports,
+) -> evaluations.Evaluation | None:
+    """Evaluates checkpoints until the last one or SIGTERM; returns the last result, if there was one.
+
+    Raises:
+        TrainingError: there is nothing to evaluate on, or no folder of checkpoints.
+    """
+    if evaluation is None or checkpoint_dir is None:
+        missing = "evaluation data" if evaluation is None else "checkpoint folder (PACELINE_CHECKPOINT_DIR)"
+        raise errors.TrainingError(f"the evaluator has no {missing}")
+    stopping = threading.Event()
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        stopping.set()
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        total = trainers.total_steps(chosen, sources.count(train))
+        graph = graphs.build(model, cluster, chosen)
+        saved = checkpoints.Checkpoints(checkpoint_dir, graph.saver, chosen.checkpoint.every_seconds)
+        result = None
+        while True:
+            last_look = stopping.is_set()
+            newest = saved.latest()
+            if newest is not None and (result is None or checkpoints.step_of(newest) != result.step):
+                result = _evaluate(graph, saved, newest, model, evaluation, reporting) or result
+            if last_look or (result is not None and result.step >= total):
+                return result
+            stopping.wait(_POLL_SECONDS)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _evaluate(
+    graph: graphs.Graph,
+    saved: checkpoints.Checkpoints,
+    checkpoint: str,
+    model: wide_and_deep.WideAndDeep,
+    evaluation: sources.Source,
+    reporting: reports.Reports,
+) -> evaluations.Evaluation | None:
+    """Evaluates one checkpoint; None when the chief removed it meanwhile."""
+    with tf1.Session(graph=graph.graph) as session:
+        try:
+            saved.restore(session, checkpoint)
+        except errors.CheckpointError:
+            if saved.latest() == checkpoint:
+                raise
+            _log.info("%s was replaced while it was read", checkpoint)
+            return None
+        step = int(session.run(graph.step))
+        return trainers.evaluate(session, graph, inputs.once(evaluation, model.encoder), step, reporting)

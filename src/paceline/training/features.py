@@ -1,0 +1,275 @@
+"""Feature columns as values: what of a raw column the model sees.
+
+A feature turns whole columns into NumPy arrays, so that a batch costs slices and no work per row in Python. A
+numeric feature becomes one float; every other feature becomes one row number (id) of a table of `rows` rows.
+Strings arrive dictionary-encoded, so vocabularies and hashes are looked up once per distinct value.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+Columns = Mapping[str, Any]
+"""The decoded columns of a chunk by name: pyarrow dictionary arrays (strings) or NumPy arrays (numbers)."""
+
+Kind = Literal["number", "integer", "string"]
+Ids = npt.NDArray[np.int32]
+Floats = npt.NDArray[np.float32]
+
+
+class Categorical(Protocol):
+    """A feature whose value is a row number of a table."""
+
+    @property
+    def name(self) -> str:
+        """Unique within a model; names the table."""
+
+    @property
+    def rows(self) -> int:
+        """Number of rows of the table; ids are in `0..rows-1`."""
+
+    def kinds(self) -> Mapping[str, Kind]:
+        """The raw columns that are read and how to decode each."""
+
+    def ids(self, columns: Columns) -> Ids:
+        """One id for each row."""
+
+
+@dataclass(frozen=True)
+class Numeric:
+    """A number, `(f(x) - mean) / deviation` with f the identity or, with `log`, sign(x) * ln(1 + |x|).
+
+    A missing value becomes 0 after the scaling, that is, the mean.
+    """
+
+    name: str
+    mean: float = 0.0
+    deviation: float = 1.0
+    log: bool = False
+
+    def kinds(self) -> Mapping[str, Kind]:
+        """The raw column of the same name, as a number."""
+        return {self.name: "number"}
+
+    def values(self, columns: Columns) -> Floats:
+        """The scaled numbers, one for each row."""
+        raw = columns[self.name]
+        if self.log:
+            raw = np.sign(raw) * np.log1p(np.abs(raw))
+        scaled = ((raw - self.mean) / self.deviation).astype(np.float32)
+        return np.nan_to_num(scaled, copy=False, nan=0.0)
+
+
+@dataclass(frozen=True)
+class Bucketised:
+    """The interval a number falls into: id = how many boundaries are <= x; a missing value gets the last id."""
+
+    column: str
+    boundaries: tuple[float, ...]
+
+    @property
+    def name(self) -> str:
+        """The column's name with a suffix, so that it differs from other features of that column."""
+        return f"{self.column}_bucket"
+
+    @property
+    def rows(self) -> int:
+        """One for each interval and one for missing values."""
+        return len(self.boundaries) + 2
+
+    def kinds(self) -> Mapping[str, Kind]:
+        """The raw column, as a number."""
+        return {self.column: "number"}
+
+    def ids(self, columns: Columns) -> Ids:
+        """One id for each row."""
+        raw = columns[self.column]
+        found = np.searchsorted(np.asarray(self.boundaries), raw, side="right")
+        return np.where(np.isnan(raw), self.rows - 1, found).astype(np.int32)
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """A string out of a known list: ids 1.. in the list's order, 0 for anything else."""
+
+    name: str
+    words: tuple[str, ...]
+
+    @property
+    def rows(self) -> int:
+        """One for each word and one for all others."""
+        return len(self.words) + 1
+
+    def kinds(self) -> Mapping[str, Kind]:
+        """The raw column of the same name, as strings."""
+        return {self.name: "string"}
+
+    def ids(self, columns: Columns) -> Ids:
+        """One id for each row."""
+        index = {word: i + 1 for i, word in enumerate(self.words)}
+        return _by_word(columns[self.name], lambda word: index.get(word, 0))
+
+
+@dataclass(frozen=True)
+class Hashed:
+    """A string hashed into `rows` rows by BLAKE2b; the same in every process and version. Missing gets id 0."""
+
+    name: str
+    rows: int
+
+    def kinds(self) -> Mapping[str, Kind]:
+        """The raw column of the same name, as strings."""
+        return {self.name: "string"}
+
+    def ids(self, columns: Columns) -> Ids:
+        """One id for each row."""
+        return _by_word(columns[self.name], lambda word: _digest(word) % self.rows)
+
+
+@dataclass(frozen=True)
+class Identity:
+    """An integer that already is an id; ids from `rows` on, negative or missing ones share the last row."""
+
+    name: str
+    rows: int
+
+    def kinds(self) -> Mapping[str, Kind]:
+        """The raw column of the same name, as integers."""
+        return {self.name: "integer"}
+
+    def ids(self, columns: Columns) -> Ids:
+        """One id for each row."""
+        raw = columns[self.name]
+        return np.where((raw < 0) | (raw >= self.rows), self.rows - 1, raw).astype(np.int32)
+
+
+@dataclass(frozen=True)
+class Cross:
+    """Two or more categorical features as one: every combination has its row, or is hashed if `buckets` is less."""
+
+    parts: tuple[Categorical, ...]
+    buckets: int = 1_000_000
+
+    @property
+    def name(self) -> str:
+        """The parts' names."""
+        return "_x_".join(part.name for part in self.parts)
+
+    @property
+    def combinations(self) -> int:
+        """The product of the parts' rows."""
+        return functools.reduce(lambda product, part: product * part.rows, self.parts, 1)
+
+    @property
+    def rows(self) -> int:
+        """The number of combinations, `buckets` at most."""
+        return min(self.combinations, self.buckets)
+
+    def kinds(self) -> Mapping[str, Kind]:
+        """The raw columns of all parts."""
+        return {column: kind for part in self.parts for column, kind in part.kinds().items()}
+
+    def ids(self, columns: Columns) -> Ids:
+        """One id for each row."""
+        combined = np.zeros(1, dtype=np.uint64)
+        for part in self.parts:  # may wrap round in 64 bits, which only matters where the result is hashed
+            combined = combined * np.uint64(part.rows) + part.ids(columns).astype(np.uint64)
+        if self.combinations > self.buckets:
+            combined = _mixed(combined) % np.uint64(self.buckets)
+        return combined.astype(np.int32)
+
+
+@dataclass(frozen=True)
+class Label:
+    """The binary target: 1 where the column is one of `positive`, or, without these, where a number is above 0."""
+
+    name: str
+    positive: tuple[str, ...] = ()
+
+    def kinds(self) -> Mapping[str, Kind]:
+        """The raw column, as strings or numbers."""
+        return {self.name: "string" if self.positive else "number"}
+
+    def values(self, columns: Columns) -> Floats:
+        """1.0 or 0.0 for each row."""
+        if self.positive:
+            return _by_word(columns[self.name], lambda word: int(word in self.positive)).astype(np.float32)
+        return (columns[self.name] > 0).astype(np.float32)
+
+
+class Examples(NamedTuple):
+    """Encoded rows: `numeric` (n, numbers) floats, `deep_ids` and `wide_ids` (n, features), `labels` (n,)."""
+
+    numeric: Floats
+    deep_ids: Ids
+    wide_ids: Ids
+    labels: Floats
+
+    def take(self, rows: slice | npt.NDArray[np.int64]) -> Examples:
+        """The examples of these rows."""
+        return Examples(*(each[rows] for each in self))
+
+    def __add__(self, other: object) -> Examples:
+        """These examples followed by the others."""
+        if not isinstance(other, Examples):
+            return NotImplemented
+        return Examples(*(np.concatenate(pair) for pair in zip(self, other, strict=True)))
+
+
+@dataclass(frozen=True)
+class FeatureSet:
+    """All features of a model: what the deep part sees, what the wide part sees, and the target."""
+
+    numeric: tuple[Numeric, ...]
+    deep: tuple[Categorical, ...]
+    wide: tuple[Categorical, ...]
+    label: Label
+
+    def kinds(self) -> dict[str, Kind]:
+        """Every raw column that is read, and how to decode it."""
+        every: tuple[Any, ...] = (*self.numeric, *self.deep, *self.wide, self.label)
+        return {column: kind for each in every for column, kind in each.kinds().items()}
+
+    def encode(self, columns: Columns) -> Examples:
+        """Turns decoded columns into examples."""
+        labels = self.label.values(columns)
+        known: dict[Categorical, Ids] = {}
+        for feature in (*self.deep, *self.wide):
+            if feature not in known:
+                known[feature] = feature.ids(columns)
+        return Examples(
+            numeric=_side_by_side((each.values(columns) for each in self.numeric), len(labels), np.float32),
+            deep_ids=_side_by_side((known[each] for each in self.deep), len(labels), np.int32),
+            wide_ids=_side_by_side((known[each] for each in self.wide), len(labels), np.int32),
+            labels=labels,
+        )
+
+
+def _side_by_side(columns: Iterable[npt.NDArray[Any]], rows: int, kind: type) -> npt.NDArray[Any]:
+    parts = list(columns)
+    return np.stack(parts, axis=1) if parts else np.zeros((rows, 0), dtype=kind)
+
+
+def _by_word(column: Any, number: Any) -> Ids:
+    """Maps each distinct word of a dictionary-encoded column once; a missing word gets 0."""
+    table = np.array([number(word.strip()) for word in column.dictionary.to_pylist()] + [0], dtype=np.int32)
+    codes = column.indices.fill_null(len(table) - 1).to_numpy(zero_copy_only=False)
+    return np.asarray(table[codes], dtype=np.int32)
+
+
+def _digest(word: str) -> int:
+    return int.from_bytes(hashlib.blake2b(word.encode(), digest_size=8).digest(), "little")
+
+
+def _mixed(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """The finaliser of SplitMix64 (Steele, Lea, Flood 2014): spreads 64-bit keys evenly."""
+    keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return keys ^ (keys >> np.uint64(31))

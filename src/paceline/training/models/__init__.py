@@ -1,0 +1,1 @@
+"""Models that a script can train."""

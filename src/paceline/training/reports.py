@@ -1,0 +1,86 @@
+"""Step and evaluation reports, appended as JSON lines to `PACELINE_REPORT_FILE` for the agent to pass on.
+
+Reports never disturb training: without the file nothing is written, and a file that cannot be written is
+mentioned once.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import time
+from collections.abc import Mapping
+from typing import Any
+
+_log = logging.getLogger(__name__)
+
+
+class Reports:
+    """Appends reports to a file; each line goes out in one write, so lines of several processes do not mix."""
+
+    def __init__(self, path: str | None) -> None:
+        self._path = path
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] | None = None) -> Reports:
+        """Reports to where the agent wants them, or nowhere."""
+        return cls((os.environ if environment is None else environment).get("PACELINE_REPORT_FILE") or None)
+
+    def append(self, report: Mapping[str, Any]) -> None:
+        """Adds the time and appends one line."""
+        if self._path is None:
+            return
+        line = json.dumps({"at": time.time(), **report}) + "\n"
+        try:
+            handle = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+            try:
+                os.write(handle, line.encode())
+            finally:
+                os.close(handle)
+        except OSError as error:
+            _log.warning("reports are switched off: %s", error)
+            self._path = None
+
+
+class StepMeter:
+    """Adds up the steps of one trainer and reports them about once a second."""
+
+    def __init__(self, reports: Reports, total_steps: int, every_seconds: float = 1.0) -> None:
+        self._reports = reports
+        self._total_steps = total_steps
+        self._every_seconds = every_seconds
+        self.restart(0.0)
+
+    def restart(self, wait_seconds: float) -> None:
+        """Begins an interval now; `wait_seconds` is the input's total wait so far."""
+        self._since = time.monotonic()
+        self._wait_before = wait_seconds
+        self._steps = self._examples = self._last_step = 0
+        self._loss = 0.0
+
+    def add(self, step: int, examples: int, loss: float, wait_seconds: float) -> None:
+        """Counts one step, whose update made the global step `step`; reports when a second is over."""
+        self._steps += 1
+        self._examples += examples
+        self._loss += loss
+        self._last_step = step
+        if time.monotonic() - self._since >= self._every_seconds:
+            self.flush(wait_seconds)
+
+    def flush(self, wait_seconds: float) -> None:
+        """Reports what was counted since the last report, if anything."""
+        if self._steps:
+            self._reports.append(
+                {
+                    "type": "step",
+                    "interval_seconds": time.monotonic() - self._since,
+                    "step": self._last_step,
+                    "steps": self._steps,
+                    "examples": self._examples,
+                    "loss": self._loss / self._steps,
+                    "input_wait_seconds": wait_seconds - self._wait_before,
+                    "total_steps": self._total_steps,
+                }
+            )
+        self.restart(wait_seconds)

@@ -1,0 +1,83 @@
+"""The one call that a training script makes: be whichever replica this process is."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import os
+from collections.abc import Mapping
+
+from paceline.training import clusters, errors, evaluations, evaluators, reports, sessions, settings, sources, trainers
+from paceline.training.models import wide_and_deep
+
+_log = logging.getLogger(__name__)
+
+
+def run(
+    model: wide_and_deep.WideAndDeep,
+    *,
+    train: sources.Source | None = None,
+    evaluation: sources.Source | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> evaluations.Evaluation | None:
+    """Does this replica's part of the job and returns when that is over.
+
+    A parameter server serves until it is terminated. A trainer trains to the job's last step; the chief then saves and
+    evaluates. An evaluator judges checkpoints. Cluster, settings, checkpoint folder and report file come from the
+    environment (see `clusters`, `settings`); `inputs` in the settings replaces the given files.
+
+    Args:
+        model: what to train.
+        train: where the training examples are.
+        evaluation: where the evaluation examples are; without them nothing is evaluated.
+        environment: stands in for the process's environment.
+
+    Returns:
+        The chief's or the evaluator's last evaluation; None from any other replica.
+
+    Raises:
+        TrainingError: something that the user can mend.
+    """
+    environment = os.environ if environment is None else environment
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    cluster = clusters.read(environment)
+    chosen = settings.read(environment)
+    if cluster.role == "ps":
+        _log.info("ps %d serves at %s", cluster.index, cluster.addresses["ps"][cluster.index])
+        sessions.serve(cluster).join()
+        return None
+    train = _source(chosen.inputs.train, chosen, train)
+    if train is None:
+        raise errors.InputError("no training data: set training.inputs.train in the job file")
+    evaluation = _source(chosen.inputs.evaluation, chosen, evaluation)
+    checkpoint_dir = environment.get("PACELINE_CHECKPOINT_DIR") or None
+    reporting = reports.Reports.from_environment(environment)
+    if cluster.role == "evaluator":
+        return evaluators.serve(
+            model,
+            cluster,
+            chosen,
+            train=train,
+            evaluation=evaluation,
+            checkpoint_dir=checkpoint_dir,
+            reporting=reporting,
+        )
+    return trainers.Trainer(
+        model,
+        cluster,
+        chosen,
+        train=train,
+        evaluation=evaluation,
+        checkpoint_dir=checkpoint_dir,
+        reporting=reporting,
+    ).run()
+
+
+def _source(
+    urls: tuple[str, ...], chosen: settings.Settings, given: sources.Source | None
+) -> sources.Source | None:
+    """The files that the job file names, decoded as the script says; else the script's own."""
+    if not urls:
+        return given
+    own = given or sources.Source(urls)
+    return dataclasses.replace(own, urls=urls, format=chosen.inputs.format or own.format)

@@ -1,0 +1,113 @@
+"""Sessions of a trainer: opened when the parameters are ready, opened again when a replica is lost.
+
+TensorFlow's own recovery restores a checkpoint whenever a chief starts. Here the chief first looks whether
+all variables are alive: a chief that was restarted beside live parameter servers goes on from where they are, and
+only if one of them lost its variables is everything set back to the newest checkpoint (or the first values). The other
+trainers wait until then. Device filters keep trainers from waiting for each other.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import time
+from typing import Any
+
+import tensorflow as tf
+import tensorflow.compat.v1 as tf1
+
+from paceline.training import checkpoints, clusters, graphs
+
+_log = logging.getLogger(__name__)
+
+CONNECTION_LOST = (tf.errors.AbortedError, tf.errors.UnavailableError)
+"""A parameter server ended or was restarted."""
+
+STATE_LOST = (*CONNECTION_LOST, tf.errors.FailedPreconditionError, tf.errors.CancelledError, tf.errors.NotFoundError)
+"""These, and what a step sees that met a restarted server half-way: variables without values, cancelled transfers."""
+
+_POLL_SECONDS = 0.5
+_PROBE_SECONDS = 2.0
+_NOTICE_SECONDS = 10.0
+
+
+def serve(cluster: clusters.Cluster) -> Any:
+    """Starts TensorFlow's server of this replica."""
+    return tf.distribute.Server(
+        tf.train.ClusterSpec({role: list(hosts) for role, hosts in cluster.addresses.items() if role != "evaluator"}),
+        job_name=cluster.role,
+        task_index=cluster.index,
+    )
+
+
+class Sessions:
+    """Opens sessions of one trainer; its server, if the cluster has more than this process, starts at once."""
+
+    def __init__(self, graph: graphs.Graph, cluster: clusters.Cluster, saved: checkpoints.Checkpoints) -> None:
+        self._graph = graph
+        self._cluster = cluster
+        self._saved = saved
+        self._server = None if cluster.is_local else serve(cluster)
+
+    def open(self) -> Any:
+        """Waits until the parameters have values, for ever if need be, and returns a session.
+
+        Raises:
+            CheckpointError: the newest checkpoint does not fit the model.
+        """
+        noticed = time.monotonic()
+        while True:
+            self._wait_for_parameter_servers()
+            session = self._connect()
+            try:
+                if self._is_ready(session):
+                    return session
+            except STATE_LOST as error:
+                _log.warning("parameters are not reachable yet: %s", _first_line(error))
+            session.close()
+            if time.monotonic() - noticed > _NOTICE_SECONDS:
+                noticed = time.monotonic()
+                _log.info("still waiting for the chief to initialise the parameters")
+            time.sleep(_POLL_SECONDS)
+
+    def _is_ready(self, session: Any) -> bool:
+        if session.run(self._graph.ready):
+            return True
+        if not self._cluster.is_chief:
+            return False
+        restored = self._saved.restore(session)
+        if restored is None:
+            session.run(self._graph.initialise)
+        _log.info("parameters start from %s", restored or "their first values")
+        return True
+
+    def _connect(self) -> Any:
+        if self._server is None:
+            return tf1.Session(graph=self._graph.graph)
+        config = tf1.ConfigProto(device_filters=["/job:ps", self._cluster.task_device])
+        return tf1.Session(self._server.target, graph=self._graph.graph, config=config)
+
+    def _wait_for_parameter_servers(self) -> None:
+        """Waits in Python, where a signal gets through; TensorFlow would wait inside a call."""
+        if self._cluster.is_local:
+            return
+        noticed = time.monotonic()
+        for index, address in enumerate(self._cluster.addresses["ps"]):
+            while not _is_listening(address):
+                if time.monotonic() - noticed > _NOTICE_SECONDS:
+                    noticed = time.monotonic()
+                    _log.info("still waiting for ps %d at %s", index, address)
+                time.sleep(_POLL_SECONDS)
+
+
+def _is_listening(address: str) -> bool:
+    host, _, port = address.rpartition(":")
+    try:
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=_PROBE_SECONDS):
+            return True
+    except OSError:
+        return False
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

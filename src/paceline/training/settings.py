@@ -1,0 +1,166 @@
+"""The `training:` block of a job file, as frozen values.
+
+The engine hands it over as JSON in `PACELINE_TRAINING`; what is missing there takes the defaults below. The
+dataclasses are the whole declaration: their fields give the keys, types and defaults, and the metadata the
+least allowed value. A key or a value that does not fit is an error that names its place, never a guess.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from paceline.training import errors
+
+VARIABLE = "PACELINE_TRAINING"
+
+
+def _at_least(least: float, default: Any) -> Any:
+    return field(default=default, metadata={"least": least})
+
+
+def _above(bound: float, default: Any) -> Any:
+    return field(default=default, metadata={"above": bound})
+
+
+@dataclass(frozen=True)
+class Optimizer:
+    """An optimizer of `tf.compat.v1.train` and its constant learning rate."""
+
+    name: Literal["adagrad", "ftrl", "adam"] = "adagrad"
+    learning_rate: float = _above(0, 0.05)
+
+
+@dataclass(frozen=True)
+class Partitioning:
+    """How embedding tables are cut along their rows; `shards` of null means one for each parameter server."""
+
+    strategy: Literal["none", "fixed", "min-size"] = "none"
+    shards: int | None = _at_least(1, None)
+    min_shard_bytes: int = _at_least(1, 262_144)
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """How often the chief saves and how many checkpoints stay on disk."""
+
+    every_seconds: float = _above(0, 60.0)
+    keep: int = _at_least(1, 3)
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Where the examples are: URLs or patterns that fsspec understands; a null format goes by the file's suffix."""
+
+    train: tuple[str, ...] = ()
+    evaluation: tuple[str, ...] = ()
+    format: Literal["csv", "parquet"] | None = None
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All that the `training:` block may say.
+
+    `optimizer` serves the deep part and `wide_optimizer` the wide part. `batch_size` is one trainer's, in
+    examples. Training ends after `epochs` passes over the data of all trainers together, or at the global step
+    `max_steps` if that comes first.
+    """
+
+    optimizer: Optimizer = Optimizer("adagrad")
+    wide_optimizer: Optimizer = Optimizer("ftrl")
+    batch_size: int = _at_least(1, 512)
+    epochs: float = _above(0, 1.0)
+    embedding_dimension: int = _at_least(1, 16)
+    hidden_units: tuple[int, ...] = field(default=(256, 128, 64), metadata={"least": 1})
+    partitioning: Partitioning = Partitioning()
+    variable_placement: Literal["round-robin", "greedy"] = "round-robin"
+    fused_tables: bool = True
+    checkpoint: Checkpoint = Checkpoint()
+    inputs: Inputs = Inputs()
+    seed: int = _at_least(0, 0)
+    max_steps: int | None = _at_least(1, None)
+
+
+def read(environment: Mapping[str, str] | None = None) -> Settings:
+    """Reads the settings from `PACELINE_TRAINING` (of the process when no environment is given).
+
+    Raises:
+        SettingsError: the text is no JSON object, or a key or a value in it is wrong.
+    """
+    environment = os.environ if environment is None else environment
+    text = environment.get(VARIABLE, "")
+    if not text.strip():
+        return Settings()
+    try:
+        raw = json.loads(text)
+    except ValueError as error:
+        raise errors.SettingsError(f"{VARIABLE} is not JSON: {error}") from error
+    return parse(raw)
+
+
+def parse(raw: object) -> Settings:
+    """Turns the plain values of a `training:` block into settings.
+
+    Raises:
+        SettingsError: with the place of the key or value that is wrong.
+    """
+    settings: Settings = _dataclass(Settings, raw, "training", Settings())
+    return settings
+
+
+def _dataclass(kind: type, raw: object, place: str, default: Any) -> Any:
+    """Reads one block; keys that are missing keep the value that they have in `default`."""
+    if not isinstance(raw, dict):
+        raise errors.SettingsError(f"{place}: expected a block of keys, got {raw!r}")
+    fields = {each.name: each for each in dataclasses.fields(kind)}
+    hints = typing.get_type_hints(kind)
+    values = {}
+    for key, value in raw.items():
+        if key not in fields:
+            raise errors.SettingsError(f"{place}: unknown key {key!r}{errors.did_you_mean(str(key), fields)}")
+        where = f"{place}.{key}"
+        if dataclasses.is_dataclass(hints[key]):
+            values[key] = _dataclass(typing.cast(type, hints[key]), value, where, getattr(default, key))
+        else:
+            values[key] = _value(hints[key], value, where)
+            _check_bounds(values[key], fields[key].metadata, where)
+    return dataclasses.replace(default, **values)
+
+
+def _value(kind: Any, raw: object, place: str) -> Any:
+    options = typing.get_args(kind)
+    origin = typing.get_origin(kind)
+    if origin in (typing.Union, types.UnionType):
+        return None if raw is None else _value(options[0], raw, place)
+    if origin is Literal:
+        if raw in options:
+            return raw
+        raise errors.SettingsError(f"{place}: {raw!r} is not allowed{errors.did_you_mean(str(raw), options)}")
+    if origin is tuple:
+        if isinstance(raw, str) and options[0] is str:
+            return (raw,)
+        if isinstance(raw, list):
+            return tuple(_value(options[0], each, f"{place}[{i}]") for i, each in enumerate(raw))
+        raise errors.SettingsError(f"{place}: expected a list, got {raw!r}")
+    if kind is float and isinstance(raw, int | float) and not isinstance(raw, bool):
+        return float(raw)
+    if isinstance(raw, kind) and (kind is bool or not isinstance(raw, bool)):
+        return raw
+    name = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}[kind]
+    raise errors.SettingsError(f"{place}: expected {name}, got {raw!r}")
+
+
+def _check_bounds(value: Any, bounds: Mapping[str, Any], place: str) -> None:
+    for each in value if isinstance(value, tuple) else (value,):
+        if each is None:
+            continue
+        if "least" in bounds and each < bounds["least"]:
+            raise errors.SettingsError(f"{place}: must be at least {bounds['least']}, got {each}")
+        if "above" in bounds and not each > bounds["above"]:
+            raise errors.SettingsError(f"{place}: must be above {bounds['above']}, got {each}")
