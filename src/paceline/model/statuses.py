@@ -69,8 +69,11 @@ class ExitReason:
     message: str = ""
 
     def __str__(self) -> str:
-        detail = {
-            ExitKind.ERROR: f"exit code {self.code}",
-            ExitKind.SIGNAL: f"signal {self.signal}",
-        }.get(self.kind, str(self.kind))
-        return f"{detail}: {self.message}" if self.message else detail
+        match self.kind:
+            case ExitKind.ERROR:
+                return self.message or f"exit code {self.code}"
+            case ExitKind.SIGNAL:
+                return self.message or f"signal {self.signal}"
+            case ExitKind.COMPLETED:
+                return self.message or "completed"
+        return f"{self.kind}: {self.message}" if self.message else str(self.kind)

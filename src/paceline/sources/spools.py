@@ -72,12 +72,12 @@ def parse(data: bytes, *, replica: ReplicaId, attempt: int, offset: int) -> Read
                     found["evaluation"].append(_record(Evaluation, record, replica, attempt))
                 case "started":
                     started = True
-                    happened.append(_event("started", record, replica, attempt))
+                    happened.append(_started(record, replica, attempt))
                 case "exited":
-                    happened.append(_event("exited", record, replica, attempt))
+                    pass  # The exit file says the same, and the engine reports it when all is gone.
                 case _:
                     broken += 1
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             broken += 1
     return Reading(
         offset=offset,
@@ -116,15 +116,11 @@ def _record(kind: type[_Record], record: Mapping[str, Any], replica: ReplicaId, 
     return kind(**values)
 
 
-def _event(kind: str, record: Mapping[str, Any], replica: ReplicaId, attempt: int) -> JobEvent:
-    if kind == "started":
-        threads, limit = record.get("threads"), record.get("cpu_limit_cores")
-        message = f"started with {threads} threads" + (f" on a limit of {limit:g} cores" if limit else "")
-        notes = record.get("notes")
-        if isinstance(notes, list) and notes:
-            message += "; " + "; ".join(str(note) for note in notes)
-    else:
-        message = f"exited: {record.get('kind')}" + (f", {text}" if (text := record.get("message")) else "")
-    return JobEvent(
-        at=float(record.get("at") or 0.0), kind=kind, message=message, replica=replica, attempt=attempt
-    )
+def _started(record: Mapping[str, Any], replica: ReplicaId, attempt: int) -> JobEvent:
+    threads, limit = record.get("threads"), record.get("cpu_limit_cores")
+    message = f"started with {threads} threads" + (f" on a limit of {limit:g} cores" if limit else "")
+    notes = record.get("notes")
+    if isinstance(notes, list) and notes:
+        message += "; " + "; ".join(str(note) for note in notes)
+    at = float(record.get("at") or 0.0)
+    return JobEvent(at=at, kind="started", message=message, replica=replica, attempt=attempt)

@@ -1,0 +1,253 @@
+"""The life of a job, one transition at a time."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from paceline.control import commands, events, machines, states
+from paceline.control.events import Timer, TimerKind
+from paceline.model.jobs import JobSpec, MemoryGrowth, RestartPolicy, RestartWhen, RoleSpec, SuccessPolicy
+from paceline.model.roles import ReplicaId, Role
+from paceline.model.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
+
+PS0, PS1 = ReplicaId(Role.PS, 0), ReplicaId(Role.PS, 1)
+W0, W1 = ReplicaId(Role.WORKER, 0), ReplicaId(Role.WORKER, 1)
+CHIEF, EVALUATOR = ReplicaId(Role.CHIEF, 0), ReplicaId(Role.EVALUATOR, 0)
+DONE = ExitReason(kind=ExitKind.COMPLETED, code=0)
+FAILED = ExitReason(kind=ExitKind.ERROR, code=1)
+OUT_OF_MEMORY = ExitReason(kind=ExitKind.OUT_OF_MEMORY, signal=9)
+
+
+def job(*, success: SuccessPolicy = SuccessPolicy.ALL_WORKERS, limit: int = 2, **replicas: int) -> JobSpec:
+    counts = replicas or {"ps": 2, "worker": 2}
+    return JobSpec(
+        name="job",
+        command=("train",),
+        success=success,
+        roles=tuple(
+            RoleSpec(role=Role(role), replicas=count, restart=RestartPolicy(limit=limit))
+            for role, count in counts.items()
+        ),
+    )
+
+
+def drive(spec: JobSpec, *happened: events.Event) -> tuple[states.JobState, list[commands.Command]]:
+    """Return the state after these events, and the commands of the last one."""
+    state, wanted = states.initial(spec), []
+    for event in happened:
+        state, wanted = machines.advance(state, event)
+        assert states.broken_invariants(state) == []
+    return state, wanted
+
+
+def started(*replicas: ReplicaId, attempt: int = 1) -> list[events.Event]:
+    return [events.ReplicaStarted(replica=replica, attempt=attempt) for replica in replicas]
+
+
+def exited(replica: ReplicaId, reason: ExitReason = DONE, attempt: int = 1) -> events.Event:
+    return events.ReplicaExited(replica=replica, attempt=attempt, reason=reason)
+
+
+RUNNING = (events.Begin(), *started(PS0, PS1, W0, W1))
+
+
+def test_all_replicas_are_launched_at_once() -> None:
+    state, wanted = drive(job(), events.Begin())
+    assert state.phase is JobPhase.STARTING
+    assert [c.replica for c in wanted if isinstance(c, commands.Launch)] == [PS0, PS1, W0, W1]
+
+
+def test_the_job_runs_when_the_last_replica_does() -> None:
+    assert drive(job(), *RUNNING[:-1])[0].phase is JobPhase.STARTING
+    assert drive(job(), *RUNNING)[0].phase is JobPhase.RUNNING
+
+
+def test_ps_are_terminated_when_all_workers_have_completed() -> None:
+    state, wanted = drive(job(), *RUNNING, exited(W0), exited(W1))
+    assert (state.phase, state.outcome) == (JobPhase.STOPPING, JobPhase.SUCCEEDED)
+    assert [c.replica for c in wanted if isinstance(c, commands.Terminate)] == [PS0, PS1]
+
+
+def test_the_job_has_succeeded_only_when_everything_is_released() -> None:
+    ended = (*RUNNING, exited(W0), exited(W1), exited(PS0, FAILED), exited(PS1, FAILED))
+    state, wanted = drive(job(), *ended)
+    assert state.phase is JobPhase.STOPPING
+    assert wanted == [commands.Release()]
+    assert drive(job(), *ended, events.Released())[0].phase is JobPhase.SUCCEEDED
+
+
+def test_the_chief_alone_decides_under_the_chief_policy() -> None:
+    spec = job(success=SuccessPolicy.CHIEF, chief=1, ps=1, worker=2)
+    happened = (events.Begin(), *started(CHIEF, PS0, W0, W1), exited(CHIEF))
+    assert drive(spec, *happened)[0].outcome is JobPhase.SUCCEEDED
+
+
+def test_worker_0_is_the_chief_where_there_is_none() -> None:
+    spec = job(success=SuccessPolicy.CHIEF)
+    assert drive(spec, *RUNNING, exited(W1))[0].phase is JobPhase.RUNNING
+    assert drive(spec, *RUNNING, exited(W1), exited(W0))[0].outcome is JobPhase.SUCCEEDED
+
+
+@pytest.mark.parametrize("lost", [PS0, W1])
+def test_a_failed_replica_is_launched_again_after_its_backoff(lost: ReplicaId) -> None:
+    state, wanted = drive(job(), *RUNNING, exited(lost, FAILED))
+    assert state.phase is JobPhase.RESTARTING
+    timer = Timer(kind=TimerKind.BACKOFF, replica=lost, attempt=1)
+    assert wanted == [commands.StartTimer(timer=timer, seconds=1.0)]
+    state, wanted = machines.advance(state, events.TimerFired(timer=timer))
+    assert wanted == [commands.Launch(replica=lost, attempt=2, memory_bytes=None)]
+    state, _ = machines.advance(state, events.ReplicaStarted(replica=lost, attempt=2))
+    assert state.phase is JobPhase.RUNNING
+
+
+def test_backoff_doubles_with_each_restart() -> None:
+    state = drive(job(limit=20), *RUNNING)[0]
+    waits = []
+    for attempt in range(1, 10):
+        state, wanted = machines.advance(state, exited(W0, FAILED, attempt))
+        waits += [c.seconds for c in wanted if isinstance(c, commands.StartTimer)]
+        timer = Timer(kind=TimerKind.BACKOFF, replica=W0, attempt=attempt)
+        state, _ = machines.advance(state, events.TimerFired(timer=timer))
+    assert waits == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+
+
+def test_the_job_fails_when_restarts_are_used_up() -> None:
+    state, wanted = drive(job(limit=0), *RUNNING, exited(W0, FAILED))
+    assert (state.phase, state.outcome) == (JobPhase.STOPPING, JobPhase.FAILED)
+    assert "worker-0 failed: exit code 1" in state.message
+    assert {c.replica for c in wanted if isinstance(c, commands.Terminate)} == {PS0, PS1, W1}
+
+
+def test_a_failed_evaluator_does_not_fail_the_job() -> None:
+    spec = job(limit=0, ps=1, worker=1, evaluator=1)
+    happened = (events.Begin(), *started(PS0, W0, EVALUATOR), exited(EVALUATOR, FAILED))
+    assert drive(spec, *happened)[0].phase is JobPhase.RUNNING
+
+
+def test_what_cannot_be_launched_is_not_tried_again() -> None:
+    reason = ExitReason(kind=ExitKind.LAUNCH_FAILED, message="no such command")
+    state, _ = drive(job(), events.Begin(), exited(W0, reason))
+    assert state.outcome is JobPhase.FAILED
+
+
+def test_a_completed_worker_restarts_only_under_always() -> None:
+    always = RestartPolicy(when=RestartWhen.ALWAYS, limit=1)
+    spec = dataclasses.replace(
+        job(), roles=(*job().roles[:1], dataclasses.replace(job().roles[1], restart=always))
+    )
+    assert drive(spec, *RUNNING, exited(W0))[0].phase is JobPhase.RESTARTING
+
+
+def test_memory_grows_after_an_out_of_memory_kill_up_to_its_cap() -> None:
+    growth = MemoryGrowth(factor=1.5, cap_bytes=1_800)
+    worker = RoleSpec(
+        role=Role.WORKER, memory_bytes=1_000, memory_growth=growth, restart=RestartPolicy(limit=5)
+    )
+    state = drive(JobSpec(name="job", roles=(worker,)), events.Begin(), *started(W0))[0]
+    limits = []
+    for attempt in (1, 2, 3):
+        state, _ = machines.advance(state, exited(W0, OUT_OF_MEMORY, attempt))
+        timer = Timer(kind=TimerKind.BACKOFF, replica=W0, attempt=attempt)
+        state, wanted = machines.advance(state, events.TimerFired(timer=timer))
+        limits += [c.memory_bytes for c in wanted if isinstance(c, commands.Launch)]
+    assert limits == [1_500, 1_800, 1_800]
+
+
+def test_the_deadline_fails_the_job() -> None:
+    spec = dataclasses.replace(job(), active_deadline_seconds=60.0)
+    timer = Timer(kind=TimerKind.DEADLINE)
+    _, wanted = drive(spec, events.Begin())
+    assert commands.StartTimer(timer=timer, seconds=60.0) in wanted
+    state, _ = drive(spec, *RUNNING, events.TimerFired(timer=timer))
+    assert (state.outcome, state.message) == (JobPhase.FAILED, "the active deadline of 60 s passed")
+
+
+def test_a_replica_that_does_not_end_is_killed_again_and_again() -> None:
+    state, _ = drive(job(), *RUNNING, events.StopRequested())
+    timer = Timer(kind=TimerKind.KILL, replica=PS0, attempt=1)
+    for _ in range(3):
+        state, wanted = machines.advance(state, events.TimerFired(timer=timer))
+        assert commands.Kill(replica=PS0, attempt=1) in wanted
+        assert any(isinstance(c, commands.StartTimer) and c.timer == timer for c in wanted)
+
+
+def test_a_job_stopped_before_it_began_needs_no_replica_to_end() -> None:
+    state, wanted = drive(job(), events.StopRequested())
+    assert wanted == [commands.Release()]
+    assert machines.advance(state, events.Released())[0].phase is JobPhase.STOPPED
+
+
+def test_a_stopped_job_resumes_with_new_attempts_and_all_its_restarts() -> None:
+    stopped = drive(
+        job(), *RUNNING, exited(W0, FAILED), events.StopRequested(),
+        exited(PS0, FAILED), exited(PS1, FAILED), exited(W1, FAILED), events.Released(),
+    )[0]  # fmt: skip
+    assert stopped.phase is JobPhase.STOPPED
+    state, wanted = machines.advance(stopped, events.ResumeRequested())
+    assert state.phase is JobPhase.STARTING
+    assert {(c.replica, c.attempt) for c in wanted if isinstance(c, commands.Launch)} == {
+        (PS0, 2), (PS1, 2), (W0, 2), (W1, 2)
+    }  # fmt: skip
+    assert all(replica.restarts == 0 for replica in state.replicas)
+
+
+def test_a_succeeded_job_cannot_be_resumed() -> None:
+    ended = (*RUNNING, exited(W0), exited(W1), exited(PS0), exited(PS1), events.Released())
+    state, wanted = drive(job(), *ended, events.ResumeRequested())
+    assert (state.phase, wanted) == (JobPhase.SUCCEEDED, [])
+
+
+def test_a_new_supervisor_treats_what_is_gone_as_lost_and_keeps_what_lives() -> None:
+    replaced = events.SupervisorReplaced(live={PS0: 1, PS1: 1, W0: 1})
+    state, wanted = drive(job(), *RUNNING, replaced)
+    assert state.phase is JobPhase.RESTARTING
+    lost = state.replica(W1)
+    assert lost is not None
+    assert lost.exit is not None
+    assert (lost.phase, lost.exit.kind) == (ReplicaPhase.BACKING_OFF, ExitKind.LOST)
+    assert [type(c) for c in wanted] == [commands.StartTimer]
+
+
+def test_a_new_supervisor_knows_how_the_missing_ended() -> None:
+    replaced = events.SupervisorReplaced(live={PS0: 1, PS1: 1}, exits={W0: DONE, W1: DONE})
+    assert drive(job(), *RUNNING, replaced)[0].outcome is JobPhase.SUCCEEDED
+
+
+def test_a_new_supervisor_starts_the_timers_again() -> None:
+    spec = dataclasses.replace(job(), active_deadline_seconds=60.0)
+    replaced = events.SupervisorReplaced(live={PS0: 1, PS1: 1, W1: 1}, active_seconds=45.0)
+    _, wanted = drive(spec, *RUNNING, exited(W0, FAILED), replaced)
+    assert {(c.timer.kind, c.seconds) for c in wanted if isinstance(c, commands.StartTimer)} == {
+        (TimerKind.DEADLINE, 15.0), (TimerKind.BACKOFF, 0.0)
+    }  # fmt: skip
+
+
+def test_a_new_supervisor_counts_a_live_replica_as_started() -> None:
+    replaced = events.SupervisorReplaced(live={PS0: 1, PS1: 1, W0: 1, W1: 1})
+    assert drive(job(), events.Begin(), replaced)[0].phase is JobPhase.RUNNING
+
+
+def test_an_engine_that_cannot_run_the_job_fails_it() -> None:
+    state, _ = drive(job(), events.EngineFailed(reason="no room"))
+    assert (state.outcome, state.message) == (JobPhase.FAILED, "no room")
+
+
+@pytest.mark.parametrize(
+    "stale",
+    [
+        exited(W0, FAILED, attempt=7),
+        exited(ReplicaId(Role.WORKER, 99), FAILED),
+        *started(W0, attempt=7),
+        events.Begin(),
+        events.Released(),
+        events.ResumeRequested(),
+        events.TimerFired(timer=Timer(kind=TimerKind.BACKOFF, replica=W0, attempt=1)),
+        events.TimerFired(timer=Timer(kind=TimerKind.KILL, replica=W0, attempt=1)),
+        events.TimerFired(timer=Timer(kind=TimerKind.DEADLINE)),
+    ],
+)
+def test_an_event_that_does_not_fit_changes_nothing(stale: events.Event) -> None:
+    running = drive(job(), *RUNNING)[0]
+    assert machines.advance(running, stale) == (running, [])

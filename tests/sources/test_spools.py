@@ -1,0 +1,89 @@
+"""What agents write is read to the last line, and nothing else is believed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import hypothesis.strategies as st
+from hypothesis import given
+
+from paceline.model.roles import ReplicaId, Role
+from paceline.sources import spools
+
+PS0 = ReplicaId(Role.PS, 0)
+
+
+def line(**record: object) -> bytes:
+    return json.dumps(record).encode() + b"\n"
+
+
+def read(path: Path, offset: int = 0) -> spools.Reading:
+    return spools.read(path, replica=PS0, attempt=1, offset=offset)
+
+
+def test_a_spool_that_is_not_there_yet_is_empty(tmp_path: Path) -> None:
+    assert read(tmp_path / "spool") == spools.Reading(offset=0)
+
+
+def test_reading_goes_on_where_it_stopped_and_takes_whole_lines_only(tmp_path: Path) -> None:
+    spool = tmp_path / "spool"
+    first = line(type="sample", at=1, interval_seconds=1, cpu_cores=0.5)
+    spool.write_bytes(first + b'{"type": "sample", "at"')
+    reading = read(spool)
+    assert reading.offset == len(first)
+    assert [sample.cpu_cores for sample in reading.samples] == [0.5]
+    assert reading.samples[0].memory_bytes is None
+    with spool.open("ab") as file:
+        file.write(b': 2, "interval_seconds": 1}\n')
+    assert [sample.at for sample in read(spool, reading.offset).samples] == [2.0]
+
+
+def test_each_kind_of_record_arrives_as_its_value(tmp_path: Path) -> None:
+    spool = tmp_path / "spool"
+    spool.write_bytes(
+        line(type="started", at=1, threads=2, cpu_limit_cores=1.5, notes=["no GPU"])
+        + line(type="step", at=2, step=10, steps=5, examples=640, loss=0.5, total_steps=100)
+        + line(type="evaluation", at=3, step=10, auc=0.8)
+        + line(type="exited", at=4, kind="completed")
+    )
+    reading = read(spool)
+    assert reading.started
+    assert reading.events[0].message == "started with 2 threads on a limit of 1.5 cores; no GPU"
+    assert (reading.steps[0].step, reading.steps[0].total_steps) == (10, 100)
+    assert reading.evaluations[0].auc == 0.8
+    assert reading.broken == 0
+
+
+def test_lines_that_are_no_record_are_counted(tmp_path: Path) -> None:
+    spool = tmp_path / "spool"
+    spool.write_bytes(
+        b"\n[1]\nnonsense\n" + line(type="new") + line(type="sample", at="x") + line(type="step", at=True)
+    )
+    assert read(spool).broken == 5
+
+
+def test_a_loss_that_is_not_a_number_is_not_measured(tmp_path: Path) -> None:
+    spool = tmp_path / "spool"
+    spool.write_bytes(b'{"type": "step", "at": 1, "loss": NaN, "step": 3}\n')
+    reading = read(spool)
+    assert (reading.steps[0].loss, reading.steps[0].step, reading.broken) == (None, 3, 0)
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_read_without_an_error(data: bytes) -> None:
+    spools.parse(data, replica=PS0, attempt=1, offset=len(data))
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.sampled_from(["sample", "step", "started"]),
+    lambda inner: st.lists(inner, max_size=2),
+    max_leaves=3,
+)
+
+
+@given(st.dictionaries(st.sampled_from(["type", "at", "step", "loss", "interval_seconds", "notes"]), values))
+def test_any_object_is_a_record_or_broken(record: dict[str, object]) -> None:
+    reading = spools.parse(json.dumps(record).encode(), replica=PS0, attempt=1, offset=0)
+    kept = len(reading.samples) + len(reading.steps) + len(reading.evaluations) + len(reading.events)
+    assert kept + reading.broken <= 1
