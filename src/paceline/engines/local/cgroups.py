@@ -116,9 +116,10 @@ def _mounts(mountinfo: str) -> tuple[dict[str, Path], Path | None]:
     for line in mountinfo.splitlines():
         fields, dash, rest = line.partition(" - ")
         kind, _, options = [*rest.split(" ", 2), "", "", ""][:3]
-        if not dash or not kind.startswith("cgroup"):
+        places = fields.split(" ")
+        if not dash or not kind.startswith("cgroup") or len(places) < 5:
             continue
-        folder = Path(fields.split(" ")[4])
+        folder = Path(places[4])
         if kind == "cgroup2":
             v2 = folder
         else:

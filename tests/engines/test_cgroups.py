@@ -1,0 +1,137 @@
+"""Cgroups of replicas: what is written, and that the kernel enforces it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from paceline.engines.local import cgroups
+
+HIERARCHY, REASON = cgroups.detect(Path("/proc/self/mountinfo").read_text())
+needs_cgroups = pytest.mark.skipif(HIERARCHY is None, reason=f"no cgroups can be made here: {REASON}")
+BURN = """
+import time
+start = time.monotonic()
+while time.monotonic() - start < 1.5: pass
+print(time.process_time())
+"""
+V1_MOUNTS = """\
+24 21 0:20 / /sys/fs/cgroup ro - tmpfs tmpfs ro
+25 24 0:21 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct
+26 24 0:22 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset
+27 24 0:23 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory
+28 24 0:24 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw
+"""
+
+
+@pytest.fixture
+def group() -> Iterator[str]:
+    assert HIERARCHY is not None
+    name = f"test-{time.monotonic_ns()}"
+    yield name
+    HIERARCHY.remove(name)
+
+
+def in_group(group: str, script: str) -> subprocess.CompletedProcess[str]:
+    assert HIERARCHY is not None
+    enter = "".join(f"echo $$ > {folder}/cgroup.procs; " for folder in HIERARCHY.folders(group))
+    return subprocess.run(
+        ["/bin/sh", "-c", f'{enter} exec "$@"', "sh", sys.executable, "-c", script],
+        capture_output=True, text=True, timeout=30, check=False,
+    )  # fmt: skip
+
+
+def test_the_mounts_of_v1_are_found_with_joined_controllers() -> None:
+    v1, v2 = cgroups._mounts(V1_MOUNTS)
+    assert v1 == {
+        "cpu": Path("/sys/fs/cgroup/cpu,cpuacct"),
+        "cpuacct": Path("/sys/fs/cgroup/cpu,cpuacct"),
+        "cpuset": Path("/sys/fs/cgroup/cpuset"),
+        "memory": Path("/sys/fs/cgroup/memory"),
+    }
+    assert v2 == Path("/sys/fs/cgroup/unified")
+
+
+@pytest.mark.parametrize("mountinfo", ["", "nonsense\n", " - \n", "1 2 - cgroup\n"])
+def test_a_machine_without_cgroups_is_told_why(mountinfo: str) -> None:
+    assert cgroups.detect(mountinfo) == (None, "no cgroup hierarchy with cpu, cpuset and memory is mounted")
+
+
+def test_limits_become_the_files_of_each_version() -> None:
+    limits = cgroups.Limits(cpu_cores=1.5, cores=(0, 3), memory_bytes=1024)
+    assert cgroups._settings(1, limits) == [
+        ("cpu", "cpu.cfs_period_us", "100000"),
+        ("cpu", "cpu.cfs_quota_us", "150000"),
+        ("cpuset", "cpuset.cpus", "0,3"),
+        ("memory", "memory.limit_in_bytes", "1024"),
+    ]
+    assert cgroups._settings(2, limits) == [
+        ("cpu", "cpu.max", "150000 100000"),
+        ("cpuset", "cpuset.cpus", "0,3"),
+        ("memory", "memory.max", "1024"),
+    ]
+
+
+def test_a_tiny_share_is_raised_to_what_the_kernel_accepts() -> None:
+    assert ("cpu", "cpu.max", "1000 100000") in cgroups._settings(2, cgroups.Limits(cpu_cores=0.001))
+
+
+def test_v2_hands_controllers_down_at_every_level(tmp_path: Path) -> None:
+    """On a tree of plain files: the order of writes is ours, the meaning is the kernel's."""
+    (tmp_path / "cgroup.controllers").write_text("cpuset cpu io memory pids\n")
+    hierarchy, reason = cgroups.detect(f"30 29 0:26 / {tmp_path} rw - cgroup2 cgroup2 rw\n")
+    # A plain folder keeps its files, so the probe cannot be removed; a real cgroup's files vanish with it.
+    assert hierarchy is None or hierarchy.version == 2
+    assert (tmp_path / "cgroup.subtree_control").read_text() == "+cpu +cpuset +memory"
+    assert (tmp_path / "paceline" / "cgroup.subtree_control").read_text() == "+cpu +cpuset +memory"
+    assert reason == "" or "probe" in reason
+
+
+@needs_cgroups
+def test_a_cpu_quota_is_enforced(group: str) -> None:
+    assert HIERARCHY is not None
+    HIERARCHY.create(group, cgroups.Limits(cpu_cores=0.2))
+    assert float(in_group(group, BURN).stdout) < 0.6
+
+
+@needs_cgroups
+def test_exclusive_cores_are_all_that_a_replica_sees(group: str) -> None:
+    assert HIERARCHY is not None
+    HIERARCHY.create(group, cgroups.Limits(cores=(0,)))
+    assert in_group(group, "import os; print(os.sched_getaffinity(0))").stdout == "{0}\n"
+
+
+@needs_cgroups
+def test_a_memory_limit_kills(group: str) -> None:
+    assert HIERARCHY is not None
+    HIERARCHY.create(group, cgroups.Limits(memory_bytes=32 * 2**20))
+    assert in_group(group, "x = b'1' * (200 * 2**20)").returncode == -9
+
+
+@needs_cgroups
+def test_limits_of_a_host_hold_for_its_replicas_together(group: str) -> None:
+    assert HIERARCHY is not None
+    HIERARCHY.create(group, cgroups.Limits(cpu_cores=0.2))
+    HIERARCHY.create(f"{group}/replica", cgroups.Limits(memory_bytes=2**30))
+    assert float(in_group(f"{group}/replica", BURN).stdout) < 0.6
+
+
+@needs_cgroups
+def test_removing_a_group_ends_everything_in_it(group: str) -> None:
+    assert HIERARCHY is not None
+    HIERARCHY.create(f"{group}/a/b", cgroups.Limits())
+    enter = "".join(f"echo $$ > {folder}/cgroup.procs; " for folder in HIERARCHY.folders(f"{group}/a/b"))
+    script = f"{enter} trap '' TERM; sleep 60 & setsid sleep 60 & wait"
+    process = subprocess.Popen(["/bin/sh", "-c", script])
+    deadline = time.monotonic() + 10
+    while len(HIERARCHY.pids(group)) < 3 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    HIERARCHY.remove(group)
+    assert process.wait(timeout=5) == -9
+    assert not any(folder.exists() for folder in HIERARCHY.folders(group))
+    HIERARCHY.remove(group)
