@@ -1,0 +1,1125 @@
+"""The replica agent: one standard-library file beside the user's command, in whatever image that needs.
+
+It starts the command, samples once a second what the replica uses, passes the training script's reports on
+and writes down why the command ended (``docs/agent-protocol.md``). It speaks through plain files alone, so
+nothing is lost when the engine, the agent or the script dies; it never ends a training for a failed
+measurement, and what it cannot measure it gives as null.
+
+The kernel's text files are read by pure functions (text -> values). Descriptors stay open between samples:
+opening a file below ``/proc`` costs as much as reading it. It runs under Python 3.6 and later, hence the
+old-fashioned spelling. "proc.rst", "cgroup-v1/" and "cgroup-v2.rst" name the kernel's documents.
+"""
+
+import contextlib
+import fcntl
+import json
+import math
+import os
+import re
+import resource
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from typing import Any, Callable, Dict, FrozenSet, List, NamedTuple, Optional, Set, Tuple
+
+ROLES = ("ps", "worker", "chief", "evaluator")
+THREAD_VARIABLES = (
+    "TF_NUM_INTRAOP_THREADS",
+    "TF_NUM_INTEROP_THREADS",
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+)
+REPORT_TYPES = ("step", "evaluation")
+UNLIMITED = 2**62  # cgroup v1 writes "no limit" as the largest multiple of a page below 2**63
+MAX_CPUS = 8192
+KEPT_FILES = 400
+REPORT_CHUNK_BYTES = 1 << 20
+EXIT_FILE_BYTES = 4096
+SWITCHES_BUDGET = 0.0015  # cores that reading context switches may cost on average
+GPU_SECONDS = 5.0
+NOTE_SECONDS = 60.0
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+
+
+# --- What the engine asks -----------------------------------------------------------------------------
+
+
+class Config:
+    """What the engine asks of this replica; ``docs/agent-protocol.md`` explains each field."""
+
+    def __init__(self, values: Dict[str, Any]) -> None:
+        """Take what is known of the values; KeyError for a field that has to be there."""
+        self.job: str = values["job"]
+        self.role: str = values["role"]
+        self.index: int = values["index"]
+        self.attempt: int = values["attempt"]
+        self.command: List[str] = values["command"]
+        self.cluster: Dict[str, List[str]] = values["cluster"]
+        self.spool: str = values["spool"]
+        self.exit: str = values["exit"]
+        self.reports: str = values["reports"]
+        self.threads: Optional[int] = values.get("threads")
+        self.cpu_cores: Optional[float] = values.get("cpu_cores")
+        self.placeholders: Dict[str, str] = values.get("placeholders") or {}
+        self.environment: Dict[str, str] = values.get("environment") or {}
+        self.sample_seconds: float = values.get("sample_seconds", 1.0)
+        self.grace_seconds: float = values.get("grace_seconds", 30.0)
+        self.interface: Optional[str] = values.get("interface")
+        self.own_cgroup: bool = values.get("own_cgroup", False)
+        self.supervisor_lock: Optional[str] = values.get("supervisor_lock")
+        self.orphan_seconds: float = values.get("orphan_seconds", 600.0)
+
+
+def parse_config(text: str) -> Config:
+    """Read the config; ValueError says what is wrong with it. Fields of later versions are ignored."""
+    values = json.loads(text)
+    if not isinstance(values, dict):
+        raise ValueError("it is not a JSON object")
+    command = values.get("command")
+    if not (isinstance(command, list) and command and all(isinstance(word, str) for word in command)):
+        raise ValueError("command has to be a list of strings, the program first")
+    try:
+        return Config(values)
+    except KeyError as error:
+        raise ValueError(f"field {error} is missing") from error
+
+
+# --- What the command sees ----------------------------------------------------------------------------
+
+
+def placeholder_values(config: Config, threads: int) -> Dict[str, str]:
+    """Return each placeholder's value by its name."""
+    values = {name: str(getattr(config, name)) for name in ("job", "role", "index", "attempt")}
+    values["threads"] = str(threads)
+    for role in sorted(set(ROLES) | set(config.cluster)):
+        addresses = config.cluster.get(role, [])
+        values[role + "_hosts"] = ",".join(addresses)
+        values["replicas." + role] = str(len(addresses))
+    own = config.cluster.get(config.role, [])
+    if config.index < len(own):
+        values["address"] = own[config.index]
+    values.update({name: str(value) for name, value in config.placeholders.items()})
+    return values
+
+
+def fill(text: str, values: Dict[str, str]) -> str:
+    """Fill ``{name}``, turn ``{{name}}`` into ``{name}``; other braces, ``${name}`` too, are left alone."""
+    names = "|".join(re.escape(name) for name in sorted(values, key=len, reverse=True))
+    pattern = r"\{\{(%s)\}\}|(?<!\$)\{(%s)\}" % (names, names)
+    return re.sub(pattern, lambda m: "{" + m.group(1) + "}" if m.group(1) else values[m.group(2)], text)
+
+
+def tf_config(config: Config) -> str:
+    """Return ``TF_CONFIG``; by TensorFlow's rule only the evaluator sees the evaluator in the cluster."""
+    hidden = set() if config.role == "evaluator" else {"evaluator"}
+    cluster = {role: hosts for role, hosts in config.cluster.items() if hosts and role not in hidden}
+    return json.dumps({"cluster": cluster, "task": {"type": config.role, "index": config.index}})
+
+
+def command_environment(config: Config, threads: int, inherited: Dict[str, str]) -> Dict[str, str]:
+    """Return the command's environment: inherited < the agent's < what the job file sets."""
+    values = placeholder_values(config, threads)
+    environment = {name: str(threads) for name in THREAD_VARIABLES}
+    environment["GRPC_FAIL_FAST"] = "use_caller"
+    environment.update(inherited)
+    environment["TF_CONFIG"] = tf_config(config)
+    environment["PACELINE_REPORT_FILE"] = os.path.abspath(config.reports)
+    for name in ("job", "role", "index", "attempt", "threads", "checkpoint_dir", "run_dir"):
+        if name in values:
+            environment["PACELINE_" + name.upper()] = values[name]
+    environment.update({name: fill(str(value), values) for name, value in config.environment.items()})
+    return environment
+
+
+def thread_count(config: Config, quota: Optional[float], allowed: int, online: int) -> int:
+    """Return how many threads suit this replica: its own limits, else what the job file asks for.
+
+    A cpuset that holds every CPU of the host limits nothing. In a cgroup shared with other replicas the
+    limits are everybody's: then they only cap the count.
+    """
+    if config.threads:
+        return config.threads
+    limits = [] if quota is None else [math.ceil(quota)]
+    restricted = bool(limits) or allowed < online
+    if config.cpu_cores and not (config.own_cgroup and restricted):
+        limits.append(math.ceil(config.cpu_cores))
+    return max(1, min([*limits, allowed]))
+
+
+# --- Parsers: text -> values, never raising ----------------------------------------------------------
+
+
+def parse_integer(text: str) -> Optional[int]:
+    """Read one number, or None for anything else ("max" among it)."""
+    try:
+        value = int(text)
+    except ValueError:
+        return None
+    return value if abs(value) < 2**64 else None
+
+
+def parse_keyed(text: str, key: str) -> Optional[int]:
+    """Read one key of a flat-keyed file: cpu.stat, memory.stat, memory.events (cgroup-v2.rst, cgroup-v1/)."""
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) == 2 and words[0] == key:
+            return parse_integer(words[1])
+    return None
+
+
+def parse_quota(quota: str, period: str) -> Optional[float]:
+    """Cores of cpu.max (cgroup-v2.rst) or cpu.cfs_quota_us, cpu.cfs_period_us (scheduler/sched-bwc.rst)."""
+    quota_us, period_us = parse_integer(quota), parse_integer(period)
+    if quota_us is None or period_us is None or quota_us <= 0 or period_us <= 0:
+        return None
+    return quota_us / period_us
+
+
+def parse_limit(text: str) -> Optional[int]:
+    """Bytes of memory.max or memory.limit_in_bytes (cgroup-v2.rst, cgroup-v1/memory.rst); None: no limit."""
+    limit = parse_integer(text)
+    return None if limit is None or not 0 <= limit < UNLIMITED else limit
+
+
+def parse_cpus(text: str) -> FrozenSet[int]:
+    """Read the kernel's list format, ``0-3,8`` (cgroup-v2.rst, cpuset.cpus); empty when it is none."""
+    cpus = set()  # type: Set[int]
+    for part in text.strip().split(","):
+        first, _, last = part.partition("-")
+        low, high = parse_integer(first), parse_integer(last or first)
+        if low is not None and high is not None and 0 <= low <= high < MAX_CPUS:
+            cpus.update(range(low, high + 1))
+    return frozenset(cpus)
+
+
+def format_cpus(cpus: FrozenSet[int]) -> str:
+    """Write CPUs in the kernel's list format."""
+    spans = []  # type: List[List[int]]
+    for cpu in sorted(cpus):
+        if spans and cpu == spans[-1][1] + 1:
+            spans[-1][1] = cpu
+        else:
+            spans.append([cpu, cpu])
+    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
+
+
+class Mount(NamedTuple):
+    """A line of /proc/self/mountinfo: what part of which file system is mounted where."""
+
+    root: str
+    point: str
+    kind: str
+    options: FrozenSet[str]
+
+
+def parse_mounts(text: str) -> List[Mount]:
+    """Read /proc/self/mountinfo (proc.rst, 3.5)."""
+    mounts = []
+    for line in text.splitlines():
+        left, _, right = line.partition(" - ")
+        words, kind = left.split(" "), right.split(" ")
+        if len(words) >= 5 and len(kind) >= 3:
+            root, point = (re.sub(r"\\([0-7]{3})", lambda m: chr(int(m.group(1), 8)), w) for w in words[3:5])
+            mounts.append(Mount(root, point, kind[0], frozenset(kind[2].split(","))))
+    return mounts
+
+
+def parse_cgroups(text: str) -> Dict[str, str]:
+    """Read /proc/self/cgroup: the path by controller, that of version 2 under "" (cgroup-v1/cgroups.rst)."""
+    paths = {}
+    for line in text.splitlines():
+        words = line.split(":", 2)
+        if len(words) == 3:
+            paths.update({controller: words[2] for controller in words[1].split(",")})
+    return paths
+
+
+class Group(NamedTuple):
+    """A cgroup's directory, and the topmost directory that can be seen above it."""
+
+    version: int
+    directory: str
+    top: str
+
+
+def locate(controller: str, paths: Dict[str, str], mounts: List[Mount]) -> Optional[Group]:
+    """Find the directory of our cgroup. Version 1 where it has the controller, else version 2.
+
+    In a container the mount shows a part of the tree: its own cgroup at the mount point (cgroup-v2.rst,
+    "Namespace"). Then our path does not lie below the mount's root, or is that root.
+    """
+    version = 1 if controller in paths else 2
+    path = paths.get(controller if version == 1 else "")
+    if path is None:
+        return None
+    below = Group(version, "", "")
+    for mount in mounts:
+        if not (
+            mount.kind == "cgroup2"
+            if version == 2
+            else mount.kind == "cgroup" and controller in mount.options
+        ):
+            continue
+        root = mount.root.rstrip("/")
+        if ".." not in path and (path == root or path.startswith(root + "/")):
+            return Group(version, (mount.point + path[len(root) :]).rstrip("/"), mount.point)
+        below = Group(version, mount.point, mount.point)
+    return below if below.top else None
+
+
+def ancestry(group: Group) -> List[str]:
+    """Return the cgroup's directory and those above it that can be seen: a limit of any of them binds."""
+    directories = [group.directory]
+    while directories[-1] != group.top and directories[-1].startswith(group.top + "/"):
+        directories.append(os.path.dirname(directories[-1]))
+    return directories
+
+
+class ProcessStat(NamedTuple):
+    """What one /proc/PID/stat says."""
+
+    parent: int
+    cpu_ticks: int
+    threads: int
+    pages: int
+
+
+def parse_process(text: str) -> Optional[ProcessStat]:
+    """Read /proc/PID/stat (proc.rst, table 1-4); cpu_ticks hold the children that it waited for."""
+    fields = text[text.rfind(")") + 1 :].split()[:22]
+    values = [parse_integer(field) for field in fields[1:]]
+    if len(values) < 21:
+        return None
+    parent, threads, pages = values[0], values[16], values[20]
+    ticks = [value for value in values[10:14] if value is not None]
+    if parent is None or threads is None or pages is None or len(ticks) < 4:
+        return None
+    return ProcessStat(parent, sum(ticks), threads, pages)
+
+
+def parse_switches(text: str) -> Optional[Tuple[int, int]]:
+    """Read voluntary and involuntary switches of /proc/PID/task/TID/status (proc.rst, table 1-2)."""
+    match = re.search(
+        r"\nvoluntary_ctxt_switches:\t([0-9]{1,20})\nnonvoluntary_ctxt_switches:\t([0-9]{1,20})", text
+    )
+    return (int(match.group(1)), int(match.group(2))) if match else None
+
+
+def parse_network(text: str, interface: str) -> Optional[Tuple[int, int]]:
+    """Read bytes received and sent by one interface of /proc/net/dev (proc.rst, 1.4)."""
+    for line in text.splitlines():
+        name, _, counters = line.partition(":")
+        if name.strip() == interface:
+            words = [parse_integer(word) for word in counters.split()]
+            if len(words) >= 9 and words[0] is not None and words[8] is not None:
+                return words[0], words[8]
+    return None
+
+
+def parse_busy(text: str, cpus: FrozenSet[int]) -> Optional[int]:
+    """Busy ticks of the CPUs in /proc/stat (proc.rst, 1.7), stolen ones too; None if one is missing."""
+    names = {f"cpu{cpu}" for cpu in cpus}
+    total = 0
+    for line in text.splitlines():
+        words = line.split()
+        if not words or not words[0].startswith("cpu"):
+            break
+        if words[0] in names:
+            ticks = [parse_integer(words[i]) for i in (1, 2, 3, 6, 7, 8) if i < len(words)]
+            names.discard(words[0])
+            total += sum(tick for tick in ticks if tick is not None)
+    return total if cpus and not names else None
+
+
+def parse_gpus(text: str) -> Tuple[Optional[float], Optional[int]]:
+    """Read ``nvidia-smi``'s "percent, MiB" lines: mean utilization (0 to 1) and bytes in all."""
+    rows = [line.split(",") for line in text.splitlines() if line.count(",") == 1]
+    shares = [share for share in (parse_integer(row[0]) for row in rows) if share is not None]
+    sizes = [size for size in (parse_integer(row[1]) for row in rows) if size is not None]
+    return (
+        sum(shares) / len(shares) / 100 if shares else None,
+        sum(sizes) * 2**20 if sizes else None,
+    )
+
+
+def visible_gpus(environment: Dict[str, str]) -> Optional[str]:
+    """Return the GPUs that the command may use as ``nvidia-smi --id`` takes them; "": all; None: none."""
+    value = environment.get("CUDA_VISIBLE_DEVICES")
+    if value is None:
+        return ""
+    if value.strip() in ("", "-1", "NoDevFiles"):
+        return None
+    return value if re.match(r"^(\d+|GPU-[0-9a-f-]+)(,(\d+|GPU-[0-9a-f-]+))*$", value) else ""
+
+
+def parse_report(line: bytes, now: float) -> Optional[Dict[str, Any]]:
+    """Read a line of the training script; None when it is no report. NaN becomes null: JSON has none."""
+    try:
+        report = json.loads(line.decode("utf-8"), parse_constant=lambda _: None)
+        json.dumps(report, allow_nan=False)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(report, dict) or report.get("type") not in REPORT_TYPES:
+        return None
+    if not isinstance(report.get("at"), (int, float)):
+        report["at"] = now
+    return report
+
+
+# --- Reading the kernel's files -----------------------------------------------------------------------
+
+
+class KeptFiles:
+    """Reads files again and again through descriptors that stay open; one that fails is forgotten."""
+
+    def __init__(self) -> None:
+        self._descriptors = {}  # type: Dict[str, int]
+        self._room = min(KEPT_FILES, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
+
+    def read(self, path: str) -> Optional[str]:
+        """Return the whole text, or None when it cannot be read (any more)."""
+        descriptor = self._descriptors.get(path)
+        try:
+            if descriptor is None:
+                descriptor = self._descriptors[path] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            chunks = [os.pread(descriptor, 1 << 16, 0)]
+            length = len(chunks[0])
+            while chunks[-1]:
+                chunks.append(os.pread(descriptor, 1 << 16, length))
+                length += len(chunks[-1])
+        except OSError:
+            self.forget(path)
+            return None
+        if len(self._descriptors) > self._room:
+            self.forget(path)
+        return b"".join(chunks).decode("utf-8", "surrogateescape")
+
+    def forget(self, path: str) -> None:
+        """Close the file if it is open."""
+        descriptor = self._descriptors.pop(path, None)
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+class CgroupReader:
+    """Limits and counters of the agent's own cgroup, version 1 or 2; None for what is not there."""
+
+    def __init__(self, files: KeptFiles, paths: Dict[str, str], mounts: List[Mount]) -> None:
+        self._files = files
+        self._groups = {}  # type: Dict[str, Group]
+        for controller in ("cpu", "cpuacct", "cpuset", "memory"):
+            group = locate(controller, paths, mounts)
+            if group is not None:
+                found = group.directory if os.path.isdir(group.directory) else group.top
+                self._groups[controller] = group._replace(directory=found)
+
+    def _read(self, controller: str, first: str, second: str) -> Tuple[int, str]:
+        group = self._groups.get(controller)
+        if group is None:
+            return 0, ""
+        name = first if group.version == 1 else second
+        return group.version, self._files.read(group.directory + "/" + name) or ""
+
+    def _read_along(self, controller: str, first: str, second: str) -> List[str]:
+        group = self._groups.get(controller)
+        if group is None:
+            return []
+        name = first if group.version == 1 else second
+        return [self._files.read(directory + "/" + name) or "" for directory in ancestry(group)]
+
+    def cpu_limit(self) -> Optional[float]:
+        """Cores; the lowest quota along the path."""
+        quotas = [text.split() for text in self._read_along("cpu", "cpu.cfs_quota_us", "cpu.max")]
+        periods = [text.split() for text in self._read_along("cpu", "cpu.cfs_period_us", "cpu.max")]
+        cores = [parse_quota(q[0], p[-1]) for q, p in zip(quotas, periods) if q and p]  # noqa: B905 - 3.6
+        return min((limit for limit in cores if limit is not None), default=None)
+
+    def cpus(self) -> FrozenSet[int]:
+        """The CPUs that the cpuset allows; empty when unknown."""
+        cpus = parse_cpus(self._read("cpuset", "cpuset.effective_cpus", "cpuset.cpus.effective")[1])
+        return cpus or parse_cpus(self._read("cpuset", "cpuset.cpus", "cpuset.cpus")[1])
+
+    def cpu_seconds(self) -> Optional[float]:
+        """CPU time used so far."""
+        version, text = self._read("cpuacct", "cpuacct.usage", "cpu.stat")
+        used = parse_integer(text) if version == 1 else parse_keyed(text, "usage_usec")
+        return None if used is None else used / (1e9 if version == 1 else 1e6)
+
+    def throttled_seconds(self) -> Optional[float]:
+        """Time throttled so far."""
+        version, text = self._read("cpu", "cpu.stat", "cpu.stat")
+        time_ = parse_keyed(text, "throttled_time" if version == 1 else "throttled_usec")
+        return None if time_ is None else time_ / (1e9 if version == 1 else 1e6)
+
+    def memory_bytes(self) -> Optional[int]:
+        """The working set: what is used less the page cache that can be dropped at once."""
+        usage = parse_integer(self._read("memory", "memory.usage_in_bytes", "memory.current")[1])
+        version, text = self._read("memory", "memory.stat", "memory.stat")
+        cache = parse_keyed(text, "total_inactive_file" if version == 1 else "inactive_file")
+        return None if usage is None else max(0, usage - (cache or 0))
+
+    def memory_limit(self) -> Optional[int]:
+        """Bytes; the lowest limit along the path."""
+        texts = self._read_along("memory", "memory.limit_in_bytes", "memory.max")
+        return min((limit for limit in map(parse_limit, texts) if limit is not None), default=None)
+
+    def oom_kills(self) -> Optional[int]:
+        """How many processes of the cgroup the kernel has killed for memory."""
+        return parse_keyed(self._read("memory", "memory.oom_control", "memory.events")[1], "oom_kill")
+
+
+class ProcessTree:
+    """The agent's descendants. It is their subreaper, so who is one stays one, whatever its parent does."""
+
+    def __init__(self, files: KeptFiles, root: int) -> None:
+        self._files, self._root = files, root
+        self._members = {}  # type: Dict[int, str]
+        self._strangers = set()  # type: Set[int]
+        self.ignored = set()  # type: Set[int]
+        self.ended_seconds = 0.0
+
+    def refresh(self) -> Dict[int, ProcessStat]:
+        """Return the descendants that there are now; parents are read first, so no time counts twice."""
+        present = {int(name) for name in os.listdir("/proc") if name.isdigit()}
+        self._strangers &= present
+        unknown = {}  # type: Dict[int, int]
+        for pid in sorted(present - self._strangers - set(self._members) - self.ignored - {self._root}):
+            process = parse_process(self._files.read(f"/proc/{pid}/stat") or "")
+            self._files.forget(f"/proc/{pid}/stat")
+            if process is not None:
+                unknown[pid] = process.parent
+        size = -1
+        while size != len(unknown):
+            size = len(unknown)
+            for pid, parent in list(unknown.items()):
+                if parent == self._root or parent in self._members:
+                    self._members[pid] = f"/proc/{pid}/stat"
+                    del unknown[pid]
+                elif parent == 0 or parent in self._strangers:
+                    self._strangers.add(pid)
+                    del unknown[pid]
+        while True:
+            size, found = len(self._members), {}
+            for pid, path in list(self._members.items()):
+                process = parse_process(self._files.read(path) or "")
+                if process is None:
+                    del self._members[pid]
+                else:
+                    found[pid] = process
+            if len(found) == size:  # else one was reaped meanwhile: its time is its parent's now, read again
+                return found
+
+    def send(self, number: int) -> int:
+        """Send a signal to every descendant; return how many there were."""
+        self._strangers.clear()
+        self.ignored.clear()
+        processes = self.refresh()
+        for pid in processes:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, number)
+        return len(processes)
+
+
+class SwitchCounter:
+    """Context switches of all threads between two readings.
+
+    Each thread is a file to read. Where that costs more than the budget, only one interval in several is
+    measured, from end to end, and the others are None: a count is never spread over what was not seen.
+    """
+
+    def __init__(self, files: KeptFiles) -> None:
+        self._files = files
+        self._paths = {}  # type: Dict[int, List[str]]
+        self._totals = None  # type: Optional[Dict[str, Tuple[int, int]]]
+        self._resume_at = 0.0
+
+    def _list(self, pid: int, count: int) -> List[str]:
+        known = self._paths.get(pid, [])
+        if len(known) != count:
+            paths = []  # type: List[str]
+            with contextlib.suppress(OSError):
+                if count:
+                    paths = [f"/proc/{pid}/task/{task}/status" for task in os.listdir(f"/proc/{pid}/task")]
+            for path in set(known) - set(paths):
+                self._files.forget(path)
+            self._paths[pid] = paths
+        return list(self._paths[pid])
+
+    def count(
+        self, processes: Dict[int, ProcessStat], now: float, interval: float
+    ) -> Optional[Tuple[int, int]]:
+        """Return voluntary and involuntary switches since the last call, or None when not measured."""
+        if now < self._resume_at:
+            return None
+        started = time.process_time()
+        for pid in set(self._paths) - set(processes):
+            self._list(pid, 0)
+            del self._paths[pid]
+        before, totals, voluntary, involuntary = self._totals, {}, 0, 0
+        for pid, process in processes.items():
+            for path in self._list(pid, process.threads):
+                switches = parse_switches(self._files.read(path) or "")
+                if switches is None:  # the thread has ended; what it did since the last reading is lost
+                    self._paths[pid].remove(path)
+                    continue
+                totals[path] = switches
+                old = (before or {}).get(path, (0, 0))
+                if switches[0] < old[0] or switches[1] < old[1]:  # another thread under the same number
+                    old = (0, 0)
+                voluntary += switches[0] - old[0]
+                involuntary += switches[1] - old[1]
+        cost = time.process_time() - started
+        self._totals = totals
+        if before is not None and cost > SWITCHES_BUDGET * interval:
+            self._totals, self._resume_at = None, now + 2 * cost / SWITCHES_BUDGET - interval
+        return None if before is None else (voluntary, involuntary)
+
+
+class GpuWatch:
+    """Asks ``nvidia-smi`` now and then, without ever waiting for it."""
+
+    def __init__(self, environment: Dict[str, str]) -> None:
+        program, gpus = shutil.which("nvidia-smi"), visible_gpus(environment)
+        self._command = []  # type: List[str]
+        if program and gpus is not None:
+            query = "--query-gpu=utilization.gpu,memory.used"
+            self._command = [
+                program,
+                query,
+                "--format=csv,noheader,nounits",
+                *(["--id=" + gpus] if gpus else []),
+            ]
+        self._process = None  # type: Optional[subprocess.Popen[bytes]]
+        self._due, self._failures = 0.0, 0
+        self._result = (None, None)  # type: Tuple[Optional[float], Optional[int]]
+
+    @property
+    def measures(self) -> bool:
+        """Whether there is something to ask."""
+        return bool(self._command)
+
+    @property
+    def pids(self) -> Set[int]:
+        """The process of the question under way."""
+        return set() if self._process is None else {self._process.pid}
+
+    def poll(self, now: float) -> Tuple[Optional[float], Optional[int]]:
+        """Return an answer that came since the last call, once; ask again when it is time."""
+        if self._process is not None and now > self._due + 5 * GPU_SECONDS:
+            os.kill(self._process.pid, signal.SIGKILL)
+        elif self._process is None and self._command and now >= self._due and self._failures < 3:
+            self._due = now + GPU_SECONDS
+            try:
+                self._process = subprocess.Popen(
+                    self._command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+                )
+            except OSError:
+                self._failures = 3
+        result, self._result = self._result, (None, None)
+        return result
+
+    def ended(self, pid: int) -> bool:
+        """Take the answer if it was this process that ended; it fits into the pipe, so nothing waits."""
+        if self._process is None or self._process.pid != pid or self._process.stdout is None:
+            return False
+        self._result = parse_gpus(self._process.stdout.read().decode("utf-8", "replace"))
+        self._failures = 0 if self._result != (None, None) else self._failures + 1
+        self._process.stdout.close()
+        self._process.returncode, self._process = 0, None
+        return True
+
+
+class Reading(NamedTuple):
+    """Counters at one moment; a sample is the difference of two."""
+
+    at: float
+    cpu_seconds: Optional[float]
+    throttled_seconds: Optional[float]
+    network: Optional[Tuple[int, int]]
+    cpus: FrozenSet[int]
+    busy_ticks: Optional[int]
+
+
+def rise(before: Optional[float], after: Optional[float]) -> Optional[float]:
+    """Return how far a counter rose; None when it fell back or either reading is missing."""
+    return None if before is None or after is None or after < before else after - before
+
+
+class Sampler:
+    """Measures what the replica uses."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._files = KeptFiles()
+        mounts = parse_mounts(self._files.read("/proc/self/mountinfo") or "")
+        paths = parse_cgroups(self._files.read("/proc/self/cgroup") or "")
+        self._faked_stat = any(mount.point == "/proc/stat" for mount in mounts)
+        self._tick = os.sysconf("SC_CLK_TCK")
+        self._switches = SwitchCounter(self._files)
+        self._gpus = None  # type: Optional[GpuWatch]
+        self.cgroup = CgroupReader(self._files, paths, mounts)
+        self.tree = ProcessTree(self._files, os.getpid())
+        self.uses_cgroup = config.own_cgroup and self.cgroup.cpu_seconds() is not None
+        self._last = self._read({})
+
+    def threads(self) -> int:
+        """Return the thread count for the command."""
+        online = parse_cpus(self._files.read("/sys/devices/system/cpu/online") or "")
+        return thread_count(self._config, self.cgroup.cpu_limit(), len(self.cpus()), len(online))
+
+    def cpus(self) -> FrozenSet[int]:
+        """Return the CPUs that this replica may use."""
+        allowed = frozenset(os.sched_getaffinity(0))
+        return allowed & self.cgroup.cpus() or allowed
+
+    def cpu_limit(self) -> Optional[float]:
+        """Return the CPU quota of this replica alone."""
+        return self.cgroup.cpu_limit() if self._config.own_cgroup else None
+
+    def begin(self, environment: Dict[str, str]) -> None:
+        """Take the first reading, when the command has started."""
+        self._gpus = GpuWatch(environment)
+        self._last = self._measure(0.0)[0]
+
+    def gpu_ended(self, pid: int) -> bool:
+        """Say whether the ended process was the sampler's own question to the GPU."""
+        return self._gpus is not None and self._gpus.ended(pid)
+
+    def notes(self) -> List[str]:
+        """Say what is not measured and why."""
+        own, limited = self._config.own_cgroup, self.cpu_limit() is not None
+        reasons = [
+            (not own, "throttling and limits: the cgroup is shared with others (own_cgroup is false)"),
+            (
+                own and not self.uses_cgroup,
+                "cgroup: its files cannot be read; CPU and memory are the processes' sums",
+            ),
+            (own and not limited, "CPU limit: the cgroup sets none"),
+            (self._config.interface is None, "network: no interface belongs to this replica alone"),
+            (self._faked_stat, "neighbours: /proc/stat is not the host's"),
+            (self._gpus is None or not self._gpus.measures, "GPU: no nvidia-smi, or no GPU is visible"),
+        ]
+        return [reason for applies, reason in reasons if applies]
+
+    def _read(self, processes: Dict[int, ProcessStat]) -> Reading:
+        if self.uses_cgroup:
+            cpu_seconds = self.cgroup.cpu_seconds()
+        else:
+            ticks = sum(process.cpu_ticks for process in processes.values())
+            cpu_seconds = self.tree.ended_seconds + ticks / self._tick
+        cpus = self.cpus()
+        stat = "" if self._faked_stat else self._files.read("/proc/stat") or ""
+        interface = self._config.interface
+        return Reading(
+            at=time.monotonic(),
+            cpu_seconds=cpu_seconds,
+            throttled_seconds=self.cgroup.throttled_seconds() if self._config.own_cgroup else None,
+            network=parse_network(self._files.read("/proc/net/dev") or "", interface) if interface else None,
+            cpus=cpus,
+            busy_ticks=parse_busy(stat, cpus),
+        )
+
+    def _measure(self, interval: float) -> Tuple[Reading, Dict[int, ProcessStat], Optional[Tuple[int, int]]]:
+        processes = self.tree.refresh()
+        reading = self._read(processes)
+        return reading, processes, self._switches.count(processes, reading.at, interval)
+
+    def sample(self) -> Dict[str, Any]:
+        """Return one line for the spool."""
+        before = self._last
+        self._last, processes, switches = self._measure(self._config.sample_seconds)
+        after = self._last
+        interval = max(after.at - before.at, 1e-6)
+        used = rise(before.cpu_seconds, after.cpu_seconds)
+        busy = rise(before.busy_ticks or None, after.busy_ticks) if before.cpus == after.cpus else None
+        neighbours = None if busy is None or used is None else max(0.0, (busy / self._tick - used) / interval)
+        old, new = before.network or (None, None), after.network or (None, None)
+        utilization, gpu_memory = self._gpus.poll(after.at) if self._gpus else (None, None)
+        self.tree.ignored = self._gpus.pids if self._gpus else set()
+        pages = sum(process.pages for process in processes.values())
+        return {
+            "type": "sample",
+            "at": time.time(),
+            "interval_seconds": round(interval, 6),
+            "cpu_cores": None if used is None else round(used / interval, 6),
+            "cpu_limit_cores": self.cpu_limit(),
+            "throttled_seconds": rise(before.throttled_seconds, after.throttled_seconds),
+            "memory_bytes": self.cgroup.memory_bytes()
+            if self.uses_cgroup
+            else pages * os.sysconf("SC_PAGE_SIZE"),
+            "memory_limit_bytes": self.cgroup.memory_limit() if self._config.own_cgroup else None,
+            "network_received_bytes": rise(old[0], new[0]),
+            "network_sent_bytes": rise(old[1], new[1]),
+            "voluntary_switches": switches[0] if switches else None,
+            "involuntary_switches": switches[1] if switches else None,
+            "threads": sum(process.threads for process in processes.values()),
+            "neighbours_cpu_cores": None if neighbours is None else round(neighbours, 6),
+            "gpu_utilization": utilization,
+            "gpu_memory_bytes": gpu_memory,
+        }
+
+
+# --- Files that the agent writes ----------------------------------------------------------------------
+
+
+class Spool:
+    """Appends JSON lines; a line that was cut off never runs into the next one."""
+
+    def __init__(self, path: str) -> None:
+        self._path, self._descriptor, self._torn = path, -1, False
+        self.error = ""
+
+    def append(self, line: Dict[str, Any]) -> bool:
+        """Write one line with one call; False when it could not be written, ``error`` says why."""
+        data = b"\n" * self._torn + json.dumps(line, allow_nan=False).encode("ascii") + b"\n"
+        try:
+            if self._descriptor < 0:
+                flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+                self._descriptor = os.open(self._path, flags, 0o644)
+            written = os.write(self._descriptor, data)
+        except OSError as error:
+            self.error = str(error)
+            return False
+        self._torn = written < len(data) and (written > 0 or self._torn)
+        if written < len(data):
+            self.error = "the disk is full"
+        return written == len(data)
+
+
+class Reports:
+    """Follows the file that the training script appends to, from where it ended when the agent started."""
+
+    def __init__(self, path: str) -> None:
+        self._path, self._offset, self._inode, self.rejected = path, 0, 0, 0
+        with contextlib.suppress(OSError):
+            status = os.stat(path)
+            self._offset, self._inode = status.st_size, status.st_ino
+
+    def forward(self, spool: Spool, final: bool) -> None:
+        """Pass on what is new. What the spool cannot take stays where it is, for the next call."""
+        try:
+            status = os.stat(self._path)
+            if status.st_ino != self._inode or status.st_size < self._offset:
+                self._offset, self._inode = 0, status.st_ino
+            if status.st_size == self._offset:
+                return
+            with open(self._path, "rb") as file:
+                file.seek(self._offset)
+                data = file.read(REPORT_CHUNK_BYTES)
+        except OSError:
+            return
+        for line in re.findall(rb"[^\n]*\n|[^\n]+", data):
+            if not (line.endswith(b"\n") or final or len(line) == REPORT_CHUNK_BYTES):
+                return
+            report = parse_report(line, time.time())
+            if report is not None and not spool.append(report):
+                return
+            self._offset += len(line)
+            self.rejected += report is None and bool(line.strip())
+
+
+class ExitFile:
+    """Writes the exit reason: all of it or none. Its room is taken at the start, lest the disk fill up."""
+
+    def __init__(self, path: str) -> None:
+        self._path, self._temporary = path, path + ".tmp"
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+        with contextlib.suppress(OSError):
+            self._write(b" " * EXIT_FILE_BYTES)
+
+    def _write(self, data: bytes) -> None:
+        descriptor = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            if os.write(descriptor, data) < len(data):
+                raise OSError("the disk is full")
+            os.ftruncate(descriptor, len(data))
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def write(self, reason: Dict[str, Any]) -> None:
+        """Put the reason in its place; OSError when that cannot be done."""
+        self._write(json.dumps(reason).encode("ascii") + b"\n")
+        os.rename(self._temporary, self._path)
+
+
+# --- The life of the command --------------------------------------------------------------------------
+
+
+def say(message: str) -> None:
+    """Tell whoever reads the replica's log."""
+    with contextlib.suppress(OSError):
+        os.write(2, f"paceline-agent: {message}\n".encode("utf-8", "backslashreplace"))
+
+
+def load_prctl() -> Optional[Callable[[int, int], int]]:
+    """Return Linux's prctl(2), or None where the C library cannot be reached."""
+    try:
+        import ctypes
+
+        prctl, zero = ctypes.CDLL(None).prctl, ctypes.c_ulong(0)
+    except (ImportError, OSError, AttributeError):
+        return None
+    return lambda option, argument: int(prctl(option, ctypes.c_ulong(argument), zero, zero, zero))
+
+
+def launch(command: List[str], environment: Dict[str, str]) -> "subprocess.Popen[bytes]":
+    """Start the command so that it dies with the agent; OSError when it cannot be run."""
+    prctl, agent = load_prctl(), os.getpid()
+
+    def tie() -> None:
+        if prctl is not None:
+            prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != agent:
+            os._exit(1)
+
+    if prctl is not None:
+        prctl(PR_SET_CHILD_SUBREAPER, 1)
+    return subprocess.Popen(command, env=environment, preexec_fn=tie)
+
+
+def launch_failure(command: List[str], error: OSError) -> Tuple[int, str]:
+    """Return the exit code, as a shell has it, and a message that says what to do."""
+    program = command[0]
+    if isinstance(error, FileNotFoundError):
+        reason = "not found (or the interpreter that its first line names is not)"
+    else:
+        reason = f"cannot be run ({error.strerror})"
+    hint = ""
+    if len(command) == 1 and " " in program.strip():
+        hint = '. It is one word with spaces in it and no shell runs it: give a list, or ["sh", "-c", "..."]'
+    return 127 if isinstance(error, FileNotFoundError) else 126, f"{program!r} {reason}{hint}"
+
+
+def exit_reason(code: int, number: Optional[int], orphaned: bool, out_of_memory: bool) -> Tuple[str, str]:
+    """Return kind and message for a command that ran."""
+    how = f"the command ended with code {code}" if number is None else f"signal {number} ended the command"
+    if orphaned:
+        return "orphaned", "no supervisor was there for too long; " + how
+    if code == 0:
+        return "completed", how
+    if out_of_memory:
+        return "out-of-memory", "the kernel killed a process of this replica for memory; " + how
+    return ("error" if number is None else "signal"), how
+
+
+def has_no_supervisor(lock: str) -> bool:
+    """Say whether nobody holds the lock. A missing file says nothing, so it counts as held."""
+    try:
+        descriptor = os.open(lock, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
+
+
+class Signals:
+    """Turns signals into numbers that can be waited for."""
+
+    def __init__(self) -> None:
+        self._reader, writer = os.pipe()
+        os.set_blocking(self._reader, False)
+        os.set_blocking(writer, False)
+        signal.set_wakeup_fd(writer)
+        for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: None)
+
+    def wait(self, seconds: float) -> bytes:
+        """Return the signals that came, at the latest after so many seconds."""
+        select.select([self._reader], [], [], max(0.0, seconds))
+        with contextlib.suppress(BlockingIOError):
+            return os.read(self._reader, 4096)
+        return b""
+
+
+class Agent:
+    """Runs the command once, from its start to the exit file."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._signals = Signals()
+        self._spool, self._reports = Spool(config.spool), Reports(config.reports)
+        self._exit_file = ExitFile(config.exit)
+        self._sampler = Sampler(config)
+        self._oom_kills = self._sampler.cgroup.oom_kills()
+        self._pid = 0
+        self._status = None  # type: Optional[int]
+        self._stop_kind = ""
+        self._grace_until = self._kill_at = math.inf
+        self._supervised_at = time.monotonic()
+        self._dropped = self._failed_samples = 0
+        self._noted, self._note_due = (0, 0, 0), 0.0
+
+    def run(self) -> int:
+        """Run the command and return the agent's own exit code."""
+        threads = self._sampler.threads()
+        environment = command_environment(self._config, threads, dict(os.environ))
+        values = placeholder_values(self._config, threads)
+        command = [fill(word, values) for word in self._config.command]
+        try:
+            process = launch(command, environment)
+        except (OSError, ValueError) as error:
+            failure = error if isinstance(error, OSError) else OSError(0, str(error))
+            code, message = launch_failure(command, failure)
+            say(message)
+            return self._finish("launch-failed", code, None, message)
+        self._pid = process.pid
+        self._sampler.begin(environment)
+        self._write(self._started(threads))
+        self._watch()
+        status = self._status or 0
+        process.returncode = status
+        self._end_strays()
+        number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
+        code = os.WEXITSTATUS(status) if number is None else 128 + number
+        kind, message = exit_reason(code, number, self._stop_kind == "orphaned", self._out_of_memory(code))
+        return self._finish(kind, code, number, message)
+
+    def _started(self, threads: int) -> Dict[str, Any]:
+        return {
+            "type": "started",
+            "at": time.time(),
+            "pid": self._pid,
+            "threads": threads,
+            "cpu_limit_cores": self._sampler.cpu_limit(),
+            "cpuset": format_cpus(self._sampler.cpus()),
+            "notes": self._sampler.notes(),
+        }
+
+    def _watch(self) -> None:
+        interval = max(0.02, self._config.sample_seconds)
+        due = time.monotonic() + interval
+        while self._status is None:
+            now = time.monotonic()
+            if now >= self._kill_at:
+                self._sampler.tree.send(signal.SIGKILL)
+                self._kill_at = now + 1.0
+            if now >= due:
+                self._tick(now)
+                due += interval * (
+                    1 + (now - due) // interval
+                )  # keeps to the grid, leaves out what was missed
+            for number in self._signals.wait(min(due, self._kill_at) - time.monotonic()):
+                if number in (signal.SIGTERM, signal.SIGINT):
+                    self._stop("signal", f"signal {number}: ending the command")
+            self._reap()
+
+    def _tick(self, now: float) -> None:
+        lock = self._config.supervisor_lock
+        if lock is None or not has_no_supervisor(lock):
+            self._supervised_at = now
+        elif now - self._supervised_at >= self._config.orphan_seconds:
+            self._stop("orphaned", f"no supervisor for {now - self._supervised_at:.0f} s: ending the command")
+        try:
+            self._write(self._sampler.sample())
+            self._reports.forward(self._spool, final=False)
+            self._note(now)
+        except Exception:  # noqa: BLE001 - a failed measurement must not end a training
+            self._failed_samples += 1
+            if self._failed_samples == 1:
+                say("a sample failed; further failures are only counted\n" + traceback.format_exc())
+
+    def _stop(self, kind: str, message: str) -> None:
+        if self._stop_kind:
+            return
+        say(message)
+        self._stop_kind = kind
+        self._grace_until = self._kill_at = time.monotonic() + self._config.grace_seconds
+        os.kill(self._pid, signal.SIGTERM)
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if pid == self._pid:
+                self._status = status
+            if not self._sampler.gpu_ended(pid):
+                self._sampler.tree.ended_seconds += usage.ru_utime + usage.ru_stime
+
+    def _end_strays(self) -> None:
+        """End what the command left behind: at once, or within the grace period if it was told to stop."""
+        tree, asked = self._sampler.tree, False
+        give_up = max(time.monotonic(), self._grace_until if self._stop_kind else 0.0) + 5.0
+        while time.monotonic() < give_up:
+            self._reap()
+            gentle = bool(self._stop_kind) and time.monotonic() < self._grace_until
+            number = signal.SIGKILL if not gentle else 0 if asked else signal.SIGTERM
+            if not tree.send(number):
+                return
+            asked = True
+            self._signals.wait(0.05)
+        say("some processes of the command could not be ended")
+
+    def _out_of_memory(self, code: int) -> bool:
+        kills = self._sampler.cgroup.oom_kills()
+        if not rise(self._oom_kills, kills) or self._kill_at > self._grace_until:
+            return False
+        return self._config.own_cgroup or code == 128 + signal.SIGKILL
+
+    def _write(self, line: Dict[str, Any]) -> None:
+        if self._spool.append(line):
+            return
+        self._dropped += 1
+        if self._dropped == 1:
+            say(f"cannot write the spool ({self._spool.error}); the command goes on, lines are counted")
+
+    def _note(self, now: float) -> None:
+        """Report what was lost: at once for the spool's own lines, else now and then."""
+        counts = (self._dropped, self._reports.rejected, self._failed_samples)
+        if counts == self._noted or (counts[0] == self._noted[0] and now < self._note_due):
+            return
+        note = {
+            "type": "note",
+            "at": time.time(),
+            "message": "%d lines dropped, %d reports rejected, %d samples failed" % counts,
+            "dropped_lines": counts[0],
+            "rejected_reports": counts[1],
+            "failed_samples": counts[2],
+        }
+        if self._spool.append(note):
+            self._noted, self._note_due = counts, now + NOTE_SECONDS
+
+    def _finish(self, kind: str, code: int, number: Optional[int], message: str) -> int:
+        self._reports.forward(self._spool, final=True)
+        self._note(math.inf)
+        reason = {"kind": kind, "code": code, "signal": number, "message": message, "at": time.time()}
+        self._write(dict({"type": "exited"}, **reason))
+        try:
+            self._exit_file.write(reason)
+        except OSError as error:
+            say(f"cannot write {self._config.exit}: {error}; the exit reason is: {message}")
+        return code
+
+
+def main(arguments: List[str]) -> int:
+    """Run the agent as ``agent.py CONFIG``."""
+    if len(arguments) != 1:
+        say("usage: agent.py CONFIG")
+        return 2
+    try:
+        with open(arguments[0], encoding="utf-8") as file:
+            config = parse_config(file.read())
+    except (OSError, ValueError) as error:
+        say(f"cannot use the config {arguments[0]}: {error}")
+        return 2
+    return Agent(config).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,494 @@
+"""The agent as a process, with small commands that really run."""
+
+import ast
+import contextlib
+import fcntl
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+AGENT = pathlib.Path(__file__).parents[2] / "src" / "paceline" / "agent" / "agent.py"
+PYTHON = sys.executable
+# Writes its process number once it is ready, so that a test never signals a shell that sets its traps yet.
+SLEEPER = "echo $$ > ready.tmp; mv ready.tmp ready; while :; do sleep 0.05; done"
+
+
+def is_alive(pid):
+    try:
+        text = pathlib.Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return text[text.rfind(")") + 2] != "Z"
+
+
+# --- How it ends ---
+
+
+@pytest.mark.parametrize(("code", "kind"), [(0, "completed"), (3, "error"), (255, "error")])
+def test_exit_codes(replica, code, kind):
+    one = replica("sh", "-c", f"exit {code}")
+    assert one.run() == (code, "", "")
+    reason = one.reason()
+    assert (reason["kind"], reason["code"], reason["signal"]) == (kind, code, None)
+    assert one.lines()[-1] == {"type": "exited", **reason}
+    assert not (one.folder / "exit.tmp").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM])
+def test_a_signal_from_elsewhere(replica, number):
+    one = replica("sh", "-c", f"kill -{int(number)} $$")
+    assert one.run()[0] == 128 + number
+    reason = one.reason()
+    assert (reason["kind"], reason["code"], reason["signal"]) == ("signal", 128 + number, number)
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "says"),
+    [
+        (["/no/such/program"], 127, "not found"),
+        (["echo hello; echo world"], 127, '["sh", "-c"'),
+        (["/"], 126, "cannot be run"),
+        (["{run_dir}/train"], 127, "'/runs/7/train'"),
+        (["a\0b"], 126, "null"),
+    ],
+)
+def test_launch_failures(replica, command, code, says):
+    one = replica(*command)
+    found, output, errors = one.run()
+    assert (found, output) == (code, "")
+    assert errors.startswith("paceline-agent: ")
+    assert says in errors
+    reason = one.reason()
+    assert (reason["kind"], reason["code"]) == ("launch-failed", code)
+    assert says in reason["message"]
+    assert [line["type"] for line in one.lines()] == ["exited"]
+
+
+def test_an_exit_reason_of_an_earlier_attempt_does_not_stay(replica):
+    one = replica("sh", "-c", SLEEPER)
+    one.exit.write_text("{}")
+    one.start()
+    one.number_in("ready")
+    assert not one.exit.exists()
+
+
+@pytest.mark.parametrize("arguments", [[], ["/no/such/config"], ["a", "b"]])
+def test_without_a_config(arguments):
+    done = subprocess.run(
+        [PYTHON, str(AGENT), *arguments], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("paceline-agent: ")
+
+
+def test_output_is_the_command_s_own(replica):
+    one = replica("sh", "-c", "echo out; echo err >&2; cat")
+    process = one.start()
+    output, errors = process.communicate(timeout=30)
+    assert (output, errors) == ("out\n", "err\n")
+
+
+def test_the_command_shares_session_and_process_group(replica):
+    script = "import os; print(os.getsid(0), os.getpgrp())"
+    one = replica(PYTHON, "-c", script)
+    process = one.start()
+    process.communicate(timeout=30)
+    one = replica(PYTHON, "-c", script)
+    assert one.run()[1] == f"{os.getsid(0)} {os.getpgrp()}\n"
+
+
+# --- Signals, strays, orphans ---
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_sigterm_reaches_the_command(replica, number):
+    one = replica("sh", "-c", "trap 'echo saved; exit 7' TERM; " + SLEEPER)
+    process = one.start()
+    one.number_in("ready")
+    process.send_signal(number)
+    code, output, errors = one.finish()
+    assert (code, output) == (7, "saved\n")
+    assert "ending the command" in errors
+    assert one.reason()["kind"] == "error"
+
+
+def test_after_the_grace_period_everything_is_killed(replica):
+    script = "trap '' TERM; (" + SLEEPER.replace("$$", "$(sh -c 'echo $PPID')") + ") & wait; sleep 60"
+    one = replica("sh", "-c", script, grace_seconds=0.3)
+    process = one.start()
+    child = one.number_in("ready")
+    process.terminate()
+    assert one.finish()[0] == 128 + signal.SIGKILL
+    assert one.reason()["kind"] == "signal"
+    assert not is_alive(child)
+
+
+DAEMON = """
+import os, signal, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        for fd in (0, 1, 2):
+            os.close(fd)
+        with open("daemon.tmp", "w") as file:
+            file.write(str(os.getpid()))
+        os.rename("daemon.tmp", "daemon")
+        time.sleep(60)
+    os._exit(0)
+os.wait()
+while not os.path.exists("daemon"):
+    time.sleep(0.01)
+"""
+
+
+def test_a_daemon_does_not_outlive_the_command(replica):
+    one = replica(PYTHON, "-c", DAEMON)
+    assert one.run()[0] == 0
+    assert not is_alive(one.number_in("daemon"))
+    assert one.reason()["kind"] == "completed"
+
+
+def test_what_a_stopped_command_leaves_behind_may_end_in_good_order(replica):
+    # The shell dies of SIGTERM at once and its child, the real program, would be left without a word.
+    child = "trap 'sleep 0.2; echo saved > saved; exit' TERM; " + SLEEPER.replace("$$", "$PPID")
+    one = replica("sh", "-c", f"sh -c {json.dumps(child).replace('$', chr(92) + '$')}; true")
+    process = one.start()
+    one.number_in("ready")
+    process.terminate()
+    assert one.finish()[0] == 128 + signal.SIGTERM
+    assert (one.folder / "saved").read_text() == "saved\n"
+
+
+def test_the_command_dies_with_a_killed_agent(replica):
+    one = replica("sh", "-c", SLEEPER)
+    process = one.start()
+    command = one.number_in("ready")
+    process.kill()
+    process.communicate(timeout=30)
+    one.wait_until(lambda: not is_alive(command))
+    assert not one.exit.exists()
+
+
+def test_an_orphan_ends(replica, tmp_path):
+    lock = tmp_path / "lock"
+    lock.touch()
+    one = replica("sh", "-c", SLEEPER, supervisor_lock=str(lock), orphan_seconds=0.4)
+    with lock.open("w") as supervisor:
+        fcntl.flock(supervisor, fcntl.LOCK_EX)
+        one.start()
+        one.number_in("ready")
+        one.wait_until(lambda: len(one.lines("sample")) > 15)
+        assert one.process.poll() is None, "a supervisor was there"
+    code, _, errors = one.finish()
+    assert code == 128 + signal.SIGTERM
+    assert one.reason()["kind"] == "orphaned"
+    assert "no supervisor" in errors
+
+
+def test_a_supervisor_that_comes_back_finds_its_replica(replica, tmp_path):
+    lock = tmp_path / "lock"
+    lock.touch()
+    one = replica("sh", "-c", SLEEPER, supervisor_lock=str(lock), orphan_seconds=30.0)
+    one.start()
+    one.number_in("ready")
+    one.wait_until(lambda: len(one.lines("sample")) > 3)
+    assert one.process.poll() is None
+
+
+# --- Samples and reports ---
+
+FIELDS = {
+    "type",
+    "at",
+    "interval_seconds",
+    "cpu_cores",
+    "cpu_limit_cores",
+    "throttled_seconds",
+    "memory_bytes",
+    "memory_limit_bytes",
+    "network_received_bytes",
+    "network_sent_bytes",
+    "voluntary_switches",
+    "involuntary_switches",
+    "threads",
+    "neighbours_cpu_cores",
+    "gpu_utilization",
+    "gpu_memory_bytes",
+}
+
+
+def test_samples_of_a_busy_process_with_threads(replica):
+    script = """
+        import threading, time
+        held = b"x" * 50_000_000
+        for _ in range(9):
+            threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+        end = time.process_time() + 1.0
+        while time.process_time() < end:
+            pass
+    """
+    one = replica(PYTHON, "-c", textwrap.dedent(script))
+    assert one.run() == (0, "", "")
+    samples = one.lines("sample")
+    assert all(set(sample) == FIELDS for sample in samples)
+    used = sum(sample["cpu_cores"] * sample["interval_seconds"] for sample in samples)
+    assert 0.8 < used < 1.5, "about the second of CPU time that the process took"
+    assert max(sample["threads"] for sample in samples) == 10
+    assert max(sample["memory_bytes"] for sample in samples) > 50_000_000
+    assert all(sample["neighbours_cpu_cores"] >= 0 for sample in samples)
+    assert any(sample["voluntary_switches"] is not None for sample in samples)
+    assert all(
+        sample["throttled_seconds"] is None and sample["cpu_limit_cores"] is None for sample in samples
+    )
+    started = one.lines("started")[0]
+    assert set(started) == {"type", "at", "pid", "threads", "cpu_limit_cores", "cpuset", "notes"}
+    assert any("own_cgroup" in note for note in started["notes"])
+
+
+def test_the_time_of_children_that_ended_counts_once(replica):
+    burn = "import time; end = time.process_time() + 0.15\nwhile time.process_time() < end: pass"
+    script = f"""
+        import subprocess, sys, time
+        for _ in range(4):
+            subprocess.run([sys.executable, "-c", {burn!r}], check=True)
+        time.sleep(0.3)
+    """
+    one = replica(PYTHON, "-c", textwrap.dedent(script))
+    assert one.run()[0] == 0
+    samples = one.lines("sample")
+    used = sum(sample["cpu_cores"] * sample["interval_seconds"] for sample in samples)
+    assert 0.6 < used < 1.6
+    assert all(sample["cpu_cores"] >= 0 for sample in samples)
+
+
+def test_samples_keep_to_the_grid(replica):
+    one = replica("sh", "-c", "sleep 1.5", sample_seconds=0.1)
+    assert one.run()[0] == 0
+    lines = one.lines("sample")
+    assert 5 <= len(lines) <= 15
+    elapsed = lines[-1]["at"] - lines[0]["at"]
+    assert sum(line["interval_seconds"] for line in lines[1:]) == pytest.approx(elapsed, abs=0.05)
+    offsets = [(line["at"] - lines[0]["at"]) % 0.1 for line in lines]
+    assert sorted(min(o, 0.1 - o) for o in offsets)[len(offsets) // 2] < 0.04, "no drift"
+
+
+def test_reports_are_passed_on_and_bad_ones_counted(replica):
+    lines = [
+        '{"type": "step", "at": 12.5, "step": 10, "steps": 10, "examples": 640, "loss": NaN}',
+        '{"type": "evaluation", "auc": 0.7, "extra": {"kept": [1]}}',
+        "not json",
+        "[1]",
+        '{"type": "exited"}',
+        "",
+        '{"type": "step", "step": 11}',
+    ]
+    body = "\n".join(lines)  # the last line has no newline: the script has ended, so it counts
+    one = replica(PYTHON, "-c", f"import os; open(os.environ['PACELINE_REPORT_FILE'], 'w').write({body!r})")
+    assert one.run()[0] == 0
+    steps = one.lines("step")
+    assert steps[0] == {"type": "step", "at": 12.5, "step": 10, "steps": 10, "examples": 640, "loss": None}
+    assert steps[1]["step"] == 11
+    assert steps[1]["at"] == pytest.approx(time.time(), abs=60)
+    assert one.lines("evaluation")[0]["extra"] == {"kept": [1]}
+    assert one.lines("note")[-1]["rejected_reports"] == 3
+    assert one.lines()[-1]["type"] == "exited"
+
+
+def test_a_report_is_passed_on_only_when_it_is_whole(replica):
+    script = """
+        import os, time
+        file = open(os.environ["PACELINE_REPORT_FILE"], "a", buffering=1)
+        file.write('{"type": "step", ')
+        file.flush()
+        time.sleep(0.3)
+        file.write('"step": 1}\\n')
+        os.truncate(file.name, 0)
+        file.write('{"type": "step", "step": 2}\\n')
+    """
+    one = replica(PYTHON, "-c", textwrap.dedent(script))
+    assert one.run() == (0, "", "")
+    assert [line["step"] for line in one.lines("step")] in ([1, 2], [2])
+    assert one.lines("note") == []
+
+
+def test_reports_of_an_earlier_attempt_are_not_repeated(replica):
+    one = replica("sh", "-c", 'echo \'{"type": "step", "step": 2}\' >> "$PACELINE_REPORT_FILE"')
+    one.reports.write_text('{"type": "step", "step": 1}\n')
+    assert one.run()[0] == 0
+    assert [line["step"] for line in one.lines("step")] == [2]
+
+
+# --- GPUs ---
+
+
+def provide_nvidia_smi(folder, script):
+    """Put a program in the place of the real one, which only machines with a GPU have."""
+    (folder / "bin").mkdir()
+    program = folder / "bin" / "nvidia-smi"
+    program.write_text("#!/bin/sh\n" + script)
+    program.chmod(0o755)
+    return {"PATH": f"{program.parent}:{os.environ['PATH']}"}
+
+
+def test_gpu_figures_come_with_one_sample(replica, tmp_path):
+    environment = provide_nvidia_smi(tmp_path, 'echo "$*" > asked; echo "40, 512"; echo "60, 512"\n')
+    one = replica("sh", "-c", SLEEPER, environment={"CUDA_VISIBLE_DEVICES": "0,1"})
+    process = one.start(environment=environment)
+    one.wait_until(lambda: any(sample["gpu_utilization"] is not None for sample in one.lines("sample")))
+    one.wait_until(lambda: one.lines("sample")[-1]["gpu_utilization"] is None)
+    process.terminate()
+    one.finish()
+    found = [sample for sample in one.lines("sample") if sample["gpu_utilization"] is not None]
+    assert (found[0]["gpu_utilization"], found[0]["gpu_memory_bytes"]) == (0.5, 2**30)
+    assert "--id=0,1" in (tmp_path / "asked").read_text()
+    assert not any("GPU" in note for note in one.lines("started")[0]["notes"])
+
+
+def test_a_hanging_nvidia_smi_delays_nothing(replica, tmp_path):
+    one = replica("sh", "-c", "sleep 0.6")
+    code, _, _ = one.run(environment=provide_nvidia_smi(tmp_path, "echo $$ > hanging; exec sleep 60\n"))
+    assert code == 0
+    assert len(one.lines("sample")) >= 3
+    assert not is_alive(one.number_in("hanging"))
+
+
+# --- A full disk ---
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    if os.geteuid() != 0:
+        pytest.skip("mounting a small tmpfs needs root")
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(folder)], check=False)
+    if mounted.returncode != 0:
+        pytest.skip("a tmpfs cannot be mounted here")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def fill_up(path):
+    with contextlib.suppress(OSError), path.open("ab", buffering=0) as file:
+        while file.write(b"x" * 512):
+            pass
+
+
+def test_a_full_disk_costs_lines_and_nothing_else(small_disk, replica):
+    files = {name: str(small_disk / name) for name in ("spool", "exit", "reports")}
+    one = replica("sh", "-c", SLEEPER, **files)
+    one.spool, one.exit = small_disk / "spool", small_disk / "exit"
+    process = one.start()
+    one.number_in("ready")
+    one.wait_until(lambda: one.lines("sample"))
+    filler = small_disk / "filler"
+    fill_up(filler)
+
+    def lines():
+        parsed = []
+        for line in one.spool.read_text().splitlines():
+            with contextlib.suppress(ValueError):
+                parsed.append(json.loads(line))
+        return parsed
+
+    def is_stuck():
+        size = one.spool.stat().st_size
+        time.sleep(0.3)
+        fill_up(filler)
+        return one.spool.stat().st_size == size
+
+    one.wait_until(is_stuck)
+    before = len(lines())
+    filler.unlink()
+    one.wait_until(lambda: any(line["type"] == "note" for line in lines()))
+    one.wait_until(lambda: len(lines()) > before + 2)
+    note = next(line for line in lines() if line["type"] == "note")
+    assert note["dropped_lines"] > 0
+    torn = len(one.spool.read_text().splitlines()) - len(lines())
+    assert torn <= 2, "a line that was cut off stands alone"
+    fill_up(filler)
+    process.terminate()
+    code, _, errors = one.finish()
+    assert code == 128 + signal.SIGTERM
+    assert one.reason()["kind"] == "signal", "room for the exit reason was taken at the start"
+    assert errors.count("cannot write the spool") == 1
+
+
+def test_a_spool_that_cannot_be_opened(replica, tmp_path):
+    one = replica("sh", "-c", "sleep 0.3", spool=str(tmp_path / "missing" / "spool"))
+    code, _, errors = one.run()
+    assert code == 0
+    assert "cannot write the spool" in errors
+    assert one.reason()["kind"] == "completed"
+
+
+# --- Memory ---
+
+
+@pytest.fixture
+def memory_cgroup():
+    """A cgroup of version 1 with 48 MiB, below our own."""
+    own = [line.split(":") for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines()]
+    path = next((words[2] for words in own if words[1] == "memory"), None)
+    if os.geteuid() != 0 or path is None:
+        pytest.skip("needs root and the memory controller of cgroup version 1")
+    group = pathlib.Path("/sys/fs/cgroup/memory" + path) / f"paceline-test-{os.getpid()}"
+    try:
+        group.mkdir()
+        (group / "memory.limit_in_bytes").write_text(str(48 << 20))
+        with contextlib.suppress(OSError):
+            (group / "memory.memsw.limit_in_bytes").write_text(str(48 << 20))
+    except OSError as error:
+        pytest.skip(f"cgroups cannot be made here: {error}")
+    yield group
+    group.rmdir()
+
+
+def test_out_of_memory(memory_cgroup, replica):
+    one = replica(PYTHON, "-c", "held = [b'x' * 1_000_000 for _ in range(200)]", own_cgroup=True)
+    procs = str(memory_cgroup / "cgroup.procs")
+
+    def enter():
+        with open(procs, "w") as file:
+            file.write(str(os.getpid()))
+
+    assert one.run(before=enter)[0] == 128 + signal.SIGKILL
+    assert one.reason()["kind"] == "out-of-memory"
+    assert all(sample["memory_limit_bytes"] == 48 << 20 for sample in one.lines("sample"))
+
+
+# --- Where it runs ---
+
+
+def test_it_is_one_file_of_the_standard_library_for_python_3_6():
+    tree = ast.parse(AGENT.read_text(), feature_version=(3, 6))
+    imported = {
+        (name.name if isinstance(node, ast.Import) else node.module or "").split(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in node.names
+    }
+    assert imported <= set(sys.stdlib_module_names)
+
+
+OLD = sorted(str(path) for path in pathlib.Path.home().glob(".pyenv/versions/3.*/bin/python"))
+
+
+@pytest.mark.parametrize("python", OLD or [PYTHON])
+def test_interpreters(replica, python):
+    one = replica(
+        "sh", "-c", 'echo \'{"type": "step", "step": 1}\' >> "$PACELINE_REPORT_FILE"; sleep 0.3; exit 5'
+    )
+    code, output, errors = one.run(python=python)
+    assert (code, output, errors) == (5, "", "")
+    assert one.reason()["kind"] == "error"
+    assert one.lines("sample")[0]["cpu_cores"] is not None
+    assert [line["step"] for line in one.lines("step")] == [1]

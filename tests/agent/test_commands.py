@@ -1,0 +1,180 @@
+"""What the command sees: placeholders, TF_CONFIG, environment, threads."""
+
+import json
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from paceline.agent import agent
+
+FIELDS = {
+    "job": "clicks",
+    "role": "worker",
+    "index": 1,
+    "attempt": 2,
+    "command": ["true"],
+    "cluster": {"ps": ["p:1"], "worker": ["w:1", "w:2"], "chief": [], "evaluator": ["e:1"]},
+    "spool": "spool",
+    "exit": "exit",
+    "reports": "reports",
+    "placeholders": {"run_dir": "/runs/7", "checkpoint_dir": "/c"},
+}
+
+
+def config(**fields):
+    return agent.parse_config(json.dumps({**FIELDS, **fields}))
+
+
+VALUES = agent.placeholder_values(config(), 4)
+
+
+@pytest.mark.parametrize(
+    ("text", "filled"),
+    [
+        ("{job}/{role}-{index}.{attempt}", "clicks/worker-1.2"),
+        ("--ps={ps_hosts} --workers={worker_hosts}", "--ps=p:1 --workers=w:1,w:2"),
+        ("{chief_hosts}|{evaluator_hosts}", "|e:1"),
+        ("{replicas.ps} {replicas.worker} {replicas.chief} {replicas.evaluator}", "1 2 0 1"),
+        ("{address} {threads} {run_dir} {checkpoint_dir}", "w:2 4 /runs/7 /c"),
+        ("{{role}}", "{role}"),
+        ("{{unknown}} {unknown} {} { role } {role", "{{unknown}} {unknown} {} { role } {role"),
+        ('{"role": {"index": 1}}', '{"role": {"index": 1}}'),
+        ("${VAR} ${role} ${index:-0}", "${VAR} ${role} ${index:-0}"),
+        ("awk '{print}' {role}", "awk '{print}' worker"),
+        ("{replicasXps}", "{replicasXps}"),
+    ],
+)
+def test_placeholders(text, filled):
+    assert agent.fill(text, VALUES) == filled
+
+
+@given(st.text().filter(lambda text: not any("{" + name + "}" in text for name in VALUES)))
+def test_text_without_placeholders_is_unchanged(text):
+    assert agent.fill(text, VALUES) == text
+
+
+@given(st.text(alphabet=st.characters(exclude_characters="${}")), st.sampled_from(sorted(VALUES)))
+def test_a_placeholder_is_filled_wherever_it_stands(text, name):
+    assert agent.fill(text + "{" + name + "}" + text, VALUES) == text + VALUES[name] + text
+    assert agent.fill(text + "{{" + name + "}}" + text, VALUES) == text + "{" + name + "}" + text
+
+
+@given(st.dictionaries(st.text(), st.integers() | st.text(alphabet="abc{}$ ")))
+def test_json_is_unchanged(value):
+    text = json.dumps(value)
+    if not any("{" + name + "}" in text for name in VALUES):
+        assert agent.fill(text, VALUES) == text
+
+
+def test_tf_config_hides_the_evaluator_and_empty_roles():
+    value = json.loads(agent.tf_config(config()))
+    assert value == {
+        "cluster": {"ps": ["p:1"], "worker": ["w:1", "w:2"]},
+        "task": {"type": "worker", "index": 1},
+    }
+
+
+def test_tf_config_of_the_evaluator_has_the_whole_cluster():
+    value = json.loads(agent.tf_config(config(role="evaluator", index=0)))
+    assert value["cluster"] == {"ps": ["p:1"], "worker": ["w:1", "w:2"], "evaluator": ["e:1"]}
+    assert value["task"] == {"type": "evaluator", "index": 0}
+
+
+def test_the_environment():
+    seen = agent.command_environment(
+        config(environment={"MKL_NUM_THREADS": "9", "OUT": "{run_dir}/x"}),
+        4,
+        {"PATH": "/bin", "OMP_NUM_THREADS": "1", "TF_CONFIG": "stale"},
+    )
+    assert seen["PATH"] == "/bin"
+    assert seen["OUT"] == "/runs/7/x"
+    assert (seen["OMP_NUM_THREADS"], seen["MKL_NUM_THREADS"]) == ("1", "9"), "what the user set stays"
+    unset = (
+        "TF_NUM_INTRAOP_THREADS",
+        "TF_NUM_INTEROP_THREADS",
+        "OPENBLAS_NUM_THREADS",
+        "NUMEXPR_NUM_THREADS",
+    )
+    assert {seen[name] for name in unset} == {"4"}
+    assert json.loads(seen["TF_CONFIG"])["task"] == {"type": "worker", "index": 1}
+    assert seen["GRPC_FAIL_FAST"] == "use_caller"
+    names = ("JOB", "ROLE", "INDEX", "ATTEMPT", "THREADS", "CHECKPOINT_DIR", "RUN_DIR")
+    assert [seen["PACELINE_" + name] for name in names] == [
+        "clicks",
+        "worker",
+        "1",
+        "2",
+        "4",
+        "/c",
+        "/runs/7",
+    ]
+    assert seen["PACELINE_REPORT_FILE"].endswith("/reports")
+
+
+@pytest.mark.parametrize(
+    ("fields", "quota", "allowed", "online", "threads"),
+    [
+        ({"threads": 7, "own_cgroup": True}, 1.0, 2, 64, 7),
+        ({"own_cgroup": True}, 1.5, 64, 64, 2),
+        ({"own_cgroup": True}, 8.0, 4, 64, 4),
+        ({"own_cgroup": True}, None, 4, 64, 4),
+        ({"own_cgroup": True, "cpu_cores": 3.0}, None, 64, 64, 3),
+        ({"own_cgroup": True, "cpu_cores": 8.0}, 2.0, 64, 64, 2),
+        ({"own_cgroup": True}, None, 64, 64, 64),
+        ({"own_cgroup": True}, 0.1, 64, 64, 1),
+        ({"cpu_cores": 0.5}, None, 2, 2, 1),
+        ({"cpu_cores": 4.0}, 2.0, 64, 64, 2),
+        ({"cpu_cores": 1.0}, None, 2, 64, 1),
+        ({}, 4.0, 64, 64, 4),
+    ],
+)
+def test_thread_count(fields, quota, allowed, online, threads):
+    assert agent.thread_count(config(**fields), quota, allowed, online) == threads
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"command": []}, "list of strings"),
+        ({"command": "sh"}, "list of strings"),
+        ({"exit": None}, "'exit'"),
+    ],
+)
+def test_a_bad_config_is_named(change, says):
+    fields = {name: value for name, value in {**FIELDS, **change}.items() if value is not None}
+    with pytest.raises(ValueError, match=says):
+        agent.parse_config(json.dumps(fields))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", "null"])
+def test_what_is_no_object_is_no_config(text):
+    with pytest.raises(ValueError, match=r"."):
+        agent.parse_config(text)
+
+
+PRINT = "import json, os; print(json.dumps(dict(os.environ)))"
+
+
+def test_the_command_really_sees_it(replica):
+    one = replica(sys.executable, "-c", PRINT + "; print('{role} {address} {{job}} ${{VAR}}')")
+    code, output, errors = one.run()
+    assert (code, errors) == (0, "")
+    environment, filled = output.splitlines()
+    seen = json.loads(environment)
+    assert filled == "worker h2:2222 {job} ${{VAR}}"
+    assert json.loads(seen["TF_CONFIG"]) == {
+        "cluster": {"ps": ["h0:2222"], "worker": ["h1:2222", "h2:2222"]},
+        "task": {"type": "worker", "index": 1},
+    }
+    assert seen["PACELINE_REPORT_FILE"] == str(one.reports)
+
+
+def test_threads_follow_the_affinity(replica):
+    one = replica(sys.executable, "-c", PRINT)
+    code, output, _ = one.run(wrapper=("taskset", "-c", "0"))
+    assert code == 0
+    assert json.loads(output)["TF_NUM_INTRAOP_THREADS"] == "1"
+    started = one.lines("started")[0]
+    assert (started["threads"], started["cpuset"]) == (1, "0")

@@ -1,0 +1,285 @@
+import json
+import pathlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from paceline.agent import agent
+
+GOLDEN = pathlib.Path(__file__).parent / "golden"
+
+
+def golden(name):
+    return (GOLDEN / name).read_text()
+
+
+@pytest.mark.parametrize(
+    ("case", "controller", "version", "directory", "top"),
+    [
+        ("v1", "memory", 1, "/sys/fs/cgroup/memory/user.slice/job", "/sys/fs/cgroup/memory"),
+        ("v1", "cpuacct", 1, "/sys/fs/cgroup/cpu,cpuacct/user.slice/job", "/sys/fs/cgroup/cpu,cpuacct"),
+        ("v1", "cpuset", 1, "/sys/fs/cgroup/cpuset", "/sys/fs/cgroup/cpuset"),
+        ("v2", "cpu", 2, "/sys/fs/cgroup/user.slice/user-1000.slice/job.scope", "/sys/fs/cgroup"),
+        ("v2-container", "memory", 2, "/sys/fs/cgroup", "/sys/fs/cgroup"),
+        ("v1-container", "cpu", 1, "/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/cpu,cpuacct"),
+        ("v1-container", "cpuset", 1, "/sys/fs/cgroup/cpuset", "/sys/fs/cgroup/cpuset"),
+    ],
+)
+def test_locates_the_cgroup(case, controller, version, directory, top):
+    paths = agent.parse_cgroups(golden(case + ".cgroup"))
+    mounts = agent.parse_mounts(golden(case + ".mountinfo"))
+    assert agent.locate(controller, paths, mounts) == agent.Group(version, directory, top)
+
+
+def test_a_cgroup_outside_of_the_namespace_is_taken_for_the_mount_point():
+    mounts = agent.parse_mounts(golden("v2-container.mountinfo"))
+    found = agent.locate("cpu", {"": "/../../other"}, mounts)
+    assert found == agent.Group(2, "/sys/fs/cgroup", "/sys/fs/cgroup")
+
+
+def test_no_cgroup_without_a_mount():
+    assert agent.locate("cpu", {"": "/"}, []) is None
+    assert agent.locate("cpu", {}, agent.parse_mounts(golden("v2.mountinfo"))) is None
+
+
+def test_mount_points_are_unescaped():
+    assert agent.parse_mounts(golden("v2.mountinfo"))[-1].point == "/mnt/my disk"
+
+
+def test_ancestry_ends_at_the_mount_point():
+    group = agent.Group(2, "/sys/fs/cgroup/a/b", "/sys/fs/cgroup")
+    assert agent.ancestry(group) == ["/sys/fs/cgroup/a/b", "/sys/fs/cgroup/a", "/sys/fs/cgroup"]
+
+
+@pytest.mark.parametrize(
+    ("quota", "period", "cores"),
+    [
+        ("150000", "100000", 1.5),
+        ("max", "100000", None),
+        ("-1", "100000", None),
+        ("1", "0", None),
+        ("", "", None),
+    ],
+)
+def test_quota(quota, period, cores):
+    assert agent.parse_quota(quota, period) == cores
+
+
+@pytest.mark.parametrize(
+    ("text", "limit"),
+    [
+        ("2147483648\n", 2147483648),
+        ("max\n", None),
+        ("9223372036854771712\n", None),
+        ("9223372036854710272", None),
+    ],
+)
+def test_memory_limit(text, limit):
+    assert agent.parse_limit(text) == limit
+
+
+@pytest.mark.parametrize(
+    ("text", "cpus", "again"),
+    [
+        ("0-3,8\n", {0, 1, 2, 3, 8}, "0-3,8"),
+        ("5", {5}, "5"),
+        ("\n", set(), ""),
+        ("0-999999999999", set(), ""),
+    ],
+)
+def test_cpu_lists(text, cpus, again):
+    assert agent.parse_cpus(text) == cpus
+    assert agent.format_cpus(agent.parse_cpus(text)) == again
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "value"),
+    [
+        ("v2.cpu.stat", "usage_usec", 81250417),
+        ("v2.cpu.stat", "throttled_usec", 4031567),
+        ("v1.cpu.stat", "throttled_time", 4031567123),
+        ("v2.memory.stat", "inactive_file", 3145728),
+        ("v1.memory.stat", "total_inactive_file", 2097152),
+        ("v2.memory.events", "oom_kill", 1),
+        ("v1.memory.oom_control", "oom_kill", 3),
+        ("v1.cpu.stat", "usage_usec", None),
+    ],
+)
+def test_keyed_files(name, key, value):
+    assert agent.parse_keyed(golden(name), key) == value
+
+
+def test_process_stat_with_brackets_in_its_name():
+    assert agent.parse_process(golden("process.stat")) == agent.ProcessStat(
+        4200, 812 + 97 + 41 + 5, 53, 51200
+    )
+
+
+def test_thread_status():
+    assert agent.parse_switches(golden("thread.status")) == (1234, 56)
+
+
+def test_network():
+    assert agent.parse_network(golden("net.dev"), "eth0") == (1651373040, 1802174)
+    assert agent.parse_network(golden("net.dev"), "eth1") is None
+
+
+def test_busy_cpus():
+    assert agent.parse_busy(golden("proc.stat"), frozenset({1})) == 250 + 25 + 120 + 2 + 3 + 5
+    assert agent.parse_busy(golden("proc.stat"), frozenset({0, 7})) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("35, 1024\n", (0.35, 2**30)),
+        ("50, 10\n100, 30\n", (0.75, 40 * 2**20)),
+        ("[N/A], 10\n", (None, 10 * 2**20)),
+        ("NVIDIA-SMI has failed, because\nno driver\n", (None, None)),
+    ],
+)
+def test_gpus(text, expected):
+    assert agent.parse_gpus(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(None, ""), ("", None), ("-1", None), ("0,2", "0,2"), ("GPU-8f3a-1", "GPU-8f3a-1"), ("MIG-1", "")],
+)
+def test_visible_gpus(value, expected):
+    assert agent.visible_gpus({} if value is None else {"CUDA_VISIBLE_DEVICES": value}) == expected
+
+
+def write(folder, files):
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
+def test_reads_version_2_from_files(tmp_path):
+    files = {
+        "cpu.max": "max 100000\n",
+        "pod/cpu.max": "200000 100000\n",
+        "pod/one/cpu.max": "max 100000\n",
+        "pod/one/cpu.stat": golden("v2.cpu.stat"),
+        "pod/one/cpuset.cpus.effective": "2-3\n",
+        "pod/one/memory.current": "8388608\n",
+        "pod/one/memory.stat": golden("v2.memory.stat"),
+        "pod/one/memory.max": "max\n",
+        "pod/one/memory.events": golden("v2.memory.events"),
+        "pod/memory.max": "1073741824\n",
+    }
+    write(tmp_path, files)
+    mounts = [agent.Mount("/", str(tmp_path), "cgroup2", frozenset())]
+    reader = agent.CgroupReader(agent.KeptFiles(), {"": "/pod/one"}, mounts)
+    assert reader.cpu_limit() == 2.0
+    assert reader.cpus() == {2, 3}
+    assert reader.cpu_seconds() == pytest.approx(81.250417)
+    assert reader.throttled_seconds() == pytest.approx(4.031567)
+    assert reader.memory_bytes() == 8388608 - 3145728
+    assert reader.memory_limit() == 1073741824
+    assert reader.oom_kills() == 1
+    write(tmp_path, {"pod/one/cpu.max": "50000 100000\n"})
+    assert reader.cpu_limit() == 0.5, "a limit that changes while the replica runs is seen"
+
+
+def test_reads_version_1_from_files(tmp_path):
+    files = {
+        "cpu/cpu.cfs_quota_us": "-1\n",
+        "cpu/cpu.cfs_period_us": "100000\n",
+        "cpu/job/cpu.cfs_quota_us": "350000\n",
+        "cpu/job/cpu.cfs_period_us": "100000\n",
+        "cpu/job/cpu.stat": golden("v1.cpu.stat"),
+        "cpu/job/cpuacct.usage": "2500000000\n",
+        "cpuset/cpuset.cpus": "0-7\n",
+        "memory/job/memory.usage_in_bytes": "8388608\n",
+        "memory/job/memory.stat": golden("v1.memory.stat"),
+        "memory/job/memory.limit_in_bytes": "9223372036854771712\n",
+        "memory/memory.limit_in_bytes": "9223372036854771712\n",
+        "memory/job/memory.oom_control": golden("v1.memory.oom_control"),
+    }
+    write(tmp_path, files)
+    parts = {"cpu": "cpu,cpuacct", "cpuset": "cpuset", "memory": "memory"}
+    mounts = [
+        agent.Mount("/", str(tmp_path / name), "cgroup", frozenset(options.split(",")))
+        for name, options in parts.items()
+    ]
+    paths = {"cpu": "/job", "cpuacct": "/job", "cpuset": "/", "memory": "/job", "": "/"}
+    reader = agent.CgroupReader(agent.KeptFiles(), paths, mounts)
+    assert reader.cpu_limit() == 3.5
+    assert reader.cpus() == set(range(8))
+    assert reader.cpu_seconds() == 2.5
+    assert reader.throttled_seconds() == pytest.approx(4.031567123)
+    assert reader.memory_bytes() == 8388608 - 2097152
+    assert reader.memory_limit() is None
+    assert reader.oom_kills() == 3
+
+
+def test_what_is_not_there_is_none():
+    reader = agent.CgroupReader(agent.KeptFiles(), {}, [])
+    values = [reader.cpu_limit(), reader.cpu_seconds(), reader.throttled_seconds()]
+    values += [reader.memory_bytes(), reader.memory_limit(), reader.oom_kills()]
+    assert values == [None] * 6
+    assert reader.cpus() == frozenset()
+
+
+SHAPED = st.text(alphabet="0123456789 -,.:/\n\t()maxcpu\\", max_size=200)
+PARSERS = [
+    agent.parse_integer,
+    agent.parse_limit,
+    agent.parse_cpus,
+    agent.parse_mounts,
+    agent.parse_cgroups,
+    agent.parse_process,
+    agent.parse_switches,
+    agent.parse_gpus,
+    lambda text: agent.parse_keyed(text, "usage_usec"),
+    lambda text: agent.parse_quota(text, text),
+    lambda text: agent.parse_network(text, "eth0"),
+    lambda text: agent.parse_busy(text, frozenset({0})),
+    lambda text: agent.locate("cpu", agent.parse_cgroups(text), agent.parse_mounts(text)),
+    lambda text: agent.visible_gpus({"CUDA_VISIBLE_DEVICES": text}),
+]
+
+
+@given(st.text() | SHAPED)
+def test_parsers_take_any_text(text):
+    for parse in PARSERS:
+        parse(text)
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in GOLDEN.iterdir()))
+@given(data=st.data())
+def test_parsers_take_any_cut_of_a_real_file(name, data):
+    text = golden(name)
+    cut = data.draw(st.integers(0, len(text)))
+    for parse in PARSERS:
+        parse(text[:cut] + "9" * data.draw(st.sampled_from([0, 3, 5000])) + text[cut:])
+
+
+@given(st.binary() | st.recursive(st.floats() | st.text(), st.lists).map(lambda v: json.dumps(v).encode()))
+def test_reports_take_any_bytes(line):
+    assert agent.parse_report(line, 1.0) is None
+
+
+@given(st.frozensets(st.integers(0, 500)))
+def test_cpu_lists_round_trip(cpus):
+    assert agent.parse_cpus(agent.format_cpus(cpus)) == cpus
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (b'{"type": "step", "step": 3}', {"type": "step", "step": 3, "at": 5.0}),
+        (b'{"type": "evaluation", "at": 2, "auc": NaN}\n', {"type": "evaluation", "at": 2, "auc": None}),
+        (b'{"type": "step", "loss": 1e999}', None),
+        (b'{"type": "exited"}', None),
+        (b'{"type": ["step"]}', None),
+        (b"[]", None),
+        (b"[" * 100_000, None),
+        (b"\xff", None),
+    ],
+)
+def test_reports(line, expected):
+    assert agent.parse_report(line, 5.0) == expected
