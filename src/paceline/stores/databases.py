@@ -120,7 +120,7 @@ def _make_file(path: pathlib.Path) -> None:
     except OSError as error:
         raise errors.StoreError(
             f"the store {path} cannot be made: {error.strerror}",
-            "Let this user write to its folder, or name another store with --store.",
+            "Let this user write to its folder, or name another store in PACELINE_STORE.",
         ) from error
 
 
@@ -144,10 +144,14 @@ def _set_up_sqlite(connection: Any, _record: object) -> None:
     connection.isolation_level = (
         None  # transactions begin where _begin_sqlite says, not where the driver guesses
     )
-    cursor = connection.cursor()
-    cursor.execute("PRAGMA foreign_keys = ON")
-    cursor.execute("PRAGMA synchronous = NORMAL")
-    cursor.close()
+    ready = False
+    try:
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        ready = True
+    finally:
+        if not ready:
+            connection.close()
 
 
 def _begin_sqlite(connection: sa.Connection) -> None:
@@ -222,7 +226,7 @@ def upgrade(connection: sa.Connection, place: str, target: str = "head") -> None
         raise errors.StoreError(
             f"the store {place} was made by a newer Paceline: its schema is {current}, "
             f"the newest that is known here is {HEAD}",
-            "Upgrade Paceline (pip install --upgrade paceline), or name another store with --store.",
+            "Upgrade Paceline (pip install --upgrade paceline), or name another store in PACELINE_STORE.",
         )
     command.upgrade(config, target)
 

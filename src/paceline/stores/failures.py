@@ -17,6 +17,7 @@ from paceline import errors
 BUSY_SECONDS = 15.0
 
 _REPEAT = "Repeat the command; nothing of the failed one was stored."
+_UNKNOWN = f"{_REPEAT} If it fails again, this is a fault of Paceline: please report it."
 _SPACE = "Free some space there and repeat the command; nothing of the failed one was stored."
 
 #: Start of SQLite's name of the failure -> why, what next.
@@ -24,16 +25,16 @@ _SQLITE = {
     "SQLITE_FULL": ("the disk is full", _SPACE),
     "SQLITE_READONLY": (
         "it is read-only",
-        "Let this user write to the file and its folder, or name another store with --store.",
+        "Let this user write to the file and its folder, or name another store in PACELINE_STORE.",
     ),
     "SQLITE_CANTOPEN": (
         "the file cannot be opened or made",
-        "Let this user write to the file and its folder, or name another store with --store.",
+        "Let this user write to the file and its folder, or name another store in PACELINE_STORE.",
     ),
     "SQLITE_PERM": ("this user may not open it", "Let this user read and write the file."),
     "SQLITE_NOTADB": (
         "the file is not a database",
-        "Name another store with --store, or move that file away: a new one is made then.",
+        "Name another store in PACELINE_STORE, or move that file away: a new one is made then.",
     ),
     "SQLITE_CORRUPT": (
         "the file is damaged",
@@ -60,13 +61,18 @@ _POSTGRESQL = {
     "08": ("the connection broke", _REPEAT),
 }
 
-#: Part of a message about a connection -> why, what next.
-_CONNECTING = {
+#: Part of a message -> why, what next; a connection that failed has no SQLSTATE.
+_TOLD = {
+    "already exists": (
+        "it holds tables of another program",
+        "Give Paceline a database of its own in PACELINE_STORE.",
+    ),
     "connection refused": ("nothing listens there", "Start PostgreSQL, or check host and port in the URL."),
     "no such file or directory": (
         "nothing listens there",
         "Start PostgreSQL, or check the socket's folder in the URL.",
     ),
+    'role "': _POSTGRESQL["28"],
     "does not exist": _POSTGRESQL["3D000"],
     "authentication failed": _POSTGRESQL["28"],
     "no password supplied": _POSTGRESQL["28"],
@@ -102,9 +108,9 @@ def explained(place: str) -> Iterator[None]:
 def explain(place: str, error: sa.exc.DBAPIError) -> errors.StoreError:
     """Return the error for people that stands for one of the database's."""
     cause = error.orig or error
-    found = _sqlite_reason(cause) or _postgresql_reason(cause)
+    found = _sqlite_reason(cause) or _postgresql_reason(cause) or _told_reason(cause)
     detail = _first_line(cause)
-    why, hint = found or (detail, None)
+    why, hint = found or (detail, _UNKNOWN)
     told = why if why == detail else f"{why} ({detail})"
     return errors.StoreError(f"the store {place} cannot be used: {told}", hint)
 
@@ -120,11 +126,13 @@ def _sqlite_reason(cause: BaseException) -> tuple[str, str] | None:
 
 
 def _postgresql_reason(cause: BaseException) -> tuple[str, str] | None:
-    state = getattr(cause, "sqlstate", None)
-    if state is not None:
-        return next((reason for start, reason in _POSTGRESQL.items() if state.startswith(start)), None)
+    state = str(getattr(cause, "sqlstate", None) or "")
+    return next((reason for start, reason in _POSTGRESQL.items() if state.startswith(start)), None)
+
+
+def _told_reason(cause: BaseException) -> tuple[str, str] | None:
     text = str(cause).lower()
-    return next((reason for part, reason in _CONNECTING.items() if part in text), None)
+    return next((reason for part, reason in _TOLD.items() if part in text), None)
 
 
 def _first_line(error: BaseException) -> str:

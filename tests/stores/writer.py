@@ -1,0 +1,50 @@
+"""A process that uses a store, for tests with several: ``writer.py open|append|spool URL [REPLICA]``.
+
+``spool`` writes until it is killed: stretches of 100 bytes with 5 samples and 1 event each.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+
+from paceline import stores
+from paceline.model import roles, runs, samples
+
+
+def main(task: str, url: str, replica_name: str = "ps-0") -> None:
+    replica = roles.ReplicaId.parse(replica_name)
+    with stores.open_store(url) as store:
+        _say("opened")
+        if task == "append":
+            for batch in range(20):
+                store.append_samples("demo", _samples(replica, batch))
+                store.append_events("demo", [_event(replica, batch)])
+        elif task == "spool":
+            first = store.spool_offset("demo", replica, 1) // 100
+            for batch in itertools.count(first):
+                store.append_from_spool(
+                    "demo", replica, 1, previous_offset=batch * 100, offset=(batch + 1) * 100,
+                    samples=_samples(replica, batch), events=[_event(replica, batch)],
+                )  # fmt: skip
+                _say(str(batch))
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def _samples(replica: roles.ReplicaId, batch: int) -> list[samples.Sample]:
+    return [
+        samples.Sample(replica=replica, attempt=1, at=batch * 5.0 + line, interval_seconds=1.0, cpu_cores=0.5)
+        for line in range(5)
+    ]
+
+
+def _event(replica: roles.ReplicaId, batch: int) -> runs.JobEvent:
+    return runs.JobEvent(at=float(batch), kind="batch", message=str(batch), replica=replica, attempt=1)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
