@@ -38,7 +38,7 @@ def test_members_are_found_by_their_environment_even_in_other_sessions(tmp_path:
         "PACELINE_ROLE": "ps",
         "PACELINE_INDEX": "1",
     }
-    with subprocess.Popen(["setsid", "sleep", "60"], env=environment) as process:
+    with subprocess.Popen(["setsid", "sleep", "60"], env=environment):
         deadline = time.monotonic() + 10
         while not (found := processes.members(tmp_path, ("ps", 1))) and time.monotonic() < deadline:
             time.sleep(0.01)

@@ -1,0 +1,34 @@
+"""A home of its own for each test, and nothing left of its jobs afterwards."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.shell_jobs import Submit
+
+from benchmarks import leftovers
+from paceline.engines.local import engine, machines
+from paceline.services import homes, jobs
+from paceline.stores import open_store
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Iterator[jobs.Jobs]:
+    home = homes.Home.from_environment({"PACELINE_HOME": str(tmp_path / "home")})
+    with open_store(home.store_url) as store:
+        api = jobs.Jobs(home, store)
+        yield api
+        for run in api.runs():
+            folder = jobs.folder_of(run)
+            for pid in leftovers.supervisor_pids(folder):
+                os.kill(pid, signal.SIGKILL)
+            engine.release(folder, machines.read())
+
+
+@pytest.fixture
+def submit(api: jobs.Jobs, tmp_path: Path) -> Submit:
+    return lambda spec: api.submit(spec, source="", base=tmp_path)

@@ -1,0 +1,291 @@
+"""Whole lives of real jobs on this machine, their processes killed at every place."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from support.shell_jobs import Submit, fill, shell_job
+
+from benchmarks import leftovers
+from paceline.engines.local import machines, processes
+from paceline.errors import Conflict, EngineError, NotFound, StoreError, WaitTimeout
+from paceline.model.jobs import CleanUp, Host, MemoryGrowth, RestartPolicy, RoleSpec
+from paceline.model.roles import ReplicaId, Role
+from paceline.model.runs import Run
+from paceline.model.statuses import ExitKind, JobPhase, ReplicaPhase
+from paceline.services import homes, jobs, logs, supervisors
+from paceline.stores import open_store
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounting a file system needs root")
+needs_cgroups = pytest.mark.skipif(machines.read().cgroups is None, reason="no cgroups can be made here")
+PS0, W0, W1 = ReplicaId(Role.PS, 0), ReplicaId(Role.WORKER, 0), ReplicaId(Role.WORKER, 1)
+ONCE = 'if [ -e "{run_dir}/{role}-{index}" ]; then exit 0; fi; touch "{run_dir}/{role}-{index}"; '
+
+
+def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.02)
+
+
+def ended(api: jobs.Jobs, run: Run, seconds: float = 30.0) -> Run:
+    """Wait for the end, and see that nothing is left."""
+    run = api.wait(run.name, timeout_seconds=seconds)
+    assert leftovers.find(run.spec, jobs.folder_of(run)) == []
+    until(lambda: not supervisors.is_supervised(jobs.folder_of(run)))
+    return run
+
+
+def output(run: Run, replica: ReplicaId) -> list[str]:
+    return [line.text for line in logs.lines(jobs.folder_of(run), wanted=lambda r: r == replica)]
+
+
+def agent_pid(run: Run, replica: ReplicaId, attempt: int = 1) -> int:
+    pid = processes.agent_pid(jobs.folder_of(run).config(replica, attempt))
+    assert pid is not None
+    return pid
+
+
+def running(api: jobs.Jobs, run: Run) -> Run:
+    return api.wait(run.name, timeout_seconds=20, until=lambda run: run.phase is JobPhase.RUNNING)
+
+
+def test_a_job_succeeds_and_its_ps_are_ended_within_seconds(api: jobs.Jobs, submit: Submit) -> None:
+    run = ended(api, submit(shell_job("echo {role} {index} of {replicas.worker}; sleep 1")))
+    assert run.phase is JobPhase.SUCCEEDED
+    assert output(run, W1) == ["worker 1 of 2"]
+    rows = {row.replica: row for row in api.store.replicas(run.name)}
+    assert rows[PS0].phase is ReplicaPhase.STOPPED
+    assert run.finished_at is not None
+    last_worker = max(
+        e.at for _, e in api.store.events(run.name) if e.kind == "replica-exited" and e.replica == W1
+    )
+    assert run.finished_at - last_worker < 5
+    assert api.store.samples(run.name)
+
+
+def test_a_job_fails_with_the_reason_of_the_replica(api: jobs.Jobs, submit: Submit) -> None:
+    run = ended(api, submit(shell_job("echo broken >&2; exit 7", limit=1)))
+    assert run.phase is JobPhase.FAILED
+    assert "code 7" in run.message
+    assert "after 1 restarts" in run.message
+    assert "broken" in output(run, W0) + output(run, W1)
+
+
+def test_a_command_that_is_not_there_fails_at_once(api: jobs.Jobs, submit: Submit) -> None:
+    spec = shell_job("true")
+    missing = dataclasses.replace(spec.roles[1], command=("no-such-command-here",))
+    run = ended(api, submit(dataclasses.replace(spec, roles=(spec.roles[0], missing))))
+    assert run.phase is JobPhase.FAILED
+    assert "no-such-command-here" in run.message
+
+
+def test_a_stopped_job_can_be_resumed_and_then_succeed(api: jobs.Jobs, submit: Submit) -> None:
+    run = running(api, submit(shell_job(ONCE + "exec sleep 600")))
+    api.stop(run.name)
+    assert ended(api, run).phase is JobPhase.STOPPED
+    with pytest.raises(Conflict, match="has ended already"):
+        api.stop(run.name)
+    api.resume(run.name)
+    assert ended(api, run).phase is JobPhase.SUCCEEDED
+    assert {row.attempt for row in api.store.replicas(run.name)} == {2}
+    with pytest.raises(Conflict, match="nothing is left to do"):
+        api.resume(run.name)
+
+
+@pytest.mark.parametrize("victim", [PS0, W0])
+def test_a_killed_agent_takes_its_command_along_and_is_launched_again(
+    api: jobs.Jobs, submit: Submit, victim: ReplicaId
+) -> None:
+    run = running(api, submit(shell_job("sleep 2.5; echo done", ps="sleep 600 & wait")))
+    os.kill(agent_pid(run, victim), signal.SIGKILL)
+    until(lambda: processes.agent_pid(jobs.folder_of(run).config(victim, 2)))
+    assert ended(api, run).phase is JobPhase.SUCCEEDED
+    kinds = [
+        e.message for _, e in api.store.events(run.name) if e.kind == "replica-exited" and e.replica == victim
+    ]
+    assert "signal 9" in kinds[0]
+
+
+def test_a_killed_supervisor_is_replaced_and_the_replicas_do_not_notice(
+    api: jobs.Jobs, submit: Submit
+) -> None:
+    run = running(api, submit(shell_job("for i in 1 2 3 4 5 6 7 8 9 10; do echo $i; sleep 0.3; done")))
+    before = agent_pid(run, W0)
+    _guard, supervisor = leftovers.supervisor_pids(jobs.folder_of(run))
+    os.kill(supervisor, signal.SIGKILL)
+    until(lambda: any(e.kind == "supervisor-replaced" for _, e in api.store.events(run.name)))
+    assert agent_pid(run, W0) == before
+    assert not api.is_lost(run)
+    assert ended(api, run).phase is JobPhase.SUCCEEDED
+    assert output(run, W0) == [str(i) for i in range(1, 11)]
+    sampled = [sample.at for sample in api.store.samples(run.name, replica=W0)]
+    assert len(sampled) == len(set(sampled)) >= 2
+
+
+def test_a_job_whose_guard_and_supervisor_are_killed_is_lost_until_it_is_resumed(
+    api: jobs.Jobs, submit: Submit
+) -> None:
+    run = running(api, submit(shell_job("sleep 4")))
+    for pid in leftovers.supervisor_pids(jobs.folder_of(run)):
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: api.is_lost(run))
+    with pytest.raises(Conflict, match="nobody looks after job"):
+        api.wait(run.name, timeout_seconds=5)
+    alive = agent_pid(run, PS0)
+    api.resume(run.name)
+    assert agent_pid(run, PS0) == alive
+    with pytest.raises(Conflict, match="is running already"):
+        api.resume(run.name)
+    assert ended(api, run).phase is JobPhase.SUCCEEDED
+
+
+def test_a_lost_job_can_be_stopped_and_deleted(api: jobs.Jobs, submit: Submit) -> None:
+    run = running(api, submit(shell_job("sleep 600")))
+    for pid in leftovers.supervisor_pids(jobs.folder_of(run)):
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: api.is_lost(run))
+    with pytest.raises(Conflict, match="is running"):
+        api.delete(run.name)
+    api.delete(run.name, force=True, timeout_seconds=30)
+    with pytest.raises(NotFound):
+        api.get(run.name)
+    assert not Path(run.directory).exists()
+    assert leftovers.find(run.spec, jobs.folder_of(run)) == []
+
+
+def test_a_replica_that_ignores_sigterm_is_killed_after_its_grace(api: jobs.Jobs, submit: Submit) -> None:
+    run = running(api, submit(shell_job("trap '' TERM; while :; do sleep 0.1; done")))
+    asked = time.monotonic()
+    api.stop(run.name)
+    assert ended(api, run).phase is JobPhase.STOPPED
+    assert time.monotonic() - asked > 1.5
+
+
+def test_the_deadline_ends_the_job(api: jobs.Jobs, submit: Submit) -> None:
+    run = ended(api, submit(shell_job("sleep 600", active_deadline_seconds=1.5)))
+    assert (run.phase, run.message) == (JobPhase.FAILED, "the active deadline of 1.5 s passed")
+
+
+@needs_cgroups
+def test_an_out_of_memory_kill_is_named_and_memory_grows(api: jobs.Jobs, submit: Submit) -> None:
+    eat = "exec python3 -c \"x = b'1' * (60 << 20); import time; time.sleep(0.5)\""
+    worker = RoleSpec(
+        role=Role.WORKER,
+        command=("sh", "-c", eat),
+        memory_bytes=32 << 20,
+        memory_growth=MemoryGrowth(factor=4.0),
+        restart=RestartPolicy(limit=2, backoff_seconds=0.1),
+    )
+    run = ended(api, submit(dataclasses.replace(shell_job("true"), roles=(worker,))))
+    assert run.phase is JobPhase.SUCCEEDED
+    exits = [e.message for _, e in api.store.events(run.name) if e.kind == "replica-exited"]
+    assert exits[0].startswith(ExitKind.OUT_OF_MEMORY)
+    assert api.store.replicas(run.name)[0].memory_bytes == 128 << 20
+
+
+def test_emulated_hosts_give_network_samples_or_say_why_not(api: jobs.Jobs, submit: Submit) -> None:
+    run = ended(api, submit(shell_job("sleep 2", hosts=(Host(name="a"), Host(name="b")))))
+    sample = api.store.samples(run.name, replica=W0)[-1]
+    if machines.read().namespaces:
+        assert sample.network_received_bytes is not None
+    else:
+        assert any("network" in note for note in run.notes)
+
+
+@pytest.mark.parametrize(("clean_up", "left"), [(CleanUp.RUNNING, True), (CleanUp.ALL, False)])
+def test_scratch_files_go_by_the_clean_up_policy(
+    api: jobs.Jobs, submit: Submit, clean_up: CleanUp, left: bool
+) -> None:
+    run = ended(api, submit(shell_job('touch "$TMPDIR/file"', clean_up=clean_up)))
+    assert (jobs.folder_of(run).scratch(W0) / "file").exists() is left
+    assert output(run, W0) == []
+
+
+def test_names_stay_unique_and_prune_removes_what_has_ended(api: jobs.Jobs, submit: Submit) -> None:
+    first = ended(api, submit(shell_job("true")))
+    second = running(api, submit(shell_job("sleep 600")))
+    assert (first.name, second.name) == ("job", "job-2")
+    assert api.prune(older_than_seconds=0, dry_run=True) == ["job"]
+    assert api.prune(older_than_seconds=3600) == []
+    assert api.prune(older_than_seconds=0) == ["job"]
+    assert [run.name for run in api.runs()] == ["job-2"]
+
+
+def test_a_run_is_removed_when_its_time_to_live_has_passed(api: jobs.Jobs, submit: Submit) -> None:
+    ended(api, submit(shell_job("true", ttl_after_finished_seconds=0.0)))
+    ended(api, submit(shell_job("true")))
+    assert api.prune_expired() == []
+    assert [run.name for run in api.runs()] == ["job"]
+
+
+def test_waiting_too_long_is_told_and_the_job_goes_on(api: jobs.Jobs, submit: Submit) -> None:
+    run = submit(shell_job("sleep 600"))
+    with pytest.raises(WaitTimeout, match=r"after 0\.5 s"):
+        api.wait(run.name, timeout_seconds=0.5)
+    assert not api.is_lost(run)
+
+
+def test_a_job_that_does_not_fit_leaves_nothing_behind(api: jobs.Jobs, submit: Submit) -> None:
+    spec = shell_job("true")
+    big = dataclasses.replace(spec.roles[0], cpu_cores=4000.0)
+    with pytest.raises(EngineError, match="asks for 4000 CPU"):
+        submit(dataclasses.replace(spec, roles=(big,)))
+    assert api.runs() == []
+    assert list(api.home.runs.glob("*")) == []
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)], check=True)
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+@needs_root
+def test_a_full_disk_is_a_clear_error_and_leaves_nothing(small_disk: Path, tmp_path: Path) -> None:
+    home = homes.Home.from_environment({"PACELINE_HOME": str(small_disk / "home")})
+    with open_store(home.store_url) as store:
+        api = jobs.Jobs(home, store)
+        fill(small_disk / "filler", 4096)
+        with pytest.raises((StoreError, EngineError)) as raised:
+            api.submit(shell_job("true"), source="", base=tmp_path)
+        assert raised.value.hint
+        (small_disk / "filler").unlink()
+        assert api.runs() == []
+        assert api.wait(api.submit(shell_job("true"), source="", base=tmp_path).name, timeout_seconds=20)
+
+
+@needs_root
+def test_a_running_job_survives_a_disk_that_is_full_for_a_while(small_disk: Path, tmp_path: Path) -> None:
+    home = homes.Home.from_environment({"PACELINE_HOME": str(small_disk / "home")})
+    with open_store(home.store_url) as store:
+        api = jobs.Jobs(home, store)
+        run = api.submit(shell_job("sleep 4"), source="", base=tmp_path)
+        running(api, run)
+        fill(small_disk / "filler", 512)
+        time.sleep(1.5)
+        (small_disk / "filler").unlink()
+        assert ended(api, run).phase is JobPhase.SUCCEEDED
+
+
+@needs_root
+def test_a_read_only_state_folder_is_a_clear_error(small_disk: Path, tmp_path: Path) -> None:
+    home = homes.Home.from_environment({"PACELINE_HOME": str(small_disk / "home")})
+    with open_store(home.store_url):
+        pass
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    with pytest.raises(StoreError) as raised, open_store(home.store_url) as store:
+        jobs.Jobs(home, store).submit(shell_job("true"), source="", base=tmp_path)
+    assert "read-only" in raised.value.message.lower()
+    assert raised.value.hint

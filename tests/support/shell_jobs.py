@@ -1,0 +1,32 @@
+"""Jobs whose replicas are shell scripts: real processes, started in milliseconds."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+
+from paceline.model.jobs import JobSpec, RestartPolicy, RoleSpec
+from paceline.model.roles import Role
+from paceline.model.runs import Run
+
+Submit = Callable[[JobSpec], Run]
+
+
+def shell_job(
+    worker: str, *, ps: str = "exec sleep 600", workers: int = 2, limit: int = 3, **fields: object
+) -> JobSpec:
+    """Return a job of one PS and some workers."""
+    restart = RestartPolicy(limit=limit, backoff_seconds=0.1)
+    roles = (
+        RoleSpec(role=Role.PS, command=("sh", "-c", ps), restart=restart),
+        RoleSpec(role=Role.WORKER, replicas=workers, command=("sh", "-c", worker), restart=restart),
+    )
+    return JobSpec(name="job", roles=roles, termination_grace_seconds=2.0, **fields)  # type: ignore[arg-type]
+
+
+def fill(path: Path, block_bytes: int) -> None:
+    """Write a file until the disk is full."""
+    with path.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(bytes(block_bytes))
