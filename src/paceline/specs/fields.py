@@ -94,6 +94,15 @@ def _single_line(wanted: str) -> Callable[[object], str]:
     return check
 
 
+def _texts(value: object) -> str | list[str]:
+    check = _single_line("text")
+    if not isinstance(value, list):
+        return check(value)
+    if not value:
+        raise wrong("the list is empty; leave the key out")
+    return [check(item) for item in value]
+
+
 def _matching(pattern: re.Pattern[str], limit: int, wanted: str, allowed: str) -> Callable[[object], str]:
     def check(value: object) -> str:
         result = text(value, wanted)
@@ -265,6 +274,10 @@ Image = Annotated[
     str, Leaf(_matching(_IMAGE, 512, "an image", "such as registry.example.com/clicks:1.4"), _STRING)
 ]
 Text = Annotated[str, Leaf(_single_line("text"), _STRING)]
+Texts = Annotated[
+    str | list[str],
+    Leaf(_texts, {"anyOf": [_STRING, {"type": "array", "minItems": 1, "items": _STRING}]}),
+]
 RelativePath = Annotated[str, Leaf(_single_line("a path"), _STRING)]
 AbsolutePath = Annotated[str, Leaf(_absolute, {"type": "string", "pattern": "^/"})]
 Word = Annotated[str, Leaf(text, _WORD)]

@@ -32,11 +32,18 @@ _Interval = Annotated[
     fields.Leaf(fields.number(0, 315_360_000, above=True), {"type": "number", "exclusiveMinimum": 0}),
 ]
 
+_Epochs = Annotated[
+    float,
+    fields.Leaf(fields.number(0, 1e6, above=True), {"type": "number", "exclusiveMinimum": 0, "maximum": 1e6}),
+]
+
 
 class OptimizerSection(Section):
     """How gradients are applied."""
 
-    name: _Optimizer = Field(description="adagrad, ftrl or adam; adagrad and ftrl touch only rows in use")
+    name: _Optimizer | None = Field(
+        None, description="adagrad, ftrl or adam; adagrad and ftrl touch only rows in use"
+    )
     learning_rate: _Rate | None = Field(None, description="step size, above 0; default: the optimizer's own")
 
 
@@ -60,8 +67,12 @@ class CheckpointSection(Section):
 class InputsSection(Section):
     """Where the examples are."""
 
-    train: fields.Text | None = Field(None, description="path or pattern of the training examples")
-    evaluation: fields.Text | None = Field(None, description="path or pattern of the evaluation examples")
+    train: fields.Texts | None = Field(
+        None, description="path or pattern of the training examples, or a list of them"
+    )
+    evaluation: fields.Texts | None = Field(
+        None, description="path or pattern of the evaluation examples, or a list of them"
+    )
     format: _Format | None = Field(None, description="csv or parquet")
 
 
@@ -81,7 +92,7 @@ class TrainingSection(Section):
     )
     wide_optimizer: OptimizerSection | None = Field(None, description="optimizer of the wide part")
     batch_size: _Count | None = Field(None, description="examples in a step of one worker")
-    epochs: _Width | None = Field(None, description="passes over the training examples")
+    epochs: _Epochs | None = Field(None, description="passes over the training examples")
     max_steps: _Count | None = Field(None, description="global steps after which training ends")
     embedding_dimension: _Width | None = Field(None, description="floats for each id")
     hidden_units: list[_Width] | None = Field(None, description="widths of the dense layers")
