@@ -1,0 +1,53 @@
+"""Learns to predict clicks, over parameter servers, on data from `generate.py`.
+
+Run it from the job file beside it, or alone:
+
+    python -m examples.clicks.generate --output clicks-data
+    TF_CONFIG='{"cluster": {"worker": ["localhost:0"]}, "task": {"type": "worker", "index": 0}}' \
+        python -m examples.clicks.train --data clicks-data
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from examples.clicks import generate, planted
+from paceline import training
+from paceline.training import features
+
+
+def model(tables: tuple[int, ...]) -> training.WideAndDeep:
+    """Wide & Deep for tables of these sizes: every id in both parts, crosses of the small last tables in the wide one."""
+    ids = tuple(features.Identity(f"c{f + 1}", rows) for f, rows in enumerate(tables))
+    last = ids[-6:]
+    crosses = tuple(features.Cross((one, other)) for one, other in zip(last[::2], last[1::2], strict=False))
+    numbers = tuple(
+        features.Numeric(f"i{j + 1}", mean=1.6, deviation=1.0, log=True) for j in range(planted.NUMBERS)
+    )
+    return training.WideAndDeep(
+        features.FeatureSet(numeric=numbers, deep=ids, wide=ids + crosses, label=features.Label("label"))
+    )
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Trains this replica's part and says how near the chief came to the best possible AUC."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, default=Path("clicks-data"), help="folder made by generate.py")
+    options = parser.parse_args(arguments)
+    try:
+        data = generate.load(options.data)
+        result = training.run(
+            model(data.parameters.tables),
+            train=training.Source((data.train_pattern,)),
+            evaluation=training.Source((data.evaluation_file,)),
+        )
+    except (training.TrainingError, generate.DataSetError) as error:
+        sys.exit(f"error: {error}")
+    if result is not None and result.auc is not None:
+        print(f"AUC {result.auc:.4f}; the best possible is {data.best_auc:.4f} ({data.drawn_auc:.4f} as drawn)")
+
+
+if __name__ == "__main__":
+    main()
