@@ -32,11 +32,12 @@ def _listens(address: str) -> bool:
 def supervisor_pids(folder: folders.RunFolder) -> list[int]:
     """Return the guard and the supervisor of a run, guard first."""
     found = []
+    home, name = str(folder.path.parent.parent).encode(), folder.path.name.encode()
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             words = path.read_bytes().split(b"\0")
         except OSError:
             continue
-        if b"paceline.surfaces.supervisor" in words and folder.path.name.encode() in words:
+        if b"paceline.surfaces.supervisor" in words and home in words and name in words:
             found.append(int(path.parent.name))
     return sorted(found)

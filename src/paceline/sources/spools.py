@@ -73,6 +73,8 @@ def parse(data: bytes, *, replica: ReplicaId, attempt: int, offset: int) -> Read
                 case "started":
                     started = True
                     happened.append(_started(record, replica, attempt))
+                case "note":
+                    happened.append(_note(record, replica, attempt))
                 case "exited":
                     pass  # The exit file says the same, and the engine reports it when all is gone.
                 case _:
@@ -114,6 +116,12 @@ def _record(kind: type[_Record], record: Mapping[str, Any], replica: ReplicaId, 
             raise ValueError(f"{field.name} is not a number")
         values[field.name] = float(value) if "float" in str(field.type) else int(value)
     return kind(**values)
+
+
+def _note(record: Mapping[str, Any], replica: ReplicaId, attempt: int) -> JobEvent:
+    at = float(record.get("at") or 0.0)
+    message = str(record.get("message") or "")
+    return JobEvent(at=at, kind="note", message=message, replica=replica, attempt=attempt)
 
 
 def _started(record: Mapping[str, Any], replica: ReplicaId, attempt: int) -> JobEvent:
