@@ -39,13 +39,12 @@ def postgresql_folder() -> Iterator[str]:
         subprocess.run(
             [*make, "-E", "UTF8", "--locale=C"], check=True, capture_output=True, user=user, cwd=folder
         )
-        settings = ["fsync=off", "listen_addresses=", f"unix_socket_directories={folder}"]
+        settings = ["-cfsync=off", "-clisten_addresses=", f"-cunix_socket_directories={folder}"]
         log = folder / "log"
         with log.open("wb") as out:
             server = subprocess.Popen(
-                [binaries / "postgres", "-D", folder / "data", *itertools.chain(*(("-c", s) for s in settings))],
-                user=user, cwd=folder, stderr=out,
-            )  # fmt: skip
+                [binaries / "postgres", "-D", folder / "data", *settings], user=user, cwd=folder, stderr=out
+            )
         try:
             _wait_until_ready(server, log)
             yield str(folder)
@@ -89,12 +88,38 @@ def new_postgresql(folder: str) -> str:
     return f"postgresql://paceline@/{name}?host={folder}"
 
 
+@pytest.fixture(scope="session")
+def postgresql_url(postgresql_folder: str) -> str:
+    """The URL of a database that many tests use after each other."""
+    return new_postgresql(postgresql_folder)
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
-def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def fresh_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The URL of a store that does not exist yet, of each kind in turn."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/state/paceline.db"
     return new_postgresql(request.getfixturevalue("postgresql_folder"))
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A SQLite file with an empty store; copying it is faster than migrating for each test."""
+    path = tmp_path_factory.mktemp("template") / "paceline.db"
+    stores.open_store(f"sqlite:///{path}").close()
+    return path
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of a store without runs, of each kind in turn."""
+    if request.param == "sqlite":
+        shutil.copy(request.getfixturevalue("sqlite_template"), tmp_path / "paceline.db")
+        return f"sqlite:///{tmp_path}/paceline.db"
+    url: str = request.getfixturevalue("postgresql_url")
+    with stores.open_store(url) as store, store._database.writing() as connection:
+        connection.exec_driver_sql("DELETE FROM runs")
+    return url
 
 
 @pytest.fixture

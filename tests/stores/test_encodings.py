@@ -26,7 +26,8 @@ json_data = st.recursive(
 replica_ids = st.builds(roles.ReplicaId, st.sampled_from(roles.Role), st.integers(0, 500))
 exits = st.builds(
     statuses.ExitReason,
-    kind=st.sampled_from(statuses.ExitKind), code=st.none() | numbers, signal=st.none() | numbers, message=words,
+    kind=st.sampled_from(statuses.ExitKind), code=st.none() | numbers, signal=st.none() | numbers,
+    message=words,
 )  # fmt: skip
 role_specs = st.builds(
     jobs.RoleSpec,
@@ -47,8 +48,7 @@ specs = st.builds(
     ),
     hosts=st.lists(st.builds(jobs.Host, name=words, cpu_cores=st.none() | floats), max_size=2).map(tuple),
     success=st.sampled_from(jobs.SuccessPolicy), clean_up=st.sampled_from(jobs.CleanUp),
-    volumes=st.lists(st.builds(jobs.Volume, name=words, mount_path=words, read_only=st.booleans()), max_size=2)
-    .map(tuple),
+    volumes=st.lists(st.builds(jobs.Volume, name=words, mount_path=words), max_size=2).map(tuple),
     training=st.none() | st.dictionaries(words, json_data, max_size=3),
 )  # fmt: skip
 replica_states = st.builds(

@@ -26,10 +26,10 @@ def finish(process: subprocess.Popen[str]) -> str:
     return out
 
 
-def test_two_processes_open_a_fresh_store_at_once(store_url):
-    processes = [start("open", store_url) for _ in range(2)]
+def test_two_processes_open_a_fresh_store_at_once(fresh_url):
+    processes = [start("open", fresh_url) for _ in range(2)]
     assert [finish(process) for process in processes] == ["opened\n", "opened\n"]
-    with stores.open_store(store_url) as store:
+    with stores.open_store(fresh_url) as store:
         assert store.list_runs() == []
 
 
