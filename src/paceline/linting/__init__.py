@@ -1,0 +1,11 @@
+"""What can be known to be wrong before anything runs.
+
+A rule is a pure function with words for people (``rules``). ``jobs`` holds the rules for job files,
+``manifests`` those for Kubernetes manifests, ``catalogues`` all of them; ``pages`` makes their page in the
+documentation.
+"""
+
+from paceline.linting.catalogues import catalogue, lint_job, lint_manifests, rule
+from paceline.linting.rules import Rule
+
+__all__ = ["Rule", "catalogue", "lint_job", "lint_manifests", "rule"]

@@ -1,0 +1,67 @@
+"""Every rule there is, and what they find."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from paceline import errors
+from paceline.linting import rules
+from paceline.linting.jobs import commands, layouts, lifecycles, resources, threads, variables
+from paceline.linting.manifests import affinities, details, documents, labels, readings
+from paceline.linting.manifests import lifecycles as manifest_lifecycles
+from paceline.linting.manifests import resources as manifest_resources
+from paceline.model.findings import Finding
+from paceline.specs import JobFile, problems
+
+JOB_RULES: tuple[rules.Rule[JobFile], ...] = (
+    *resources.RULES,
+    *threads.RULES,
+    *lifecycles.RULES,
+    *layouts.RULES,
+    *variables.RULES,
+    *commands.RULES,
+)
+MANIFEST_RULES: tuple[rules.Rule[readings.ManifestFile], ...] = (
+    *documents.RULES,
+    *affinities.RULES,
+    *manifest_resources.RULES,
+    *manifest_lifecycles.RULES,
+    *labels.RULES,
+    *details.RULES,
+)
+
+
+def lint_job(job_file: JobFile) -> tuple[Finding, ...]:
+    """Return what the rules find in a job file, in the order of its lines."""
+    return rules.in_order(finding for rule in JOB_RULES for finding in rule.findings(job_file))
+
+
+def lint_manifests(text: str | bytes, file: str = "manifests.yaml") -> tuple[Finding, ...]:
+    """Return what the rules find in Kubernetes manifests, in the order of their lines.
+
+    Args:
+        text: one or many YAML documents, plain or with Jinja or Helm templates in them.
+        file: the name of the file, for positions.
+    """
+    manifests = readings.read(text, file)
+    return rules.in_order(finding for rule in MANIFEST_RULES for finding in rule.findings(manifests))
+
+
+def catalogue() -> tuple[rules.Rule[Any], ...]:
+    """Return every rule, by code."""
+    return tuple(sorted((*JOB_RULES, *MANIFEST_RULES), key=lambda rule: rule.code))
+
+
+def rule(code: str) -> rules.Rule[Any]:
+    """Return the rule with a code, in whatever case it is written.
+
+    Raises:
+        errors.NotFound: there is no such rule.
+    """
+    known = {each.code: each for each in catalogue()}
+    found = known.get(code.strip().upper())
+    if found is None:
+        close = problems.did_you_mean(code.strip(), known)
+        hint = f"The codes are {', '.join(known)}."
+        raise errors.NotFound(f"there is no lint rule {problems.shown(code)}{close}", hint)
+    return found

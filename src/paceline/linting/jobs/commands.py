@@ -1,0 +1,142 @@
+"""Commands, environments and images."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator
+
+from paceline.linting import shells
+from paceline.linting.rules import Hit, rule
+from paceline.model import jobs
+from paceline.model.findings import Severity
+from paceline.specs import JobFile, documents, problems
+
+_SECRET = re.compile(
+    r"(^|_)(PASSWORD|PASSWD|PASSPHRASE|TOKEN|SECRET|API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|CREDENTIALS?)$",
+    re.IGNORECASE,
+)
+_HOSTS = re.compile(r"^-{0,2}(ps|worker|chief|evaluator)_?-?hosts?(=|$)", re.IGNORECASE)
+_ADDRESSES = re.compile(r"[\w.-]+:\d{2,5}(,[\w.-]+:\d{2,5})*", re.ASCII)
+_BRACES = re.compile(r"(?<![${])\{([A-Za-z][A-Za-z_.]{0,40})\}(?!\})")
+
+
+def _commands(job: JobFile) -> Iterator[tuple[documents.Path, tuple[str, ...]]]:
+    if job.spec.command:
+        yield ("spec", "command"), job.spec.command
+    for role in job.spec.roles:
+        if role.command:
+            yield ("spec", "roles", str(role.role), "command"), role.command
+
+
+def _environment(job: JobFile) -> Iterator[tuple[documents.Path, str, str]]:
+    for name, value in job.spec.environment.items():
+        yield ("spec", "environment", name), name, value
+    for role in job.spec.roles:
+        for name, value in role.environment.items():
+            yield ("spec", "roles", str(role.role), "environment", name), name, value
+
+
+def _words(job: JobFile) -> Iterator[tuple[documents.Path, str]]:
+    for path, command in _commands(job):
+        yield from (((*path, index), word) for index, word in enumerate(command))
+    yield from ((path, value) for path, _, value in _environment(job))
+
+
+@rule(
+    "JOB701",
+    "A secret written into the job file",
+    Severity.WARNING,
+    why="Job files are copied, committed and kept with every run. A password in one is known to all who "
+    "can read any of these.",
+    fix="Put it into a Secret and name that under spec.secrets, or mount it as a file.",
+)
+def literal_secret(job: JobFile) -> Iterator[Hit]:
+    """Secrets do not belong into job files."""
+    for path, name, value in _environment(job):
+        literal = value.strip() and not value.startswith(("/", "$", "{")) and not value.isdecimal()
+        if literal and value.lower() not in ("true", "false") and _SECRET.search(name):
+            yield Hit(job.document, path, f"{name} has a literal value ({len(value)} characters, not shown)")
+
+
+@rule(
+    "JOB702",
+    "The command downloads code and runs it",
+    Severity.WARNING,
+    why="What is downloaded can change between two attempts of the same replica, so replicas may run "
+    "different code; hundreds of replicas load the server at once; and nothing checks what arrived.",
+    fix="Put the code into the image or the working directory, or check what is downloaded with sha256sum.",
+)
+def downloading_command(job: JobFile) -> Iterator[Hit]:
+    """Code belongs into the image."""
+    for path, command in _commands(job):
+        for index, word in enumerate(command):
+            what = shells.download_in(word)
+            if what:
+                yield Hit(job.document, (*path, index), f"the command runs {problems.shown(what)}")
+        if command[0].rpartition("/")[2] in ("wget", "curl") and shells.download_in(" ".join(command)):
+            yield Hit(job.document, path, f"the command runs {problems.shown(' '.join(command))}")
+
+
+@rule(
+    "JOB703",
+    "Host lists written by hand",
+    Severity.WARNING,
+    why="Paceline chooses hosts and ports for each attempt. Addresses written by hand are wrong as soon "
+    "as a replica moves, or a second job runs on the same machine.",
+    fix="Write the placeholders: --ps_hosts={ps_hosts} --worker_hosts={worker_hosts}. TF_CONFIG is set "
+    "for you.",
+)
+def literal_hosts(job: JobFile) -> Iterator[Hit]:
+    """Hosts come from placeholders."""
+    for path, command in _commands(job):
+        for index, word in enumerate(command):
+            flag = _HOSTS.match(word)
+            value = word[flag.end() :] if flag else ""
+            if flag and not value and index + 1 < len(command):
+                value = command[index + 1]
+            if flag and _ADDRESSES.fullmatch(value):
+                yield Hit(job.document, (*path, index), f"{problems.shown(word)} names hosts by hand")
+    for path, name, value in _environment(job):
+        if name == "TF_CONFIG" and "{" in value and _ADDRESSES.search(value):
+            yield Hit(
+                job.document, path, "TF_CONFIG names hosts by hand and takes the place of Paceline's own"
+            )
+
+
+@rule(
+    "JOB704",
+    "A placeholder that does not exist",
+    Severity.ERROR,
+    why="Braces with an unknown name are passed on as they stand, so the script gets the text itself, "
+    "such as {ps_host}, where it expects a value.",
+    fix="Write the name as docs/job-file.md lists it. Double braces give literal ones.",
+)
+def unknown_placeholder(job: JobFile) -> Iterator[Hit]:
+    """Placeholders must exist."""
+    for path, word in _words(job):
+        for match in _BRACES.finditer(word):
+            name = match[1]
+            if name in jobs.PLACEHOLDERS:
+                continue
+            close = difflib.get_close_matches(name.lower(), jobs.PLACEHOLDERS, n=1, cutoff=0.8)
+            if close:
+                message = f"there is no placeholder {{{name}}}; did you mean {{{close[0]}}}?"
+                yield Hit(job.document, path, message, fix=f"Write {{{close[0]}}}.")
+
+
+@rule(
+    "JOB705",
+    "An image without a fixed version",
+    Severity.WARNING,
+    why="`latest`, or no tag at all, means another image whenever someone pushes one: replicas that start "
+    "later, or are restarted, may run other code than the first.",
+    fix="Write a tag that does not move, such as :1.4, or a digest (@sha256:...).",
+)
+def floating_image(job: JobFile) -> Iterator[Hit]:
+    """Images need versions."""
+    if job.spec.image is not None and (what := shells.floating_tag(job.spec.image)):
+        yield Hit(job.document, ("spec", "image"), f"the image {problems.shown(job.spec.image)} {what}")
+
+
+RULES = (literal_secret, downloading_command, literal_hosts, unknown_placeholder, floating_image)

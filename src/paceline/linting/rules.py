@@ -1,0 +1,93 @@
+"""What a lint rule is: words for people, and a pure function from a subject to places where it applies."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Generic, Protocol, TypeVar
+
+from paceline.model import findings
+from paceline.model.findings import Severity
+from paceline.specs import documents, problems
+
+Subject = TypeVar("Subject")
+
+
+class Positioned(Protocol):
+    """What knows where its parts stand in a file."""
+
+    def position(self, path: documents.Path, *, key: bool = False) -> findings.Position:
+        """Return the position of a path."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Hit:
+    """One place where a rule applies.
+
+    Attributes:
+        document: where the place is.
+        path: the field, from the top of the document.
+        message: what is the case, with the numbers.
+        fix: what to change, when the rule's own words are too general.
+        severity: when it differs from the rule's own.
+        key: whether the key is meant and not its value.
+    """
+
+    document: Positioned
+    path: documents.Path
+    message: str
+    fix: str | None = None
+    severity: Severity | None = None
+    key: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Rule(Generic[Subject]):
+    """A rule of the catalogue.
+
+    Attributes:
+        why: why it is a problem, in plain words, with numbers when they are known.
+        fix: what to change.
+        check: yields every place where the rule applies.
+    """
+
+    code: str
+    title: str
+    severity: Severity
+    why: str
+    fix: str
+    check: Callable[[Subject], Iterator[Hit]]
+
+    def findings(self, subject: Subject) -> Iterator[findings.Finding]:
+        """Yield what this rule finds in a subject."""
+        for hit in self.check(subject):
+            yield findings.Finding(
+                code=self.code,
+                severity=hit.severity or self.severity,
+                path=problems.dotted(hit.path),
+                message=hit.message,
+                fix=hit.fix or self.fix,
+                position=hit.document.position(hit.path, key=hit.key),
+            )
+
+
+def rule(
+    code: str, title: str, severity: Severity, *, why: str, fix: str
+) -> Callable[[Callable[[Subject], Iterator[Hit]]], Rule[Subject]]:
+    """Return the decorator that makes a rule of its check."""
+
+    def decorate(check: Callable[[Subject], Iterator[Hit]]) -> Rule[Subject]:
+        return Rule(code=code, title=title, severity=severity, why=why, fix=fix, check=check)
+
+    return decorate
+
+
+def in_order(found: Iterator[findings.Finding]) -> tuple[findings.Finding, ...]:
+    """Return findings without repeats, in the order of the file."""
+    unique = {(f.code, str(f.position), f.message): f for f in found}
+    return tuple(sorted(unique.values(), key=_place))
+
+
+def _place(finding: findings.Finding) -> tuple[int, int, str]:
+    where = finding.position
+    return (where.line, where.column, finding.code) if where else (0, 0, finding.code)
