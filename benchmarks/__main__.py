@@ -1,0 +1,72 @@
+"""Run a benchmark, or all, or make the page of figures from their results.
+
+Exit codes: 0 all checks hold, 1 one does not (everything is written all the same), 2 an error.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from benchmarks import figures, protocols
+
+NAMES = ("cli", "agent-cost", "accuracy", "local-faults")
+
+
+@click.command()
+@click.argument("name", type=click.Choice([*NAMES, "all", "figures"]))
+@click.option("--quick", is_flag=True, help="Fewer repeats and smaller inputs: at most 3 minutes.")
+@click.option("--json", "json_path", type=click.Path(path_type=Path), help="Where to write the result.")
+def main(name: str, quick: bool, json_path: Path | None) -> None:
+    """Measure what Paceline claims: NAME is one benchmark, all of them, or the page of figures."""
+    if name == "figures":
+        figures.write()
+        return
+    holds = [run(each, quick=quick, path=json_path) for each in (NAMES if name == "all" else (name,))]
+    sys.exit(0 if all(holds) else 1)
+
+
+def run(name: str, *, quick: bool, path: Path | None) -> bool:
+    """Run one benchmark, write and show its result; return whether all its checks hold."""
+    module = importlib.import_module(f"benchmarks.{name.replace('-', '_')}")
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        bench = protocols.Bench(name, quick=quick, progress=progress)
+        checks = module.run(bench)
+    result = protocols.Result(name=name, quick=quick, rows=bench.rows, checks=checks)
+    folder = protocols.KEPT if quick else protocols.RESULTS
+    path = path or folder / f"{name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(result.to_json(), indent=1) + "\n")
+    module.draw(result, path.with_suffix(".svg"))
+    bench.forget()
+    show(result)
+    Console(stderr=True).print(f"written: {path} and its plot")
+    return all(check.holds for check in checks)
+
+
+def show(result: protocols.Result) -> None:
+    """Print the checks of a result."""
+    table = Table(title=result.name + (" (quick)" if result.quick else ""))
+    for column in ("check", "value", "interval", "target", "holds"):
+        table.add_column(column)
+    for check in result.checks:
+        table.add_row(
+            check.name,
+            figures.number(check.value),
+            f"{figures.number(check.low)} to {figures.number(check.high)}",
+            check.target,
+            "yes" if check.holds else "NO",
+        )
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""``docs/figures.md``: made from the committed results, never typed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from benchmarks import protocols
+
+PAGE = protocols.ROOT / "docs" / "figures.md"
+
+
+def number(value: float | None) -> str:
+    """Return a number for people; ``not measured`` for None."""
+    return "not measured" if value is None else f"{value:.4g}"
+
+
+def write() -> None:
+    """Write the page."""
+    PAGE.write_text(render())
+
+
+def render() -> str:
+    """Return the page."""
+    parts = [
+        "# Figures\n",
+        "Made by `make docs` from `benchmarks/results/`; measure them yourself with `make bench`. Intervals "
+        "are 95 % bootstrap intervals over the repeats, or the range where every single run has to hold. "
+        "Absolute times depend on the machine; ratios are between sides interleaved in one run.\n",
+    ]
+    for path in sorted(protocols.RESULTS.glob("*.json")):
+        parts.append(_section(json.loads(path.read_text())))
+    return "\n".join(parts)
+
+
+def _section(result: dict[str, Any]) -> str:
+    machine = result["machine"]
+    gibibytes = machine["memory_bytes"] / 2**30
+    lines = [
+        f"## {result['name']}\n",
+        f"{result['when']}, commit `{result['commit']}`, {machine['cores']} cores ({machine['cpu']}), "
+        f"{gibibytes:.0f} GiB, Python {machine['python']}, {len(result['rows'])} repeats"
+        + (", **quick run**" if result["quick"] else "")
+        + ".\n",
+        "| check | value | interval | target | holds |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for check in result["checks"]:
+        lines.append(
+            f"| {check['name']} | {number(check['value'])} "
+            f"| {number(check['low'])} to {number(check['high'])} | {check['target']} | {'yes' if check['holds'] else '**no**'} |"
+        )
+    lines.append(f"\n![{result['name']}](../benchmarks/results/{result['name']}.svg)\n")
+    return "\n".join(lines)

@@ -1,0 +1,162 @@
+"""How every benchmark runs, resumes, judges itself and is written down (``docs/architecture.md``, "Figures").
+
+A benchmark is a module with ``run(bench) -> list[Check]`` and ``draw(result, path)``. It asks
+``bench.repeat(key, measure)`` for each repeat; finished repeats are kept, so a long benchmark that is cut off goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.progress import Progress
+
+Row = dict[str, Any]
+ROOT = Path(__file__).parent.parent
+RESULTS = Path(__file__).parent / "results"
+KEPT = ROOT / "bench-out"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Check:
+    """One figure asked for: its value, the interval from the repeats, and what it has to be.
+
+    ``target`` is text for people; ``holds`` says whether it is met.
+    """
+
+    name: str
+    value: float | None
+    low: float | None
+    high: float | None
+    target: str
+    holds: bool
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Result:
+    """A benchmark's outcome, as written to JSON."""
+
+    name: str
+    quick: bool
+    rows: Sequence[Row]
+    checks: Sequence[Check]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result with when, where and on what it was measured."""
+        return {
+            "name": self.name,
+            "when": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            "quick": self.quick,
+            "machine": machine(),
+            "commit": commit(),
+            "rows": list(self.rows),
+            "checks": [dataclasses.asdict(check) for check in self.checks],
+        }
+
+
+class Bench:
+    """What a benchmark is given: whether to be quick, and repeats that are kept."""
+
+    def __init__(self, name: str, *, quick: bool, progress: Progress) -> None:
+        self.name = name
+        self.quick = quick
+        self.rows: list[Row] = []
+        self._kept = KEPT / f"{name}{'-quick' if quick else ''}.rows.jsonl"
+        self._progress = progress
+        self._task = progress.add_task(name, total=None)
+        self._finished = {row["key"]: row for row in self._read()}
+
+    def _read(self) -> list[Row]:
+        if not self._kept.exists():
+            return []
+        lines = [json.loads(line) for line in self._kept.read_text().splitlines()]
+        return [line for line in lines if line["commit"] == commit()]
+
+    def plan(self, repeats: int) -> None:
+        """Say how many repeats there will be, for the progress bar."""
+        self._progress.update(self._task, total=repeats)
+
+    def repeat(self, key: str, measure: Callable[[], Mapping[str, Any]]) -> Row:
+        """Return the row of one repeat: kept from an earlier run on the same commit, or measured now."""
+        if key not in self._finished:
+            row = {"key": key, "commit": commit(), **measure()}
+            KEPT.mkdir(exist_ok=True)
+            with self._kept.open("a") as file:
+                file.write(json.dumps(row) + "\n")
+            self._finished[key] = row
+        row = {name: value for name, value in self._finished[key].items() if name != "commit"}
+        self.rows.append(row)
+        self._progress.advance(self._task)
+        return row
+
+    def forget(self) -> None:
+        """Remove the kept repeats: the result is written."""
+        self._kept.unlink(missing_ok=True)
+
+
+def interval(
+    values: Sequence[float], statistic: Callable[..., Any] = np.mean, *, resamples: int = 10_000
+) -> tuple[float, float, float]:
+    """Return (value, low, high): the statistic and its 95 % percentile-bootstrap interval (Efron 1979).
+
+    With fewer than three values the interval is their range.
+    """
+    data = np.asarray(values, dtype=float)
+    value = float(statistic(data))
+    if len(data) < 3:
+        return value, float(data.min()), float(data.max())
+    picks = np.random.default_rng(0).integers(0, len(data), size=(resamples, len(data)))
+    low, high = np.percentile(statistic(data[picks], axis=1), [2.5, 97.5])
+    return value, float(low), float(high)
+
+
+def at_most(
+    name: str, values: Sequence[float], limit: float, *, statistic: Callable[..., Any] = np.mean
+) -> Check:
+    """Return the check that the statistic of the values, with its whole interval, is at most ``limit``."""
+    value, low, high = interval(values, statistic)
+    return Check(name=name, value=value, low=low, high=high, target=f"<= {limit:g}", holds=high <= limit)
+
+
+def at_least(name: str, values: Sequence[float], limit: float) -> Check:
+    """Return the check that every single value is at least ``limit``; value is the least of them."""
+    low, high = min(values), max(values)
+    return Check(
+        name=name, value=low, low=low, high=high, target=f">= {limit:g} in every run", holds=low >= limit
+    )
+
+
+def machine() -> dict[str, Any]:
+    """Return facts of this machine: none that names it."""
+    model = next(
+        (line.partition(":")[2].strip() for line in _cpuinfo() if line.startswith("model name")), "unknown"
+    )
+    return {
+        "cpu": model,
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "kernel": platform.release().partition("-")[0],
+        "python": platform.python_version(),
+    }
+
+
+def _cpuinfo() -> list[str]:
+    path = Path("/proc/cpuinfo")
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def commit() -> str:
+    """Return the commit that is checked out, with a ``+`` when the sources differ from it."""
+    head = subprocess.run(
+        ["git", "rev-parse", "--short=12", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    changed = subprocess.run(["git", "diff", "--quiet", "HEAD", "--", "src"], cwd=ROOT, check=False)
+    return (head.stdout.strip() or "unknown") + ("+" if changed.returncode else "")
