@@ -46,9 +46,8 @@ def _section(result: dict[str, Any]) -> str:
         "| --- | --- | --- | --- | --- |",
     ]
     for check in result["checks"]:
-        lines.append(
-            f"| {check['name']} | {number(check['value'])} "
-            f"| {number(check['low'])} to {number(check['high'])} | {check['target']} | {'yes' if check['holds'] else '**no**'} |"
-        )
+        span = f"{number(check['low'])} to {number(check['high'])}"
+        holds = "yes" if check["holds"] else "**no**"
+        lines.append(f"| {check['name']} | {number(check['value'])} | {span} | {check['target']} | {holds} |")
     lines.append(f"\n![{result['name']}](../benchmarks/results/{result['name']}.svg)\n")
     return "\n".join(lines)

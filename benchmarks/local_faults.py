@@ -1,8 +1,8 @@
 """Kill -9 at random moments: replicas, the supervisor, its guard with it, the command line.
 
-Each trial is a real training job (``benchmarks.counted``) submitted with ``paceline run``. It has to end as its
-policy says, with no process, cgroup, namespace or port left, and with every line in its logs that its processes
-wrote.
+Each trial is a real training job (``benchmarks.counted``) submitted with ``paceline run``. It has to end as
+its policy says, with no process, cgroup, namespace or port left, and with every line in its logs that its
+processes wrote.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """How every benchmark runs, resumes, judges itself and is written down (``docs/architecture.md``, "Figures").
 
 A benchmark is a module with ``run(bench) -> list[Check]`` and ``draw(result, path)``. It asks
-``bench.repeat(key, measure)`` for each repeat; finished repeats are kept, so a long benchmark that is cut off goes on where it stopped.
+``bench.repeat(key, measure)`` for each repeat; finished repeats are kept, so a long benchmark that is cut off
+goes on where it stopped.
 """
 
 from __future__ import annotations
