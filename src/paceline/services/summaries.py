@@ -1,0 +1,368 @@
+"""What a run came to, in numbers: pure functions from what its store knows.
+
+Rates and means are taken over the *training interval*, from the beginning of the first step report to the end
+of the last, because start-up and evaluation would dilute them; without step reports they are taken over
+everything that was measured. What was not measured is None, never 0, and sums leave it out.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from paceline.model import imbalances
+from paceline.model.roles import ReplicaId, Role
+from paceline.model.runs import JobEvent, ReplicaRow, Run
+from paceline.model.samples import Evaluation, Sample, StepReport
+from paceline.model.statuses import ReplicaPhase
+from paceline.stores import Store
+
+#: From how many times the mean of the PS on a PS counts as hot.
+HOT_OVER_MEAN = 1.5
+
+_Timed = TypeVar("_Timed", Sample, StepReport)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Records:
+    """All that the store knows of a run; every sequence is in the order of time."""
+
+    run: Run
+    replicas: Sequence[ReplicaRow] = ()
+    samples: Sequence[Sample] = ()
+    steps: Sequence[StepReport] = ()
+    evaluations: Sequence[Evaluation] = ()
+    events: Sequence[JobEvent] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """A stretch of time in Unix seconds."""
+
+    since: float
+    until: float
+
+    @property
+    def seconds(self) -> float:
+        """Return how long it is."""
+        return self.until - self.since
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaSummary:
+    """One replica over the training interval.
+
+    Attributes:
+        exit: why its latest attempt ended; None when it has not.
+        samples: how many samples lie within the interval.
+        memory_max_bytes: the highest reading of the whole run.
+        received_bytes: of the whole run, all attempts; as is ``sent_bytes``.
+        throttled_share: seconds throttled in each second; the kernel adds up cores, so it may exceed 1.
+        steps: its own, all attempts; as are ``examples``.
+        examples_per_second: over the time that it trained itself.
+    """
+
+    replica: ReplicaId
+    phase: ReplicaPhase
+    attempt: int
+    restarts: int
+    host: str | None = None
+    exit: str | None = None
+    samples: int = 0
+    cpu_cores_mean: float | None = None
+    cpu_cores_max: float | None = None
+    cpu_limit_cores: float | None = None
+    throttled_share: float | None = None
+    memory_max_bytes: int | None = None
+    memory_limit_bytes: int | None = None
+    received_bytes_per_second: float | None = None
+    sent_bytes_per_second: float | None = None
+    received_bytes: int | None = None
+    sent_bytes: int | None = None
+    switches_per_second: float | None = None
+    steps: int | None = None
+    examples: int | None = None
+    examples_per_second: float | None = None
+    input_wait_share: float | None = None
+
+    @property
+    def network_bytes_per_second(self) -> float | None:
+        """Return both directions together; None unless both were measured."""
+        if self.received_bytes_per_second is None or self.sent_bytes_per_second is None:
+            return None
+        return self.received_bytes_per_second + self.sent_bytes_per_second
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Imbalance:
+    """How unevenly one resource lies over the PS.
+
+    Attributes:
+        resource: ``cpu``, ``network`` or ``memory``.
+        unit: of the loads: ``cores``, ``bytes_per_second`` or ``bytes``.
+        loads: of each PS that was measured, in the order of their numbers.
+        hottest: the PS with the most.
+        is_hot: whether that is so far above the mean that it will hold up the others.
+    """
+
+    resource: str
+    unit: str
+    loads: tuple[tuple[ReplicaId, float], ...]
+    max_over_mean: float
+    gini: float
+    hottest: ReplicaId
+    is_hot: bool
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """What a run came to.
+
+    Attributes:
+        seconds: how long it ran, from its first launch to its end.
+        interval: the training interval; None when nothing was measured at all.
+        steps: the highest global step.
+        examples: all trainers together, also those that were trained again after a restart.
+        examples_per_second: all trainers, over the time in which at least one of them trained.
+        loss: the one reported last.
+        input_wait_share: the part of the trainers' time that they waited for input.
+        auc: of the last evaluation that has one; as are ``log_loss`` and ``accuracy``.
+        ps_load_max_over_mean: the higher one of CPU and network, 1 is even; None when neither was measured.
+        notes: what was not measured, and why.
+    """
+
+    name: str
+    phase: str
+    message: str
+    seconds: float | None = None
+    interval: Interval | None = None
+    steps: int | None = None
+    examples: int | None = None
+    examples_per_second: float | None = None
+    loss: float | None = None
+    input_wait_share: float | None = None
+    auc: float | None = None
+    log_loss: float | None = None
+    accuracy: float | None = None
+    restarts: int = 0
+    ps_load_max_over_mean: float | None = None
+    imbalances: tuple[Imbalance, ...] = ()
+    replicas: tuple[ReplicaSummary, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def imbalance(self, resource: str) -> Imbalance | None:
+        """Return the imbalance of one resource; None when it was not measured on two PS at least."""
+        return next((found for found in self.imbalances if found.resource == resource), None)
+
+
+def read(store: Store, run: Run) -> Records:
+    """Return all that the store knows of a run.
+
+    Raises:
+        NotFound: the run was deleted meanwhile.
+        StoreError: the store cannot be read.
+    """
+    return Records(
+        run=run,
+        replicas=store.replicas(run.name),
+        samples=store.samples(run.name),
+        steps=store.step_reports(run.name),
+        evaluations=store.evaluations(run.name),
+        events=[event for _, event in store.events(run.name)],
+    )
+
+
+def summarize(records: Records, *, at: float | None = None) -> Summary:
+    """Return the summary of a run.
+
+    Args:
+        records: what is known of it.
+        at: the moment to which a run that goes on is summed up (Unix seconds); else it has no ``seconds``.
+    """
+    run, steps = records.run, records.steps
+    interval = training_interval(records)
+    samples_of, steps_of = by_replica(records.samples), by_replica(steps)
+    replicas = tuple(
+        _replica(row, samples_of.get(row.replica, []), steps_of.get(row.replica, []), interval)
+        for row in records.replicas
+    )
+    found = _imbalances([replica for replica in replicas if replica.replica.role is Role.PS])
+    end = run.finished_at if run.finished_at is not None else at
+    losses = [(report.at, report.loss) for report in steps if report.loss is not None]
+    loads = [one.max_over_mean for one in found if one.resource in ("cpu", "network")]
+    return Summary(
+        name=run.name,
+        phase=str(run.phase),
+        message=run.message,
+        seconds=None if run.started_at is None or end is None else max(0.0, end - run.started_at),
+        interval=interval,
+        steps=max((report.step for report in steps if report.step is not None), default=None),
+        examples=_count(steps, lambda r: r.examples),
+        examples_per_second=_joint_rate(steps),
+        loss=max(losses, key=lambda told: told[0])[1] if losses else None,
+        input_wait_share=_rate(steps, lambda r: r.input_wait_seconds),
+        auc=_latest(records.evaluations, lambda e: e.auc),
+        log_loss=_latest(records.evaluations, lambda e: e.log_loss),
+        accuracy=_latest(records.evaluations, lambda e: e.accuracy),
+        restarts=sum(row.restarts for row in records.replicas),
+        ps_load_max_over_mean=max(loads, default=None),
+        imbalances=found,
+        replicas=replicas,
+        notes=tuple(dict.fromkeys(run.notes)),
+    )
+
+
+def training_interval(records: Records) -> Interval | None:
+    """Return the time in which steps were made, or else in which anything was measured; None for neither."""
+    for items in (records.steps, records.samples):
+        stretches = [_stretch(item) for item in items]
+        if stretches:
+            return Interval(
+                since=min(since for since, _ in stretches), until=max(until for _, until in stretches)
+            )
+    return None
+
+
+def by_replica(items: Iterable[_Timed]) -> dict[ReplicaId, list[_Timed]]:
+    """Return what was measured of each replica, in its order."""
+    found: dict[ReplicaId, list[_Timed]] = {}
+    for item in items:
+        found.setdefault(item.replica, []).append(item)
+    return found
+
+
+def _replica(
+    row: ReplicaRow, everything: Sequence[Sample], steps: Sequence[StepReport], interval: Interval | None
+) -> ReplicaSummary:
+    within = [sample for sample in everything if interval is not None and _is_within(sample, interval)]
+    return ReplicaSummary(
+        replica=row.replica,
+        phase=row.phase,
+        attempt=row.attempt,
+        restarts=row.restarts,
+        host=row.host,
+        exit=str(row.exit) if row.exit else None,
+        samples=len(within),
+        cpu_cores_mean=_rate(within, lambda s: _times(s.cpu_cores, s.interval_seconds)),
+        cpu_cores_max=max(_known(within, lambda s: s.cpu_cores), default=None),
+        cpu_limit_cores=_latest(everything, lambda s: s.cpu_limit_cores),
+        throttled_share=_rate(within, lambda s: s.throttled_seconds),
+        memory_max_bytes=max(
+            (s.memory_bytes for s in everything if s.memory_bytes is not None), default=None
+        ),
+        memory_limit_bytes=_latest(everything, lambda s: s.memory_limit_bytes),
+        received_bytes_per_second=_rate(within, lambda s: s.network_received_bytes),
+        sent_bytes_per_second=_rate(within, lambda s: s.network_sent_bytes),
+        received_bytes=_count(everything, lambda s: s.network_received_bytes),
+        sent_bytes=_count(everything, lambda s: s.network_sent_bytes),
+        switches_per_second=_rate(within, _switches),
+        steps=_count(steps, lambda r: r.steps),
+        examples=_count(steps, lambda r: r.examples),
+        examples_per_second=_rate(steps, lambda r: r.examples),
+        input_wait_share=_rate(steps, lambda r: r.input_wait_seconds),
+    )
+
+
+def _imbalances(servers: Sequence[ReplicaSummary]) -> tuple[Imbalance, ...]:
+    found = (
+        _imbalance("cpu", "cores", servers, lambda r: r.cpu_cores_mean),
+        _imbalance("network", "bytes_per_second", servers, lambda r: r.network_bytes_per_second),
+        _imbalance("memory", "bytes", servers, lambda r: r.memory_max_bytes),
+    )
+    return tuple(imbalance for imbalance in found if imbalance is not None)
+
+
+def _imbalance(
+    resource: str,
+    unit: str,
+    servers: Sequence[ReplicaSummary],
+    load: Callable[[ReplicaSummary], float | None],
+) -> Imbalance | None:
+    loads = tuple((r.replica, float(value)) for r in servers if (value := load(r)) is not None)
+    values = [value for _, value in loads]
+    ratio, gini = imbalances.max_over_mean(values), imbalances.gini(values)
+    if ratio is None or gini is None:
+        return None
+    return Imbalance(
+        resource=resource,
+        unit=unit,
+        loads=loads,
+        max_over_mean=ratio,
+        gini=gini,
+        hottest=max(loads, key=lambda pair: pair[1])[0],
+        is_hot=ratio >= HOT_OVER_MEAN,
+    )
+
+
+def _stretch(item: Sample | StepReport) -> tuple[float, float]:
+    return item.at - max(0.0, item.interval_seconds or 0.0), item.at
+
+
+def _is_within(sample: Sample, interval: Interval) -> bool:
+    """Whether the middle of what the sample is about lies within the interval."""
+    since, until = _stretch(sample)
+    return interval.since <= (since + until) / 2 <= interval.until
+
+
+def _joint_rate(steps: Sequence[StepReport]) -> float | None:
+    """Return the examples of all over the seconds in which at least one of them trained."""
+    counted = [r for r in steps if r.examples is not None and r.interval_seconds]
+    seconds = covered_seconds(_stretch(report) for report in counted)
+    return _quotient(sum(report.examples or 0 for report in counted), seconds)
+
+
+def covered_seconds(stretches: Iterable[tuple[float, float]]) -> float:
+    """Return how much time stretches cover together; what two of them cover counts once."""
+    total, end = 0.0, -math.inf
+    for since, until in sorted(stretches):
+        total += max(0.0, until - max(since, end))
+        end = max(end, until)
+    return total
+
+
+def _rate(items: Iterable[_Timed], count: Callable[[_Timed], float | None]) -> float | None:
+    """Return counts over the seconds in which they were counted."""
+    counted = seconds = 0.0
+    for item in items:
+        value = count(item)
+        if value is not None and item.interval_seconds and item.interval_seconds > 0:
+            counted += value
+            seconds += item.interval_seconds
+    return _quotient(counted, seconds)
+
+
+def _quotient(counted: float, seconds: float) -> float | None:
+    if seconds <= 0:
+        return None
+    result = counted / seconds
+    return result if math.isfinite(result) else None
+
+
+def _times(value: float | None, seconds: float) -> float | None:
+    return None if value is None else value * seconds
+
+
+def _known(items: Iterable[_Timed], gauge: Callable[[_Timed], float | None]) -> list[float]:
+    return [value for item in items if (value := gauge(item)) is not None]
+
+
+def _count(items: Iterable[_Timed], count: Callable[[_Timed], int | None]) -> int | None:
+    values = [value for item in items if (value := count(item)) is not None]
+    return sum(values) if values else None
+
+
+_Item = TypeVar("_Item", Sample, Evaluation)
+_Number = TypeVar("_Number", int, float)
+
+
+def _latest(items: Sequence[_Item], gauge: Callable[[_Item], _Number | None]) -> _Number | None:
+    return next((value for item in reversed(items) if (value := gauge(item)) is not None), None)
+
+
+def _switches(sample: Sample) -> float | None:
+    """Return context switches, voluntary and not; None unless both were measured."""
+    if sample.voluntary_switches is None or sample.involuntary_switches is None:
+        return None
+    return sample.voluntary_switches + sample.involuntary_switches
