@@ -143,17 +143,27 @@ class Jobs:
             Conflict: it has succeeded, or it is being looked after.
         """
         run = self.get(name)
-        if run.phase is JobPhase.SUCCEEDED:
-            raise Conflict(f"{name} has succeeded: nothing is left to do", "submit it again to train anew")
+        self.check_resumable(run)
         if run.phase.is_final:
             folder = folder_of(run)
             with self._choosing():
                 machine = machines.read()
                 layouts.choose(run.spec, machine, folder, self._active_folders(name)).write(folder)
                 self.store.add_request(name, "resume", at=self.clock())
-        elif not self.is_lost(run):
-            raise Conflict(f"{name} is {run.phase} already", f"paceline top {name}")
         self._supervise(run)
+
+    def check_resumable(self, run: Run) -> None:
+        """Let a run pass that can be brought back.
+
+        Raises:
+            Conflict: it has succeeded, or it is being looked after.
+        """
+        if run.phase is JobPhase.SUCCEEDED:
+            raise Conflict(
+                f"{run.name} has succeeded: nothing is left to do", "submit it again to train anew"
+            )
+        if not run.phase.is_final and not self.is_lost(run):
+            raise Conflict(f"{run.name} is {run.phase} already", f"paceline top {run.name}")
 
     def _supervise(self, run: Run) -> None:
         supervisors.start(self.home.path, self.home.store_url, run.name, folder_of(run))

@@ -1,0 +1,149 @@
+"""What a submit would do, without doing it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from paceline.engines.local import layouts, machines
+from paceline.model import jobs as job_values
+from paceline.model.roles import ReplicaId
+from paceline.rendering import environments, host_plans
+from paceline.services import jobs as job_services
+
+_NAMES = "|".join(re.escape(name) for name in sorted(job_values.PLACEHOLDERS, key=len, reverse=True))
+#: As the agent has it: ``{name}`` is filled in, ``{{name}}`` and ``${name}`` are not.
+_PLACEHOLDER = re.compile(rf"\{{\{{({_NAMES})\}}\}}|(?<!\$)\{{({_NAMES})\}}")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaPlan:
+    """What one replica would be given; a limit of None means: none."""
+
+    replica: ReplicaId
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+    host: str
+    cores: tuple[int, ...]
+    cpu_cores: float | None
+    cpu_policy: job_values.CpuPolicy
+    memory_bytes: int | None
+    threads: int | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class JobPlan:
+    """What a submit would do.
+
+    Attributes:
+        name: the run's name, with a number when the job's own is taken.
+        cluster: addresses by role; the ports are placeholders.
+        missing: what this machine cannot limit or measure.
+    """
+
+    name: str
+    directory: str
+    working_dir: str
+    cluster: Mapping[str, tuple[str, ...]]
+    replicas: tuple[ReplicaPlan, ...]
+    missing: tuple[str, ...]
+
+
+def plan(
+    jobs: job_services.Jobs, spec: job_values.JobSpec, *, base: Path, name: str | None = None
+) -> JobPlan:
+    """Return what ``Jobs.submit`` with the same arguments would do.
+
+    Raises:
+        EngineError: the job does not fit this machine.
+        StoreError: the store cannot be read.
+    """
+    wanted = name or spec.name
+    spec = dataclasses.replace(spec, name=job_services.free_name(wanted, jobs.store.run_names_like(wanted)))
+    machine = machines.read()
+    folder = jobs.home.folder(spec.name)
+    active = jobs.store.list_runs(phases=job_services.ACTIVE_PHASES)
+    layout = layouts.choose(spec, machine, folder, [job_services.folder_of(run) for run in active])
+    addresses = {replica: f"{replica}:PORT" for replica in spec.replicas()}
+    cluster = host_plans.cluster(tuple(addresses.items()))
+    replicas = []
+    for seat in layout.plan.seats:
+        config = environments.agent_config(
+            spec,
+            seat.replica,
+            attempt=1,
+            cluster=cluster,
+            files=folder.files(seat.replica, 1),
+            interface=None,
+            own_cgroup=machine.cgroups is not None,
+        )
+        role = spec.role(seat.replica.role)
+        assert role is not None, "every replica has a role"
+        values = _values(spec, seat.replica, cluster, addresses, config["placeholders"])
+        replicas.append(
+            ReplicaPlan(
+                replica=seat.replica,
+                command=tuple(fill(part, values) for part in config["command"]),
+                environment={
+                    "TF_CONFIG": _tf_config(seat.replica, cluster),
+                    **{key: fill(text, values) for key, text in config["environment"].items()},
+                },
+                host=seat.host.name,
+                cores=seat.cores,
+                cpu_cores=role.cpu_cores,
+                cpu_policy=role.cpu_policy,
+                memory_bytes=role.memory_bytes,
+                threads=role.threads,
+            )
+        )
+    return JobPlan(
+        name=spec.name,
+        directory=str(folder.path),
+        working_dir=str((base / (spec.working_dir or ".")).resolve()),
+        cluster={role: tuple(hosts) for role, hosts in cluster.items()},
+        replicas=tuple(replicas),
+        missing=machine.missing,
+    )
+
+
+def fill(text: str, values: Mapping[str, str]) -> str:
+    """Fill in placeholders as the agent does; those that only it knows stay as they are."""
+
+    def filled(match: re.Match[str]) -> str:
+        return "{" + match[1] + "}" if match[1] else values.get(match[2], match[0])
+
+    return _PLACEHOLDER.sub(filled, text)
+
+
+def _values(
+    spec: job_values.JobSpec,
+    replica: ReplicaId,
+    cluster: Mapping[str, list[str]],
+    addresses: Mapping[ReplicaId, str],
+    placeholders: Mapping[str, str],
+) -> dict[str, str]:
+    role = spec.role(replica.role)
+    values = {
+        "job": spec.name,
+        "role": str(replica.role),
+        "index": str(replica.index),
+        "attempt": "1",
+        "address": addresses[replica],
+        **placeholders,
+    }
+    if role is not None and role.threads is not None:
+        values["threads"] = str(role.threads)
+    for name in ("ps", "worker", "chief", "evaluator"):
+        hosts = cluster.get(name, [])
+        values[f"{name}_hosts"] = ",".join(hosts)
+        values[f"replicas.{name}"] = str(len(hosts))
+    return values
+
+
+def _tf_config(replica: ReplicaId, cluster: Mapping[str, list[str]]) -> str:
+    """Return ``TF_CONFIG`` as the agent sets it: the evaluator is hidden from the others."""
+    shown = {r: hosts for r, hosts in cluster.items() if r != "evaluator" or replica.role == "evaluator"}
+    return json.dumps({"cluster": shown, "task": {"type": str(replica.role), "index": replica.index}})

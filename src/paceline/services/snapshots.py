@@ -1,0 +1,369 @@
+"""How a job does at one moment, or did over its whole life: what its store knows, joined into one value.
+
+``read`` asks the store; ``joined`` is pure. A replica that was not measured has None, never 0, and sums
+leave it out; a sum of nothing is None too.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from paceline.model import imbalances
+from paceline.model.roles import ReplicaId, Role
+from paceline.model.runs import ReplicaRow, Run
+from paceline.model.samples import Evaluation, Sample, StepReport
+from paceline.model.statuses import JobPhase
+from paceline.stores import Store
+
+T = TypeVar("T", Sample, StepReport)
+N = TypeVar("N", int, float)
+
+#: How far back the rates of a job that runs reach.
+WINDOW_SECONDS = 10.0
+#: The same for steps, which scripts report less often.
+STEP_WINDOW_SECONDS = 30.0
+#: From how many times the mean of its role on a replica counts as hot.
+HOT_OVER_MEAN = 1.5
+#: A role that causes a smaller share of the job's load has no hot replica: its differences are noise.
+HOT_SHARE = 0.02
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaSnapshot:
+    """One replica: where it stands, and its means over the time looked at.
+
+    Attributes:
+        throttled_share: seconds throttled in each second; the kernel adds up cores, so it may exceed 1.
+        memory_bytes: the latest reading of a job that goes on, the highest of one that ended.
+        switches_per_second: context switches, voluntary and not.
+        input_wait_share: the part of the time that a trainer waited for its input.
+        step: the global step that it reported last.
+        measured_at: when it was measured last within the time looked at (Unix seconds).
+    """
+
+    row: ReplicaRow
+    cpu_cores: float | None = None
+    cpu_limit_cores: float | None = None
+    throttled_share: float | None = None
+    memory_bytes: int | None = None
+    memory_limit_bytes: int | None = None
+    received_bytes_per_second: float | None = None
+    sent_bytes_per_second: float | None = None
+    switches_per_second: float | None = None
+    threads: int | None = None
+    neighbours_cpu_cores: float | None = None
+    gpu_utilization: float | None = None
+    gpu_memory_bytes: int | None = None
+    step: int | None = None
+    steps_per_second: float | None = None
+    examples_per_second: float | None = None
+    loss: float | None = None
+    input_wait_share: float | None = None
+    measured_at: float | None = None
+
+    @property
+    def replica(self) -> ReplicaId:
+        """Return which replica this is."""
+        return self.row.replica
+
+    @property
+    def network_bytes_per_second(self) -> float | None:
+        """Return both directions together."""
+        return total((self.received_bytes_per_second, self.sent_bytes_per_second))
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Imbalance:
+    """How unevenly one resource lies over the replicas of a role.
+
+    Attributes:
+        hot: the replica with the most, when that is far above the mean; else None.
+    """
+
+    resource: str
+    max_over_mean: float
+    gini: float
+    hot: ReplicaId | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class RoleSnapshot:
+    """All replicas of one role, the busiest first, with their sums and imbalances."""
+
+    role: Role
+    replicas: tuple[ReplicaSnapshot, ...]
+    cpu_cores: float | None
+    memory_bytes: float | None
+    received_bytes_per_second: float | None
+    sent_bytes_per_second: float | None
+    imbalances: tuple[Imbalance, ...]
+
+    @property
+    def hot(self) -> ReplicaId | None:
+        """Return the hot replica of the first resource that has one."""
+        return next((imbalance.hot for imbalance in self.imbalances if imbalance.hot), None)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """A whole job.
+
+    Attributes:
+        at: the moment (Unix seconds): now, the end of the job, or the last measurement of a lost one.
+        lost: it should go on, but nobody looks after it.
+        whole_run: whether rates are means over the whole run rather than over the last seconds.
+        steps_per_second: how fast the global step moves.
+        examples_per_second: all trainers together.
+    """
+
+    run: Run
+    at: float
+    lost: bool
+    whole_run: bool
+    roles: tuple[RoleSnapshot, ...]
+    step: int | None = None
+    total_steps: int | None = None
+    steps_per_second: float | None = None
+    examples_per_second: float | None = None
+    loss: float | None = None
+    evaluation: Evaluation | None = None
+
+    @property
+    def replicas(self) -> tuple[ReplicaSnapshot, ...]:
+        """Return every replica, role by role."""
+        return tuple(replica for role in self.roles for replica in role.replicas)
+
+    @property
+    def elapsed_seconds(self) -> float | None:
+        """Return how long the job has run, or ran."""
+        return None if self.run.started_at is None else max(0.0, self.at - self.run.started_at)
+
+    @property
+    def progress(self) -> float | None:
+        """Return the part of the steps that is done, between 0 and 1."""
+        if self.step is None or not self.total_steps:
+            return None
+        return min(1.0, max(0.0, self.step / self.total_steps))
+
+    @property
+    def eta_seconds(self) -> float | None:
+        """Return how long the rest takes at the present rate; None when that cannot be said."""
+        if self.lost or self.run.phase is not JobPhase.RUNNING or not self.steps_per_second:
+            return None
+        if self.step is None or not self.total_steps:
+            return None
+        return max(0.0, (self.total_steps - self.step) / self.steps_per_second)
+
+
+def read(store: Store, run: Run, *, now: float, lost: bool = False) -> Snapshot:
+    """Return the snapshot of a run: of the last seconds, or of the whole run when that has ended.
+
+    Raises:
+        NotFound: the run was deleted meanwhile.
+        StoreError: the store cannot be read.
+    """
+    latest = store.latest_step_reports(run.name)
+    at, since, steps_since = now, None, None
+    if run.phase.is_final:
+        at = run.finished_at or now
+    else:
+        if lost:
+            at = max((sample.at for sample in store.latest_samples(run.name).values()), default=now)
+        since, steps_since = at - WINDOW_SECONDS, at - STEP_WINDOW_SECONDS
+    return joined(
+        run,
+        store.replicas(run.name),
+        samples=store.samples(run.name, since=since),
+        steps=store.step_reports(run.name, since=steps_since),
+        latest_steps=tuple(latest.values()),
+        evaluations=store.evaluations(run.name),
+        at=at,
+        lost=lost,
+    )
+
+
+def joined(
+    run: Run,
+    rows: Sequence[ReplicaRow],
+    *,
+    samples: Iterable[Sample] = (),
+    steps: Sequence[StepReport] = (),
+    latest_steps: Sequence[StepReport] = (),
+    evaluations: Sequence[Evaluation] = (),
+    at: float,
+    lost: bool = False,
+) -> Snapshot:
+    """Return the snapshot that rows of the store make.
+
+    Args:
+        run: the run; when it is final the snapshot is one of the whole run.
+        rows: its replicas.
+        samples: those of the time looked at, in the order of time, as are ``steps`` and ``evaluations``.
+        steps: step reports.
+        latest_steps: the latest report of each replica, however old.
+        evaluations: of the model.
+        at: the moment.
+        lost: whether nobody looks after the run.
+    """
+    whole_run = run.phase.is_final
+    by_replica: dict[ReplicaId, list[Sample]] = collections.defaultdict(list)
+    for sample in samples:
+        by_replica[sample.replica].append(sample)
+    steps_by_replica: dict[ReplicaId, list[StepReport]] = collections.defaultdict(list)
+    for report in steps:
+        steps_by_replica[report.replica].append(report)
+    latest = {report.replica: report for report in latest_steps}
+    found: dict[Role, list[ReplicaSnapshot]] = {}
+    for row in rows:
+        replica = _replica(
+            row,
+            by_replica[row.replica],
+            steps_by_replica[row.replica],
+            latest.get(row.replica),
+            whole_run=whole_run,
+        )
+        found.setdefault(row.replica.role, []).append(replica)
+    everything = [replica for replicas in found.values() for replica in replicas]
+    reports = [*steps, *latest_steps]
+    totals = [report.total_steps for report in reports if report.total_steps is not None]
+    newest = max((r for r in reports if r.loss is not None), key=lambda r: r.at, default=None)
+    return Snapshot(
+        run=run,
+        at=at,
+        lost=lost,
+        whole_run=whole_run,
+        roles=tuple(_role(role, replicas, everything) for role, replicas in found.items()),
+        step=max((report.step for report in reports if report.step is not None), default=None),
+        total_steps=max(totals, default=_asked_steps(run)),
+        steps_per_second=_step_rate(steps),
+        examples_per_second=total(replica.examples_per_second for replica in everything),
+        loss=newest.loss if newest else None,
+        evaluation=evaluations[-1] if evaluations else None,
+    )
+
+
+def total(values: Iterable[float | None]) -> float | None:
+    """Return the sum of what was measured; None when nothing was."""
+    measured = [value for value in values if value is not None]
+    return sum(measured) if measured else None
+
+
+def _replica(
+    row: ReplicaRow,
+    samples: Sequence[Sample],
+    steps: Sequence[StepReport],
+    latest: StepReport | None,
+    *,
+    whole_run: bool,
+) -> ReplicaSnapshot:
+    if not whole_run:
+        # What an earlier attempt did says nothing about this one.
+        samples = [sample for sample in samples if sample.attempt == row.attempt and row.phase.is_live]
+        steps = [report for report in steps if report.attempt == row.attempt and row.phase.is_live]
+    memory = [sample.memory_bytes for sample in samples if sample.memory_bytes is not None]
+    return ReplicaSnapshot(
+        row=row,
+        cpu_cores=_mean(samples, lambda s: s.cpu_cores),
+        cpu_limit_cores=_last(samples, lambda s: s.cpu_limit_cores),
+        throttled_share=_rate(samples, lambda s: s.throttled_seconds),
+        memory_bytes=(max(memory) if whole_run else memory[-1]) if memory else None,
+        memory_limit_bytes=_last(samples, lambda s: s.memory_limit_bytes),
+        received_bytes_per_second=_rate(samples, lambda s: s.network_received_bytes),
+        sent_bytes_per_second=_rate(samples, lambda s: s.network_sent_bytes),
+        switches_per_second=_rate(samples, _switches),
+        threads=_last(samples, lambda s: s.threads),
+        neighbours_cpu_cores=_mean(samples, lambda s: s.neighbours_cpu_cores),
+        gpu_utilization=_mean(samples, lambda s: s.gpu_utilization),
+        gpu_memory_bytes=_last(samples, lambda s: s.gpu_memory_bytes),
+        step=latest.step if latest else None,
+        steps_per_second=_rate(steps, lambda s: s.steps),
+        examples_per_second=_rate(steps, lambda s: s.examples),
+        loss=latest.loss if latest else None,
+        input_wait_share=_rate(steps, lambda s: s.input_wait_seconds),
+        measured_at=samples[-1].at if samples else None,
+    )
+
+
+def _role(
+    role: Role, replicas: Sequence[ReplicaSnapshot], everything: Sequence[ReplicaSnapshot]
+) -> RoleSnapshot:
+    found = (
+        _imbalance("CPU", replicas, lambda r: r.cpu_cores, everything),
+        _imbalance("network", replicas, lambda r: r.network_bytes_per_second, everything),
+    )
+    return RoleSnapshot(
+        role=role,
+        replicas=tuple(sorted(replicas, key=lambda r: (-_load(r)[0], -_load(r)[1], r.replica))),
+        cpu_cores=total(replica.cpu_cores for replica in replicas),
+        memory_bytes=total(replica.memory_bytes for replica in replicas),
+        received_bytes_per_second=total(replica.received_bytes_per_second for replica in replicas),
+        sent_bytes_per_second=total(replica.sent_bytes_per_second for replica in replicas),
+        imbalances=tuple(imbalance for imbalance in found if imbalance is not None),
+    )
+
+
+def _load(replica: ReplicaSnapshot) -> tuple[float, float]:
+    """Return what replicas are sorted by: CPU, and where that is equal or unknown, network."""
+    return (replica.cpu_cores or 0.0, replica.network_bytes_per_second or 0.0)
+
+
+def _imbalance(
+    resource: str,
+    replicas: Sequence[ReplicaSnapshot],
+    load: Callable[[ReplicaSnapshot], float | None],
+    everything: Sequence[ReplicaSnapshot],
+) -> Imbalance | None:
+    measured = {replica.replica: value for replica in replicas if (value := load(replica)) is not None}
+    loads = list(measured.values())
+    ratio, gini = imbalances.max_over_mean(loads), imbalances.gini(loads)
+    if ratio is None or gini is None:
+        return None
+    counts = sum(loads) >= HOT_SHARE * (total(map(load, everything)) or 0.0)
+    hot = max(measured, key=lambda replica: measured[replica]) if ratio >= HOT_OVER_MEAN and counts else None
+    return Imbalance(resource=resource, max_over_mean=ratio, gini=gini, hot=hot)
+
+
+def _switches(sample: Sample) -> float | None:
+    return total((sample.voluntary_switches, sample.involuntary_switches))
+
+
+def _rate(items: Iterable[T], count: Callable[[T], float | None]) -> float | None:
+    """Return counts over the seconds in which they were counted."""
+    counted = seconds = 0.0
+    for item in items:
+        value = count(item)
+        if value is not None and item.interval_seconds:
+            counted += value
+            seconds += item.interval_seconds
+    return counted / seconds if seconds > 0 else None
+
+
+def _mean(samples: Iterable[Sample], gauge: Callable[[Sample], float | None]) -> float | None:
+    """Return the mean over time of what is itself a mean over each interval."""
+
+    def weighted(sample: Sample) -> float | None:
+        value = gauge(sample)
+        return None if value is None else value * sample.interval_seconds
+
+    return _rate(samples, weighted)
+
+
+def _last(samples: Sequence[Sample], gauge: Callable[[Sample], N | None]) -> N | None:
+    return next((value for sample in reversed(samples) if (value := gauge(sample)) is not None), None)
+
+
+def _step_rate(steps: Sequence[StepReport]) -> float | None:
+    """Return how fast the global step moved, whoever reported it."""
+    told = [(report.at, report.step) for report in steps if report.step is not None]
+    if len(told) < 2 or told[-1][0] <= told[0][0]:
+        return None
+    return max(0.0, (max(step for _, step in told) - told[0][1]) / (told[-1][0] - told[0][0]))
+
+
+def _asked_steps(run: Run) -> int | None:
+    """Return the steps that the job file asks for, until replicas report theirs."""
+    asked = (run.spec.training or {}).get("max_steps")
+    return asked if isinstance(asked, int) else None

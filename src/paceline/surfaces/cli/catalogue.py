@@ -1,0 +1,63 @@
+"""The verbs and what each does in a line: all that help and completion need, without loading a verb."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Verb(NamedTuple):
+    """A verb, the section of the help it stands in, and what it does."""
+
+    name: str
+    section: str
+    summary: str
+
+    @property
+    def module(self) -> str:
+        """Return the module that has the command; its name there is ``command``."""
+        return f"paceline.surfaces.cli.verbs.{self.name}"
+
+
+VERBS = {
+    verb.name: verb
+    for verb in (
+        Verb("run", "Run", "Submit a job and follow it to its end."),
+        Verb("submit", "Run", "Submit a job and return at once."),
+        Verb("resume", "Run", "Bring back a stopped, failed or lost job."),
+        Verb("list", "Look", "List the jobs, the newest first."),
+        Verb("get", "Look", "Show one job and its replicas."),
+        Verb("describe", "Look", "Show all about a job: spec, replicas, events, paths."),
+        Verb("top", "Look", "Watch load, imbalance and progress of a job."),
+        Verb("logs", "Look", "Print or follow the output of replicas."),
+        Verb("wait", "Look", "Wait until jobs run or have ended."),
+        Verb("stop", "End", "Stop jobs; they can be resumed."),
+        Verb("delete", "End", "Remove jobs with logs, samples and checkpoints."),
+        Verb("prune", "End", "Delete the jobs that ended some time ago."),
+        Verb("lint", "Check", "Check a job file or a Kubernetes manifest."),
+        Verb("doctor", "Check", "Check what this machine lets Paceline do."),
+        Verb("init", "Set up", "Write a commented job file to start from."),
+        Verb("schema", "Set up", "Print the JSON Schema of job files."),
+        Verb("completion", "Set up", "Print the completion script of a shell."),
+        Verb("version", "Set up", "Print the version."),
+    )
+}
+
+#: What an exit code says; those of errors stand in ``paceline.errors`` too.
+EXIT_CODES = (
+    (0, "done"),
+    (1, "what was asked for cannot be done"),
+    (2, "a job file, an argument or an option is wrong"),
+    (3, "no such job, replica or file"),
+    (4, "a finding at or above --fail-on"),
+    (5, "the wait ended before the job did"),
+    (6, "the job ended, but did not succeed"),
+    (130, "interrupted"),
+)
+
+
+def sections() -> dict[str, list[Verb]]:
+    """Return the verbs by section, in order."""
+    found: dict[str, list[Verb]] = {}
+    for verb in VERBS.values():
+        found.setdefault(verb.section, []).append(verb)
+    return found

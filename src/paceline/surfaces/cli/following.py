@@ -1,0 +1,128 @@
+"""Following a job to its end, with a terminal or without, also when its supervisor dies."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from paceline.errors import Conflict, EngineError
+from paceline.surfaces.cli import printing, sessions
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from paceline.model.runs import JobEvent, Run
+    from paceline.services.jobs import Jobs
+
+POLL_SECONDS = 0.25
+FRAME_SECONDS = 1.0
+#: Without a terminal, progress is told this often.
+LINE_SECONDS = 30.0
+#: A job whose supervisor dies more often is not brought back again.
+MAX_RESUMES = 3
+
+
+class Follower:
+    """Looks at a job again and again until it has ended.
+
+    Args:
+        session: for what is said.
+        jobs: where the job is.
+        name: the job.
+    """
+
+    def __init__(self, session: sessions.Session, jobs: Jobs, name: str) -> None:
+        self._session = session
+        self._jobs = jobs
+        self._name = name
+        self._seen = 0
+        self._resumes = 0
+
+    def follow(self) -> Run:
+        """Show the job until it has ended; return it.
+
+        Raises:
+            EngineError: its supervisor keeps dying.
+        """
+        if self._session.quiet or not printing.is_terminal():
+            return self._follow(self._tell_line, LINE_SECONDS)
+        with printing.live(screen=False) as show:
+            run = self._follow(lambda run: show(self._frame(run)), FRAME_SECONDS)
+            from rich.text import Text
+
+            show(Text())
+        return run
+
+    def _follow(self, show: Callable[[Run], None], every_seconds: float) -> Run:
+        shown_at = -every_seconds
+        while True:
+            run = self._jobs.get(self._name)
+            self._tell_events()
+            if run.phase.is_final:
+                return run
+            if self._is_lost(run):
+                self._bring_back()
+            if time.monotonic() - shown_at >= every_seconds:
+                show(run)
+                shown_at = time.monotonic()
+            time.sleep(POLL_SECONDS)
+
+    def _is_lost(self, run: Run) -> bool:
+        # A supervisor that has just ended the job is gone, too, but then the job is final.
+        return self._jobs.is_lost(run) and not self._jobs.get(self._name).phase.is_final
+
+    def _bring_back(self) -> None:
+        if self._resumes >= MAX_RESUMES:
+            raise EngineError(
+                f"the supervisor of {self._name} died {MAX_RESUMES + 1} times",
+                f"its last words are in {self._jobs.home.folder(self._name).path}/supervisor.log",
+            )
+        self._resumes += 1
+        with contextlib.suppress(Conflict):  # Somebody else has brought it back.
+            self._jobs.resume(self._name)
+        self._session.say(f"the supervisor of {self._name} died; another one has taken over")
+
+    def _tell_events(self) -> None:
+        for number, event in self._jobs.store.events(self._name, since_id=self._seen):
+            self._seen = number
+            self._session.say(event_line(event))
+
+    def _frame(self, run: Run) -> RenderableType:
+        from paceline.services import snapshots
+        from paceline.surfaces.views import tops
+
+        terminal = printing.console()
+        snapshot = snapshots.read(self._jobs.store, run, now=time.time())
+        return tops.frame(snapshot, width=terminal.width, height=terminal.height - 1)
+
+    def _tell_line(self, run: Run) -> None:
+        from paceline.services import snapshots
+        from paceline.surfaces.views import tops
+
+        if run.started_at is not None:
+            self._session.say(tops.progress_line(snapshots.read(self._jobs.store, run, now=time.time())))
+
+
+def event_line(event: JobEvent) -> str:
+    """Return an event on one line."""
+    from paceline.surfaces.views import cells
+
+    about = f"{event.replica}: " if event.replica else ""
+    message = f": {cells.clean(event.message)}" if event.message else ""
+    return f"{cells.clock(event.at)} {about}{event.kind.replace('-', ' ')}{message}"
+
+
+@contextlib.contextmanager
+def detaching(session: sessions.Session, name: str) -> Iterator[None]:
+    """Let Ctrl-C end the watching, not the job."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        click.echo(err=True)
+        session.say(f"detached: {name} goes on")
+        session.suggest(f"paceline top {name}", f"paceline logs -f {name}", f"paceline stop {name}")
+        raise click.exceptions.Exit(0) from None

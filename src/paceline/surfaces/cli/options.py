@@ -1,0 +1,122 @@
+"""Options and arguments that several verbs share; one meaning everywhere."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+
+from paceline.surfaces.cli import catalogue, sessions
+
+P = ParamSpec("P")
+R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
+
+CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 96}
+
+
+def verb(name: str) -> Callable[[Callable[Concatenate[sessions.Session, P], R]], click.Command]:
+    """Make a verb of a function: its first argument is the session, its docstring the help."""
+
+    def made(function: Callable[Concatenate[sessions.Session, P], R]) -> click.Command:
+        @functools.wraps(function)
+        def callback(*args: Any, **kwargs: Any) -> R:
+            return function(_session(click.get_current_context()), *args, **kwargs)
+
+        decorated = shared_options(callback)
+        return click.command(
+            name, short_help=catalogue.VERBS[name].summary, context_settings=CONTEXT_SETTINGS
+        )(decorated)
+
+    return made
+
+
+def shared_options(function: F) -> F:
+    """Add the options that stand before or behind any verb."""
+    for option in (
+        click.option(
+            "-q", "--quiet", is_flag=True, expose_value=False, callback=_remember("quiet"),
+            help="Say nothing on stderr but errors.",
+        ),
+        click.option(
+            "--store", metavar="URL", expose_value=False, callback=_remember("store_option"),
+            help="The store; else $PACELINE_STORE, else a SQLite file in the home.",
+        ),
+        click.option(
+            "--home", metavar="DIR", expose_value=False, callback=_remember("home_option"),
+            type=click.Path(file_okay=False),
+            help="The state folder; else $PACELINE_HOME, else ~/.local/state/paceline.",
+        ),
+    ):  # fmt: skip
+        function = option(function)
+    return function
+
+
+def _remember(field: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    def remembered(ctx: click.Context, _parameter: click.Parameter, value: Any) -> None:
+        if value:
+            setattr(_session(ctx), field, value)
+
+    return remembered
+
+
+def _session(ctx: click.Context) -> sessions.Session:
+    return ctx.find_root().ensure_object(sessions.Session)
+
+
+def complete_job_names(
+    ctx: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Return the jobs of the home whose names begin so, the newest first.
+
+    Each run has a folder, so the database, half a second of imports, is not needed.
+    """
+    runs = _session(ctx).home.runs
+    try:
+        folders = [(folder.stat().st_mtime, folder.name) for folder in runs.iterdir()]
+    except OSError:
+        return []
+    return [CompletionItem(name) for _, name in sorted(folders, reverse=True) if name.startswith(incomplete)]
+
+
+name_argument = click.argument("name", metavar="NAME", shell_complete=complete_job_names)
+names_argument = click.argument(
+    "names", metavar="NAME...", nargs=-1, required=True, shell_complete=complete_job_names
+)
+file_argument = click.argument("file", metavar="FILE", type=click.Path(dir_okay=True, allow_dash=True))
+dry_run_option = click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+watch_option = click.option("-w", "--watch", is_flag=True, help="Show it again whenever it changes.")
+
+
+def output_option(*formats: str) -> Callable[[F], F]:
+    """Return the option ``-o`` with these formats; the first is the default."""
+    return click.option(
+        "-o", "--output", type=click.Choice(formats), default=formats[0], show_default=True,
+        help="How to print it.",
+    )  # fmt: skip
+
+
+class Duration(click.ParamType[float]):
+    """Seconds, written as ``90s``, ``10m``, ``1h30m`` or ``7d``."""
+
+    name = "duration"
+
+    def convert(self, value: str | float, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the seconds."""
+        from paceline.model import quantities
+
+        try:
+            return quantities.parse_seconds(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+DURATION = Duration()
+
+
+def role_type() -> click.Choice[str]:
+    """Return the choice of roles; written out, so that no model is loaded for the help."""
+    return click.Choice(["ps", "worker", "chief", "evaluator"])

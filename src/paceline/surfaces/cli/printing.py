@@ -1,0 +1,60 @@
+"""How values reach stdout: documents for programs, renderables for people."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Return a console of rich; it has no colours when the stream is no terminal or NO_COLOR is set."""
+    from rich.console import Console
+
+    return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+
+
+def width(*, wide: bool = False) -> int | None:
+    """Return the width that tables may take; None for ``wide``."""
+    return None if wide else console().width
+
+
+def show(renderable: RenderableType) -> None:
+    """Print something made for people; what is wider than the terminal goes on as it is."""
+    console().print(renderable, soft_wrap=True)
+
+
+def emit(document: Mapping[str, Any], output: str) -> None:
+    """Print a document as JSON or YAML."""
+    if output == "json":
+        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+    else:
+        import yaml
+
+        text = yaml.safe_dump(dict(document), sort_keys=False, allow_unicode=True, width=10**9)
+        click.echo(text, nl=False)
+
+
+@contextlib.contextmanager
+def live(*, screen: bool) -> Iterator[Callable[[RenderableType], None]]:
+    """Give a function that shows something in place of what it showed before.
+
+    Args:
+        screen: whether to take the whole terminal and give it back in the end.
+    """
+    from rich.live import Live
+
+    with Live(console=console(), auto_refresh=False, screen=screen, vertical_overflow="crop") as shown:
+        yield lambda renderable: shown.update(renderable, refresh=True)
+
+
+def is_terminal() -> bool:
+    """Whether people look at stdout."""
+    return sys.stdout.isatty()

@@ -1,0 +1,102 @@
+"""What one command line knows: which home and store it is about, and how much it may say."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import re
+import shlex
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from paceline.errors import PacelineError
+from paceline.surfaces import composition
+
+if TYPE_CHECKING:
+    from paceline.services.homes import Home
+    from paceline.services.jobs import Jobs
+
+
+@dataclasses.dataclass(slots=True)
+class Session:
+    """The options that every verb shares."""
+
+    home_option: str | None = None
+    store_option: str | None = None
+    quiet: bool = False
+
+    @property
+    def home(self) -> Home:
+        """Return the home that options and environment name."""
+        return composition.find_home(self.home_option, self.store_option)
+
+    @contextlib.contextmanager
+    def jobs(self) -> Iterator[Jobs]:
+        """Open the store and give what can be done with its jobs."""
+        with composition.opened(self.home) as jobs:
+            yield jobs
+
+    def say(self, text: str) -> None:
+        """Tell something on stderr."""
+        if not self.quiet:
+            click.echo(text, err=True)
+
+    def suggest(self, *commands: str) -> None:
+        """Name the commands that are useful next."""
+        self.say(f"next: {self.addressed('  |  '.join(commands))}")
+
+    def addressed(self, text: str | None) -> str | None:
+        """Put the options that say where the job is into the commands within a text."""
+        options = ""
+        if self.home_option:
+            options += f" --home {shlex.quote(self.home_option)}"
+        if self.store_option:
+            options += " --store STORE"
+        if text is None or not options:
+            return text
+        return re.sub(r"\bpaceline (?=[a-z])", f"paceline{options} ", text)
+
+    def each(self, names: Iterable[str], action: Callable[[str], None]) -> None:
+        """Do something with each of several jobs; one that fails does not keep the others from it.
+
+        Exits with the code of the first that failed.
+        """
+        codes = []
+        for name in dict.fromkeys(names):
+            try:
+                action(name)
+            except PacelineError as error:
+                complain(error.message, self.addressed(error.hint))
+                codes.append(error.exit_code)
+        if codes:
+            raise click.exceptions.Exit(codes[0])
+
+
+def complain(message: str, hint: str | None) -> None:
+    """Show an error on stderr."""
+    colours = not os.environ.get("NO_COLOR")
+    label = click.style("error:", fg="red", bold=True) if colours else "error:"
+    click.echo(f"{label} {message}", err=True)
+    if hint:
+        label = click.style("hint:", fg="cyan") if colours else "hint:"
+        click.echo(f"{label} {hint}", err=True)
+
+
+@contextlib.contextmanager
+def late_interrupts() -> Iterator[Callable[[], bool]]:
+    """Hold Ctrl-C back while something must not stop half-way; gives whether it was pressed."""
+    pressed = False
+
+    def note(_signal: int, _frame: object) -> None:
+        nonlocal pressed
+        pressed = True
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield lambda: pressed
+    finally:
+        signal.signal(signal.SIGINT, before)

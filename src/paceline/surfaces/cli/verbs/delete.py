@@ -1,0 +1,32 @@
+"""``paceline delete``: remove jobs and all that was kept of them."""
+
+from __future__ import annotations
+
+import click
+
+from paceline.errors import Conflict
+from paceline.surfaces.cli import options, sessions
+
+
+@options.verb("delete")
+@options.names_argument
+@click.option("--force", is_flag=True, help="Stop jobs that have not ended.")
+@options.dry_run_option
+def command(session: sessions.Session, names: tuple[str, ...], force: bool, dry_run: bool) -> None:
+    """Remove the jobs NAME... with their logs, samples and checkpoints."""
+    with session.jobs() as jobs:
+
+        def delete(name: str) -> None:
+            run = jobs.get(name)
+            if dry_run:
+                if not run.phase.is_final and not force:
+                    raise Conflict(
+                        f"{name} is {run.phase}", f"paceline stop {name}, or delete it with --force"
+                    )
+                click.echo(f"{name} would be deleted ({run.phase}), with {run.directory}")
+                return
+            jobs.delete(name, force=force)
+            click.echo(f"{name} deleted")
+
+        session.each(names, delete)
+    session.suggest("paceline list")

@@ -1,0 +1,39 @@
+"""``paceline describe``: all about one job."""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+from paceline.surfaces.cli import options, printing, sessions
+from paceline.surfaces.cli.verbs import get
+
+
+@options.verb("describe")
+@options.name_argument
+@click.option(
+    "--events", type=click.IntRange(0), default=20, show_default=True, help="So many of the last events."
+)
+@options.output_option("table", "wide", "json", "yaml")
+def command(session: sessions.Session, name: str, events: int, output: str) -> None:
+    """Show all about the job NAME: spec, replicas, events, what is not measured, and where its files are."""
+    from paceline.surfaces import documents
+    from paceline.surfaces.views import job_pages
+
+    with session.jobs() as jobs:
+        run = jobs.get(name)
+        lost = jobs.is_lost(run)
+        replicas = jobs.store.replicas(name)
+        happened = [event for _, event in jobs.store.events(name)]
+    if output in ("json", "yaml"):
+        printing.emit(documents.run_document(run, replicas, lost=lost, events=happened), output)
+        return
+    wide = output == "wide"
+    printing.show(
+        job_pages.page(
+            run, replicas, happened, lost=lost, now=time.time(),
+            width=printing.width(wide=wide), wide=wide, last_events=events,
+        )
+    )  # fmt: skip
+    get.suggest(session, run, lost=lost)

@@ -1,0 +1,69 @@
+"""``paceline get``: one job and its replicas."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from paceline.surfaces.cli import options, printing, sessions
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from paceline.model.runs import Run
+
+WATCH_SECONDS = 1.0
+
+
+@options.verb("get")
+@options.name_argument
+@options.watch_option
+@options.output_option("table", "wide", "name", "json", "yaml")
+def command(session: sessions.Session, name: str, watch: bool, output: str) -> None:
+    """Show the job NAME and its replicas."""
+    from paceline.surfaces import documents
+    from paceline.surfaces.views import job_tables
+
+    wide = output == "wide"
+    with session.jobs() as jobs:
+
+        def page() -> RenderableType:
+            run = jobs.get(name)
+            return job_tables.job(
+                run, jobs.store.replicas(name), lost=jobs.is_lost(run), now=time.time(),
+                width=printing.width(wide=wide), wide=wide,
+            )  # fmt: skip
+
+        if watch and output in ("table", "wide") and printing.is_terminal():
+            with contextlib.suppress(KeyboardInterrupt), printing.live(screen=True) as show:
+                while not jobs.get(name).phase.is_final:
+                    show(page())
+                    time.sleep(WATCH_SECONDS)
+        run = jobs.get(name)
+        lost = jobs.is_lost(run)
+        if output == "name":
+            click.echo(run.name)
+        elif output in ("json", "yaml"):
+            printing.emit(documents.run_document(run, jobs.store.replicas(name), lost=lost), output)
+        else:
+            printing.show(page())
+    suggest(session, run, lost=lost)
+
+
+def suggest(session: sessions.Session, run: Run, *, lost: bool) -> None:
+    """Name what is useful to do with a job in its phase."""
+    from paceline.model.statuses import JobPhase
+
+    name = run.name
+    if lost:
+        session.say(f"{name} is lost: its supervisor died")
+        session.suggest(f"paceline resume {name}")
+    elif not run.phase.is_final:
+        session.suggest(f"paceline top {name}", f"paceline logs -f {name}", f"paceline stop {name}")
+    elif run.phase is JobPhase.SUCCEEDED:
+        session.suggest(f"paceline top {name}", f"paceline logs {name}", f"paceline delete {name}")
+    else:
+        session.suggest(f"paceline describe {name}", f"paceline logs {name}", f"paceline resume {name}")

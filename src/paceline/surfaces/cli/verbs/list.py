@@ -1,0 +1,86 @@
+"""``paceline list``: the jobs, the newest first."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from paceline.surfaces.cli import options, printing, sessions
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from paceline.model.runs import RunSummary
+
+WATCH_SECONDS = 1.0
+PHASES = ("pending", "starting", "running", "restarting", "stopping", "succeeded", "failed", "stopped")
+
+
+@options.verb("list")
+@click.option(
+    "--phase", "phases", type=click.Choice((*PHASES, "lost")), multiple=True, help="Only jobs in this phase."
+)
+@click.option(
+    "-l", "--label", "labels", metavar="KEY=VALUE", multiple=True, help="Only jobs with this label."
+)
+@click.option("--limit", type=click.IntRange(1), help="At most so many.")
+@options.watch_option
+@options.output_option("table", "wide", "name", "json", "yaml")
+def command(
+    session: sessions.Session,
+    phases: tuple[str, ...],
+    labels: tuple[str, ...],
+    limit: int | None,
+    watch: bool,
+    output: str,
+) -> None:
+    """List the jobs, the newest first."""
+    from paceline.services.jobs import Jobs
+    from paceline.surfaces import documents
+
+    def found(jobs: Jobs) -> tuple[list[RunSummary], set[str]]:
+        runs = [run for run in jobs.runs() if all(_has(run, label) for label in labels)]
+        lost = {run.name for run in runs if jobs.is_lost(run)}
+        if phases:
+            runs = [run for run in runs if ("lost" if run.name in lost else run.phase) in phases]
+        return runs[:limit], lost
+
+    with session.jobs() as jobs:
+        if watch and output in ("table", "wide") and printing.is_terminal():
+            with contextlib.suppress(KeyboardInterrupt), printing.live(screen=True) as show:
+                while True:
+                    show(_table(*found(jobs), output))
+                    time.sleep(WATCH_SECONDS)
+        runs, lost = found(jobs)
+    if output == "name":
+        for run in runs:
+            click.echo(run.name)
+    elif output in ("json", "yaml"):
+        printing.emit(documents.run_list(runs, lost=lost), output)
+    elif runs:
+        printing.show(_table(runs, lost, output))
+        _suggest(session, runs, lost)
+    else:
+        session.say("no jobs" if not (phases or labels) else "no such jobs")
+        session.suggest("paceline init job.yaml", "paceline run job.yaml")
+
+
+def _table(runs: list[RunSummary], lost: set[str], output: str) -> RenderableType:
+    from paceline.surfaces.views import job_tables
+
+    wide = output == "wide"
+    return job_tables.job_list(runs, lost=lost, now=time.time(), width=printing.width(wide=wide), wide=wide)
+
+
+def _suggest(session: sessions.Session, runs: list[RunSummary], lost: set[str]) -> None:
+    for name in sorted(lost):
+        session.say(f"{name} is lost: its supervisor died; bring it back: paceline resume {name}")
+    session.suggest(f"paceline get {runs[0].name}", f"paceline top {runs[0].name}")
+
+
+def _has(run: RunSummary, label: str) -> bool:
+    key, equals, value = label.partition("=")
+    return key in run.labels and (not equals or run.labels[key] == value)

@@ -1,0 +1,38 @@
+"""``paceline stop``: end jobs so that they can be resumed."""
+
+from __future__ import annotations
+
+import click
+
+from paceline.errors import Conflict
+from paceline.surfaces.cli import options, sessions
+
+
+@options.verb("stop")
+@options.names_argument
+@click.option("--wait/--no-wait", default=True, show_default=True, help="Whether to wait for the end.")
+@options.dry_run_option
+def command(session: sessions.Session, names: tuple[str, ...], wait: bool, dry_run: bool) -> None:
+    """Stop the jobs NAME...; `paceline resume` goes on from their last checkpoint.
+
+    Replicas get SIGTERM, and SIGKILL after the job's termination_grace.
+    """
+    with session.jobs() as jobs:
+
+        def stop(name: str) -> None:
+            if dry_run:
+                run = jobs.get(name)
+                if run.phase.is_final:
+                    raise Conflict(f"{name} has ended already ({run.phase})")
+                click.echo(f"{name} would be stopped ({run.phase})")
+                return
+            jobs.stop(name)
+            if not wait:
+                click.echo(f"{name} is asked to stop")
+                return
+            session.say(f"{name} is asked to stop; waiting for its end (Ctrl-C does not keep it from that)")
+            click.echo(f"{name} {jobs.wait(name).phase}")
+
+        session.each(names, stop)
+    if not dry_run:
+        session.suggest(f"paceline resume {names[0]}", f"paceline delete {names[0]}")

@@ -1,0 +1,87 @@
+"""``paceline submit``: start a job and return."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from paceline.surfaces.cli import job_files, options, printing, sessions
+
+if TYPE_CHECKING:
+    from paceline.model.runs import Run
+
+name_option = click.option(
+    "--name", help="Instead of the name in the file; a number is added when it is taken."
+)
+
+
+@options.verb("submit")
+@options.file_argument
+@name_option
+@options.dry_run_option
+@options.output_option("table", "name", "json", "yaml")
+def command(session: sessions.Session, file: str, name: str | None, dry_run: bool, output: str) -> None:
+    """Submit the job in FILE and return at once; '-' reads it from stdin.
+
+    The job is looked after by a process of its own and goes on when this terminal closes.
+    """
+    if dry_run:
+        show_plan(session, file, name, output)
+        return
+    from paceline.surfaces import documents
+
+    with sessions.late_interrupts():
+        run = submit(session, file, name)
+    if output == "name":
+        click.echo(run.name)
+    elif output == "table":
+        click.echo(f"{run.name} submitted")
+    else:
+        with session.jobs() as jobs:
+            printing.emit(
+                documents.run_document(run, jobs.store.replicas(run.name), lost=jobs.is_lost(run)), output
+            )
+    session.suggest(f"paceline top {run.name}", f"paceline logs -f {run.name}", f"paceline wait {run.name}")
+
+
+def submit(session: sessions.Session, file: str, name: str | None) -> Run:
+    """Submit a job file; say when the job did not get the name that was wanted."""
+    job_file, base = job_files.read(file)
+    check_name(name)
+    with session.jobs() as jobs:
+        run = jobs.submit(job_file.spec, source=job_file.text, base=base, name=name)
+    wanted = name or job_file.spec.name
+    if run.name != wanted:
+        session.say(f"there is a job {wanted} already; this one is {run.name}")
+    return run
+
+
+def show_plan(session: sessions.Session, file: str, name: str | None, output: str) -> None:
+    """Print what a submit would do."""
+    from paceline.services import plans
+    from paceline.surfaces import documents
+    from paceline.surfaces.views import plans as plan_views
+
+    job_file, base = job_files.read(file)
+    check_name(name)
+    with session.jobs() as jobs:
+        plan = plans.plan(jobs, job_file.spec, base=base, name=name)
+    if output == "table":
+        printing.show(plan_views.plan(plan))
+    elif output == "name":
+        click.echo(plan.name)
+    else:
+        printing.emit(documents.document("JobPlan", documents.plain(plan)), output)
+
+
+def check_name(name: str | None) -> None:
+    """Refuse a name that no job can have.
+
+    Raises:
+        click.BadParameter: it is none.
+    """
+    from paceline.specs import fields
+
+    if name is not None and not fields.is_name(name):
+        raise click.BadParameter(f"{name!r} cannot be a job's name: {fields.NAME_RULE}", param_hint="--name")

@@ -1,0 +1,86 @@
+"""``paceline top``: who carries the load, and how far the job is."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from paceline.errors import InvalidInput, NotFound
+from paceline.surfaces.cli import options, printing, sessions
+
+if TYPE_CHECKING:
+    from paceline.services.jobs import Jobs
+    from paceline.services.snapshots import Snapshot
+
+
+@options.verb("top")
+@click.argument("name", metavar="[NAME]", required=False, shell_complete=options.complete_job_names)
+@click.option("--once", is_flag=True, help="Print it once; so it is without a terminal, too.")
+@click.option(
+    "--interval",
+    type=options.DURATION,
+    default=2.0,
+    metavar="DURATION",
+    show_default="2s",
+    help="How often to look.",
+)
+@options.output_option("table", "wide", "json", "yaml")
+def command(session: sessions.Session, name: str | None, once: bool, interval: float, output: str) -> None:
+    """Watch the load, the imbalance and the progress of a job.
+
+    Without NAME: the latest job that has not ended, or the only one. Of a job that has ended it shows means
+    over the whole run. Ctrl-C ends the watching, not the job.
+    """  # fmt: skip
+    from paceline.surfaces import documents
+    from paceline.surfaces.cli.verbs import get
+    from paceline.surfaces.views import tops
+
+    with session.jobs() as jobs:
+        name = name or latest(jobs)
+        snapshot = look(jobs, name)
+        if output in ("json", "yaml"):
+            printing.emit(documents.snapshot(snapshot), output)
+            return
+        if not once and printing.is_terminal() and not snapshot.run.phase.is_final:
+            terminal = printing.console()
+            with contextlib.suppress(KeyboardInterrupt), printing.live(screen=True) as show:
+                while not snapshot.run.phase.is_final:
+                    show(tops.frame(snapshot, width=terminal.width, height=terminal.height))
+                    time.sleep(max(0.2, interval))
+                    snapshot = look(jobs, name)
+        printing.show(tops.frame(snapshot, width=printing.width(wide=output == "wide")))
+        get.suggest(session, snapshot.run, lost=snapshot.lost)
+
+
+def look(jobs: Jobs, name: str) -> Snapshot:
+    """Return the snapshot of a job now."""
+    from paceline.services import snapshots
+
+    run = jobs.get(name)
+    return snapshots.read(jobs.store, run, now=jobs.clock(), lost=jobs.is_lost(run))
+
+
+def latest(jobs: Jobs) -> str:
+    """Return the latest job that has not ended, or the only one.
+
+    Raises:
+        NotFound: there is no job.
+        InvalidInput: all have ended and there are several.
+    """
+    from paceline.services.jobs import ACTIVE_PHASES
+
+    active = jobs.runs(phases=ACTIVE_PHASES)
+    if active:
+        return active[0].name
+    runs = jobs.runs()
+    if not runs:
+        raise NotFound("there is no job yet", "paceline run job.yaml")
+    if len(runs) > 1:
+        raise InvalidInput(
+            f"no job is running, and {len(runs)} have ended: name one",
+            f"the latest: paceline top {runs[0].name}; all: paceline list",
+        )
+    return runs[0].name

@@ -1,0 +1,47 @@
+"""Where the parts are put together: home, store and jobs, for the command line and the Python API alike.
+
+Importing this costs nothing; the database is loaded when a store is opened.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from paceline.services.homes import Home
+    from paceline.services.jobs import Jobs
+
+
+def find_home(
+    home: str | os.PathLike[str] | None = None,
+    store: str | None = None,
+    environment: Mapping[str, str] = os.environ,
+) -> Home:
+    """Return the home that was named, or else that of the environment.
+
+    Args:
+        home: the state folder; else ``PACELINE_HOME`` and its default.
+        store: the store's URL; else ``PACELINE_STORE`` and its default.
+        environment: the variables.
+    """
+    from paceline.services import homes
+
+    named = {"PACELINE_HOME": os.fspath(home) if home is not None else None, "PACELINE_STORE": store}
+    return homes.Home.from_environment({**environment, **{k: v for k, v in named.items() if v}})
+
+
+@contextlib.contextmanager
+def opened(home: Home) -> Iterator[Jobs]:
+    """Open a home's store and give what can be done with its jobs; close the store in the end.
+
+    Raises:
+        StoreError: the store cannot be opened.
+    """
+    from paceline.services.jobs import Jobs
+    from paceline.stores import open_store
+
+    with open_store(home.store_url) as store:
+        yield Jobs(home, store)

@@ -1,0 +1,184 @@
+"""Values as documents for programs.
+
+Keys are in snake_case and stable, durations in seconds, times ISO 8601 in UTC, and what was not measured is null.
+Every document says ``apiVersion`` and ``kind``; keys are added, never renamed or removed within a version.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import enum
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from paceline.model import jobs
+from paceline.model.roles import ReplicaId
+from paceline.model.runs import JobEvent, ReplicaRow, Run, RunSummary
+from paceline.services.snapshots import Snapshot
+
+API_VERSION = jobs.API_VERSION
+
+
+def document(kind: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a document of a kind."""
+    return {"apiVersion": API_VERSION, "kind": kind, **body}
+
+
+def instant(at: float | None) -> str | None:
+    """Return Unix seconds as ISO 8601 in UTC, to the millisecond."""
+    if at is None:
+        return None
+    moment = datetime.datetime.fromtimestamp(at, datetime.UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def run_list(runs: Sequence[RunSummary], *, lost: Collection[str]) -> dict[str, Any]:
+    """Return the document of a list of jobs."""
+    return document("RunList", {"items": [_summary(run, lost=run.name in lost) for run in runs]})
+
+
+def _summary(run: RunSummary, *, lost: bool) -> dict[str, Any]:
+    return {
+        "name": run.name,
+        "phase": "lost" if lost else run.phase.value,
+        "message": run.message,
+        "replicas": run.replicas,
+        "labels": dict(run.labels),
+        "engine": run.engine,
+        "directory": run.directory,
+        "submitted_at": instant(run.submitted_at),
+        "started_at": instant(run.started_at),
+        "finished_at": instant(run.finished_at),
+        "duration_seconds": _duration(run),
+    }
+
+
+def run_document(
+    run: Run,
+    replicas: Sequence[ReplicaRow],
+    *,
+    lost: bool,
+    events: Sequence[JobEvent] | None = None,
+) -> dict[str, Any]:
+    """Return the document of one job; with its events when they are given."""
+    body = {
+        "name": run.name,
+        "phase": "lost" if lost else run.phase.value,
+        "message": run.message,
+        "labels": dict(run.spec.labels),
+        "engine": run.engine,
+        "directory": run.directory,
+        "submitted_at": instant(run.submitted_at),
+        "started_at": instant(run.started_at),
+        "finished_at": instant(run.finished_at),
+        "duration_seconds": _duration(run),
+        "notes": list(run.notes),
+        "replicas": [_replica(row) for row in replicas],
+        "spec": plain(run.spec),
+    }
+    if events is not None:
+        body["events"] = [
+            {
+                "at": instant(event.at),
+                "kind": event.kind,
+                "replica": str(event.replica) if event.replica else None,
+                "attempt": event.attempt,
+                "message": event.message,
+            }
+            for event in events
+        ]
+    return document("Run", body)
+
+
+def _duration(run: Run | RunSummary) -> float | None:
+    if run.started_at is None or run.finished_at is None:
+        return None
+    return run.finished_at - run.started_at
+
+
+def _replica(row: ReplicaRow) -> dict[str, Any]:
+    return {
+        "replica": str(row.replica),
+        "role": row.replica.role.value,
+        "index": row.replica.index,
+        "phase": row.phase.value,
+        "attempt": row.attempt,
+        "restarts": row.restarts,
+        "host": row.host,
+        "address": row.address,
+        "pid": row.pid,
+        "cores": list(row.cores),
+        "memory_limit_bytes": row.memory_bytes,
+        "exit": plain(row.exit) if row.exit else None,
+    }
+
+
+_ROW_FIELDS = ("row", "measured_at")
+
+
+def snapshot(value: Snapshot) -> dict[str, Any]:
+    """Return the document of what ``top`` shows."""
+    return document(
+        "Snapshot",
+        {
+            "name": value.run.name,
+            "phase": "lost" if value.lost else value.run.phase.value,
+            "at": instant(value.at),
+            "whole_run": value.whole_run,
+            "elapsed_seconds": value.elapsed_seconds,
+            "step": value.step,
+            "total_steps": value.total_steps,
+            "progress": value.progress,
+            "eta_seconds": value.eta_seconds,
+            "steps_per_second": value.steps_per_second,
+            "examples_per_second": value.examples_per_second,
+            "loss": value.loss,
+            "evaluation": _evaluation(value),
+            "roles": [
+                {
+                    "role": role.role.value,
+                    "cpu_cores": role.cpu_cores,
+                    "memory_bytes": role.memory_bytes,
+                    "received_bytes_per_second": role.received_bytes_per_second,
+                    "sent_bytes_per_second": role.sent_bytes_per_second,
+                    "imbalances": [plain(imbalance) for imbalance in role.imbalances],
+                    "replicas": [
+                        {
+                            **_replica(replica.row),
+                            **{
+                                field.name: getattr(replica, field.name)
+                                for field in dataclasses.fields(replica)
+                                if field.name not in _ROW_FIELDS
+                            },
+                            "measured_at": instant(replica.measured_at),
+                        }
+                        for replica in role.replicas
+                    ],
+                }
+                for role in value.roles
+            ],
+        },
+    )
+
+
+def _evaluation(value: Snapshot) -> dict[str, Any] | None:
+    evaluation = value.evaluation
+    if evaluation is None:
+        return None
+    return {**{k: v for k, v in plain(evaluation).items() if k != "at"}, "at": instant(evaluation.at)}
+
+
+def plain(value: Any) -> Any:
+    """Return a value of the model as mappings, lists and scalars."""
+    if isinstance(value, ReplicaId):
+        return str(value)
+    if isinstance(value, enum.Enum):
+        return value.value
+    if dataclasses.is_dataclass(value):
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value

@@ -1,0 +1,1 @@
+"""What people see: pure functions from values to renderables of rich, one view a file."""

@@ -1,0 +1,150 @@
+"""The page about one job: what was asked for, what runs, what happened, and where its files are."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from paceline.model.jobs import CpuPolicy, JobSpec, RoleSpec
+from paceline.model.runs import JobEvent, ReplicaRow, Run
+from paceline.surfaces.views import cells, job_tables, styles, tables
+
+
+def page(
+    run: Run,
+    replicas: Sequence[ReplicaRow],
+    events: Sequence[JobEvent],
+    *,
+    lost: bool,
+    now: float,
+    width: int | None,
+    wide: bool = False,
+    last_events: int = 20,
+) -> RenderableType:
+    """Return the page about a job.
+
+    Args:
+        run: the job.
+        replicas: its replicas.
+        events: all that happened, in the order of time.
+        lost: whether nobody looks after it.
+        now: Unix seconds, for ages.
+        width: of the terminal; None: as wide as it takes.
+        wide: whether to show every column.
+        last_events: how many events to show, the latest.
+    """
+    parts: list[RenderableType] = [
+        job_tables.heading(run, lost=lost, now=now),
+        *_section("Asked for", _facts(_asked(run.spec), width)),
+        *_section("Roles", _roles(run.spec, width)),
+        *_section("Replicas", job_tables.replica_table(replicas, width=width, wide=wide)),
+    ]
+    if events:
+        shown = events[-last_events:] if last_events else []
+        title = "Events" if len(shown) == len(events) else f"Events (the last {len(shown)} of {len(events)})"
+        parts += _section(title, _events(shown, width))
+    if run.notes:
+        parts += _section("Not limited or measured here", _bullets(run.notes, width))
+    parts += _section("Files", _facts(_files(run), None))
+    return Group(*parts)
+
+
+def _section(title: str, body: RenderableType) -> list[RenderableType]:
+    return [Text(), Text(title, style="bold"), body]
+
+
+def _facts(facts: Sequence[tuple[str, str]], width: int | None) -> Text:
+    """Return names and values in two columns; a value that is too long goes on below."""
+    size = max(len(name) for name, _ in facts)
+    lines = []
+    for name, value in facts:
+        line = Text("  ")
+        line.append(f"{name:<{size}}  ", style="dim")
+        line.append(cells.clean(value) if width is None else _below(cells.clean(value), width, size + 4))
+        lines.append(line)
+    return Text("\n").join(lines)
+
+
+def _below(text: str, width: int, indent: int) -> str:
+    return f"\n{' ' * indent}".join(cells.wrapped(text, max(20, width - indent)))
+
+
+def _asked(spec: JobSpec) -> list[tuple[str, str]]:
+    facts = [
+        ("command", shlex.join(spec.command) if spec.command else "-"),
+        ("working dir", spec.working_dir or "-"),
+        ("placement", str(spec.placement.strategy)),
+        ("succeeds with", str(spec.success)),
+    ]
+    if spec.hosts:
+        facts.append(("hosts", ", ".join(host.name for host in spec.hosts)))
+    if spec.labels:
+        facts.append(("labels", ", ".join(f"{key}={value}" for key, value in spec.labels.items())))
+    if spec.environment:
+        facts.append(("environment", ", ".join(sorted(spec.environment))))
+    if spec.active_deadline_seconds is not None:
+        facts.append(("deadline", cells.duration(spec.active_deadline_seconds)))
+    if spec.ttl_after_finished_seconds is not None:
+        facts.append(("deleted after", cells.duration(spec.ttl_after_finished_seconds)))
+    return facts
+
+
+def _roles(spec: JobSpec, width: int | None) -> Text:
+    roles = spec.roles
+    Column = tables.Column
+    own = [shlex.join(role.command) if role.command else "" for role in roles]
+    columns = [
+        Column(
+            header="  ROLE",
+            cells=[f"  {role.role}" for role in roles],
+            styles=[styles.of_role(role.role) for role in roles],
+        ),
+        Column(header="REPLICAS", cells=[str(role.replicas) for role in roles], right=True),
+        Column(header="CPU", cells=[_cpu(role) for role in roles]),
+        Column(
+            header="MEMORY",
+            cells=["any" if r.memory_bytes is None else cells.compact_bytes(r.memory_bytes) for r in roles],
+            right=True,
+        ),
+        Column(header="THREADS", cells=[str(role.threads or "auto") for role in roles], right=True),
+        Column(header="RESTART", cells=[f"{r.restart.when} ≤{r.restart.limit}" for r in roles], drop=1),
+    ]
+    if any(own):
+        columns.append(Column(header="OWN COMMAND", cells=[cells.clean(text) for text in own], shrink_to=12))
+    return tables.fit(columns, width).text
+
+
+def _cpu(role: RoleSpec) -> str:
+    if role.cpu_cores is None:
+        return "any"
+    return f"{role.cpu_cores:g}{' exclusive' if role.cpu_policy is CpuPolicy.EXCLUSIVE else ''}"
+
+
+def _events(events: Sequence[JobEvent], width: int | None) -> Text:
+    Column = tables.Column
+    return tables.fit(
+        [
+            Column(header="  AT (UTC)", cells=[f"  {cells.clock(event.at)}" for event in events]),
+            Column(header="REPLICA", cells=[str(event.replica or "") for event in events], drop=1),
+            Column(header="WHAT", cells=[event.kind.replace("-", " ") for event in events]),
+            Column(header="", cells=[cells.clean(event.message) for event in events], shrink_to=20),
+        ],
+        width,
+    ).text
+
+
+def _bullets(notes: Sequence[str], width: int | None) -> Text:
+    lines = [Text("  " + (n if width is None else _below(n, width, 2))) for n in map(cells.clean, notes)]
+    return Text("\n").join(lines)
+
+
+def _files(run: Run) -> list[tuple[str, str]]:
+    return [
+        ("folder", run.directory),
+        ("logs", f"{run.directory}/logs"),
+        ("checkpoints", f"{run.directory}/checkpoints"),
+        ("supervisor", f"{run.directory}/supervisor.log"),
+    ]

@@ -1,0 +1,113 @@
+"""Tables that fit: columns are shortened, then left out, until a row is no wider than the terminal.
+
+Rich's own tables squeeze every column; these know which one matters. The result is plain ``Text``, so it can
+be printed at any width, also wider than the terminal.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from paceline.surfaces.views import cells
+
+GAP = 2
+#: When even the shortest cells do not fit, any column is shortened to this.
+HARD_FLOOR = 4
+HEADER_STYLE = "dim"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One column.
+
+    Attributes:
+        shrink_to: the columns of the terminal below which it is not shortened; None: it never is.
+        drop: 0 stays for ever; of the others the highest is left out first.
+        styles: one for each cell, or none at all.
+    """
+
+    header: str
+    cells: Sequence[str]
+    right: bool = False
+    shrink_to: int | None = None
+    drop: int = 0
+    styles: Sequence[str] = ()
+
+    @property
+    def natural_width(self) -> int:
+        """Return the columns of the terminal that the longest cell takes."""
+        return max(cell_len(self.header), *(cell_len(cell) for cell in self.cells), 0)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Fitted:
+    """A table, and the headers of the columns that had no room."""
+
+    text: Text
+    dropped: tuple[str, ...]
+
+
+def fit(columns: Sequence[Column], width: int | None) -> Fitted:
+    """Return the table of columns within a width; None: as wide as it takes."""
+    kept = list(columns)
+    widths = [column.natural_width for column in kept]
+    while width is not None and sum(_smallest(kept)) + GAP * (len(kept) - 1) > width:
+        candidates = [column for column in kept if column.drop]
+        if not candidates:
+            break
+        kept.remove(max(candidates, key=lambda column: column.drop))
+        widths = [column.natural_width for column in kept]
+    if width is not None:
+        widths = _shrunk(kept, widths, width)
+    dropped = tuple(column.header for column in columns if column not in kept)
+    return Fitted(_drawn(kept, widths), dropped)
+
+
+def _smallest(columns: Sequence[Column]) -> list[int]:
+    return [
+        column.natural_width if column.shrink_to is None else min(column.natural_width, column.shrink_to)
+        for column in columns
+    ]
+
+
+def _shrunk(columns: Sequence[Column], widths: list[int], width: int) -> list[int]:
+    """Take what is too much from the columns that may be shortened; from all when that is not enough."""
+    excess = sum(widths) + GAP * (len(columns) - 1) - width
+    floors = _smallest(columns)
+    for least in (floors, [HARD_FLOOR] * len(floors)):
+        while excess > 0:
+            room = [width - floor for width, floor in zip(widths, least, strict=True)]
+            index = max(range(len(room)), key=room.__getitem__)
+            if room[index] <= 0:
+                break
+            widths[index] -= 1
+            excess -= 1
+    return widths
+
+
+def _drawn(columns: Sequence[Column], widths: Sequence[int]) -> Text:
+    text = Text()
+    rows = max((len(column.cells) for column in columns), default=0)
+    for row in range(-1, rows):
+        if row >= 0:
+            text.append("\n")
+        line = Text()
+        for column, width in zip(columns, widths, strict=True):
+            content = column.header if row < 0 else column.cells[row]
+            style = HEADER_STYLE if row < 0 else (column.styles[row] if column.styles else "")
+            if line:
+                line.append(" " * GAP)
+            line.append(_padded(content, width, right=column.right), style=style or None)
+        line.rstrip()
+        text.append(line)
+    return text
+
+
+def _padded(content: str, width: int, *, right: bool) -> str:
+    shown = cells.shorten(content, width)
+    padding = " " * (width - cell_len(shown))
+    return padding + shown if right else shown + padding

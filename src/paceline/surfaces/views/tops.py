@@ -1,0 +1,206 @@
+"""What ``paceline top`` shows: how far the job is, and who carries the load, role by role."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from paceline.services.snapshots import ReplicaSnapshot, RoleSnapshot, Snapshot
+from paceline.surfaces.views import cells, job_tables, styles, tables
+
+BAR_WIDTH = 20
+#: Lines of a role beside its replicas: a blank one, its title, the header of its table, what was left out.
+ROLE_LINES = 4
+
+
+def frame(snapshot: Snapshot, *, width: int | None, height: int | None = None) -> RenderableType:
+    """Return one picture of a job.
+
+    Args:
+        snapshot: the job.
+        width: of the terminal; None: as wide as it takes, with every column.
+        height: of the terminal; the least busy replicas are left out when there are more; None: all.
+    """
+    top = header(snapshot, width=width)
+    parts: list[RenderableType] = [top]
+    rows = _rows_per_role(snapshot, None if height is None else height - _lines(top) - 1)
+    dropped: dict[str, None] = {}
+    unmeasured = False
+    for role, count in zip(snapshot.roles, rows, strict=True):
+        table = _table(role, count, width)
+        dropped.update(dict.fromkeys(table.dropped))
+        unmeasured = unmeasured or any(_is_unmeasured(replica) for replica in role.replicas)
+        parts += [Text(), title(role, width), table.text]
+        if count < len(role.replicas):
+            parts.append(Text(f"and {len(role.replicas) - count} less busy", style="dim"))
+    notes = [cells.FOOTNOTE] if unmeasured else []
+    if dropped:
+        notes.append(f"no room for {', '.join(name.lower() for name in dropped)} (-o wide)")
+    if notes:
+        parts.append(_fitted(Text("; ".join(notes), style="dim"), width))
+    return Group(*parts)
+
+
+def header(snapshot: Snapshot, *, width: int | None) -> Text:
+    """Return the lines about the job as a whole."""
+    run = snapshot.run
+    phase = job_tables.shown_phase(run, lost=snapshot.lost)
+    first = Text()
+    first.append(cells.shorten(cells.clean(run.name), 40), style="bold")
+    first.append("  ")
+    first.append(phase, style=styles.of_phase(phase))
+    if snapshot.elapsed_seconds is not None:
+        first.append(f"  {cells.duration(snapshot.elapsed_seconds)}")
+    lines = [first, *(_fitted(Text(line), width) for line in _progress(snapshot))]
+    if run.message and run.phase.is_final:
+        lines.insert(1, _fitted(Text(cells.clean(run.message)), width))
+    return Text("\n").join(_fitted(line, width) for line in lines)
+
+
+def _progress(snapshot: Snapshot) -> list[str]:
+    step = "step -"
+    if snapshot.step is not None:
+        step = f"step {snapshot.step:,}".replace(",", " ")
+        if snapshot.total_steps:
+            step += f" of {snapshot.total_steps:,}".replace(",", " ")
+    parts = [step]
+    if snapshot.progress is not None:
+        parts = [f"{_bar(snapshot.progress)} {cells.percent(snapshot.progress)}", step]
+    if snapshot.eta_seconds is not None:
+        parts.append(f"ETA {cells.duration(snapshot.eta_seconds)}")
+    rates = [
+        f"{cells.number(snapshot.steps_per_second)} steps/s",
+        f"{cells.number(snapshot.examples_per_second)} examples/s",
+        f"loss {cells.loss(snapshot.loss)}",
+    ]
+    if snapshot.evaluation is not None:
+        at_step = "" if snapshot.evaluation.step is None else f" at step {snapshot.evaluation.step}"
+        rates.append(f"AUC {cells.loss(snapshot.evaluation.auc)}{at_step}")
+    span = "means over the whole run; memory is the highest" if snapshot.whole_run else ""
+    return ["  ".join(parts), "  ".join(rates), *([span] if span else [])]
+
+
+def _bar(share: float) -> str:
+    done = round(share * BAR_WIDTH)
+    return "━" * done + "─" * (BAR_WIDTH - done)
+
+
+def title(role: RoleSnapshot, width: int | None) -> Text:
+    """Return the line about a role: how many run, what they use, and how unevenly."""
+    running = sum(replica.row.phase.is_live for replica in role.replicas)
+    text = Text()
+    text.append(str(role.role), style=f"bold {styles.of_role(role.role)}")
+    text.append(f" {running}/{len(role.replicas)} running" if running else f" {len(role.replicas)}")
+    if role.cpu_cores is not None:
+        text.append(f"  {cells.cores(role.cpu_cores)} cores")
+    for imbalance in role.imbalances:
+        text.append(
+            f"  {imbalance.resource} max/mean {imbalance.max_over_mean:.2f} Gini {imbalance.gini:.2f}",
+            style=styles.HOT if imbalance.hot else "",
+        )
+    if role.hot is not None:
+        text.append(f"  hot: {role.hot}", style=styles.HOT)
+    return _fitted(text, width)
+
+
+def _table(role: RoleSnapshot, count: int, width: int | None) -> tables.Fitted:
+    replicas = role.replicas[:count]
+    phases = [str(replica.row.phase) for replica in replicas]
+
+    def column(
+        header: str, value: Callable[[ReplicaSnapshot], str], *, drop: int = 0, style: str = ""
+    ) -> tables.Column:
+        return tables.Column(
+            header=header, cells=[value(replica) for replica in replicas], right=True, drop=drop,
+            styles=[style] * len(replicas) if style else (),
+        )  # fmt: skip
+
+    columns = [
+        tables.Column(
+            header="REPLICA",
+            cells=[_name(replica, role) for replica in replicas],
+            styles=[_name_style(replica, role) for replica in replicas],
+        ),
+        tables.Column(header="STATE", cells=phases, styles=[styles.of_phase(phase) for phase in phases]),
+        column("CPU", lambda r: cells.of_limit(cells.cores(r.cpu_cores), _cpu_limit(r))),
+        column("THROTTLED", lambda r: cells.percent(r.throttled_share), drop=4 if role.role.trains else 0),
+        column(
+            "MEMORY",
+            lambda r: cells.of_limit(cells.compact_bytes(r.memory_bytes), _memory_limit(r)),
+        ),
+        column("NET IN/OUT", _network),
+        column("SWITCHES", lambda r: cells.number(r.switches_per_second), drop=5),
+        column("THREADS", lambda r: cells.number(r.threads), drop=6),
+        column("RESTARTS", lambda r: str(r.row.restarts), drop=7),
+    ]
+    if role.role.trains:
+        columns[2:2] = [
+            column("STEPS/S", lambda r: cells.number(r.steps_per_second)),
+            column("EX/S", lambda r: cells.number(r.examples_per_second)),
+            column("LOSS", lambda r: cells.loss(r.loss), drop=3),
+            column("WAIT", lambda r: cells.percent(r.input_wait_share)),
+        ]
+    if any(r.gpu_utilization is not None or r.gpu_memory_bytes is not None for r in role.replicas):
+        columns.append(column("GPU", lambda r: cells.percent(r.gpu_utilization), drop=2))
+        columns.append(column("GPU MEM", lambda r: cells.compact_bytes(r.gpu_memory_bytes), drop=3))
+    return tables.fit(columns, width)
+
+
+def _name(replica: ReplicaSnapshot, role: RoleSnapshot) -> str:
+    return f"{replica.replica} HOT" if replica.replica == role.hot else str(replica.replica)
+
+
+def _name_style(replica: ReplicaSnapshot, role: RoleSnapshot) -> str:
+    return styles.HOT if replica.replica == role.hot else styles.of_role(role.role)
+
+
+def _cpu_limit(replica: ReplicaSnapshot) -> str:
+    return cells.UNMEASURED if replica.cpu_limit_cores is None else f"{replica.cpu_limit_cores:g}"
+
+
+def _memory_limit(replica: ReplicaSnapshot) -> str:
+    return cells.compact_bytes(replica.memory_limit_bytes)
+
+
+def _network(replica: ReplicaSnapshot) -> str:
+    received, sent = replica.received_bytes_per_second, replica.sent_bytes_per_second
+    if received is None and sent is None:
+        return cells.UNMEASURED
+    return f"{cells.compact_bytes(received)}/{cells.compact_bytes(sent)}"
+
+
+def _is_unmeasured(replica: ReplicaSnapshot) -> bool:
+    return None in (replica.cpu_cores, replica.throttled_share, replica.received_bytes_per_second) or (
+        replica.replica.role.trains and replica.examples_per_second is None
+    )
+
+
+def _rows_per_role(snapshot: Snapshot, height: int | None) -> list[int]:
+    """Share the lines that there are between the roles, the small ones first."""
+    wanted = [len(role.replicas) for role in snapshot.roles]
+    if height is None:
+        return wanted
+    left = max(0, height - ROLE_LINES * len(wanted))
+    rows = [0] * len(wanted)
+    for position, index in enumerate(sorted(range(len(wanted)), key=wanted.__getitem__)):
+        rows[index] = min(wanted[index], max(1, left // (len(wanted) - position)))
+        left = max(0, left - rows[index])
+    return rows
+
+
+def _lines(text: Text) -> int:
+    return text.plain.count("\n") + 1
+
+
+def _fitted(text: Text, width: int | None) -> Text:
+    """Return one line of text that is no wider than the terminal."""
+    if width is not None and "\n" not in text.plain:
+        text.truncate(width, overflow="ellipsis")
+    return text
+
+
+def progress_line(snapshot: Snapshot) -> str:
+    """Return a line of progress, for logs without a terminal."""
+    return f"{snapshot.run.name} {snapshot.run.phase}  {'  '.join(_progress(snapshot)[:2])}"
