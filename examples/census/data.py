@@ -61,7 +61,8 @@ def _check(content: bytes, name: str, place: str) -> None:
     found = hashlib.sha256(content).hexdigest()
     if found != CHECKSUMS[name]:
         raise errors.InputError(
-            f"{place}: this is not UCI's {name} (SHA-256 {found}, expected {CHECKSUMS[name]}); delete it to download anew"
+            f"{place}: this is not UCI's {name} (SHA-256 {found}, expected {CHECKSUMS[name]}); "
+            "delete it to download anew"
         )
 
 

@@ -20,8 +20,12 @@ AGE = features.Bucketised("age", (18, 21, 25, 30, 35, 40, 45, 50, 55, 60, 65, 70
 HOURS = features.Bucketised("hours_per_week", (15, 25, 35, 40, 41, 46, 50, 51, 60))
 SCHOOLING = features.Bucketised("education_num", tuple(range(2, 17)))
 # Gains and losses are 0 for most people; who has one, how much matters stepwise (tax brackets).
-GAIN = features.Bucketised("capital_gain", (1, 3000, 4000, 4700, 5100, 5500, 6500, 7200, 7600, 10000, 14000, 20000))
-LOSS = features.Bucketised("capital_loss", (1, 1500, 1800, 1850, 1900, 1970, 1980, 2100, 2200, 2300, 2400, 2600))
+GAIN = features.Bucketised(
+    "capital_gain", (1, 3000, 4000, 4700, 5100, 5500, 6500, 7200, 7600, 10000, 14000, 20000)
+)
+LOSS = features.Bucketised(
+    "capital_loss", (1, 1500, 1800, 1850, 1900, 1970, 1980, 2100, 2200, 2300, 2400, 2600)
+)
 
 WORKCLASS = features.Vocabulary(
     "workclass",
@@ -109,7 +113,9 @@ MODEL = training.WideAndDeep(
 def main(arguments: list[str] | None = None) -> None:
     """Trains this replica's part."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, default=Path("census-data"), help="folder of adult.data and adult.test")
+    parser.add_argument(
+        "--data", type=Path, default=Path("census-data"), help="folder of adult.data and adult.test"
+    )
     options = parser.parse_args(arguments)
     try:
         train, test = data.sources(options.data)

@@ -1,10 +1,11 @@
-"""Writes click logs like Criteo's: a label, 13 counts `i1..i13` and categorical ids `c1..`, drawn from a planted model.
+"""Writes click logs like Criteo's: a label, 13 counts `i1..i13` and categorical ids `c1..`, drawn from a
+planted model.
 
     python -m examples.clicks.generate --output clicks-data
 
-A data set is a folder with `train-*.parquet` (or csv), `evaluation.parquet`, `probabilities.npy` (the true ones of the
-evaluation rows) and `truth.json` (parameters and best AUC). It is written beside its place and renamed
-when whole, so a folder that exists is complete. The same parameters and seed give the same rows.
+A data set is a folder with `train-*.parquet` (or csv), `evaluation.parquet`, `probabilities.npy` (the true
+ones of the evaluation rows) and `truth.json` (parameters and best AUC). It is written beside its place and
+renamed when whole, so a folder that exists is complete. The same parameters and seed give the same rows.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ class DataSetError(Exception):
 
 @dataclass(frozen=True)
 class Parameters:
-    """What determines a data set: rows, sizes of the categorical tables, the exponent of their Zipf law, the seed."""
+    """What determines a data set: rows, sizes of the categorical tables, the exponent of their Zipf law,
+    the seed.
+    """
 
     train_rows: int = 1_500_000
     evaluation_rows: int = 200_000
@@ -128,7 +131,8 @@ def _existing(folder: Path, parameters: Parameters) -> DataSet:
     found = load(folder)
     if found.parameters != parameters:
         raise DataSetError(
-            f"{folder} holds click data of other parameters ({found.parameters}); choose another folder or delete it"
+            f"{folder} holds click data of other parameters ({found.parameters}); "
+            "choose another folder or delete it"
         )
     return found
 
@@ -181,11 +185,15 @@ def main(arguments: list[str] | None = None) -> None:
     folder = options.pop("output")
     parameters = replace(given, **{**options, "tables": tuple(options["tables"])})
     try:
-        data = generate(folder, parameters, lambda done, total: print(f"\r{done} of {total} files", end="", flush=True))
+        data = generate(
+            folder, parameters, lambda done, total: print(f"\r{done} of {total} files", end="", flush=True)
+        )
     except DataSetError as error:
         sys.exit(f"error: {error}")
-    print(f"\r{folder}: best possible AUC {data.best_auc:.4f} ({data.drawn_auc:.4f} on the drawn labels), "
-          f"click rate {data.click_rate:.3f}")
+    print(
+        f"\r{folder}: best possible AUC {data.best_auc:.4f} ({data.drawn_auc:.4f} on the drawn labels), "
+        f"click rate {data.click_rate:.3f}"
+    )
 
 
 if __name__ == "__main__":

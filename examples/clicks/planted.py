@@ -1,11 +1,12 @@
 """The model that the clicks are drawn from, and the best AUC that any model can reach on them.
 
-    logit = bias + sum of f_j(count_j) + sum of e_f[id_f] + sum over the last six features, in pairs, of g[id, id']
+    logit = bias + sum of f_j(count_j) + sum of e_f[id_f] + sum over the last six features, in pairs, of
+    g[id, id']
 
-The 13 counts are log-normal; their effects are linear in their scaled logarithm, for every fourth one quadratic. The ids
-are Zipf-distributed and in order of frequency (id 0 is the most frequent), as a vocabulary sorted by frequency has them. An id's
-effect is normal and shrinks with its rank, so what matters in a giant table are its frequent ids. The bias is
-set so that about a quarter of the rows are clicks.
+The 13 counts are log-normal; their effects are linear in their scaled logarithm, for every fourth one
+quadratic. The ids are Zipf-distributed and in order of frequency (id 0 is the most frequent), as a
+vocabulary sorted by frequency has them. An id's effect is normal and shrinks with its rank, so what matters
+in a giant table are its frequent ids. The bias is set so that about a quarter of the rows are clicks.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Rows:
-    """Drawn rows: `counts` (rows, 13), `ids` (rows, tables), the true `probabilities` and the drawn `labels`."""
+    """Drawn rows: `counts` (rows, 13), `ids` (rows, tables), the true `probabilities` and the drawn
+    `labels`.
+    """
 
     counts: Integers
     ids: Integers
@@ -94,8 +97,9 @@ def best_auc(probabilities: npt.ArrayLike) -> float:
 
         sum over i != j of p_i (1 - p_j) ([p_i > p_j] + [p_i = p_j] / 2)  /  sum over i != j of p_i (1 - p_j)
 
-    is the expected number of rightly ordered pairs over the expected number of pairs. No other ranking of the rows
-    has more in the numerator, since each pair is ordered the likelier way (Neyman and Pearson's argument).
+    is the expected number of rightly ordered pairs over the expected number of pairs. No other ranking of
+    the rows has more in the numerator, since each pair is ordered the likelier way (Neyman and Pearson's
+    argument).
     """
     p = np.sort(np.asarray(probabilities, dtype=np.float64))
     misses = np.concatenate([[0.0], np.cumsum(1 - p)])

@@ -19,7 +19,9 @@ from paceline.training import features
 
 
 def model(tables: tuple[int, ...]) -> training.WideAndDeep:
-    """Wide & Deep for tables of these sizes: every id in both parts, crosses of the small last tables in the wide one."""
+    """Wide & Deep for tables of these sizes: every id in both parts, crosses of the small last tables in
+    the wide one.
+    """
     ids = tuple(features.Identity(f"c{f + 1}", rows) for f, rows in enumerate(tables))
     last = ids[-6:]
     crosses = tuple(features.Cross((one, other)) for one, other in zip(last[::2], last[1::2], strict=False))
@@ -46,7 +48,9 @@ def main(arguments: list[str] | None = None) -> None:
     except (training.TrainingError, generate.DataSetError) as error:
         sys.exit(f"error: {error}")
     if result is not None and result.auc is not None:
-        print(f"AUC {result.auc:.4f}; the best possible is {data.best_auc:.4f} ({data.drawn_auc:.4f} as drawn)")
+        print(
+            f"AUC {result.auc:.4f}; the best possible is {data.best_auc:.4f} ({data.drawn_auc:.4f} as drawn)"
+        )
 
 
 if __name__ == "__main__":

@@ -4,11 +4,12 @@
     from paceline.training import features
 
     model = training.WideAndDeep(features.FeatureSet(numeric=..., deep=..., wide=..., label=...))
-    training.run(model, train=training.Source(("data/train-*.parquet",)), evaluation=training.Source(("data/test.parquet",)))
+    training.run(model, train=training.Source(("data/train-*.parquet",)),
+    evaluation=training.Source(("data/test.parquet",)))
 
 Every replica runs the same script; `run` reads from the environment which one it is. This is between-graph
-replication through `tf.compat.v1`: each trainer drives itself and updates the shared variables asynchronously.
-Names are resolved at first use, so that importing the package does not import TensorFlow.
+replication through `tf.compat.v1`: each trainer drives itself and updates the shared variables
+asynchronously. Names are resolved at first use, so that importing the package does not import TensorFlow.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Atomic checkpoints of all parameters and the global step, written by the chief alone.
 
-The saver gathers the variables at the chief, so only the chief needs to see the folder. It writes to temporary names,
-renames, and then replaces the file `checkpoint` that names the newest: a chief that is killed half-way leaves the
-one before in force. Older ones are removed after that, and what a killed chief left behind at the next start.
+The saver gathers the variables at the chief, so only the chief needs to see the folder. It writes to
+temporary names, renames, and then replaces the file `checkpoint` that names the newest: a chief that is
+killed half-way leaves the one before in force. Older ones are removed after that, and what a killed chief
+left behind at the next start.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ class Checkpoints:
         self._saved_step: int | None = None
 
     def prepare(self) -> None:
-        """Makes the folder, removes half-written files of an earlier chief and takes over its finished ones."""
+        """Makes the folder, removes half-written files of an earlier chief and takes over its finished
+        ones.
+        """
         if self._directory is None:
             _log.info("no checkpoint folder is given (PACELINE_CHECKPOINT_DIR): nothing will be saved")
             return
@@ -48,7 +51,8 @@ class Checkpoints:
         return newest
 
     def restore(self, session: Any, checkpoint: str | None = None) -> str | None:
-        """Gives all variables the values of a checkpoint, the newest if none is given; None when there is none.
+        """Gives all variables the values of a checkpoint, the newest if none is given; None when there is
+        none.
 
         Raises:
             CheckpointError: it belongs to another model, or cannot be read.
@@ -61,7 +65,8 @@ class Checkpoints:
                 self._saver.restore(session, checkpoint)
         except (tf.errors.NotFoundError, tf.errors.InvalidArgumentError, tf.errors.DataLossError) as error:
             raise errors.CheckpointError(
-                f"{checkpoint} does not fit this model; use another checkpoint folder, or delete it to start anew: "
+                f"{checkpoint} does not fit this model; use another checkpoint folder, or delete this one to "
+                f"start anew: "
                 f"{str(error).strip().splitlines()[0]}"
             ) from error
         return checkpoint

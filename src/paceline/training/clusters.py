@@ -1,8 +1,8 @@
 """Which replica of which cluster this process is, read once from the environment.
 
-`TF_CONFIG` names the addresses and the task, as for every TensorFlow cluster; the agent adds `PACELINE_*`. The
-trainers are the replicas that compute gradients: the chief, if the job has that role, and then the workers.
-Trainer 0 is the chief in either case: it initialises, restores, saves and evaluates.
+`TF_CONFIG` names the addresses and the task, as for every TensorFlow cluster; the agent adds `PACELINE_*`.
+The trainers are the replicas that compute gradients: the chief, if the job has that role, and then the
+workers. Trainer 0 is the chief in either case: it initialises, restores, saves and evaluates.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from paceline.training import errors
 ROLES = ("chief", "evaluator", "ps", "worker")
 
 _HOW_TO_RUN = """TF_CONFIG is not set, so this process cannot tell which replica it is.
-Start the script through a job file (its command is what each replica runs), or try it alone, without parameter servers:
-  TF_CONFIG='{"cluster": {"worker": ["localhost:0"]}, "task": {"type": "worker", "index": 0}}' python -m YOUR.SCRIPT"""
+Start the script through a job file, whose command is what each replica runs, or try it alone:
+  export TF_CONFIG='{"cluster": {"worker": ["localhost:0"]}, "task": {"type": "worker", "index": 0}}'"""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,9 @@ class Cluster:
     @property
     def trainers(self) -> tuple[tuple[str, int], ...]:
         """Role and index of every replica that computes gradients, the chief first."""
-        return tuple((role, i) for role in ("chief", "worker") for i in range(len(self.addresses.get(role, ()))))
+        return tuple(
+            (role, i) for role in ("chief", "worker") for i in range(len(self.addresses.get(role, ())))
+        )
 
     @property
     def trainer_index(self) -> int:
@@ -89,8 +91,8 @@ def read(environment: Mapping[str, str] | None = None) -> Cluster:
         role, index = str(task["type"]), int(task["index"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise errors.ClusterError(
-            'TF_CONFIG must look like {"cluster": {"ps": ["host:port"], "worker": [...]}, '
-            f'"task": {{"type": "worker", "index": 0}}}}, but it is {text!r} ({type(error).__name__}: {error})'
+            'TF_CONFIG must look like {"cluster": {"ps": ["host:port"], "worker": [...]}, "task": {"type": '
+            f'"worker", "index": 0}}}}, but it is {text!r} ({type(error).__name__}: {error})'
         ) from error
     cluster = Cluster(
         addresses=addresses,
@@ -115,15 +117,19 @@ def _integer(environment: Mapping[str, str], name: str) -> int | None:
 def _check(cluster: Cluster) -> None:
     for role in (*cluster.addresses, cluster.role):
         if role not in ROLES:
-            raise errors.ClusterError(f"TF_CONFIG names an unknown role {role!r}{errors.did_you_mean(role, ROLES)}")
+            raise errors.ClusterError(
+                f"TF_CONFIG names an unknown role {role!r}{errors.did_you_mean(role, ROLES)}"
+            )
     count = len(cluster.addresses.get(cluster.role, ()))
     if cluster.role != "evaluator" and not 0 <= cluster.index < count:
         raise errors.ClusterError(
-            f"TF_CONFIG says that this is {cluster.role} {cluster.index}, but the cluster has {count} of that role"
+            f"TF_CONFIG says that this is {cluster.role} {cluster.index}, but the cluster has {count} of them"
         )
     if len(cluster.addresses.get("chief", ())) > 1:
         raise errors.ClusterError("TF_CONFIG has more than one chief; give the others the role worker")
     if not cluster.trainers and cluster.role != "evaluator":
         raise errors.ClusterError("TF_CONFIG has neither a chief nor a worker, so nobody would train")
     if len(cluster.trainers) > 1 and cluster.parameter_servers == 0:
-        raise errors.ClusterError(f"{len(cluster.trainers)} trainers need at least one ps to share their parameters")
+        raise errors.ClusterError(
+            f"{len(cluster.trainers)} trainers need at least one ps to share their parameters"
+        )

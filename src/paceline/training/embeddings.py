@@ -1,9 +1,9 @@
 """Tables of vectors, one row for each id of a categorical feature.
 
-Separate: a table and a lookup for each feature, as in TensorFlow's documentation. Fused: one table for all, each
-feature's ids shifted by the rows of those before it, and every distinct id looked up once. Both compute the same;
-the fused one costs one operation and one transfer for each shard instead of one for each feature, and sends the row
-of a frequent id once for each batch instead of once for each occurrence.
+Separate: a table and a lookup for each feature, as in TensorFlow's documentation. Fused: one table for all,
+each feature's ids shifted by the rows of those before it, and every distinct id looked up once. Both
+compute the same; the fused one costs one operation and one transfer for each shard instead of one for each
+feature, and sends the row of a frequent id once for each batch instead of once for each occurrence.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from paceline.training import features
 
 @dataclass(frozen=True)
 class Tables:
-    """How the tables of one part of a model are made: vectors of `dimension` floats, initial values, shards."""
+    """How the tables of one part of a model are made: vectors of `dimension` floats, initial values,
+    shards.
+    """
 
     name: str
     dimension: int
@@ -41,7 +43,9 @@ class Tables:
         if self.fused:
             return self._fused(ids, columns)
         looked_up = [
-            tf1.nn.embedding_lookup(self._table(column.name, column.rows), ids[:, i], partition_strategy="div")
+            tf1.nn.embedding_lookup(
+                self._table(column.name, column.rows), ids[:, i], partition_strategy="div"
+            )
             for i, column in enumerate(columns)
         ]
         return tf1.stack(looked_up, axis=1)

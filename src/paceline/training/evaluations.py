@@ -15,7 +15,8 @@ _BATCH = 8_192
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The result at a global step; `auc` is None where all examples have the same label, as it is undefined then.
+    """The result at a global step; `auc` is None where all examples have the same label, as it is undefined
+    then.
 
     `log_loss` is in nats an example, `accuracy` the share with the right side of probability 1/2.
     """
@@ -28,10 +29,11 @@ class Evaluation:
 
 
 def auc(labels: npt.ArrayLike, scores: npt.ArrayLike) -> float | None:
-    """Area under the ROC curve: the probability that a random positive scores above a random negative, ties half.
+    """Area under the ROC curve: the probability that a random positive scores above a random negative, ties
+    half.
 
-    Computed as the Mann-Whitney statistic, (R - P (P + 1) / 2) / (P N), with R the sum of the positives' ranks,
-    tied scores sharing their mean rank. None when one class is missing.
+    Computed as the Mann-Whitney statistic, (R - P (P + 1) / 2) / (P N), with R the sum of the positives'
+    ranks, tied scores sharing their mean rank. None when one class is missing.
     """
     positive = np.asarray(labels) > 0.5
     positives = int(positive.sum())
@@ -46,7 +48,9 @@ def auc(labels: npt.ArrayLike, scores: npt.ArrayLike) -> float | None:
 
 
 def log_loss(labels: npt.ArrayLike, probabilities: npt.ArrayLike) -> float:
-    """Mean of -ln of the probability given to the true label; probabilities are kept 1e-7 away from 0 and 1."""
+    """Mean of -ln of the probability given to the true label; probabilities are kept 1e-7 away from 0 and
+    1.
+    """
     truth = np.asarray(labels, dtype=np.float64)
     given = np.clip(np.asarray(probabilities, dtype=np.float64), 1e-7, 1 - 1e-7)
     return float(-np.mean(truth * np.log(given) + (1 - truth) * np.log1p(-given)))
@@ -58,7 +62,9 @@ def accuracy(labels: npt.ArrayLike, probabilities: npt.ArrayLike) -> float:
 
 
 def evaluate(
-    predict: Callable[[features.Examples], npt.NDArray[np.float32]], chunks: Iterable[features.Examples], step: int
+    predict: Callable[[features.Examples], npt.NDArray[np.float32]],
+    chunks: Iterable[features.Examples],
+    step: int,
 ) -> Evaluation:
     """Scores all examples and judges the scores.
 

@@ -63,13 +63,15 @@ class Numeric:
         raw = columns[self.name]
         if self.log:
             raw = np.sign(raw) * np.log1p(np.abs(raw))
-        scaled = ((raw - self.mean) / self.deviation).astype(np.float32)
-        return np.nan_to_num(scaled, copy=False, nan=0.0)
+        scaled: Floats = ((raw - self.mean) / self.deviation).astype(np.float32)
+        return np.where(np.isnan(scaled), np.float32(0.0), scaled)
 
 
 @dataclass(frozen=True)
 class Bucketised:
-    """The interval a number falls into: id = how many boundaries are <= x; a missing value gets the last id."""
+    """The interval a number falls into: id = how many boundaries are <= x; a missing value gets the last
+    id.
+    """
 
     column: str
     boundaries: tuple[float, ...]
@@ -119,7 +121,9 @@ class Vocabulary:
 
 @dataclass(frozen=True)
 class Hashed:
-    """A string hashed into `rows` rows by BLAKE2b; the same in every process and version. Missing gets id 0."""
+    """A string hashed into `rows` rows by BLAKE2b; the same in every process and version. Missing gets id
+    0.
+    """
 
     name: str
     rows: int
@@ -152,7 +156,9 @@ class Identity:
 
 @dataclass(frozen=True)
 class Cross:
-    """Two or more categorical features as one: every combination has its row, or is hashed if `buckets` is less."""
+    """Two or more categorical features as one: every combination has its row, or is hashed if `buckets` is
+    less.
+    """
 
     parts: tuple[Categorical, ...]
     buckets: int = 1_000_000
@@ -188,7 +194,9 @@ class Cross:
 
 @dataclass(frozen=True)
 class Label:
-    """The binary target: 1 where the column is one of `positive`, or, without these, where a number is above 0."""
+    """The binary target: 1 where the column is one of `positive`, or, without these, where a number is
+    above 0.
+    """
 
     name: str
     positive: tuple[str, ...] = ()
@@ -201,7 +209,7 @@ class Label:
         """1.0 or 0.0 for each row."""
         if self.positive:
             return _by_word(columns[self.name], lambda word: int(word in self.positive)).astype(np.float32)
-        return (columns[self.name] > 0).astype(np.float32)
+        return np.asarray(columns[self.name] > 0, dtype=np.float32)
 
 
 class Examples(NamedTuple):
@@ -214,13 +222,7 @@ class Examples(NamedTuple):
 
     def take(self, rows: slice | npt.NDArray[np.int64]) -> Examples:
         """The examples of these rows."""
-        return Examples(*(each[rows] for each in self))
-
-    def __add__(self, other: object) -> Examples:
-        """These examples followed by the others."""
-        if not isinstance(other, Examples):
-            return NotImplemented
-        return Examples(*(np.concatenate(pair) for pair in zip(self, other, strict=True)))
+        return Examples(self.numeric[rows], self.deep_ids[rows], self.wide_ids[rows], self.labels[rows])
 
 
 @dataclass(frozen=True)

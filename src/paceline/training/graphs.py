@@ -20,8 +20,9 @@ class Graph:
     """Tensors and operations by purpose.
 
     `inputs` are placeholders; `probabilities` (examples,), `loss` the mean log loss of a batch, `step` the
-    global step, `update` trains on a batch and gives the step after it (None for an evaluator), `ready` is true when
-    every variable is initialised, `initialise` gives all their first values, `saver` reads and writes them.
+    global step, `update` trains on a batch and gives the step after it (None for an evaluator), `ready` is
+    true when every variable is initialised, `initialise` gives all their first values, `saver` reads and
+    writes them.
     """
 
     graph: Any
@@ -47,7 +48,10 @@ def build(model: wide_and_deep.WideAndDeep, cluster: clusters.Cluster, chosen: s
         losses = tf1.nn.sigmoid_cross_entropy_with_logits(labels=inputs.labels, logits=outputs.logits)
         loss = tf1.reduce_mean(losses)
         probabilities = tf1.sigmoid(outputs.logits)
-        with tf1.device(None), tf1.device(cluster.task_device):  # slots follow their variable: not placed anew
+        with (
+            tf1.device(None),
+            tf1.device(cluster.task_device),
+        ):  # slots follow their variable: not placed anew
             update = None
             if cluster.role != "evaluator":
                 parts = (

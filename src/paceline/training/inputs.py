@@ -1,8 +1,9 @@
 """Batches for a trainer: its shard, shuffled, decoded ahead by a background thread.
 
-Chunks of columns are encoded to arrays, collected to a pool, permuted and sliced, so a batch costs no Python
-per row. The stream has no end: a trainer repeats its shard until the job's global step reaches its total, which
-is how the part of a lost trainer is made up. Batches are always full; a remainder joins the next pass.
+Chunks of columns are encoded to arrays, collected to a pool, permuted and sliced, so a batch costs no
+Python per row. The stream has no end: a trainer repeats its shard until the job's global step reaches its
+total, which is how the part of a lost trainer is made up. Batches are always full; a remainder joins the
+next pass.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ _AHEAD = 16
 
 
 def once(
-    source: sources.Source, encoder: features.FeatureSet, shard: shards.Shard = shards.Shard(), seed: int | None = None
+    source: sources.Source,
+    encoder: features.FeatureSet,
+    shard: shards.Shard = shards.WHOLE,
+    seed: int | None = None,
 ) -> Iterator[features.Examples]:
     """One pass over a shard in chunks; the order of the files is shuffled when a seed is given.
 
@@ -59,14 +63,15 @@ def shuffled(
         for pool in _pools(once(source, encoder, shard, int(random.integers(2**31)))):
             seen += len(pool.labels)
             pool = pool.take(random.permutation(len(pool.labels)))
-            pool = pool if rest is None else rest + pool
+            pool = pool if rest is None else _joined([rest, pool])
             whole = len(pool.labels) // batch_size * batch_size
             for start in range(0, whole, batch_size):
                 yield pool.take(slice(start, start + batch_size))
             rest = pool.take(slice(whole, None))
         if seen == 0:
             raise errors.InputError(
-                f"{', '.join(source.urls)}: trainer {shard.index} of {shard.count} gets no example; use fewer trainers"
+                f"{', '.join(source.urls)}: trainer {shard.index} of {shard.count} gets no example; "
+                "use fewer trainers"
             )
 
 

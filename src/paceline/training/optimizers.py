@@ -1,7 +1,7 @@
 """Optimizers of `tf.compat.v1.train`, by name.
 
-Adagrad and FTRL touch only the rows of a table that a batch uses. Adam updates its moments, and so every row, in
-each step: on a large table that is the whole cost of a step.
+Adagrad and FTRL touch only the rows of a table that a batch uses. Adam updates its moments, and so every
+row, in each step: on a large table that is the whole cost of a step.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How embedding tables are cut into shards along their rows.
 
-The cut is TensorFlow's own (contiguous row ranges, `div` in its words), so a checkpoint holds the whole table and
-can be read back under any other partitioning.
+The cut is TensorFlow's own (contiguous row ranges, `div` in its words), so a checkpoint holds the whole
+table and can be read back under any other partitioning.
 """
 
 from __future__ import annotations
@@ -20,4 +20,6 @@ def partitioner(partitioning: settings.Partitioning, parameter_servers: int) -> 
         return None
     if partitioning.strategy == "fixed":
         return tf1.fixed_size_partitioner(shards)
-    return tf1.min_max_variable_partitioner(max_partitions=shards, min_slice_size=partitioning.min_shard_bytes)
+    return tf1.min_max_variable_partitioner(
+        max_partitions=shards, min_slice_size=partitioning.min_shard_bytes
+    )

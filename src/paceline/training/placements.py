@@ -1,8 +1,8 @@
 """Which parameter server holds which variable.
 
-TensorFlow asks a strategy for the task of each variable as it is created. Round-robin counts variables and is
-blind to their size; greedy puts each on the server with the fewest bytes so far. Slots of optimizers follow their
-variable and are not counted.
+TensorFlow asks a strategy for the task of each variable as it is created. Round-robin counts variables and
+is blind to their size; greedy puts each on the server with the fewest bytes so far. Slots of optimizers
+follow their variable and are not counted.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ class Greedy:
 
 
 def device_function(cluster: clusters.Cluster, strategy: settings.Settings) -> Any:
-    """A device function: variables to the parameter servers, everything else to this replica; None if local."""
+    """A device function: variables to the parameter servers, everything else to this replica; None if
+    local.
+    """
     if cluster.is_local:
         return None
     greedy = strategy.variable_placement == "greedy"

@@ -17,7 +17,9 @@ _log = logging.getLogger(__name__)
 
 
 class Reports:
-    """Appends reports to a file; each line goes out in one write, so lines of several processes do not mix."""
+    """Appends reports to a file; each line goes out in one write, so lines of several processes do not
+    mix.
+    """
 
     def __init__(self, path: str | None) -> None:
         self._path = path

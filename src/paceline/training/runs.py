@@ -7,7 +7,17 @@ import logging
 import os
 from collections.abc import Mapping
 
-from paceline.training import clusters, errors, evaluations, evaluators, reports, sessions, settings, sources, trainers
+from paceline.training import (
+    clusters,
+    errors,
+    evaluations,
+    evaluators,
+    reports,
+    sessions,
+    settings,
+    sources,
+    trainers,
+)
 from paceline.training.models import wide_and_deep
 
 _log = logging.getLogger(__name__)
@@ -22,9 +32,10 @@ def run(
 ) -> evaluations.Evaluation | None:
     """Does this replica's part of the job and returns when that is over.
 
-    A parameter server serves until it is terminated. A trainer trains to the job's last step; the chief then saves and
-    evaluates. An evaluator judges checkpoints. Cluster, settings, checkpoint folder and report file come from the
-    environment (see `clusters`, `settings`); `inputs` in the settings replaces the given files.
+    A parameter server serves until it is terminated. A trainer trains to the job's last step; the chief
+    then saves and evaluates. An evaluator judges checkpoints. Cluster, settings, checkpoint folder and
+    report file come from the environment (see `clusters`, `settings`); `inputs` in the settings replaces
+    the given files.
 
     Args:
         model: what to train.

@@ -1,9 +1,9 @@
 """Sessions of a trainer: opened when the parameters are ready, opened again when a replica is lost.
 
 TensorFlow's own recovery restores a checkpoint whenever a chief starts. Here the chief first looks whether
-all variables are alive: a chief that was restarted beside live parameter servers goes on from where they are, and
-only if one of them lost its variables is everything set back to the newest checkpoint (or the first values). The other
-trainers wait until then. Device filters keep trainers from waiting for each other.
+all variables are alive: a chief that was restarted beside live parameter servers goes on from where they
+are, and only if one of them lost its variables is everything set back to the newest checkpoint (or the
+first values). The other trainers wait until then. Device filters keep trainers from waiting for each other.
 """
 
 from __future__ import annotations
@@ -23,8 +23,15 @@ _log = logging.getLogger(__name__)
 CONNECTION_LOST = (tf.errors.AbortedError, tf.errors.UnavailableError)
 """A parameter server ended or was restarted."""
 
-STATE_LOST = (*CONNECTION_LOST, tf.errors.FailedPreconditionError, tf.errors.CancelledError, tf.errors.NotFoundError)
-"""These, and what a step sees that met a restarted server half-way: variables without values, cancelled transfers."""
+STATE_LOST = (
+    *CONNECTION_LOST,
+    tf.errors.FailedPreconditionError,
+    tf.errors.CancelledError,
+    tf.errors.NotFoundError,
+)
+"""These, and what a step sees that met a restarted server half-way: variables without values, cancelled
+transfers.
+"""
 
 _POLL_SECONDS = 0.5
 _PROBE_SECONDS = 2.0
@@ -34,16 +41,22 @@ _NOTICE_SECONDS = 10.0
 def serve(cluster: clusters.Cluster) -> Any:
     """Starts TensorFlow's server of this replica."""
     return tf.distribute.Server(
-        tf.train.ClusterSpec({role: list(hosts) for role, hosts in cluster.addresses.items() if role != "evaluator"}),
+        tf.train.ClusterSpec(
+            {role: list(hosts) for role, hosts in cluster.addresses.items() if role != "evaluator"}
+        ),
         job_name=cluster.role,
         task_index=cluster.index,
     )
 
 
 class Sessions:
-    """Opens sessions of one trainer; its server, if the cluster has more than this process, starts at once."""
+    """Opens sessions of one trainer; its server, if the cluster has more than this process, starts at
+    once.
+    """
 
-    def __init__(self, graph: graphs.Graph, cluster: clusters.Cluster, saved: checkpoints.Checkpoints) -> None:
+    def __init__(
+        self, graph: graphs.Graph, cluster: clusters.Cluster, saved: checkpoints.Checkpoints
+    ) -> None:
         self._graph = graph
         self._cluster = cluster
         self._saved = saved

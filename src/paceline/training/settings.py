@@ -56,7 +56,9 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class Inputs:
-    """Where the examples are: URLs or patterns that fsspec understands; a null format goes by the file's suffix."""
+    """Where the examples are: URLs or patterns that fsspec understands; a null format goes by the file's
+    suffix.
+    """
 
     train: tuple[str, ...] = ()
     evaluation: tuple[str, ...] = ()
@@ -68,8 +70,8 @@ class Settings:
     """All that the `training:` block may say.
 
     `optimizer` serves the deep part and `wide_optimizer` the wide part. `batch_size` is one trainer's, in
-    examples. Training ends after `epochs` passes over the data of all trainers together, or at the global step
-    `max_steps` if that comes first.
+    examples. Training ends after `epochs` passes over the data of all trainers together, or at the global
+    step `max_steps` if that comes first.
     """
 
     optimizer: Optimizer = Optimizer("adagrad")

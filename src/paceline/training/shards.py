@@ -30,7 +30,13 @@ class Shard:
         return tuple(files[self.index :: self.count]) if self.by_file(files) else tuple(files)
 
     def rows(self, files: Sequence[str], first: int, rows: int) -> npt.NDArray[np.int64] | None:
-        """Which of `rows` rows belong to this shard, the first being row `first` of its file; None for all."""
+        """Which of `rows` rows belong to this shard, the first being row `first` of its file; None for
+        all.
+        """
         if self.by_file(files):
             return None
         return np.arange((self.index - first) % self.count, rows, self.count, dtype=np.int64)
+
+
+WHOLE = Shard()
+"""Everything, for one reader."""

@@ -1,7 +1,8 @@
 """Data files, opened by URL and decoded a chunk of whole columns at a time.
 
-fsspec opens any URL (a local path, s3://, hdfs://, https://) and pyarrow decodes CSV and Parquet. Nothing here
-knows about trainers or batches. When pyarrow refuses a CSV file the file is read again, slowly, to name the line.
+fsspec opens any URL (a local path, s3://, hdfs://, https://) and pyarrow decodes CSV and Parquet. Nothing
+here knows about trainers or batches. When pyarrow refuses a CSV file the file is read again, slowly, to
+name the line.
 """
 
 from __future__ import annotations
@@ -67,7 +68,8 @@ class Source:
 
 
 def count(source: Source) -> int:
-    """The number of examples in all files: from Parquet's footers, and for CSV from the lines that are not empty.
+    """The number of examples in all files: from Parquet's footers, and for CSV from the lines that are not
+    empty.
 
     Raises:
         InputError: a file cannot be read, or there is no example in any of them.
@@ -162,7 +164,8 @@ def _csv_chunks(source: Source, file: str, kinds: Mapping[str, features.Kind]) -
                 ),
                 pyarrow.csv.ParseOptions(),
                 pyarrow.csv.ConvertOptions(
-                    column_types={name: types[kind] for name, kind in kinds.items()}, include_columns=list(kinds)
+                    column_types={name: types[kind] for name, kind in kinds.items()},
+                    include_columns=list(kinds),
                 ),
             ):
                 yield pa.Table.from_batches([batch])
@@ -193,10 +196,14 @@ def _explain(
         if position == 0 and not source.column_names:
             continue
         if len(row) != len(names):
-            raise errors.InputError(f"{file}:{number}: {len(row)} fields where {len(names)} are expected") from error
+            raise errors.InputError(
+                f"{file}:{number}: {len(row)} fields where {len(names)} are expected"
+            ) from error
         for name, value in zip(names, row, strict=True):
             if kinds.get(name, "string") != "string" and not _is_number(value):
-                raise errors.InputError(f"{file}:{number}: column {name!r} holds {value!r}, not a number") from error
+                raise errors.InputError(
+                    f"{file}:{number}: column {name!r} holds {value!r}, not a number"
+                ) from error
     raise errors.InputError(f"{file}: {error}") from error
 
 

@@ -1,7 +1,9 @@
-"""The life of a trainer: train to the job's last step, through losses of parameter servers and of other trainers.
+"""The life of a trainer: train to the job's last step, through losses of parameter servers and of other
+trainers.
 
-A step that fails because a parameter server is gone closes the session; the next one opens when the chief has given
-the variables values again. A trainer that was itself killed and restarted goes through the very same door.
+A step that fails because a parameter server is gone closes the session; the next one opens when the chief
+has given the variables values again. A trainer that was itself killed and restarted goes through the very
+same door.
 """
 
 from __future__ import annotations
@@ -15,7 +17,6 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from types import FrameType
 from typing import Any
-
 
 from paceline.training import (
     checkpoints,
@@ -36,7 +37,9 @@ _FRUITLESS_TRIES = 10
 
 
 def total_steps(chosen: settings.Settings, examples: int) -> int:
-    """The global step at which training ends: `epochs` passes over all examples, or `max_steps` if that is less."""
+    """The global step at which training ends: `epochs` passes over all examples, or `max_steps` if that is
+    less.
+    """
     whole = max(1, math.ceil(chosen.epochs * examples / chosen.batch_size))
     return whole if chosen.max_steps is None else min(whole, chosen.max_steps)
 
@@ -64,7 +67,9 @@ class Trainer:
         self._total = total_steps(chosen, sources.count(train))
         self._meter = reports.StepMeter(reporting, self._total)
         self._graph = graphs.build(model, cluster, chosen)
-        self._saved = checkpoints.Checkpoints(checkpoint_dir, self._graph.saver, chosen.checkpoint.every_seconds)
+        self._saved = checkpoints.Checkpoints(
+            checkpoint_dir, self._graph.saver, chosen.checkpoint.every_seconds
+        )
         if cluster.is_chief:
             self._saved.prepare()
         self._sessions = sessions.Sessions(self._graph, cluster, self._saved)
@@ -87,7 +92,9 @@ class Trainer:
                     fruitless = 0 if self._steps > before else fruitless + 1
                     if fruitless > _FRUITLESS_TRIES and not isinstance(error, sessions.CONNECTION_LOST):
                         raise
-                    _log.warning("lost a parameter server, waiting for it: %s", str(error).strip().splitlines()[:1])
+                    _log.warning(
+                        "lost a parameter server, waiting for it: %s", str(error).strip().splitlines()[:1]
+                    )
                 finally:
                     session.close()
 
@@ -106,8 +113,13 @@ class Trainer:
         graph, meter, total, chief = self._graph, self._meter, self._total, self._cluster.is_chief
         update = session.make_callable([graph.update, graph.loss], feed_list=list(graph.inputs))
         step = int(session.run(graph.step))
-        _log.info("trainer %d of %d is at step %d of %d", self._cluster.trainer_index + 1,
-                  len(self._cluster.trainers), step, total)
+        _log.info(
+            "trainer %d of %d is at step %d of %d",
+            self._cluster.trainer_index + 1,
+            len(self._cluster.trainers),
+            step,
+            total,
+        )
         meter.restart(batches.wait_seconds)
         while step < total and not self._stopping:
             batch = batches.next()
@@ -122,7 +134,9 @@ class Trainer:
     def _evaluate(self, session: Any, step: int) -> evaluations.Evaluation | None:
         if self._evaluation is None:
             return None
-        return evaluate(session, self._graph, inputs.once(self._evaluation, self._encoder), step, self._reports)
+        return evaluate(
+            session, self._graph, inputs.once(self._evaluation, self._encoder), step, self._reports
+        )
 
     @contextmanager
     def _stoppable(self) -> Iterator[None]:
@@ -148,8 +162,13 @@ def evaluate(
     """Evaluates the session's parameters, logs and reports the result."""
     predict = session.make_callable(graph.probabilities, feed_list=list(graph.inputs[:3]))
     result = evaluations.evaluate(lambda batch: predict(*batch[:3]), chunks, step)
-    _log.info("step %d: AUC %s, log loss %.4f, accuracy %.4f over %d examples", step,
-              "undefined" if result.auc is None else f"{result.auc:.4f}", result.log_loss, result.accuracy,
-              result.examples)
+    _log.info(
+        "step %d: AUC %s, log loss %.4f, accuracy %.4f over %d examples",
+        step,
+        "undefined" if result.auc is None else f"{result.auc:.4f}",
+        result.log_loss,
+        result.accuracy,
+        result.examples,
+    )
     reporting.append({"type": "evaluation", **asdict(result)})
     return result

@@ -1,4 +1,5 @@
-"""Wide & Deep (Cheng et al. 2016, arXiv 1606.07792): a linear model of crosses beside a network of embeddings.
+"""Wide & Deep (Cheng et al. 2016, arXiv 1606.07792): a linear model of crosses beside a network of
+embeddings.
 
 logit = bias + sum of the weights of the wide ids + network(numbers, vectors of the deep ids). The wide part
 memorises, the deep part generalises; each has its own optimizer.
@@ -69,7 +70,9 @@ class WideAndDeep:
             dimension = chosen.embedding_dimension
             tables = embeddings.Tables("vectors", dimension, initializer, partitioner, chosen.fused_tables)
             width_of_vectors = len(self.encoder.deep) * dimension
-            layers.append(tf1.reshape(tables.lookup(batch.deep_ids, self.encoder.deep), [-1, width_of_vectors]))
+            layers.append(
+                tf1.reshape(tables.lookup(batch.deep_ids, self.encoder.deep), [-1, width_of_vectors])
+            )
             width += width_of_vectors
         hidden = tf1.concat(layers, axis=1)
         for i, units in enumerate(chosen.hidden_units):
@@ -80,6 +83,8 @@ class WideAndDeep:
 
 def _dense(name: str, inputs: Any, width: int, units: int) -> Any:
     with tf1.variable_scope(name):
-        kernel = tf1.get_variable("kernel", shape=[width, units], initializer=tf1.glorot_uniform_initializer())
+        kernel = tf1.get_variable(
+            "kernel", shape=[width, units], initializer=tf1.glorot_uniform_initializer()
+        )
         bias = tf1.get_variable("bias", shape=[units], initializer=tf1.zeros_initializer())
     return tf1.matmul(inputs, kernel) + bias
