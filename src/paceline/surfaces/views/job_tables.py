@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 
 from rich.console import Group, RenderableType
@@ -38,7 +39,7 @@ def job_list(
     columns = [
         Column(header="NAME", cells=[cells.clean(run.name) for run in runs]),
         Column(header="PHASE", cells=phases, styles=[styles.of_phase(phase) for phase in phases]),
-        Column(header="REPLICAS", cells=[run.replicas for run in runs], shrink_to=12, drop=2),
+        Column(header="REPLICAS", cells=[_replicas(run) for run in runs], shrink_to=12, drop=2),
         Column(header="RUNTIME", cells=[runtime(run, now) for run in runs], right=True, drop=1),
         Column(
             header="AGE", cells=[cells.duration(now - run.submitted_at) for run in runs], right=True, drop=1
@@ -139,6 +140,11 @@ def core_list(cores: Sequence[int]) -> str:
         else:
             ranges.append([core, core])
     return ",".join(f"{first}" if first == last else f"{first}-{last}" for first, last in ranges)
+
+
+def _replicas(run: RunSummary) -> str:
+    """Return how many replicas run of each role; of a job that has ended, how many there were."""
+    return re.sub(r"\d+/(\d+)", r"\1", run.replicas) if run.phase.is_final else run.replicas
 
 
 def _labels(run: RunSummary) -> str:

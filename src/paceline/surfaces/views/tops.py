@@ -92,7 +92,7 @@ def title(role: RoleSnapshot, width: int | None) -> Text:
     running = sum(replica.row.phase.is_live for replica in role.replicas)
     text = Text()
     text.append(str(role.role), style=f"bold {styles.of_role(role.role)}")
-    text.append(f" {running}/{len(role.replicas)} running" if running else f" {len(role.replicas)}")
+    text.append(f" {running}/{len(role.replicas)} running" if running else f" {len(role.replicas)} replicas")
     if role.cpu_cores is not None:
         text.append(f"  {cells.cores(role.cpu_cores)} cores")
     for imbalance in role.imbalances:

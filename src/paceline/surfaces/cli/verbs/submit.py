@@ -47,8 +47,11 @@ def command(session: sessions.Session, file: str, name: str | None, dry_run: boo
 
 def submit(session: sessions.Session, file: str, name: str | None) -> Run:
     """Submit a job file; say when the job did not get the name that was wanted."""
+    from paceline.surfaces import job_names
+
     job_file, base = job_files.read(file)
-    check_name(name)
+    if name is not None:
+        job_names.check(name)
     with session.jobs() as jobs:
         run = jobs.submit(job_file.spec, source=job_file.text, base=base, name=name)
     wanted = name or job_file.spec.name
@@ -60,11 +63,12 @@ def submit(session: sessions.Session, file: str, name: str | None) -> Run:
 def show_plan(session: sessions.Session, file: str, name: str | None, output: str) -> None:
     """Print what a submit would do."""
     from paceline.services import plans
-    from paceline.surfaces import documents
+    from paceline.surfaces import documents, job_names
     from paceline.surfaces.views import plans as plan_views
 
     job_file, base = job_files.read(file)
-    check_name(name)
+    if name is not None:
+        job_names.check(name)
     with session.jobs() as jobs:
         plan = plans.plan(jobs, job_file.spec, base=base, name=name)
     if output == "table":
@@ -73,15 +77,3 @@ def show_plan(session: sessions.Session, file: str, name: str | None, output: st
         click.echo(plan.name)
     else:
         printing.emit(documents.document("JobPlan", documents.plain(plan)), output)
-
-
-def check_name(name: str | None) -> None:
-    """Refuse a name that no job can have.
-
-    Raises:
-        click.BadParameter: it is none.
-    """
-    from paceline.specs import fields
-
-    if name is not None and not fields.is_name(name):
-        raise click.BadParameter(f"{name!r} cannot be a job's name: {fields.NAME_RULE}", param_hint="--name")

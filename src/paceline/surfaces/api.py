@@ -1,0 +1,293 @@
+"""The Python API: submit a job from a script or a notebook, look at it, and get what was measured.
+
+::
+
+    job = paceline.submit("job.yaml")
+    job.wait(timeout=3600)
+    job.samples().groupby("replica").cpu_cores.mean()
+
+A handle opens the store for each call and closes it again, so it can be kept for as long as one likes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+
+from paceline.errors import JobFailed, PacelineError
+from paceline.model.jobs import JobSpec
+from paceline.model.roles import Role
+from paceline.model.runs import Run
+from paceline.model.samples import Evaluation, Sample, StepReport
+from paceline.model.statuses import JobPhase
+from paceline.services import homes, logs
+from paceline.services.jobs import Jobs, folder_of
+from paceline.services.logs import LogLine
+from paceline.services.snapshots import Snapshot
+from paceline.services.snapshots import read as read_snapshot
+from paceline.surfaces import composition
+
+if TYPE_CHECKING:
+    import pandas
+
+M = TypeVar("M", Sample, StepReport, Evaluation)
+
+_PathLike = str | os.PathLike[str]
+
+
+def submit(
+    job: _PathLike | JobSpec,
+    *,
+    name: str | None = None,
+    base: _PathLike | None = None,
+    home: _PathLike | None = None,
+    store: str | None = None,
+) -> JobHandle:
+    """Start a job and return at once.
+
+    Args:
+        job: the path of a job file, or a ``JobSpec``.
+        name: instead of the job's own; a number is added when a job of that name exists.
+        base: the folder that a relative ``working_dir`` starts from; else that of the file, or the current one.
+        home: the state folder; else ``PACELINE_HOME`` or its default.
+        store: the store's URL; else ``PACELINE_STORE`` or its default.
+
+    Raises:
+        InvalidInput: the file is no job file, or the name cannot be a job's.
+        EngineError: the job does not fit this machine.
+        StoreError: the state folder or the store cannot be written.
+    """
+    from paceline import specs
+    from paceline.surfaces import job_names
+
+    if isinstance(job, JobSpec):
+        # Through the file's own checks: a spec made by hand may be wrong as well.
+        job_file, folder = specs.parse_job(specs.dump_job(job), file=f"{job.name}.yaml"), Path.cwd()
+    else:
+        job_file, folder = specs.load_job(job), Path(job).resolve().parent
+    if name is not None:
+        job_names.check(name)
+    found = composition.find_home(home, store)
+    with composition.opened(found) as jobs:
+        run = jobs.submit(
+            job_file.spec, source=job_file.text, base=folder if base is None else Path(base), name=name
+        )
+    return JobHandle(run.name, found)
+
+
+def get(name: str, *, home: _PathLike | None = None, store: str | None = None) -> JobHandle:
+    """Return a job by its name.
+
+    Raises:
+        NotFound: there is none; names the ones that come near.
+    """
+    found = composition.find_home(home, store)
+    with composition.opened(found) as jobs:
+        jobs.get(name)
+    return JobHandle(name, found)
+
+
+def list_jobs(
+    *,
+    phases: Sequence[JobPhase | str] | None = None,
+    home: _PathLike | None = None,
+    store: str | None = None,
+) -> list[JobHandle]:
+    """Return the jobs, the newest first; exported as ``paceline.list``.
+
+    Args:
+        phases: only jobs in one of these.
+        home: the state folder; else ``PACELINE_HOME`` or its default.
+        store: the store's URL; else ``PACELINE_STORE`` or its default.
+    """
+    found = composition.find_home(home, store)
+    wanted = None if phases is None else [JobPhase(phase) for phase in phases]
+    with composition.opened(found) as jobs:
+        return [JobHandle(run.name, found) for run in jobs.runs(phases=wanted)]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, repr=False)
+class JobHandle:
+    """One job of a home."""
+
+    name: str
+    home: homes.Home
+
+    @property
+    def run(self) -> Run:
+        """Return the run as it is now."""
+        with self._jobs() as jobs:
+            return jobs.get(self.name)
+
+    @property
+    def phase(self) -> JobPhase:
+        """Return the phase as it is now."""
+        return self.run.phase
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the job should go on, but its supervisor died; ``resume`` brings it back."""
+        with self._jobs() as jobs:
+            return jobs.is_lost(jobs.get(self.name))
+
+    def wait(self, timeout: float | None = None, *, check: bool = False) -> JobPhase:
+        """Wait until the job has ended, and return how.
+
+        Args:
+            timeout: at most so many seconds.
+            check: raise an error unless it succeeded.
+
+        Raises:
+            WaitTimeout: it has not ended in time.
+            JobFailed: it did not succeed, and ``check`` is set.
+            Conflict: its supervisor died.
+        """
+        with self._jobs() as jobs:
+            run = jobs.wait(self.name, timeout_seconds=timeout)
+        if check and run.phase is not JobPhase.SUCCEEDED:
+            message = f": {run.message}" if run.message else ""
+            raise JobFailed(f"{self.name} {run.phase}{message}", "look at its logs()")
+        return run.phase
+
+    def stop(self, *, wait: bool = True) -> None:
+        """Ask the job to end; return when it has, unless ``wait`` is False.
+
+        Raises:
+            Conflict: it has ended already.
+        """
+        with self._jobs() as jobs:
+            jobs.stop(self.name)
+            if wait:
+                jobs.wait(self.name)
+
+    def resume(self) -> None:
+        """Bring back a job that was stopped, has failed, or has lost its supervisor.
+
+        Raises:
+            Conflict: it has succeeded, or it runs.
+        """
+        with self._jobs() as jobs:
+            jobs.resume(self.name)
+
+    def delete(self, *, force: bool = False) -> None:
+        """Remove the job with its logs, samples and checkpoints.
+
+        Raises:
+            Conflict: it has not ended, and ``force`` is not set.
+        """
+        with self._jobs() as jobs:
+            jobs.delete(self.name, force=force)
+
+    def logs(
+        self,
+        *,
+        role: Role | str | None = None,
+        index: int | None = None,
+        attempt: int | None = None,
+        tail: int | None = None,
+        follow: bool = False,
+    ) -> Iterator[LogLine]:
+        """Yield the output of replicas, line by line.
+
+        Args:
+            role: only replicas of this role.
+            index: only replicas with this index.
+            attempt: only this attempt.
+            tail: only the last so many lines of each attempt.
+            follow: go on with what comes, until the job has ended.
+        """
+        return logs.lines(
+            folder_of(self.run),
+            wanted=lambda replica: role in (None, replica.role) and index in (None, replica.index),
+            follow=self._goes_on if follow else None,
+            tail=tail,
+            attempt=attempt,
+        )
+
+    def snapshot(self) -> Snapshot:
+        """Return what ``paceline top`` shows, as a value."""
+        with self._jobs() as jobs:
+            run = jobs.get(self.name)
+            return read_snapshot(jobs.store, run, now=time.time(), lost=jobs.is_lost(run))
+
+    @overload
+    def samples(self, *, as_frame: Literal[True] = True) -> pandas.DataFrame: ...
+    @overload
+    def samples(self, *, as_frame: Literal[False]) -> list[Sample]: ...
+    def samples(self, *, as_frame: bool = True) -> Any:
+        """Return what was measured of the replicas' resources, as a data frame or as values.
+
+        Raises:
+            PacelineError: pandas is not installed.
+        """
+        return self._measured(lambda jobs: jobs.store.samples(self.name), Sample, as_frame)
+
+    @overload
+    def steps(self, *, as_frame: Literal[True] = True) -> pandas.DataFrame: ...
+    @overload
+    def steps(self, *, as_frame: Literal[False]) -> list[StepReport]: ...
+    def steps(self, *, as_frame: bool = True) -> Any:
+        """Return what the replicas said of their progress, as ``samples`` does."""
+        return self._measured(lambda jobs: jobs.store.step_reports(self.name), StepReport, as_frame)
+
+    @overload
+    def evaluations(self, *, as_frame: Literal[True] = True) -> pandas.DataFrame: ...
+    @overload
+    def evaluations(self, *, as_frame: Literal[False]) -> list[Evaluation]: ...
+    def evaluations(self, *, as_frame: bool = True) -> Any:
+        """Return the evaluations of the model, as ``samples`` does."""
+        return self._measured(lambda jobs: jobs.store.evaluations(self.name), Evaluation, as_frame)
+
+    def __repr__(self) -> str:
+        try:
+            with self._jobs() as jobs:
+                run = jobs.get(self.name)
+                phase = "lost" if jobs.is_lost(run) else run.phase
+        except PacelineError as error:
+            return f"<JobHandle {self.name!r}: {error.message}>"
+        return f"<JobHandle {self.name!r}: {phase}{f', {run.message}' if run.message else ''}>"
+
+    def _jobs(self) -> contextlib.AbstractContextManager[Jobs]:
+        return composition.opened(self.home)
+
+    def _goes_on(self) -> bool:
+        with self._jobs() as jobs:
+            run = jobs.get(self.name)
+            return not run.phase.is_final and not jobs.is_lost(run)
+
+    def _measured(self, read: Callable[[Jobs], list[M]], kind: type[M], as_frame: bool) -> Any:
+        pandas = _pandas() if as_frame else None
+        with self._jobs() as jobs:
+            values = read(jobs)
+        return values if pandas is None else _frame(pandas, kind, values)
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ImportError as error:
+        raise PacelineError(
+            "data frames need pandas, which is not installed",
+            "pip install 'paceline[data]', or ask for the values: as_frame=False",
+        ) from error
+    return pandas
+
+
+def _frame(pandas: Any, kind: type[M], values: Sequence[M]) -> Any:
+    """Return a data frame with a column for each field, and role and index beside the replica's name."""
+    names = [field.name for field in dataclasses.fields(kind) if field.name not in ("replica", "at")]
+    columns: dict[str, list[Any]] = {
+        "at": [value.at for value in values],
+        "replica": [str(value.replica) for value in values],
+        "role": [str(value.replica.role) for value in values],
+        "index": [value.replica.index for value in values],
+    }
+    columns.update({name: [getattr(value, name) for value in values] for name in names})
+    frame = pandas.DataFrame(columns)
+    frame["at"] = pandas.to_datetime(frame["at"], unit="s", utc=True)
+    return frame

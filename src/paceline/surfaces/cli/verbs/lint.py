@@ -1,0 +1,122 @@
+"""``paceline lint``: what is wrong before anything runs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from paceline.errors import FindingsFound, InvalidInput, NotFound
+from paceline.surfaces.cli import job_files, options, printing, sessions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from paceline.model.findings import Finding
+
+
+@options.verb("lint")
+@click.argument("files", metavar="[FILE]...", nargs=-1, type=click.Path(allow_dash=True))
+@click.option(
+    "--manifest",
+    "manifests",
+    metavar="FILE",
+    multiple=True,
+    type=click.Path(allow_dash=True),
+    help="Check Kubernetes manifests, also templates of them.",
+)
+@click.option(
+    "--fail-on",
+    type=click.Choice(["info", "warning", "error"]),
+    default="error",
+    show_default=True,
+    help="From which severity on to exit with 4.",
+)
+@click.option("--explain", metavar="CODE", help="Say what a rule is about, such as JOB101; 'all' lists them.")
+@options.output_option("table", "json", "yaml")
+def command(
+    session: sessions.Session,
+    files: tuple[str, ...],
+    manifests: tuple[str, ...],
+    fail_on: str,
+    explain: str | None,
+    output: str,
+) -> None:
+    """Check job files, and Kubernetes manifests with --manifest; '-' is stdin.
+
+    Exits with 4 when something at or above --fail-on is found.
+    """  # fmt: skip
+    if explain is not None:
+        _explain(explain, output)
+        return
+    if not files and not manifests:
+        raise click.UsageError("name a job file, or a manifest with --manifest")
+    from paceline.model.findings import Severity
+    from paceline.surfaces import documents
+    from paceline.surfaces.views import findings as views
+
+    found = _findings(files, manifests)
+    if output == "table":
+        if found:
+            printing.show(views.findings(found, width=printing.width()))
+        session.say(views.counted(found))
+    else:
+        printing.emit(
+            documents.document("FindingList", {"items": [documents.plain(finding) for finding in found]}),
+            output,
+        )
+    limit = Severity(fail_on)
+    bad = [finding for finding in found if finding.severity.rank >= limit.rank]
+    if bad:
+        raise FindingsFound(
+            f"{len(bad)} of {len(found)} findings are {limit} or worse",
+            f"what a code means: paceline lint --explain {bad[0].code}",
+        )
+    if files and files[0] != "-":
+        session.suggest(f"paceline run {files[0]}", f"paceline submit --dry-run {files[0]}")
+
+
+def _findings(files: Sequence[str], manifests: Sequence[str]) -> list[Finding]:
+    from paceline import linting
+
+    found: list[Finding] = []
+    for file in files:
+        found += linting.lint_job(job_files.read(file)[0])
+    for file in manifests:
+        found += linting.lint_manifests(_bytes(file), "stdin" if file == "-" else file)
+    return found
+
+
+def _bytes(file: str) -> bytes:
+    if file == "-":
+        return sys.stdin.buffer.read()
+    try:
+        return Path(file).read_bytes()
+    except FileNotFoundError as error:
+        raise NotFound(f"{file}: there is no such file") from error
+    except OSError as error:
+        raise InvalidInput(f"{file}: the file cannot be read: {error.strerror}") from error
+
+
+def _explain(code: str, output: str) -> None:
+    from paceline import linting
+    from paceline.surfaces import documents
+    from paceline.surfaces.views import findings as views
+
+    rules = linting.catalogue() if code == "all" else (linting.rule(code),)
+    if output != "table":
+        items = [
+            {"code": r.code, "title": r.title, "severity": r.severity.value, "why": r.why, "fix": r.fix}
+            for r in rules
+        ]
+        printing.emit(documents.document("RuleList", {"items": items}), output)
+    elif code == "all":
+        for rule in rules:
+            click.echo(f"{rule.code}  {rule.severity:<7}  {rule.title}")
+    else:
+        (rule,) = rules
+        printing.show(
+            views.rule(rule.code, rule.title, rule.severity, rule.why, rule.fix, width=printing.width())
+        )
