@@ -112,7 +112,8 @@ def test_a_list_is_by_time_of_submission(store, make_run):
     assert store.list_runs(phases=(RUNNING, STOPPED)) == [
         runs.RunSummary(
             name="d", phase=RUNNING, message="is running", engine="local", directory=run.directory,
-            submitted_at=2.0, started_at=50.0, finished_at=None, replicas="ps 2/2, worker 3/3",
+            submitted_at=2.0, started_at=50.0, finished_at=None,
+            ttl_after_finished_seconds=None, replicas="ps 2/2, worker 3/3",
             labels={"team": "ads"},
         )
     ]  # fmt: skip
@@ -181,15 +182,6 @@ def test_facts_of_a_launch(filled, make_run):
     assert (row.host, row.address, row.pid, row.cores) == ("h1", "10.0.0.1:2222", 77, (0, 1))
     filled.save_state("demo", with_phase(make_run()[1], RUNNING), at=1.0)
     assert filled.replicas("demo")[0].address == "10.0.0.1:2222"
-
-
-def test_addresses_are_in_use_until_the_run_is_final(filled, make_run):
-    filled.create_run(*make_run("second"))
-    filled.set_replica_facts("demo", PS, address="a:1")
-    filled.set_replica_facts("second", PS, address="a:2")
-    assert filled.addresses_in_use() == {"a:1", "a:2"}
-    filled.update_run("demo", phase=statuses.JobPhase.FAILED)
-    assert filled.addresses_in_use() == {"a:2"}
 
 
 def test_a_deleted_run_leaves_nothing(filled, make_run, store_url):

@@ -38,6 +38,7 @@ class RunSummary:
     """What a list of runs shows of each; times are Unix seconds.
 
     Attributes:
+        ttl_after_finished_seconds: how long it is kept after its end; None: until somebody removes it.
         replicas: running of wanted replicas by role, such as ``ps 2/2, worker 3/4``.
     """
 
@@ -49,6 +50,7 @@ class RunSummary:
     submitted_at: float
     started_at: float | None
     finished_at: float | None
+    ttl_after_finished_seconds: float | None
     replicas: str
     labels: Mapping[str, str]
 

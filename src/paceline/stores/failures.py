@@ -28,7 +28,7 @@ _SQLITE = {
         "Let this user write to the file and its folder, or name another store in PACELINE_STORE.",
     ),
     "SQLITE_CANTOPEN": (
-        "the file cannot be opened or made",
+        "the file or its folder is read-only, or cannot be opened",
         "Let this user write to the file and its folder, or name another store in PACELINE_STORE.",
     ),
     "SQLITE_PERM": ("this user may not open it", "Let this user read and write the file."),

@@ -32,6 +32,7 @@ class Runs(rows.Part):
             "phase": run.phase.value,
             "started_at": run.started_at,
             "finished_at": run.finished_at,
+            "ttl_after_finished_seconds": run.spec.ttl_after_finished_seconds,
             "replicas": _counts(state),
             "message": run.message,
             "labels": json.dumps(dict(run.spec.labels)),
@@ -114,7 +115,8 @@ class Runs(rows.Part):
         order = (columns.submitted_at, columns.id)
         query = sa.select(
             columns.name, columns.phase, columns.message, columns.engine, columns.directory,
-            columns.submitted_at, columns.started_at, columns.finished_at, columns.replicas, columns.labels,
+            columns.submitted_at, columns.started_at, columns.finished_at,
+            columns.ttl_after_finished_seconds, columns.replicas, columns.labels,
         ).order_by(*(column.desc() if newest_first else column.asc() for column in order))  # fmt: skip
         if phases is not None:
             query = query.where(columns.phase.in_([phase.value for phase in phases]))
@@ -131,12 +133,13 @@ class Runs(rows.Part):
                     submitted_at=submitted_at,
                     started_at=started_at,
                     finished_at=finished_at,
+                    ttl_after_finished_seconds=ttl_after_finished_seconds,
                     replicas=replicas,
                     labels={} if labels == "{}" else json.loads(labels),
                 )
                 for (
                     name, phase, message, engine, directory,
-                    submitted_at, started_at, finished_at, replicas, labels,
+                    submitted_at, started_at, finished_at, ttl_after_finished_seconds, replicas, labels,
                 ) in connection.execute(query)
             ]  # fmt: skip
 
@@ -277,21 +280,6 @@ class Runs(rows.Part):
                 )
                 for row in connection.execute(query.order_by(tables.replicas.c.id))
             ]
-
-    def addresses_in_use(self) -> set[str]:
-        """Return the addresses of the replicas of all runs that are not final.
-
-        Raises:
-            StoreError: the store cannot be read.
-        """
-        unfinished = [phase.value for phase in statuses.JobPhase if not phase.is_final]
-        query = (
-            sa.select(tables.replicas.c.address)
-            .join(tables.runs)
-            .where(tables.runs.c.phase.in_(unfinished), tables.replicas.c.address.is_not(None))
-        )
-        with self._database.reading() as connection:
-            return set(connection.scalars(query))
 
 
 def _counts(state: states.JobState) -> str:

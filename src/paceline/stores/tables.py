@@ -74,6 +74,7 @@ runs = sa.Table(
     sa.Column("phase", Text, nullable=False),
     sa.Column("started_at", sa.Double),
     sa.Column("finished_at", sa.Double),
+    sa.Column("ttl_after_finished_seconds", sa.Double),
     sa.Column("replicas", Text, nullable=False),  # how many of each role run, for lists
     sa.Column("message", Text, nullable=False),
     sa.Column("labels", sa.Text, nullable=False),  # JSON

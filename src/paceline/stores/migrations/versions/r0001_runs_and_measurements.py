@@ -40,6 +40,7 @@ def _make_runs() -> None:
         sa.Column("phase", sa.Text, nullable=False),
         sa.Column("started_at", sa.Double),
         sa.Column("finished_at", sa.Double),
+        sa.Column("ttl_after_finished_seconds", sa.Double),
         sa.Column("replicas", sa.Text, nullable=False),
         sa.Column("message", sa.Text, nullable=False),
         sa.Column("labels", sa.Text, nullable=False),
