@@ -1,0 +1,105 @@
+import hashlib
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from paceline.training import features
+
+
+def words(*values):
+    return pa.array(values).dictionary_encode()
+
+
+def test_numeric():
+    columns = {"x": np.array([-3.0, 0.0, 1.0, np.nan])}
+    assert features.Numeric("x").values(columns).tolist() == [-3, 0, 1, 0]
+    scaled = features.Numeric("x", mean=1, deviation=2).values(columns)
+    assert scaled.tolist() == [-2, -0.5, 0, 0]
+    assert scaled.dtype == np.float32
+    logged = features.Numeric("x", log=True).values(columns)
+    assert logged == pytest.approx([-np.log(4), 0, np.log(2), 0])
+
+
+def test_bucketised():
+    feature = features.Bucketised("x", (1.0, 5.0))
+    columns = {"x": np.array([0.0, 1.0, 4.9, 5.0, np.nan])}
+    assert feature.ids(columns).tolist() == [0, 1, 1, 2, 3]
+    assert feature.rows == 4
+    assert feature.name == "x_bucket"
+
+
+def test_vocabulary_ignores_space_around_words():
+    feature = features.Vocabulary("w", ("red", "blue"))
+    assert feature.ids({"w": words(" blue", "red", "green", None, "blue ")}).tolist() == [2, 1, 0, 0, 2]
+    assert feature.rows == 3
+
+
+def test_hashed_is_stable_and_within_its_rows():
+    feature = features.Hashed("w", 10)
+    ids = feature.ids({"w": words("a", "b", "a")})
+    expected = int.from_bytes(hashlib.blake2b(b"a", digest_size=8).digest(), "little") % 10
+    assert ids[0] == ids[2] == expected
+    assert ids.max() < 10
+
+
+def test_identity_gathers_strangers_in_the_last_row():
+    feature = features.Identity("i", 5)
+    assert feature.ids({"i": np.array([0, 4, 5, -1, 99])}).tolist() == [0, 4, 4, 4, 4]
+
+
+def test_cross_of_few_combinations_is_exact():
+    cross = features.Cross((features.Identity("a", 3), features.Identity("b", 4)))
+    a, b = (each.ravel() for each in np.meshgrid(np.arange(3), np.arange(4), indexing="ij"))
+    assert cross.ids({"a": a, "b": b}).tolist() == list(range(12))
+    assert (cross.rows, cross.name) == (12, "a_x_b")
+    assert set(cross.kinds()) == {"a", "b"}
+
+
+@given(st.lists(st.integers(0, 99_999), min_size=1, max_size=50))
+def test_cross_of_many_combinations_is_hashed(values):
+    parts = tuple(features.Identity(name, 100_000) for name in "abcde")  # 1e25: wraps round in 64 bits
+    cross = features.Cross(parts, buckets=97)
+    ids = cross.ids({name: np.array(values) for name in "abcde"})
+    assert cross.rows == 97
+    assert ids.min() >= 0
+    assert ids.max() < 97
+
+
+def test_hashed_crosses_spread_evenly():
+    cross = features.Cross((features.Identity("a", 1000), features.Identity("b", 1000)), buckets=100)
+    a, b = (each.ravel() for each in np.meshgrid(np.arange(300), np.arange(300)))
+    counts = np.bincount(cross.ids({"a": a, "b": b}), minlength=100)
+    assert counts.min() > 800
+    assert counts.max() < 1000
+
+
+def test_labels():
+    assert features.Label("l").values({"l": np.array([0, 1, 2])}).tolist() == [0, 1, 1]
+    positive = features.Label("l", (">50K", ">50K."))
+    assert positive.values({"l": words(" >50K.", "<=50K", ">50K")}).tolist() == [1, 0, 1]
+    assert positive.kinds() == {"l": "string"}
+
+
+def test_a_set_encodes_all_parts():
+    one, two = features.Identity("a", 3), features.Identity("b", 4)
+    encoder = features.FeatureSet(
+        (features.Numeric("x"),), (one, two), (one, features.Cross((one, two))), features.Label("l")
+    )
+    columns = {"x": np.zeros(2), "a": np.array([1, 2]), "b": np.array([0, 3]), "l": np.array([1.0, 0.0])}
+    examples = encoder.encode(columns)
+    assert examples.deep_ids.tolist() == [[1, 0], [2, 3]]
+    assert examples.wide_ids.tolist() == [[1, 4], [2, 11]]
+    assert examples.labels.tolist() == [1, 0]
+    assert encoder.kinds() == {"x": "number", "a": "integer", "b": "integer", "l": "number"}
+    assert examples.take(slice(1, 2)).deep_ids.tolist() == [[2, 3]]
+
+
+def test_a_set_without_numbers_has_no_columns_of_them():
+    one = features.Identity("a", 3)
+    encoder = features.FeatureSet((), (one,), (), features.Label("l"))
+    examples = encoder.encode({"a": np.array([1, 2]), "l": np.array([1.0, 0.0])})
+    assert examples.numeric.shape == (2, 0)
+    assert examples.wide_ids.shape == (2, 0)

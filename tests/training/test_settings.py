@@ -1,0 +1,80 @@
+import json
+
+import pytest
+
+from paceline.training import errors, settings
+
+
+def test_defaults():
+    chosen = settings.read({})
+    assert chosen.optimizer == settings.Optimizer("adagrad", 0.05)
+    assert chosen.wide_optimizer == settings.Optimizer("ftrl", 0.05)
+    assert (chosen.batch_size, chosen.epochs, chosen.embedding_dimension) == (512, 1, 16)
+    assert chosen.hidden_units == (256, 128, 64)
+    assert chosen.partitioning == settings.Partitioning("none", None, 262_144)
+    assert chosen.variable_placement == "round-robin"
+    assert chosen.fused_tables
+    assert chosen.checkpoint == settings.Checkpoint(60, 3)
+    assert chosen.inputs == settings.Inputs()
+    assert (chosen.seed, chosen.max_steps) == (0, None)
+
+
+def test_every_key_can_be_set():
+    raw = {
+        "optimizer": {"name": "adam", "learning_rate": 1},
+        "wide_optimizer": {"learning_rate": 0.5},
+        "batch_size": 32,
+        "epochs": 2,
+        "embedding_dimension": 4,
+        "hidden_units": [8],
+        "partitioning": {"strategy": "min-size", "shards": 3, "min_shard_bytes": 10},
+        "variable_placement": "greedy",
+        "fused_tables": False,
+        "checkpoint": {"every_seconds": 0.5, "keep": 1},
+        "inputs": {"train": "a.csv", "evaluation": ["b", "c"], "format": "csv"},
+        "seed": 7,
+        "max_steps": 9,
+    }
+    chosen = settings.read({"PACELINE_TRAINING": json.dumps(raw)})
+    assert chosen.optimizer == settings.Optimizer("adam", 1.0)
+    assert chosen.wide_optimizer == settings.Optimizer("ftrl", 0.5)  # the default of this very block
+    assert chosen.inputs == settings.Inputs(("a.csv",), ("b", "c"), "csv")
+    assert chosen.partitioning == settings.Partitioning("min-size", 3, 10)
+    assert not chosen.fused_tables
+    assert chosen.max_steps == 9
+    assert settings.parse({"max_steps": None, "partitioning": {"shards": None}}) == settings.Settings()
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        ([], r"training: expected a block of keys, got \[\]"),
+        ({"batch_sise": 1}, "training: unknown key 'batch_sise'; did you mean 'batch_size'"),
+        ({"optimizer": {"nmae": "adam"}}, "training.optimizer: unknown key 'nmae'; did you mean 'name'"),
+        (
+            {"optimizer": {"name": "adma"}},
+            "training.optimizer.name: 'adma' is not allowed; did you mean 'adam'",
+        ),
+        ({"optimizer": "adam"}, "training.optimizer: expected a block"),
+        ({"batch_size": "32"}, "training.batch_size: expected a whole number, got '32'"),
+        ({"batch_size": True}, "expected a whole number, got True"),
+        ({"batch_size": 1.5}, "expected a whole number"),
+        ({"batch_size": 0}, "must be at least 1, got 0"),
+        ({"epochs": "x"}, "expected a number"),
+        ({"epochs": 0}, "must be above 0"),
+        ({"fused_tables": 1}, "expected true or false, got 1"),
+        ({"hidden_units": 8}, "expected a list, got 8"),
+        ({"hidden_units": [8, "a"]}, r"training.hidden_units\[1\]: expected a whole number"),
+        ({"hidden_units": [8, 0]}, "must be at least 1"),
+        ({"inputs": {"format": "orc"}}, "training.inputs.format: 'orc' is not allowed"),
+        ({"batch_size": None}, "expected a whole number, got None"),
+    ],
+)
+def test_a_wrong_setting_names_its_place(raw, message):
+    with pytest.raises(errors.SettingsError, match=message):
+        settings.parse(raw)
+
+
+def test_text_that_is_not_json():
+    with pytest.raises(errors.SettingsError, match="PACELINE_TRAINING is not JSON"):
+        settings.read({"PACELINE_TRAINING": "batch_size: 3"})
