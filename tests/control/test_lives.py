@@ -127,6 +127,7 @@ class World(RuleBasedStateMachine):
     @rule()
     def somebody_resumes_the_job(self) -> None:
         self.feed(events.ResumeRequested())
+        self.feed(events.Begin())
 
     @precondition(lambda self: self.releasing)
     @rule()

@@ -185,8 +185,9 @@ def test_a_stopped_job_resumes_with_new_attempts_and_all_its_restarts() -> None:
         exited(PS0, FAILED), exited(PS1, FAILED), exited(W1, FAILED), events.Released(),
     )[0]  # fmt: skip
     assert stopped.phase is JobPhase.STOPPED
-    state, wanted = machines.advance(stopped, events.ResumeRequested())
-    assert state.phase is JobPhase.STARTING
+    pending, wanted = machines.advance(stopped, events.ResumeRequested())
+    assert (pending.phase, pending.outcome, wanted) == (JobPhase.PENDING, None, [])
+    state, wanted = machines.advance(pending, events.Begin())
     assert {(c.replica, c.attempt) for c in wanted if isinstance(c, commands.Launch)} == {
         (PS0, 2), (PS1, 2), (W0, 2), (W1, 2)
     }  # fmt: skip

@@ -5,7 +5,7 @@
     pending -> starting -> running <-> restarting
                   |           |            |
                   +-----------+------------+--> stopping -> succeeded | failed | stopped
-                                                               (failed and stopped can be resumed)
+                                                               (failed, stopped -> pending: resumed)
 
 ``stopping`` begins when the outcome is decided: the success policy is met, a replica that the job cannot do
 without failed for good, the deadline passed, or somebody asked. It ends when nothing of the job is left.
@@ -64,9 +64,7 @@ def _begin(state: JobState) -> Step:
         done.append(command)
     if state.spec.active_deadline_seconds is not None:
         done.append(_deadline(state.spec.active_deadline_seconds))
-    return dataclasses.replace(
-        state, phase=JobPhase.STARTING, replicas=tuple(launched), outcome=None, message=""
-    ), done
+    return dataclasses.replace(state, phase=JobPhase.STARTING, replicas=tuple(launched)), done
 
 
 def _launch(replica: ReplicaState) -> tuple[ReplicaState, Command]:
@@ -240,7 +238,8 @@ def _resume(state: JobState) -> Step:
     if state.phase not in (JobPhase.FAILED, JobPhase.STOPPED):
         return state, []
     fresh = tuple(dataclasses.replace(r, phase=ReplicaPhase.PENDING, restarts=0) for r in state.replicas)
-    return _begin(dataclasses.replace(state, phase=JobPhase.PENDING, replicas=fresh))
+    pending = dataclasses.replace(state, phase=JobPhase.PENDING, replicas=fresh, outcome=None, message="")
+    return pending, []
 
 
 def _replaced(state: JobState, event: events.SupervisorReplaced) -> Step:

@@ -11,7 +11,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from paceline.control import states
+from paceline.control import events, states
+from paceline.control import machines as control
 from paceline.engines.local import engine, folders, layouts, machines
 from paceline.errors import Conflict, EngineError, PacelineError, StoreError, WaitTimeout
 from paceline.model.jobs import JobSpec
@@ -149,7 +150,9 @@ class Jobs:
             with self._choosing():
                 machine = machines.read()
                 layouts.choose(run.spec, machine, folder, self._active_folders(name)).write(folder)
-                self.store.add_request(name, "resume", at=self.clock())
+                self.store.take_requests(name)  # A request to stop that came too late is not for this life.
+                state, _ = control.advance(self.store.load_state(name), events.ResumeRequested())
+                self.store.save_state(name, state, at=self.clock())
         self._supervise(run)
 
     def check_resumable(self, run: Run) -> None:

@@ -66,16 +66,13 @@ class Supervision:
 
     def run(self) -> JobPhase:
         """Look after the job until it is final; return how it ended."""
-        if not self._state.phase.is_final or self._resume_requested():
+        if not self._state.phase.is_final:
             self._apply(self._take_over())
         while not (self._state.phase.is_final and self._saved):
             for event in self._next_events():
                 self._apply(event)
             self._keep()
         return self._state.phase
-
-    def _resume_requested(self) -> bool:
-        return any(request.kind == "resume" for request in self._store.take_requests(self._name))
 
     def _take_over(self) -> events.Event:
         """Return the first event: a fresh start, or the adoption of what an earlier supervisor left."""
@@ -84,8 +81,6 @@ class Supervision:
             self._store.update_run(self._name, notes=notes)
             if self._state.phase is JobPhase.PENDING:
                 return events.Begin()
-            if self._state.phase.is_final:
-                return events.ResumeRequested()
             replaced = self._engine.adopt({r.replica: r.attempt for r in self._state.replicas if r.attempt})
         except EngineError as error:
             self._note("engine-failed", error.message)

@@ -52,9 +52,17 @@ class LocalEngine:
         if self._network is not None and not self._network.exists():
             self._network.create()
         self._create_host_groups()
-        notes = [note for note in self._machine.missing if self._spec.hosts or "namespace" not in note]
-        if not self._spec.hosts and self._machine.namespaces:
+        return self._notes()
+
+    def _notes(self) -> list[str]:
+        """Return what cannot be limited or measured here."""
+        notes = []
+        if lacks := self._machine.lacks_cgroups:
+            notes.append(f"CPU and memory are not limited and throttling is not measured: {lacks}")
+        if not self._spec.hosts:
             notes.append("network is not measured: without emulated `hosts:` replicas share the loopback")
+        elif lacks := self._machine.lacks_namespaces:
+            notes.append(f"emulated hosts have no network of their own, network is not measured: {lacks}")
         return notes
 
     def _create_host_groups(self) -> None:
@@ -233,5 +241,5 @@ def release(folder: folders.RunFolder, machine: machines.Machine) -> None:
     if machine.cgroups is not None:
         machine.cgroups.remove(folder.token)
     processes.kill(processes.members(folder.path))
-    if machine.namespaces:
+    if not machine.lacks_namespaces:
         networks.remove(folder.token)

@@ -63,7 +63,7 @@ def choose(
 
 def has_network(spec: jobs.JobSpec, machine: machines.Machine) -> bool:
     """Whether the replicas get network namespaces: the job asks for hosts, and we may make them."""
-    return bool(spec.hosts) and machine.namespaces
+    return bool(spec.hosts) and not machine.lacks_namespaces
 
 
 def read(spec: jobs.JobSpec, folder: folders.RunFolder) -> Layout:

@@ -20,35 +20,26 @@ class Machine:
     Attributes:
         cores: the CPUs that this process may use.
         cgroups: how to make cgroups here; None when we may not.
-        namespaces: whether network namespaces can be made.
-        missing: in a sentence each, what is not possible here and why.
+        lacks_cgroups: why not; empty when we may.
+        lacks_namespaces: why network namespaces cannot be made; empty when they can.
     """
 
     cores: tuple[int, ...]
     memory_bytes: int
     cgroups: cgroups.Hierarchy | None
-    namespaces: bool
-    missing: tuple[str, ...]
+    lacks_cgroups: str
+    lacks_namespaces: str
 
 
 def read() -> Machine:
     """Return the facts of this machine."""
-    missing = []
-    hierarchy, reason = cgroups.detect(Path("/proc/self/mountinfo").read_text())
-    if hierarchy is None:
-        missing.append(
-            "CPU and memory are not limited and throttling is not measured: "
-            f"no cgroups can be made here ({reason})"
-        )
-    lacks = lacks_namespaces(os.geteuid(), shutil.which)
-    if lacks:
-        missing.append(f"emulated hosts have no network of their own, network is not measured: {lacks}")
+    hierarchy, lacks_cgroups = cgroups.detect(Path("/proc/self/mountinfo").read_text())
     return Machine(
         cores=tuple(sorted(os.sched_getaffinity(0))),
         memory_bytes=psutil.virtual_memory().total,
         cgroups=hierarchy,
-        namespaces=not lacks,
-        missing=tuple(missing),
+        lacks_cgroups=lacks_cgroups,
+        lacks_namespaces=lacks_namespaces(os.geteuid(), shutil.which),
     )
 
 
