@@ -99,20 +99,20 @@ def cgroups(machine: machines.Machine) -> Check:
     return Check(
         name="Limits",
         state=State.MISSING,
-        detail=next((reason for reason in machine.missing if "cgroups" in reason), "no cgroups"),
+        detail=machine.lacks_cgroups,
         advice="jobs run without limits; run as root, or have the cgroup controllers delegated to this user",
     )
 
 
 def namespaces(machine: machines.Machine) -> Check:
     """Check whether emulated hosts get networks of their own."""
-    if machine.namespaces:
+    if not machine.lacks_namespaces:
         detail = f"{', '.join(filter(None, map(shutil.which, ('ip', 'tc', 'nsenter'))))}"
         return Check(name="Emulated hosts", state=State.OK, detail=f"network namespaces with {detail}")
     return Check(
         name="Emulated hosts",
         state=State.MISSING,
-        detail=next((reason for reason in machine.missing if "namespace" in reason or "hosts" in reason), ""),
+        detail=machine.lacks_namespaces,
         advice="jobs without `hosts:` do not need it",
     )
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from paceline.engines.local import layouts, machines
+from paceline.engines.local import engine, layouts, machines
 from paceline.model import jobs as job_values
 from paceline.model.roles import ReplicaId
 from paceline.rendering import environments, host_plans
@@ -105,7 +105,7 @@ def plan(
         working_dir=str((base / (spec.working_dir or ".")).resolve()),
         cluster={role: tuple(hosts) for role, hosts in cluster.items()},
         replicas=tuple(replicas),
-        missing=machine.missing,
+        missing=tuple(engine.notes(spec, machine)),
     )
 
 

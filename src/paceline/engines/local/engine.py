@@ -52,18 +52,7 @@ class LocalEngine:
         if self._network is not None and not self._network.exists():
             self._network.create()
         self._create_host_groups()
-        return self._notes()
-
-    def _notes(self) -> list[str]:
-        """Return what cannot be limited or measured here."""
-        notes = []
-        if lacks := self._machine.lacks_cgroups:
-            notes.append(f"CPU and memory are not limited and throttling is not measured: {lacks}")
-        if not self._spec.hosts:
-            notes.append("network is not measured: without emulated `hosts:` replicas share the loopback")
-        elif lacks := self._machine.lacks_namespaces:
-            notes.append(f"emulated hosts have no network of their own, network is not measured: {lacks}")
-        return notes
+        return notes(self._spec, self._machine)
 
     def _create_host_groups(self) -> None:
         if self._machine.cgroups is None:
@@ -228,6 +217,18 @@ def _lost(code: int | None) -> ExitReason:
     else:
         message = "its agent ended without a reason"
     return ExitReason(kind=ExitKind.LOST, message=message)
+
+
+def notes(spec: jobs.JobSpec, machine: machines.Machine) -> list[str]:
+    """Return what of a job cannot be limited or measured on a machine, in a sentence each."""
+    found = []
+    if machine.lacks_cgroups:
+        found.append(f"CPU and memory are not limited, throttling is not measured: {machine.lacks_cgroups}")
+    if not spec.hosts:
+        found.append("network is not measured: without emulated `hosts:` replicas share the loopback")
+    elif machine.lacks_namespaces:
+        found.append(f"emulated hosts share one network, which is not measured: {machine.lacks_namespaces}")
+    return found
 
 
 def release(folder: folders.RunFolder, machine: machines.Machine) -> None:
