@@ -53,7 +53,7 @@ def submit(
     Args:
         job: the path of a job file, or a ``JobSpec``.
         name: instead of the job's own; a number is added when a job of that name exists.
-        base: the folder that a relative ``working_dir`` starts from; else that of the file, or the current one.
+        base: where a relative ``working_dir`` starts; else the folder of the file, or the current one.
         home: the state folder; else ``PACELINE_HOME`` or its default.
         store: the store's URL; else ``PACELINE_STORE`` or its default.
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from paceline.services.homes import Home
     from paceline.services.jobs import Jobs
+    from paceline.stores import Store
 
 
 def find_home(
@@ -31,6 +32,19 @@ def find_home(
 
     named = {"PACELINE_HOME": os.fspath(home) if home is not None else None, "PACELINE_STORE": store}
     return homes.Home.from_environment({**environment, **{k: v for k, v in named.items() if v}})
+
+
+@contextlib.contextmanager
+def opened_store(home: Home) -> Iterator[Store]:
+    """Open a home's store for reading alone: quicker than ``opened``, which loads what runs jobs, too.
+
+    Raises:
+        StoreError: the store cannot be opened.
+    """
+    from paceline.stores import open_store
+
+    with open_store(home.store_url) as store:
+        yield store
 
 
 @contextlib.contextmanager

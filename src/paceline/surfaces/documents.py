@@ -1,7 +1,7 @@
 """Values as documents for programs.
 
-Keys are in snake_case and stable, durations in seconds, times ISO 8601 in UTC, and what was not measured is null.
-Every document says ``apiVersion`` and ``kind``; keys are added, never renamed or removed within a version.
+Keys are in snake_case and stable, durations in seconds, times ISO 8601 in UTC, and what was not measured is
+null. Every document says ``apiVersion`` and ``kind``; keys are added, never renamed or removed in a version.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ import dataclasses
 import datetime
 import enum
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paceline.model import jobs
 from paceline.model.roles import ReplicaId
 from paceline.model.runs import JobEvent, ReplicaRow, Run, RunSummary
-from paceline.services.snapshots import Snapshot
+
+if TYPE_CHECKING:
+    from paceline.services.snapshots import Snapshot
 
 API_VERSION = jobs.API_VERSION
 

@@ -24,6 +24,8 @@ FRAME_SECONDS = 1.0
 LINE_SECONDS = 30.0
 #: A job whose supervisor dies more often is not brought back again.
 MAX_RESUMES = 3
+#: Events of each replica of each job, which say little.
+UNTOLD = ("started",)
 
 
 class Follower:
@@ -41,6 +43,7 @@ class Follower:
         self._name = name
         self._seen = 0
         self._resumes = 0
+        self._say = session.say
 
     def follow(self) -> Run:
         """Show the job until it has ended; return it.
@@ -50,12 +53,9 @@ class Follower:
         """
         if self._session.quiet or not printing.is_terminal():
             return self._follow(self._tell_line, LINE_SECONDS)
-        with printing.live(screen=False) as show:
-            run = self._follow(lambda run: show(self._frame(run)), FRAME_SECONDS)
-            from rich.text import Text
-
-            show(Text())
-        return run
+        with printing.screen(whole=False) as screen:
+            self._say = screen.say
+            return self._follow(lambda run: screen.show(self._frame(run)), FRAME_SECONDS)
 
     def _follow(self, show: Callable[[Run], None], every_seconds: float) -> Run:
         shown_at = -every_seconds
@@ -84,12 +84,13 @@ class Follower:
         self._resumes += 1
         with contextlib.suppress(Conflict):  # Somebody else has brought it back.
             self._jobs.resume(self._name)
-        self._session.say(f"the supervisor of {self._name} died; another one has taken over")
+        self._say(f"the supervisor of {self._name} died; another one has taken over")
 
     def _tell_events(self) -> None:
         for number, event in self._jobs.store.events(self._name, since_id=self._seen):
             self._seen = number
-            self._session.say(event_line(event))
+            if event.kind not in UNTOLD:
+                self._say(event_line(event))
 
     def _frame(self, run: Run) -> RenderableType:
         from paceline.services import snapshots
@@ -104,7 +105,7 @@ class Follower:
         from paceline.surfaces.views import tops
 
         if run.started_at is not None:
-            self._session.say(tops.progress_line(snapshots.read(self._jobs.store, run, now=time.time())))
+            self._say(tops.progress_line(snapshots.read(self._jobs.store, run, now=time.time())))
 
 
 def event_line(event: JobEvent) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+    from rich.live import Live
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -42,17 +43,37 @@ def emit(document: Mapping[str, Any], output: str) -> None:
         click.echo(text, nl=False)
 
 
+class Screen:
+    """A place on the terminal where each picture takes the place of the one before, and lines go above it.
+
+    Lines for stderr must come through ``say`` while it is there, or the picture would be drawn over them.
+    """
+
+    def __init__(self, live: Live) -> None:
+        self._live = live
+
+    def show(self, renderable: RenderableType) -> None:
+        """Show a picture."""
+        self._live.update(renderable, refresh=True)
+
+    def say(self, text: str) -> None:
+        """Put a line above the picture."""
+        self._live.console.print(text)
+
+
 @contextlib.contextmanager
-def live(*, screen: bool) -> Iterator[Callable[[RenderableType], None]]:
-    """Give a function that shows something in place of what it showed before.
+def screen(*, whole: bool) -> Iterator[Screen]:
+    """Give a screen.
 
     Args:
-        screen: whether to take the whole terminal and give it back in the end.
+        whole: whether to take the whole terminal and give it back in the end; else the last picture goes.
     """
     from rich.live import Live
 
-    with Live(console=console(), auto_refresh=False, screen=screen, vertical_overflow="crop") as shown:
-        yield lambda renderable: shown.update(renderable, refresh=True)
+    with Live(
+        console=console(), auto_refresh=False, screen=whole, transient=True, vertical_overflow="crop"
+    ) as live:
+        yield Screen(live)
 
 
 def is_terminal() -> bool:

@@ -19,6 +19,7 @@ from paceline.surfaces import composition
 if TYPE_CHECKING:
     from paceline.services.homes import Home
     from paceline.services.jobs import Jobs
+    from paceline.stores import Store
 
 
 @dataclasses.dataclass(slots=True)
@@ -40,14 +41,23 @@ class Session:
         with composition.opened(self.home) as jobs:
             yield jobs
 
+    @contextlib.contextmanager
+    def store(self) -> Iterator[Store]:
+        """Open the store, for reading alone."""
+        with composition.opened_store(self.home) as store:
+            yield store
+
     def say(self, text: str) -> None:
         """Tell something on stderr."""
         if not self.quiet:
             click.echo(text, err=True)
 
     def suggest(self, *commands: str) -> None:
-        """Name the commands that are useful next."""
-        self.say(f"next: {self.addressed('  |  '.join(commands))}")
+        """Name the commands that are useful next, other than the one that was given."""
+        given = click.get_current_context().info_name
+        others = [command for command in commands if command.split()[1] != given]
+        if others:
+            self.say(f"next: {self.addressed('  |  '.join(others))}")
 
     def addressed(self, text: str | None) -> str | None:
         """Put the options that say where the job is into the commands within a text."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from paceline.model.statuses import ReplicaPhase
 from paceline.services.snapshots import ReplicaSnapshot, RoleSnapshot, Snapshot
 from paceline.surfaces.views import cells, job_tables, styles, tables
 
@@ -37,7 +38,7 @@ def frame(snapshot: Snapshot, *, width: int | None, height: int | None = None) -
             parts.append(Text(f"and {len(role.replicas) - count} less busy", style="dim"))
     notes = [cells.FOOTNOTE] if unmeasured else []
     if dropped:
-        notes.append(f"no room for {', '.join(name.lower() for name in dropped)} (-o wide)")
+        notes.append(f"no room for {', '.join(name.lower() for name in dropped)} (paceline top -o wide)")
     if notes:
         parts.append(_fitted(Text("; ".join(notes), style="dim"), width))
     return Group(*parts)
@@ -89,10 +90,12 @@ def _bar(share: float) -> str:
 
 def title(role: RoleSnapshot, width: int | None) -> Text:
     """Return the line about a role: how many run, what they use, and how unevenly."""
-    running = sum(replica.row.phase.is_live for replica in role.replicas)
+    running = sum(replica.row.phase is ReplicaPhase.RUNNING for replica in role.replicas)
     text = Text()
     text.append(str(role.role), style=f"bold {styles.of_role(role.role)}")
-    text.append(f" {running}/{len(role.replicas)} running" if running else f" {len(role.replicas)} replicas")
+    ended = all(replica.row.phase.is_final for replica in role.replicas)
+    count = len(role.replicas)
+    text.append(f" {count} replica{'s' if count > 1 else ''}" if ended else f" {running}/{count} running")
     if role.cpu_cores is not None:
         text.append(f"  {cells.cores(role.cpu_cores)} cores")
     for imbalance in role.imbalances:
@@ -125,23 +128,24 @@ def _table(role: RoleSnapshot, count: int, width: int | None) -> tables.Fitted:
         ),
         tables.Column(header="STATE", cells=phases, styles=[styles.of_phase(phase) for phase in phases]),
         column("CPU", lambda r: cells.of_limit(cells.cores(r.cpu_cores), _cpu_limit(r))),
-        column("THROTTLED", lambda r: cells.percent(r.throttled_share), drop=4 if role.role.trains else 0),
+        column("THROT", lambda r: cells.percent(r.throttled_share)),
         column(
             "MEMORY",
             lambda r: cells.of_limit(cells.compact_bytes(r.memory_bytes), _memory_limit(r)),
         ),
         column("NET IN/OUT", _network),
-        column("SWITCHES", lambda r: cells.number(r.switches_per_second), drop=5),
+        column("SW/S", lambda r: cells.number(r.switches_per_second), drop=5),
         column("THREADS", lambda r: cells.number(r.threads), drop=6),
-        column("RESTARTS", lambda r: str(r.row.restarts), drop=7),
     ]
     if role.role.trains:
         columns[2:2] = [
             column("STEPS/S", lambda r: cells.number(r.steps_per_second)),
             column("EX/S", lambda r: cells.number(r.examples_per_second)),
-            column("LOSS", lambda r: cells.loss(r.loss), drop=3),
+            column("LOSS", lambda r: cells.loss(r.loss), drop=4),
             column("WAIT", lambda r: cells.percent(r.input_wait_share)),
         ]
+    if width is None or any(replica.row.restarts for replica in role.replicas):
+        columns.append(column("RESTARTS", lambda r: str(r.row.restarts), drop=1))
     if any(r.gpu_utilization is not None or r.gpu_memory_bytes is not None for r in role.replicas):
         columns.append(column("GPU", lambda r: cells.percent(r.gpu_utilization), drop=2))
         columns.append(column("GPU MEM", lambda r: cells.compact_bytes(r.gpu_memory_bytes), drop=3))

@@ -38,9 +38,9 @@ def command(session: sessions.Session, name: str, watch: bool, output: str) -> N
             )  # fmt: skip
 
         if watch and output in ("table", "wide") and printing.is_terminal():
-            with contextlib.suppress(KeyboardInterrupt), printing.live(screen=True) as show:
+            with contextlib.suppress(KeyboardInterrupt), printing.screen(whole=True) as screen:
                 while not jobs.get(name).phase.is_final:
-                    show(page())
+                    screen.show(page())
                     time.sleep(WATCH_SECONDS)
         run = jobs.get(name)
         lost = jobs.is_lost(run)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from paceline.model.runs import RunSummary
+    from paceline.stores import Store
 
 WATCH_SECONDS = 1.0
 PHASES = ("pending", "starting", "running", "restarting", "stopping", "succeeded", "failed", "stopped")
@@ -38,27 +40,27 @@ def command(
     output: str,
 ) -> None:
     """List the jobs, the newest first."""
-    from paceline.services.jobs import Jobs
-    from paceline.surfaces import documents
 
-    def found(jobs: Jobs) -> tuple[list[RunSummary], set[str]]:
-        runs = [run for run in jobs.runs() if all(_has(run, label) for label in labels)]
-        lost = {run.name for run in runs if jobs.is_lost(run)}
+    def found(store: Store) -> tuple[list[RunSummary], set[str]]:
+        runs = [run for run in store.list_runs() if all(_has(run, label) for label in labels)]
+        lost = {run.name for run in runs if _is_lost(run)}
         if phases:
             runs = [run for run in runs if ("lost" if run.name in lost else run.phase) in phases]
         return runs[:limit], lost
 
-    with session.jobs() as jobs:
+    with session.store() as store:
         if watch and output in ("table", "wide") and printing.is_terminal():
-            with contextlib.suppress(KeyboardInterrupt), printing.live(screen=True) as show:
+            with contextlib.suppress(KeyboardInterrupt), printing.screen(whole=True) as screen:
                 while True:
-                    show(_table(*found(jobs), output))
+                    screen.show(_table(*found(store), output))
                     time.sleep(WATCH_SECONDS)
-        runs, lost = found(jobs)
+        runs, lost = found(store)
     if output == "name":
         for run in runs:
             click.echo(run.name)
     elif output in ("json", "yaml"):
+        from paceline.surfaces import documents
+
         printing.emit(documents.run_list(runs, lost=lost), output)
     elif runs:
         printing.show(_table(runs, lost, output))
@@ -79,6 +81,14 @@ def _suggest(session: sessions.Session, runs: list[RunSummary], lost: set[str]) 
     for name in sorted(lost):
         session.say(f"{name} is lost: its supervisor died; bring it back: paceline resume {name}")
     session.suggest(f"paceline get {runs[0].name}", f"paceline top {runs[0].name}")
+
+
+def _is_lost(run: RunSummary) -> bool:
+    """Whether nobody looks after a job that has not ended; as ``Jobs.is_lost``, without what runs jobs."""
+    from paceline.engines.local import folders
+    from paceline.services import supervisors
+
+    return not run.phase.is_final and not supervisors.is_supervised(folders.RunFolder(Path(run.directory)))
 
 
 def _has(run: RunSummary, label: str) -> bool:

@@ -46,9 +46,9 @@ def command(session: sessions.Session, name: str | None, once: bool, interval: f
             return
         if not once and printing.is_terminal() and not snapshot.run.phase.is_final:
             terminal = printing.console()
-            with contextlib.suppress(KeyboardInterrupt), printing.live(screen=True) as show:
+            with contextlib.suppress(KeyboardInterrupt), printing.screen(whole=True) as screen:
                 while not snapshot.run.phase.is_final:
-                    show(tops.frame(snapshot, width=terminal.width, height=terminal.height))
+                    screen.show(tops.frame(snapshot, width=terminal.width, height=terminal.height))
                     time.sleep(max(0.2, interval))
                     snapshot = look(jobs, name)
         printing.show(tops.frame(snapshot, width=printing.width(wide=output == "wide")))
