@@ -1,18 +1,23 @@
-"""Data, and real clusters of processes over loopback, each ended by its own process id."""
+"""Data and jobs for the tests of the training library."""
 
-import json
-import os
-import signal
-import socket
-import subprocess
-import sys
-import time
+import importlib.util
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[2]
+
+
+def _processes():
+    """The module beside this file; test folders are no packages."""
+    spec = importlib.util.spec_from_file_location("processes", Path(__file__).with_name("processes.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+Processes = _processes().Processes
 
 
 @pytest.fixture
@@ -30,93 +35,6 @@ def tiny_data(tmp_path):
     return files
 
 
-class Processes:
-    """The replicas of one job as processes: started, killed and awaited one by one."""
-
-    def __init__(self, folder, command, training, roles):
-        self.folder = folder
-        self.command = command
-        self.training = training
-        ports = free_ports(sum(count for role, count in roles.items() if role != "evaluator"))
-        self.roles = roles
-        self.cluster = {
-            role: [f"127.0.0.1:{ports.pop()}" for _ in range(count)]
-            for role, count in roles.items()
-            if role != "evaluator"
-        }
-        self.checkpoint_dir = folder / "checkpoints"
-        self.running = {}
-
-    def start_all(self):
-        for role, count in self.roles.items():
-            for index in range(count):
-                self.start(role, index)
-
-    def start(self, role, index, attempt=1, **training):
-        environment = dict(
-            os.environ,
-            PYTHONPATH=f"{ROOT / 'src'}:{ROOT}",
-            TF_CPP_MIN_LOG_LEVEL="2",
-            TF_CONFIG=json.dumps({"cluster": self.cluster, "task": {"type": role, "index": index}}),
-            GRPC_FAIL_FAST="use_caller",
-            TF_NUM_INTRAOP_THREADS="1",
-            TF_NUM_INTEROP_THREADS="1",
-            PACELINE_ATTEMPT=str(attempt),
-            PACELINE_TRAINING=json.dumps({**self.training, **training}),
-            PACELINE_REPORT_FILE=str(self.folder / f"{role}-{index}.jsonl"),
-            PACELINE_CHECKPOINT_DIR=str(self.checkpoint_dir),
-        )
-        with open(self.folder / f"{role}-{index}.log", "ab") as log:
-            self.running[role, index] = subprocess.Popen(
-                [sys.executable, *self.command], env=environment, cwd=ROOT, stdout=log, stderr=log
-            )
-
-    def kill(self, role, index, number=signal.SIGKILL):
-        process = self.running.pop((role, index))
-        process.send_signal(number)
-        return process.wait(timeout=30)
-
-    def wait(self, role, index, timeout=90.0):
-        try:
-            code = self.running[role, index].wait(timeout=timeout)
-        except subprocess.TimeoutExpired:
-            raise AssertionError(f"{role} {index} hangs:\n{self.log(role, index)}") from None
-        assert code == 0, self.log(role, index)
-        del self.running[role, index]
-
-    def log(self, role, index):
-        return (self.folder / f"{role}-{index}.log").read_text()[-6000:]
-
-    def reports(self, role, index, kind):
-        path = self.folder / f"{role}-{index}.jsonl"
-        lines = path.read_text().splitlines() if path.exists() else []
-        return [report for report in map(json.loads, lines) if report["type"] == kind]
-
-    def await_that(self, condition, what, timeout=60.0):
-        end = time.monotonic() + timeout
-        while not condition():
-            dead = {key: p.returncode for key, p in self.running.items() if p.poll() not in (None, 0)}
-            assert not dead, f"{dead} while waiting for {what}:\n{self.log(*next(iter(dead)))}"
-            assert time.monotonic() < end, f"{what} did not happen:\n{self.log('worker', 0)}"
-            time.sleep(0.1)
-
-    def await_step(self, step, role="worker", index=0):
-        def reached():
-            return any(report["step"] >= step for report in self.reports(role, index, "step"))
-
-        self.await_that(reached, f"step {step} of {role} {index}")
-
-    def await_checkpoint(self):
-        self.await_that(lambda: (self.checkpoint_dir / "checkpoint").exists(), "a checkpoint")
-
-    def end(self):
-        for process in self.running.values():
-            if process.poll() is None:
-                process.kill()
-            process.wait()
-        self.running.clear()
-
-
 @pytest.fixture
 def job(tmp_path, tiny_data):
     """Makes jobs of the tiny script; whatever still runs afterwards is ended."""
@@ -130,19 +48,3 @@ def job(tmp_path, tiny_data):
     yield make
     for each in made:
         each.end()
-
-
-def free_ports(count):
-    """Ports that nothing listens on, below the range that the system gives to clients."""
-    random = np.random.default_rng()
-    ports = []
-    while len(ports) < count:
-        port = int(random.integers(20_000, 32_000))
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        if port not in ports:
-            ports.append(port)
-    return ports

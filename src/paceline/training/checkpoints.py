@@ -61,14 +61,11 @@ class Checkpoints:
         if checkpoint is None:
             return None
         try:
+            _check_fits(session.graph, checkpoint)
             with session.graph.as_default():
                 self._saver.restore(session, checkpoint)
         except (tf.errors.NotFoundError, tf.errors.InvalidArgumentError, tf.errors.DataLossError) as error:
-            raise errors.CheckpointError(
-                f"{checkpoint} does not fit this model; use another checkpoint folder, or delete this one to "
-                f"start anew: "
-                f"{str(error).strip().splitlines()[0]}"
-            ) from error
+            raise _unfit(checkpoint, str(error).strip().splitlines()[0]) from error
         return checkpoint
 
     def save_if_due(self, session: Any, step: int) -> None:
@@ -90,3 +87,26 @@ class Checkpoints:
 def step_of(checkpoint: str) -> int:
     """The global step in the name of a checkpoint."""
     return int(checkpoint.rpartition("-")[2])
+
+
+def _check_fits(graph: Any, checkpoint: str) -> None:
+    """Compares names and shapes: TensorFlow itself would let a variable take on another shape."""
+    stored = tf.train.load_checkpoint(checkpoint).get_variable_to_shape_map()
+    for variable in graph.get_collection(tf.compat.v1.GraphKeys.GLOBAL_VARIABLES):
+        cut = variable._get_save_slice_info()  # a shard of a table is stored under the whole table's name
+        name, shape = (
+            (cut.full_name, list(cut.full_shape)) if cut else (variable.op.name, variable.shape.as_list())
+        )
+        if name not in stored:
+            raise _unfit(checkpoint, f"it has no variable {name!r}")
+        if list(stored[name]) != shape:
+            raise _unfit(
+                checkpoint, f"its {name!r} has the shape {list(stored[name])}, the model's has {shape}"
+            )
+
+
+def _unfit(checkpoint: str, why: str) -> errors.CheckpointError:
+    return errors.CheckpointError(
+        f"{checkpoint} does not fit this model: {why}; "
+        "use another checkpoint folder, or delete this one to start anew"
+    )
