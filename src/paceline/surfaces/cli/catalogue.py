@@ -30,6 +30,7 @@ VERBS = {
         Verb("top", "Look", "Watch load, imbalance and progress of a job."),
         Verb("logs", "Look", "Print or follow the output of replicas."),
         Verb("wait", "Look", "Wait until jobs run or have ended."),
+        Verb("report", "Look", "Write a page about a job, with plots, and its numbers."),
         Verb("stop", "End", "Stop jobs; they can be resumed."),
         Verb("delete", "End", "Remove jobs with logs, samples and checkpoints."),
         Verb("prune", "End", "Delete the jobs that ended some time ago."),

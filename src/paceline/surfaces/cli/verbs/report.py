@@ -1,0 +1,89 @@
+"""``paceline report``: a page about one job, and its numbers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from paceline.errors import InvalidInput, PacelineError
+from paceline.surfaces.cli import options, sessions
+
+NEEDS = ("matplotlib", "jinja2")
+
+
+@options.verb("report")
+@options.name_argument
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    type=click.Path(dir_okay=False),
+    help="The page; default: NAME-report.html.",
+)
+@click.option(
+    "--json",
+    "json_file",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    help="Write the numbers as JSON, too; '-' is stdout.",
+)
+@click.option(
+    "--best-auc",
+    metavar="AUC",
+    type=click.FloatRange(0.0, 1.0),
+    help="The best AUC that any model can reach on these data, to compare with.",
+)
+@click.option(
+    "--truth", metavar="FILE", type=click.Path(exists=True, dir_okay=False),
+    help="A JSON file that says so as best_auc.",
+)  # fmt: skip
+def command(
+    session: sessions.Session,
+    name: str,
+    output: str | None,
+    json_file: str | None,
+    best_auc: float | None,
+    truth: str | None,
+) -> None:
+    """Write a page about the job NAME: one HTML file that needs nothing else and can be sent around.
+
+    It may be asked for while the job runs. Needs the extra `report`.
+    """
+    try:
+        from paceline.surfaces.reports import evidence, numbers, pages
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in NEEDS:
+            raise
+        raise PacelineError(
+            f"a report needs {error.name}, which is not installed", "pip install 'paceline[report]'"
+        ) from error
+    best = best_auc if best_auc is not None or truth is None else _read_truth(Path(truth))
+    with session.jobs() as jobs:
+        found = evidence.gather(jobs, name, best_auc=best)
+    target = Path(output or f"{name}-report.html")
+    _write(target, pages.page(found))
+    session.say(f"{target} written")
+    if json_file is not None:
+        text = json.dumps(numbers.document(found), indent=2, ensure_ascii=False)
+        if json_file == "-":
+            click.echo(text)
+        else:
+            _write(Path(json_file), text + "\n")
+            session.say(f"{json_file} written")
+
+
+def _read_truth(path: Path) -> float:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))["best_auc"]
+        return float(value)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InvalidInput(f"{path} does not say a best_auc: {error!r}") from error
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise PacelineError(f"{path} cannot be written: {error.strerror or error}") from error

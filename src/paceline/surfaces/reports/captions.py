@@ -1,0 +1,137 @@
+"""What each plot shows, in a sentence with its numbers."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+
+from paceline.model import quantities
+from paceline.model.roles import Role
+from paceline.model.samples import StepReport
+from paceline.services.summaries import Imbalance, ReplicaSummary, Summary
+from paceline.surfaces.reports import texts
+
+#: So many replicas are named one by one.
+FEW = 4
+
+
+def throughput(summary: Summary) -> str:
+    """Say how fast the trainers were."""
+    seconds = f" in {texts.duration(summary.interval.seconds)} of training" if summary.interval else ""
+    each = _each(summary, lambda r: r.examples_per_second, texts.number)
+    return (
+        f"All trainers together made {texts.number(summary.examples_per_second)} examples/s "
+        f"({texts.whole(summary.examples)} examples{seconds}): {each}."
+    )
+
+
+def loss(summary: Summary, reports: Sequence[StepReport]) -> str:
+    """Say where the loss began and where it ended."""
+    told = [report.loss for report in reports if report.loss is not None]
+    steps = f" after {texts.whole(summary.steps)} steps" if summary.steps is not None else ""
+    if len(told) < 2:
+        return f"The loss was {texts.quality(told[0] if told else None)}{steps}, reported once."
+    verb = "fell" if told[-1] < told[0] else "rose" if told[-1] > told[0] else "stayed"
+    return f"The loss {verb} from {texts.quality(told[0])} to {texts.quality(told[-1])}{steps}."
+
+
+def cpu(summary: Summary) -> str:
+    """Say how many cores were busy."""
+    sentence = (
+        f"Cores in use on average over training: {_each(summary, lambda r: r.cpu_cores_mean, texts.cores)}"
+    )
+    throttled = [r for r in summary.replicas if (r.throttled_share or 0) >= 0.05]
+    if throttled:
+        worst = max(throttled, key=lambda r: r.throttled_share or 0)
+        sentence += (
+            f"; {worst.replica} was held back by its limit {texts.share(worst.throttled_share)} of the time"
+        )
+    return sentence + "."
+
+
+def memory(summary: Summary) -> str:
+    """Say how much memory was needed at most."""
+    shown = _each(summary, lambda r: r.memory_max_bytes, quantities.format_bytes)
+    shares = [
+        (r.memory_max_bytes / r.memory_limit_bytes, r)
+        for r in summary.replicas
+        if r.memory_max_bytes is not None and r.memory_limit_bytes
+    ]
+    if not shares:
+        return f"Highest memory: {shown}."
+    share, fullest = max(shares, key=lambda pair: pair[0])
+    limit = quantities.format_bytes(fullest.memory_limit_bytes)
+    return f"Highest memory: {shown}; {fullest.replica} came to {texts.share(share)} of its limit of {limit}."
+
+
+def network(summary: Summary) -> str:
+    """Say what went over the network."""
+
+    def both(replica: ReplicaSummary) -> float | None:
+        return replica.network_bytes_per_second
+
+    return (
+        "Received and sent together, on average over training: "
+        f"{_each(summary, both, texts.rate_of_bytes)}; PS receive gradients and send parameters."
+    )
+
+
+def imbalance(found: Sequence[Imbalance]) -> str:
+    """Say how evenly the PS share the load."""
+    parts = []
+    for one in found:
+        name = {"cpu": "CPU", "network": "network"}.get(one.resource, one.resource)
+        parts.append(f"{name} max/mean {texts.ratio(one.max_over_mean)} (Gini {texts.ratio(one.gini)})")
+    hot = [one for one in found if one.is_hot]
+    if hot:
+        verdict = f"{hot[0].hottest} is hot and holds up the others"
+    elif max(one.max_over_mean for one in found) < 1.15:
+        verdict = "the load is even"
+    else:
+        verdict = f"{found[0].hottest} has somewhat more than its part, but is not hot"
+    return f"{texts.joined(parts)}, where 1.00 is even: {verdict}."
+
+
+def quality(summary: Summary, best: float | None) -> str:
+    """Say how good the model is."""
+    sentence = f"AUC on data that was not trained on: {texts.quality(summary.auc)}"
+    if best is not None and summary.auc is not None:
+        gap = best - summary.auc
+        side = "below" if gap >= 0 else "above"
+        sentence += f", {abs(gap):.4f} {side} the {texts.quality(best)} that the best possible model reaches"
+    return sentence + "."
+
+
+def waits(summary: Summary) -> str:
+    """Say how much of the time the trainers waited for input."""
+    each = _each(summary, lambda r: r.input_wait_share, texts.share)
+    total = summary.input_wait_share
+    verdict = "input is not what holds training up" if (total or 0) < 0.1 else "input holds training up"
+    return f"Part of the training time spent waiting for input: {each}; {verdict}."
+
+
+def _each(
+    summary: Summary,
+    value: Callable[[ReplicaSummary], float | None],
+    shown: Callable[[float | None], str],
+) -> str:
+    """Return a role's replicas one by one when they are few, else their range."""
+    parts = []
+    for role in Role:
+        of_role = [replica for replica in summary.replicas if replica.replica.role is role]
+        found = [(number, r.replica) for r in of_role if (number := value(r)) is not None]
+        if 0 < len(found) <= FEW:
+            parts += [f"{replica} {shown(number)}" for number, replica in found]
+        elif found:
+            (low, lowest), (high, highest) = min(found, key=_value), max(found, key=_value)
+            name = f"{len(found)} {'PS' if role is Role.PS else f'{role}s'}"
+            if shown(low) == shown(high):
+                parts.append(f"{name} {shown(low)} each")
+                continue
+            middle = shown(statistics.median(number for number, _ in found))
+            parts.append(f"{name} from {shown(low)} ({lowest}) to {shown(high)} ({highest}), median {middle}")
+    return ", ".join(parts) if parts else texts.UNMEASURED
+
+
+def _value(pair: tuple[float, object]) -> float:
+    return pair[0]

@@ -1,0 +1,246 @@
+"""The page itself: what it says about a run, and the HTML that holds it."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+from collections.abc import Callable, Sequence
+from importlib import resources
+
+import jinja2
+
+from paceline.model import quantities
+from paceline.model.runs import JobEvent
+from paceline.model.statuses import JobPhase
+from paceline.services.summaries import ReplicaSummary, Summary
+from paceline.surfaces.reports import bars, evidence, plots, texts, timelines
+from paceline.surfaces.reports.drawings import Plot
+
+#: The table shows so many replicas at once, the rest on demand.
+MAX_ROWS = 24
+MAX_EVENTS = 200
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Tile:
+    """One number at the top of the page."""
+
+    name: str
+    value: str
+    detail: str = ""
+    is_bad: bool = False
+
+
+def page(found: evidence.Evidence) -> str:
+    """Return the whole page as HTML: one file without scripts that loads nothing."""
+    records, summary = found.records, found.summary
+    drawn, missing = _plots(found)
+    rows = _sorted(summary.replicas)
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("paceline.surfaces.reports", ""),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["clean"] = texts.clean
+    style = (resources.files("paceline.surfaces.reports") / "style.css").read_text(encoding="utf-8")
+    return environment.get_template("template.html").render(
+        name=texts.clean(summary.name),
+        style=style,
+        phase=summary.phase,
+        is_bad=records.run.phase in (JobPhase.FAILED, JobPhase.STOPPED),
+        is_over=records.run.phase.is_final,
+        message=texts.clean(summary.message),
+        submitted=texts.moment(records.run.submitted_at),
+        started=texts.moment(records.run.started_at),
+        tiles=_tiles(found),
+        plots=drawn,
+        missing=missing,
+        notes=[texts.clean(note) for note in summary.notes],
+        headers=[(header, header in _LEFT) for header, _ in _columns(rows)],
+        rows=[_cells(row, rows) for row in rows[:MAX_ROWS]],
+        more_rows=[_cells(row, rows) for row in rows[MAX_ROWS:]],
+        logs=found.logs,
+        events=_events(records.events, records.run.started_at)[:MAX_EVENTS],
+        events_left_out=max(0, len(records.events) - MAX_EVENTS),
+        facts=found.facts,
+        source=texts.clean(records.run.source),
+        directory=texts.clean(records.run.directory),
+        command=_command(found),
+        made=texts.moment(found.made_at),
+    )
+
+
+def _plots(found: evidence.Evidence) -> tuple[list[Plot], list[str]]:
+    """Return the plots, and the names of what they cannot show because it was not measured."""
+    records, summary = found.records, found.summary
+    measured = plots.Measured.of(records, summary)
+    end = records.run.finished_at if records.run.finished_at is not None else found.made_at
+    made: list[tuple[str, Plot | None]] = [
+        ("the load of the PS", bars.imbalance(summary)),
+        ("waiting for input", bars.waits(summary)),
+        ("CPU", plots.cpu(measured) if measured else None),
+        ("memory", plots.memory(measured) if measured else None),
+        ("network", plots.network(measured) if measured else None),
+        ("quality (no evaluation)", bars.quality(summary, records.evaluations, found.best_auc)),
+    ]
+    throughput = plots.throughput(measured) if measured else None
+    made.insert(0, ("throughput", throughput))
+    # Two narrow plots make a row; those of a row should have about the same height.
+    made.insert(
+        3 if throughput and throughput.wide else 1, ("loss", plots.loss(measured) if measured else None)
+    )
+    is_even = sum(plot is not None and not plot.wide for _, plot in made) % 2 == 0
+    made.append(("starts and exits", timelines.timeline(records, end, wide=is_even)))
+    drawn = [plot for _, plot in made if plot is not None]
+    return drawn, [name for name, plot in made if plot is None]
+
+
+def _tiles(found: evidence.Evidence) -> list[Tile]:
+    summary, best = found.summary, found.best_auc
+    outcome = Tile(
+        name="Outcome",
+        value=summary.phase,
+        detail=f"{summary.restarts} restarts" if summary.restarts != 1 else "1 restart",
+        is_bad=summary.phase in ("failed", "stopped"),
+    )
+    return [
+        outcome,
+        Tile(name="Duration", value=texts.duration(summary.seconds), detail=_training_time(summary)),
+        Tile(name="Examples/s", value=texts.number(summary.examples_per_second), detail=_counts(summary)),
+        Tile(
+            name="AUC",
+            value=texts.quality(summary.auc),
+            detail=f"best possible {texts.quality(best)}" if best is not None else "",
+        ),
+        _imbalance_tile(summary),
+    ]
+
+
+def _training_time(summary: Summary) -> str:
+    if summary.interval is None or summary.examples is None:
+        return ""
+    return f"{texts.duration(summary.interval.seconds)} of it training"
+
+
+def _counts(summary: Summary) -> str:
+    parts = []
+    if summary.steps is not None:
+        parts.append(f"{texts.whole(summary.steps)} steps")
+    if summary.examples is not None:
+        parts.append(f"{texts.whole(summary.examples)} examples")
+    return ", ".join(parts)
+
+
+def _imbalance_tile(summary: Summary) -> Tile:
+    names = {"cpu": "CPU", "network": "network"}
+    parts = [
+        f"{shown} {texts.ratio(one.max_over_mean)}"
+        for name, shown in names.items()
+        if (one := summary.imbalance(name)) is not None
+    ]
+    hot = next((one for one in summary.imbalances if one.resource in names and one.is_hot), None)
+    return Tile(
+        name="PS load, max/mean",
+        value=texts.ratio(summary.ps_load_max_over_mean),
+        detail=", ".join(parts) + (f"; {hot.hottest} is hot" if hot else ""),
+        is_bad=hot is not None,
+    )
+
+
+def _sorted(replicas: Sequence[ReplicaSummary]) -> list[ReplicaSummary]:
+    """Return few replicas by their numbers, and of many the busiest first."""
+    if len(replicas) <= MAX_ROWS:
+        return sorted(replicas, key=lambda r: r.replica)
+    return sorted(replicas, key=lambda r: (-(r.cpu_cores_mean or 0.0), r.replica))
+
+
+_Column = tuple[str, Callable[[ReplicaSummary], str | bool]]
+#: Columns of text; the others are numbers and stand to the right.
+_LEFT = ("Replica", "Host", "State", "Last exit")
+
+
+def _columns(rows: Sequence[ReplicaSummary]) -> list[_Column]:
+    """Return the columns of the table; one that is empty for all replicas is left out."""
+
+    def limit(used: str, value: str | None) -> str:
+        return used if value is None else f"{used} of {value}"
+
+    columns: list[_Column] = [
+        ("Replica", lambda r: str(r.replica)),
+        ("Host", lambda r: texts.clean(r.host or "")),
+        ("State", lambda r: str(r.phase)),
+        ("Restarts", lambda r: str(r.restarts) if r.restarts else ""),
+        (
+            "CPU cores, mean",
+            lambda r: (
+                r.cpu_cores_mean is not None
+                and limit(
+                    texts.cores(r.cpu_cores_mean),
+                    None if r.cpu_limit_cores is None else f"{r.cpu_limit_cores:g}",
+                )
+            ),
+        ),
+        ("CPU, highest", lambda r: r.cpu_cores_max is not None and texts.cores(r.cpu_cores_max)),
+        ("Throttled", lambda r: r.throttled_share is not None and texts.share(r.throttled_share)),
+        (
+            "Memory, highest",
+            lambda r: (
+                r.memory_max_bytes is not None
+                and limit(
+                    quantities.format_bytes(r.memory_max_bytes),
+                    None if r.memory_limit_bytes is None else quantities.format_bytes(r.memory_limit_bytes),
+                )
+            ),
+        ),
+        (
+            "Received",
+            lambda r: (
+                r.received_bytes_per_second is not None and texts.rate_of_bytes(r.received_bytes_per_second)
+            ),
+        ),
+        (
+            "Sent",
+            lambda r: r.sent_bytes_per_second is not None and texts.rate_of_bytes(r.sent_bytes_per_second),
+        ),
+        ("Switches/s", lambda r: r.switches_per_second is not None and texts.number(r.switches_per_second)),
+        ("Examples/s", lambda r: r.examples_per_second is not None and texts.number(r.examples_per_second)),
+        ("Input wait", lambda r: r.input_wait_share is not None and texts.share(r.input_wait_share)),
+        ("Last exit", lambda r: _exit(r)),
+    ]
+    return [(header, value) for header, value in columns if any(value(row) for row in rows)]
+
+
+def _exit(row: ReplicaSummary) -> str:
+    """Return why a replica ended, when that is not what everybody hopes for."""
+    return "" if row.exit in (None, "completed") else texts.shortened(texts.clean(row.exit or ""), 300)
+
+
+def _cells(row: ReplicaSummary, rows: Sequence[ReplicaSummary]) -> list[str]:
+    return [str(value(row) or "-") for _, value in _columns(rows)]
+
+
+def _events(events: Sequence[JobEvent], start: float | None) -> list[tuple[str, str, str, str]]:
+    """Return events as cells: when, whose, what, and what was said."""
+    begin = start if start is not None else (events[0].at if events else 0.0)
+    return [
+        (
+            _since(event.at - begin),
+            str(event.replica or "job"),
+            texts.clean(event.kind) + (f" (attempt {event.attempt})" if (event.attempt or 0) > 1 else ""),
+            texts.shortened(texts.clean(event.message), 500),
+        )
+        for event in events
+    ]
+
+
+def _since(seconds: float) -> str:
+    return f"{'-' if seconds < 0 else '+'}{quantities.format_seconds(abs(seconds))}"
+
+
+def _command(found: evidence.Evidence) -> str:
+    parts = ["paceline", "report", found.summary.name, "-o", "report.html"]
+    if found.best_auc is not None:
+        parts += ["--best-auc", f"{found.best_auc:.6g}"]
+    return shlex.join(parts)

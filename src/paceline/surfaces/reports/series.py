@@ -1,0 +1,177 @@
+"""Measurements of many replicas on one grid of time, so that they can be drawn, added and compared.
+
+A measurement counts for the interval before its instant; a cell of the grid gets the mean of what it covers,
+weighted by time. A cell that nothing covers is None.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from paceline.model.roles import ReplicaId, Role
+from paceline.model.samples import Sample, StepReport
+from paceline.services import summaries
+
+MAX_CELLS = 180
+#: More lines than this become a band for each role.
+MAX_LINES = 8
+#: Roles with at most so many replicas stay lines even then.
+MAX_LINES_PER_ROLE = 4
+
+Timed = TypeVar("Timed", Sample, StepReport)
+Values = tuple[float | None, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Grid:
+    """Cells of equal width from ``since`` (Unix seconds) on."""
+
+    since: float
+    cell_seconds: float
+    cells: int
+
+    @property
+    def middles(self) -> list[float]:
+        """Return the middle of each cell, in seconds after the beginning."""
+        return [(cell + 0.5) * self.cell_seconds for cell in range(self.cells)]
+
+    @property
+    def seconds(self) -> float:
+        """Return how long all cells are together."""
+        return self.cells * self.cell_seconds
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One replica over time."""
+
+    replica: ReplicaId
+    values: Values
+
+    @property
+    def mean(self) -> float:
+        """Return the mean of what is known; minus infinity when nothing is."""
+        return statistics.fmean(known) if (known := known_values(self.values)) else -math.inf
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Band:
+    """All replicas of a role over time, and the one of them with the highest mean."""
+
+    role: Role
+    count: int
+    low: Values
+    median: Values
+    high: Values
+    highest: Line
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """What one plot shows: lines for few replicas, bands for many."""
+
+    lines: tuple[Line, ...] = ()
+    bands: tuple[Band, ...] = ()
+
+
+def grid(records: summaries.Records) -> Grid | None:
+    """Return the grid from the start of a run to its last measurement; None when nothing was measured."""
+    items: list[Sample | StepReport] = [*records.samples, *records.steps]
+    if not items:
+        return None
+    widths = [item.interval_seconds for item in items if item.interval_seconds]
+    width = statistics.median(widths) if widths else 1.0
+    first = min(item.at - (item.interval_seconds or 0.0) for item in items)
+    started = records.run.started_at
+    since = first if started is None else min(first, started)
+    seconds = max(item.at for item in items) - since
+    cells = max(1, min(MAX_CELLS, math.ceil(seconds / max(width, 1e-3))))
+    return Grid(since, max(seconds, 1e-3) / cells, cells)
+
+
+def mean_over(
+    grid: Grid, items: Iterable[Timed], value: Callable[[Timed], float | None], *, rate: bool = False
+) -> Values:
+    """Return the mean of a value in each cell.
+
+    Args:
+        grid: the cells.
+        items: what was measured of one replica.
+        value: the value; None where it was not measured.
+        rate: the value is a count within the item's interval, of which the rate per second is wanted.
+    """
+    sums, seconds = [0.0] * grid.cells, [0.0] * grid.cells
+    for item in items:
+        found = value(item)
+        # An instant counts for the cell it lies in, if for a moment only.
+        interval = item.interval_seconds or (0.0 if rate else 1e-6)
+        if found is None or not math.isfinite(found) or interval <= 0:
+            continue
+        level = found / interval if rate else found
+        for cell, overlap in _overlaps(grid, item.at - interval, item.at):
+            sums[cell] += level * overlap
+            seconds[cell] += overlap
+    return tuple(total / time if time > 0 else None for total, time in zip(sums, seconds, strict=True))
+
+
+def _overlaps(grid: Grid, since: float, until: float) -> Iterable[tuple[int, float]]:
+    """Yield the cells that a stretch covers, each with how many seconds of it."""
+    start, end = (since - grid.since) / grid.cell_seconds, (until - grid.since) / grid.cell_seconds
+    for cell in range(max(0, math.floor(start)), min(grid.cells, math.ceil(end))):
+        overlap = min(end, cell + 1) - max(start, cell)
+        if overlap > 0:
+            yield cell, overlap * grid.cell_seconds
+
+
+def lines(
+    grid: Grid,
+    items: Mapping[ReplicaId, Sequence[Timed]],
+    value: Callable[[Timed], float | None],
+    *,
+    rate: bool = False,
+) -> list[Line]:
+    """Return a line for each replica of which the value was measured."""
+    found = [
+        Line(replica=replica, values=mean_over(grid, measured, value, rate=rate))
+        for replica, measured in sorted(items.items())
+    ]
+    return [line for line in found if known_values(line.values)]
+
+
+def total(found: Sequence[Line]) -> Values:
+    """Return the sum of lines in each cell; a cell that no line covers is None."""
+    cells = zip(*(line.values for line in found), strict=True)
+    return tuple(sum(known) if (known := known_values(cell)) else None for cell in cells)
+
+
+def picture(found: Sequence[Line]) -> Picture:
+    """Return what is to be drawn of lines: themselves when they are few, else bands of the big roles."""
+    if len(found) <= MAX_LINES:
+        return Picture(lines=tuple(found))
+    by_role: dict[Role, list[Line]] = {}
+    for line in found:
+        by_role.setdefault(line.replica.role, []).append(line)
+    few = [line for group in by_role.values() if len(group) <= MAX_LINES_PER_ROLE for line in group]
+    many = [_band(role, group) for role, group in by_role.items() if len(group) > MAX_LINES_PER_ROLE]
+    return Picture(lines=tuple(few), bands=tuple(many))
+
+
+def _band(role: Role, group: Sequence[Line]) -> Band:
+    cells = [sorted(known_values(cell)) for cell in zip(*(line.values for line in group), strict=True)]
+    return Band(
+        role=role,
+        count=len(group),
+        low=tuple(cell[0] if cell else None for cell in cells),
+        median=tuple(statistics.median(cell) if cell else None for cell in cells),
+        high=tuple(cell[-1] if cell else None for cell in cells),
+        highest=max(group, key=lambda line: line.mean),
+    )
+
+
+def known_values(values: Iterable[float | None]) -> list[float]:
+    """Return the values that were measured."""
+    return [value for value in values if value is not None]
