@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+_MAX_LENGTH = 20_000
 _DOWNLOADS = (
     re.compile(r"\b(?:wget|curl)\b[^|;&\n]{0,500}\|\s*(?:sudo\s+)?(?:ba|z|da|k)?sh\b"),
     re.compile(r"\b(?:wget|curl)\b[^|;&\n]{0,500}\|\s*(?:sudo\s+)?python[\d.]*\b"),
@@ -19,6 +20,7 @@ _CHECKED = re.compile(r"\b(?:sha(?:1|224|256|384|512)sum|shasum|md5sum|gpg|cosig
 
 def download_in(line: str) -> str | None:
     """Return the part of a shell line that downloads code and runs it unchecked, or None."""
+    line = line[:_MAX_LENGTH]
     if _CHECKED.search(line):
         return None
     for pattern in (*_DOWNLOADS, _THEN_RUN):

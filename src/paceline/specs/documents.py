@@ -42,6 +42,7 @@ _KINDS = {
     "tag:yaml.org,2002:float": "float",
     "tag:yaml.org,2002:null": "null",
 }
+_ARTICLES = {"boolean": "a boolean", "integer": "an integer", "float": "a number", "null": "empty"}
 _MERGE = "tag:yaml.org,2002:merge"
 _STANDARD_TAG = "tag:yaml.org,2002:"
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
@@ -144,18 +145,19 @@ def decode(text: str | bytes, file: str) -> str:
     return text
 
 
-def read(text: str, file: str, *, first_line: int = 1) -> Document:
+def read(text: str, file: str, *, first_line: int = 1, lines: tuple[str, ...] | None = None) -> Document:
     """Return the one document of a YAML text that `decode` let through.
 
     Args:
         text: the YAML.
         file: its name, for positions.
         first_line: the line of the file at which the text starts.
+        lines: all lines of the file, when the text is only a part of it.
 
     Raises:
         problems.JobFileError: the text is not YAML, or is beyond the limits.
     """
-    lines = ("",) * (first_line - 1) + split_lines(text)
+    lines = split_lines(text) if lines is None else lines
     try:
         node = _Loader(text).get_single_node()
     except yaml.MarkedYAMLError as error:
@@ -298,10 +300,8 @@ class _Builder:
         if scalar.kind is not Kind.TEXT:
             written = scalar.text or "(empty)"
             quoted = problems.quoted(scalar.text)
-            message = (
-                f"the key {problems.shown(written)} is a {scalar.kind} to YAML, not text; write {quoted}"
-            )
-            self._fault(path, here, message)
+            what = f"the key {problems.shown(written)} is {_ARTICLES[scalar.kind]} to YAML"
+            self._fault(path, here, f"{what}, not text; write {quoted}")
             return None
         if any(c == "\0" or "\ud800" <= c <= "\udfff" for c in scalar.text):
             self._fault(

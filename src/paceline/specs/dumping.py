@@ -27,7 +27,14 @@ def _words(dumper: yaml.SafeDumper, data: _Words) -> yaml.Node:
     return dumper.represent_sequence("tag:yaml.org,2002:seq", data, flow_style=True)
 
 
+def _text(dumper: yaml.SafeDumper, data: str) -> yaml.Node:
+    # PyYAML folds rare line breaks and spaces at the ends in a way that does not read back.
+    style = None if data.isprintable() and data == data.strip() else '"'
+    return dumper.represent_scalar("tag:yaml.org,2002:str", data, style=style)
+
+
 _Dumper.add_representer(_Words, _words)
+_Dumper.add_representer(str, _text)
 
 
 def dump_job(spec: jobs.JobSpec) -> str:
@@ -159,18 +166,14 @@ def _bits(bits: int | None) -> int | str | None:
     return next((f"{bits // unit}{name}" for unit, name in units if bits % unit == 0), bits)
 
 
-def _seconds(seconds: float | None) -> float | str | None:
-    if seconds is None or seconds != int(seconds) or seconds == 0:
-        return _decimal(seconds)
-    for unit, name in ((86400, "d"), (3600, "h"), (60, "m"), (1, "s")):
-        if seconds % unit == 0:
-            return f"{int(seconds) // unit}{name}"
-    raise AssertionError("unreachable")
-
-
-def _decimal(seconds: float | None) -> float | str | None:
-    """Return seconds without an exponent, which durations do not have."""
-    return None if seconds is None or seconds == 0 else f"{seconds:.17f}".rstrip("0") + "s"
+def _seconds(seconds: float | None) -> str | None:
+    if seconds is None:
+        return None
+    if seconds == 0 or seconds != int(seconds):
+        # Durations have no exponent.
+        return f"{seconds:.17f}".rstrip("0").rstrip(".") + "s"
+    units = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
+    return next(f"{int(seconds) // unit}{name}" for unit, name in units if seconds % unit == 0)
 
 
 def _number_or_text(text: str) -> int | str:

@@ -21,6 +21,9 @@ _WANTED = {
     "list_type": "a list is wanted: [a, b] or one '- item' a line",
 }
 
+#: Only the first of these many are put into words; 20 are shown.
+_MAX_TRANSLATED = 500
+
 
 @dataclasses.dataclass(frozen=True)
 class JobFile:
@@ -101,7 +104,7 @@ def _checked(document: documents.Document) -> jobs.JobSpec:
     try:
         section = shapes.JobSection.model_validate(document.data)
     except pydantic.ValidationError as error:
-        details = error.errors(include_url=False, include_input=True)
+        details = error.errors(include_url=False, include_input=True)[:_MAX_TRANSLATED]
         raise _error([*document.faults, *(_problem(document, detail) for detail in details)]) from error
     found = [*document.faults, *conversions.contradictions(document, section)]
     if found:

@@ -35,5 +35,7 @@ def _tidy(part: Any, *, names: bool = False) -> Any:
             continue
         if not names and key == "$ref":
             value = value.removesuffix("Section")
+        if not names and key == "patternProperties":
+            result["additionalProperties"] = False
         result[key] = _tidy(value, names=not names and key in ("properties", "$defs"))
     return result

@@ -9,12 +9,14 @@ from typing import Any
 
 from paceline.linting.manifests import templates
 from paceline.model import findings
-from paceline.specs import JobFileError, Problem, documents
+from paceline.specs import JobFileError, Problem, documents, problems, sections
 from paceline.specs.documents import Path, Scalar
 
 _SEPARATOR = re.compile(r"(?m)^(?:---(?=[ \t\r\n]|$)|\.\.\.[ \t]*\r?$)")
-_DIRECTIVE = re.compile(r"(?m)^%[^\n\r]*")
+_DIRECTIVE = re.compile(r"(?m)^%(?:YAML|TAG)[^\n\r]*")
 _BREAK = re.compile(r"\r\n|[\n\r\x85\u2028\u2029]")
+
+MAX_DOCUMENTS = 1000
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -94,15 +96,22 @@ def read(text: str | bytes, file: str) -> ManifestFile:
         source = documents.decode(text, file)
     except JobFileError as error:
         return ManifestFile((), error.problems, frozenset())
-    template = templates.neutralised(source)
+    template = templates.neutralised(_DIRECTIVE.sub(lambda match: " " * len(match[0]), source))
     manifests: list[Manifest] = []
     failures: list[Problem] = []
-    for start, end, line in _chunks(template.text):
+    lines = documents.split_lines(source)
+    for count, (start, end, line) in enumerate(_chunks(template.text)):
+        if count == MAX_DOCUMENTS:
+            message = f"there are more than {MAX_DOCUMENTS} documents; what follows was not checked"
+            failures.append(problems.at(file, lines, (line, 1), (), message))
+            break
         try:
-            document = documents.read(template.text[start:end], file, first_line=line)
+            document = documents.read(template.text[start:end], file, first_line=line, lines=lines)
         except JobFileError as error:
             failures.extend(_readable(template, problem) for problem in error.problems)
             continue
+        if not isinstance(document.data, Mapping) and not sections.is_empty(document.data):
+            failures.append(document.problem((), "a Kubernetes object is a mapping (key: value)"))
         manifests.extend(_objects(document, template, source[start:end]))
     return ManifestFile(tuple(manifests), tuple(failures), _words(source, file))
 
