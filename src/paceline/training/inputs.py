@@ -12,6 +12,7 @@ import queue
 import threading
 import time
 from collections.abc import Iterator
+from concurrent import futures
 from types import TracebackType
 
 import numpy as np
@@ -20,6 +21,7 @@ from paceline.training import errors, features, shards, sources
 
 _POOL_ROWS = 131_072
 _AHEAD = 16
+_POLL_SECONDS = 0.2
 
 
 def once(
@@ -101,13 +103,14 @@ class Prefetched:
     def __init__(self, batches: Iterator[features.Examples], ahead: int = _AHEAD) -> None:
         self.wait_seconds = 0.0
         self._batches = batches
-        self._queue: queue.Queue[features.Examples | Exception] = queue.Queue(maxsize=ahead)
+        self._queue: queue.Queue[features.Examples] = queue.Queue(maxsize=ahead)
         self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._fill, name="inputs", daemon=True)
+        self._executor = futures.ThreadPoolExecutor(max_workers=1, thread_name_prefix="inputs")
+        self._filling: futures.Future[None] | None = None
 
     def __enter__(self) -> Prefetched:
         """Starts to read."""
-        self._thread.start()
+        self._filling = self._executor.submit(self._fill)
         return self
 
     def __exit__(
@@ -115,34 +118,40 @@ class Prefetched:
     ) -> None:
         """Stops the thread and waits for its end."""
         self._stopped.set()
-        self._thread.join()
+        self._executor.shutdown()
 
     def next(self) -> features.Examples:
         """The next batch.
 
         Raises:
             InputError: what went wrong in the thread.
+            EOFError: the iterator has ended.
         """
         start = time.perf_counter()
-        item = self._queue.get()
-        self.wait_seconds += time.perf_counter() - start
-        if isinstance(item, Exception):
-            raise item
-        return item
+        while True:
+            try:
+                batch = self._queue.get(timeout=_POLL_SECONDS)
+            except queue.Empty:
+                self._check()
+                continue
+            self.wait_seconds += time.perf_counter() - start
+            return batch
+
+    def _check(self) -> None:
+        """Passes on why the thread has ended, if it has and its last batch is taken."""
+        if self._filling is not None and self._filling.done() and self._queue.empty():
+            self._filling.result()
+            raise EOFError("there are no more batches")
 
     def _fill(self) -> None:
-        try:
-            for batch in self._batches:
-                self._put(batch)
+        for batch in self._batches:
+            while not self._put(batch):
                 if self._stopped.is_set():
                     return
-        except Exception as error:  # noqa: BLE001 - handed to the training loop, which raises it
-            self._put(error)
 
-    def _put(self, item: features.Examples | Exception) -> None:
-        while not self._stopped.is_set():
-            try:
-                self._queue.put(item, timeout=0.2)
-            except queue.Full:
-                continue
-            return
+    def _put(self, batch: features.Examples) -> bool:
+        try:
+            self._queue.put(batch, timeout=_POLL_SECONDS)
+        except queue.Full:
+            return False
+        return not self._stopped.is_set()

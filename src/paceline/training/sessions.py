@@ -8,6 +8,7 @@ first values). The other trainers wait until then. Device filters keep trainers 
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import socket
 import time
@@ -77,7 +78,7 @@ class Sessions:
                     return session
             except STATE_LOST as error:
                 _log.warning("parameters are not reachable yet: %s", _first_line(error))
-            session.close()
+            close(session)
             if time.monotonic() - noticed > _NOTICE_SECONDS:
                 noticed = time.monotonic()
                 _log.info("still waiting for the chief to initialise the parameters")
@@ -111,6 +112,12 @@ class Sessions:
                     noticed = time.monotonic()
                     _log.info("still waiting for ps %d at %s", index, address)
                 time.sleep(_POLL_SECONDS)
+
+
+def close(session: Any) -> None:
+    """Closes a session whose servers may be gone."""
+    with contextlib.suppress(*STATE_LOST):
+        session.close()
 
 
 def _is_listening(address: str) -> bool:

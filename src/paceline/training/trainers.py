@@ -96,7 +96,7 @@ class Trainer:
                         "lost a parameter server, waiting for it: %s", str(error).strip().splitlines()[:1]
                     )
                 finally:
-                    session.close()
+                    sessions.close(session)
 
     def _with(self, session: Any, batches: inputs.Prefetched) -> evaluations.Evaluation | None:
         step = self._loop(session, batches)
