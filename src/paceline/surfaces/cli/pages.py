@@ -17,9 +17,9 @@ _INTRODUCTION = """\
 This page is made from the commands (`make docs`); do not edit it.
 
 Data go to stdout, talk goes to stderr. Without a terminal there are no colours and nothing moves; `NO_COLOR`
-turns colours off everywhere. JSON and YAML (`-o json`, `-o yaml`) say `apiVersion` and `kind`; their keys are in
-snake_case and stable, durations are in seconds, times are ISO 8601 in UTC, and what was not measured is null. In
-tables that is `-`. Ctrl-C ends the watching of a job, never the job.
+turns colours off everywhere. JSON and YAML (`-o json`, `-o yaml`) say `apiVersion` and `kind`; their keys are
+in snake_case and stable, durations are in seconds, times are ISO 8601 in UTC, and what was not measured is
+null. In tables that is `-`. Ctrl-C ends the watching of a job, never the job.
 """
 
 

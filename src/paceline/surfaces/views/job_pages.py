@@ -37,7 +37,7 @@ def page(
         last_events: how many events to show, the latest.
     """
     parts: list[RenderableType] = [
-        job_tables.heading(run, lost=lost, now=now),
+        job_tables.heading(run, lost=lost, now=now, width=width),
         *_section("Asked for", _facts(_asked(run.spec), width)),
         *_section("Roles", _roles(run.spec, width)),
         *_section("Replicas", job_tables.replica_table(replicas, width=width, wide=wide)),

@@ -76,11 +76,13 @@ def job(
     wide: bool = False,
 ) -> RenderableType:
     """Return one job: a line about it and the table of its replicas."""
-    return Group(heading(run, lost=lost, now=now), Text(), replica_table(replicas, width=width, wide=wide))
+    return Group(
+        heading(run, lost=lost, now=now, width=width), Text(), replica_table(replicas, width=width, wide=wide)
+    )
 
 
-def heading(run: Run, *, lost: bool, now: float) -> Text:
-    """Return the line that a page about one job begins with."""
+def heading(run: Run, *, lost: bool, now: float, width: int | None) -> Text:
+    """Return the lines that a page about one job begins with."""
     phase = shown_phase(run, lost=lost)
     text = Text()
     text.append(cells.clean(run.name), style="bold")
@@ -90,9 +92,11 @@ def heading(run: Run, *, lost: bool, now: float) -> Text:
         word = "ran for" if run.finished_at is not None else "running for"
         text.append(f"  {word} {runtime(run, now)}")
     text.append(f"  submitted {cells.duration(now - run.submitted_at)} ago")
-    if run.message:
-        text.append(f"\n{cells.clean(run.message)}")
-    return text
+    message = cells.clean(run.message)
+    if width is not None:
+        text.truncate(width, overflow="ellipsis")
+        message = "\n".join(cells.wrapped(message, width))
+    return text.append(f"\n{message}") if message else text
 
 
 def replica_table(replicas: Sequence[ReplicaRow], *, width: int | None, wide: bool = False) -> Text:

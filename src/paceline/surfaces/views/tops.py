@@ -128,27 +128,26 @@ def _table(role: RoleSnapshot, count: int, width: int | None) -> tables.Fitted:
         ),
         tables.Column(header="STATE", cells=phases, styles=[styles.of_phase(phase) for phase in phases]),
         column("CPU", lambda r: cells.of_limit(cells.cores(r.cpu_cores), _cpu_limit(r))),
-        column("THROT", lambda r: cells.percent(r.throttled_share)),
+        column("THROT", lambda r: cells.percent(r.throttled_share), drop=2),
         column(
-            "MEMORY",
-            lambda r: cells.of_limit(cells.compact_bytes(r.memory_bytes), _memory_limit(r)),
+            "MEMORY", lambda r: cells.of_limit(cells.compact_bytes(r.memory_bytes), _memory_limit(r)), drop=3
         ),
-        column("NET IN/OUT", _network),
-        column("SW/S", lambda r: cells.number(r.switches_per_second), drop=5),
-        column("THREADS", lambda r: cells.number(r.threads), drop=6),
+        column("NET IN/OUT", _network, drop=1),
+        column("SW/S", lambda r: cells.number(r.switches_per_second), drop=8),
+        column("THREADS", lambda r: cells.number(r.threads), drop=9),
     ]
     if role.role.trains:
         columns[2:2] = [
-            column("STEPS/S", lambda r: cells.number(r.steps_per_second)),
+            column("STEPS/S", lambda r: cells.number(r.steps_per_second), drop=2),
             column("EX/S", lambda r: cells.number(r.examples_per_second)),
-            column("LOSS", lambda r: cells.loss(r.loss), drop=4),
-            column("WAIT", lambda r: cells.percent(r.input_wait_share)),
+            column("LOSS", lambda r: cells.loss(r.loss), drop=7),
+            column("WAIT", lambda r: cells.percent(r.input_wait_share), drop=1),
         ]
     if width is None or any(replica.row.restarts for replica in role.replicas):
-        columns.append(column("RESTARTS", lambda r: str(r.row.restarts), drop=1))
+        columns.append(column("RESTARTS", lambda r: str(r.row.restarts), drop=4))
     if any(r.gpu_utilization is not None or r.gpu_memory_bytes is not None for r in role.replicas):
-        columns.append(column("GPU", lambda r: cells.percent(r.gpu_utilization), drop=2))
-        columns.append(column("GPU MEM", lambda r: cells.compact_bytes(r.gpu_memory_bytes), drop=3))
+        columns.append(column("GPU", lambda r: cells.percent(r.gpu_utilization), drop=5))
+        columns.append(column("GPU MEM", lambda r: cells.compact_bytes(r.gpu_memory_bytes), drop=6))
     return tables.fit(columns, width)
 
 

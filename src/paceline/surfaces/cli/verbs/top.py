@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 @click.option(
     "--interval",
     type=options.DURATION,
-    default=2.0,
+    default="2s",
+    show_default=True,
     metavar="DURATION",
-    show_default="2s",
     help="How often to look.",
 )
 @options.output_option("table", "wide", "json", "yaml")

@@ -1,0 +1,81 @@
+"""Homes whose store is filled by hand, with runs that never ran."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from paceline.control import states
+from paceline.model.jobs import JobSpec, RoleSpec
+from paceline.model.roles import ReplicaId, Role
+from paceline.model.runs import Run
+from paceline.model.samples import Evaluation, Sample, StepReport
+from paceline.model.statuses import JobPhase, ReplicaPhase
+from paceline.services import homes
+from paceline.stores import open_store
+
+
+def spec_of(name: str, ps: int = 2, workers: int = 2) -> JobSpec:
+    """Return a job."""
+    roles = (
+        RoleSpec(role=Role.PS, replicas=ps, cpu_cores=1, memory_bytes=1 << 30),
+        RoleSpec(role=Role.WORKER, replicas=workers, cpu_cores=1, memory_bytes=1 << 30),
+    )
+    return JobSpec(name=name, command=("python", "train.py"), roles=roles, labels={"team": "ads"})
+
+
+def fill(
+    home: homes.Home,
+    name: str,
+    *,
+    phase: JobPhase = JobPhase.SUCCEEDED,
+    submitted_at: float = 1e9,
+    spec: JobSpec | None = None,
+    message: str = "",
+    loads: Sequence[float] = (),
+    steps: int = 0,
+) -> Run:
+    """Keep a run as it would be, without ever running it; ``loads`` are the CPU cores of its PS."""
+    spec = spec or spec_of(name)
+    run = Run(
+        name=name, spec=spec, source="", engine="local", directory=str(home.runs / name),
+        submitted_at=submitted_at, notes=("network is not measured: no namespaces",),
+    )  # fmt: skip
+    state = states.initial(spec)
+    final = {JobPhase.SUCCEEDED: ReplicaPhase.SUCCEEDED, JobPhase.FAILED: ReplicaPhase.FAILED}
+    replica_phase = final.get(phase, ReplicaPhase.RUNNING)
+    replicas = tuple(dataclasses.replace(r, phase=replica_phase, attempt=1) for r in state.replicas)
+    with open_store(home.store_url) as store:
+        store.create_run(run, state)
+        started = dataclasses.replace(state, phase=JobPhase.RUNNING, replicas=replicas)
+        store.save_state(name, started, at=submitted_at + 1)
+        ps = [
+            Sample(
+                replica=ReplicaId(Role.PS, index), attempt=1, at=submitted_at + 2 + second,
+                interval_seconds=1, cpu_cores=load, cpu_limit_cores=1, throttled_seconds=0.1,
+                memory_bytes=1 << 29, memory_limit_bytes=1 << 30, threads=7,
+            )
+            for index, load in enumerate(loads) for second in range(3)
+        ]  # fmt: skip
+        store.append_samples(name, ps)
+        worker = ReplicaId(Role.WORKER, 0)
+        store.append_step_reports(
+            name,
+            [
+                StepReport(
+                    replica=worker, attempt=1, at=submitted_at + 2 + second, interval_seconds=1,
+                    step=10 * (second + 1), steps=10, examples=5120, loss=0.5, input_wait_seconds=0.25,
+                    total_steps=100,
+                )
+                for second in range(steps)
+            ],
+        )  # fmt: skip
+        if steps:
+            store.append_evaluations(
+                name, [Evaluation(replica=worker, attempt=1, at=submitted_at + 4, step=20, auc=0.75)]
+            )
+        if phase is not JobPhase.RUNNING:
+            outcome = phase if phase.is_final else None
+            ended = dataclasses.replace(started, phase=phase, outcome=outcome, message=message)
+            store.save_state(name, ended, at=submitted_at + 11)
+        return store.get_run(name)
