@@ -241,7 +241,7 @@ def _lines(result: dict[str, Any]) -> Sequence[tuple[str, str]]:
         ("waiting for input", texts.share(result["input_wait_share"])),
         (
             "job",
-            f"{texts.duration(result['seconds'])}, of it {texts.duration(result['training_seconds'])} training",
+            f"{texts.duration(result['seconds'])}, {texts.duration(result['training_seconds'])} of it training",
         ),
     )
 

@@ -13,6 +13,8 @@ from paceline.surfaces.reports import texts
 
 #: So many replicas are named one by one.
 FEW = 4
+#: Below so many times the mean the load is called even.
+EVEN = 1.15
 
 
 def throughput(summary: Summary) -> str:
@@ -82,13 +84,13 @@ def imbalance(found: Sequence[Imbalance]) -> str:
     for one in found:
         name = {"cpu": "CPU", "network": "network"}.get(one.resource, one.resource)
         parts.append(f"{name} max/mean {texts.ratio(one.max_over_mean)} (Gini {texts.ratio(one.gini)})")
-    hot = [one for one in found if one.is_hot]
-    if hot:
-        verdict = f"{hot[0].hottest} is hot and holds up the others"
-    elif max(one.max_over_mean for one in found) < 1.15:
+    most = max(found, key=lambda one: one.max_over_mean)
+    if most.is_hot:
+        verdict = f"{most.hottest} is hot and holds up the others"
+    elif most.max_over_mean < EVEN:
         verdict = "the load is even"
     else:
-        verdict = f"{found[0].hottest} has somewhat more than its part, but is not hot"
+        verdict = f"{most.hottest} has somewhat more than its part, but is not hot"
     return f"{texts.joined(parts)}, where 1.00 is even: {verdict}."
 
 

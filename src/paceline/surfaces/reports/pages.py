@@ -11,7 +11,7 @@ import jinja2
 
 from paceline.model import quantities
 from paceline.model.runs import JobEvent
-from paceline.model.statuses import JobPhase
+from paceline.model.statuses import JobPhase, ReplicaPhase
 from paceline.services.summaries import ReplicaSummary, Summary
 from paceline.surfaces.reports import bars, evidence, plots, texts, timelines
 from paceline.surfaces.reports.drawings import Plot
@@ -171,6 +171,7 @@ def _columns(rows: Sequence[ReplicaSummary]) -> list[_Column]:
         ("Replica", lambda r: str(r.replica)),
         ("Host", lambda r: texts.clean(r.host or "")),
         ("State", lambda r: str(r.phase)),
+        ("Last exit", _exit),
         ("Restarts", lambda r: str(r.restarts) if r.restarts else ""),
         (
             "CPU cores, mean",
@@ -207,14 +208,15 @@ def _columns(rows: Sequence[ReplicaSummary]) -> list[_Column]:
         ("Switches/s", lambda r: r.switches_per_second is not None and texts.number(r.switches_per_second)),
         ("Examples/s", lambda r: r.examples_per_second is not None and texts.number(r.examples_per_second)),
         ("Input wait", lambda r: r.input_wait_share is not None and texts.share(r.input_wait_share)),
-        ("Last exit", lambda r: _exit(r)),
     ]
     return [(header, value) for header, value in columns if any(value(row) for row in rows)]
 
 
 def _exit(row: ReplicaSummary) -> str:
-    """Return why a replica ended, when that is not what everybody hopes for."""
-    return "" if row.exit in (None, "completed") else texts.shortened(texts.clean(row.exit or ""), 300)
+    """Return why a replica ended, when that was not what everybody hopes for."""
+    if row.phase is not ReplicaPhase.FAILED and not row.restarts:
+        return ""
+    return texts.shortened(texts.clean(row.exit or ""), 300)
 
 
 def _cells(row: ReplicaSummary, rows: Sequence[ReplicaSummary]) -> list[str]:

@@ -80,7 +80,13 @@ def cpu(measured: Measured) -> Plot | None:
     title = "CPU"
     with drawings.figure() as (made, (axes,)):
         _draw(axes, measured.grid, series.picture(lines))
-        _limits(axes, measured.summary, lambda r: r.cpu_limit_cores, scale=1.0, shown="{:g} cores".format)
+        _limits(
+            axes,
+            measured.summary,
+            lambda r: r.cpu_limit_cores,
+            scale=1.0,
+            shown=lambda value: f"{value:g} core{'s' * (value != 1)}",
+        )
         _finish(axes, measured.grid, "Cores in use")
         svg = drawings.svg(made, name="cpu", title=title)
     return Plot(name="cpu", title=title, svg=svg, caption=captions.cpu(measured.summary))
