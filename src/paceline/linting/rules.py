@@ -82,6 +82,11 @@ def rule(
     return decorate
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: ``1 slot``, ``2 slots``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def in_order(found: Iterator[findings.Finding]) -> tuple[findings.Finding, ...]:
     """Return findings without repeats, in the order of the file."""
     unique = {(f.code, str(f.position), f.message): f for f in found}

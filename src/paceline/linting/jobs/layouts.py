@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from paceline.linting.rules import Hit, rule
+from paceline.linting.rules import Hit, counted, rule
 from paceline.model import jobs, quantities
 from paceline.model.findings import Severity
 from paceline.model.placements import PlacementStrategy
@@ -38,7 +38,7 @@ def more_ps_than_workers(job: JobFile) -> Iterator[Hit]:
     """PS must not outnumber workers."""
     ps, trainers = _counts(job.spec)
     if ps > trainers:
-        yield Hit(job.document, (*_PS, "replicas"), f"{ps} PS serve {trainers} replicas that train")
+        yield Hit(job.document, (*_PS, "replicas"), f"{ps} PS serve {counted(trainers, 'trainer')}")
 
 
 @rule(
@@ -53,7 +53,7 @@ def one_ps_for_many(job: JobFile) -> Iterator[Hit]:
     """One PS is not enough for many workers."""
     ps, trainers = _counts(job.spec)
     if ps == 1 and trainers >= MANY_WORKERS:
-        yield Hit(job.document, (*_PS, "replicas"), f"1 PS serves {trainers} replicas that train")
+        yield Hit(job.document, (*_PS, "replicas"), f"1 PS serves {trainers} trainers")
 
 
 @rule(
@@ -69,7 +69,7 @@ def uneven_colocation(job: JobFile) -> Iterator[Hit]:
     ps, trainers = _counts(job.spec)
     if job.spec.placement.strategy is PlacementStrategy.COLOCATE and ps and trainers % ps:
         message = (
-            f"{trainers} replicas that train over {ps} PS: {trainers % ps} hosts have one more than the rest"
+            f"{trainers} trainers over {ps} PS: {counted(trainers % ps, 'host')} with one more than the rest"
         )
         yield Hit(job.document, _STRATEGY, message)
 
@@ -86,7 +86,7 @@ def too_few_hosts_to_spread(job: JobFile) -> Iterator[Hit]:
     ps, _ = _counts(job.spec)
     hosts = len(job.spec.hosts)
     if job.spec.placement.strategy is PlacementStrategy.SPREAD_PS and 0 < hosts < ps:
-        yield Hit(job.document, _STRATEGY, f"{ps} PS are to be spread over {hosts} hosts")
+        yield Hit(job.document, _STRATEGY, f"{ps} PS are to be spread over {counted(hosts, 'host')}")
 
 
 @rule(

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
-from paceline.linting.rules import Hit, rule
+from paceline.linting.rules import Hit, counted, rule
 from paceline.model import imbalances, quantities
 from paceline.model.findings import Severity
 from paceline.model.roles import Role
@@ -145,11 +145,12 @@ def too_little_memory(job: JobFile) -> Iterator[Hit]:
         return
     copies = 1 + SLOTS[tables.optimizer]
     needed = -(-sum(tables.sizes) * copies // ps.replicas)
-    what = f"the variables with {copies - 1} slots of {tables.optimizer}, evenly over {ps.replicas} PS"
+    slots = f"{counted(copies - 1, 'slot')} of {tables.optimizer}"
+    what = f"the variables with {slots}, evenly over {ps.replicas} PS"
     if tables.partitioning == "none":
         biggest = max(tables.sizes) * copies
         if biggest > needed:
-            needed, what = biggest, f"the biggest variable with {copies - 1} slots of {tables.optimizer}"
+            needed, what = biggest, f"the biggest variable with {slots}"
     if needed > ps.memory_bytes:
         have, want = quantities.format_bytes(ps.memory_bytes), quantities.format_bytes(needed)
         message = f"each PS has {have}, but {what} take {want}"
@@ -168,7 +169,7 @@ def few_shards(job: JobFile) -> Iterator[Hit]:
     tables = _tables(job)
     shards = ((job.spec.training or {}).get("partitioning") or {}).get("shards")
     if tables is not None and tables.partitioning != "none" and shards is not None and shards < tables.ps:
-        message = f"{shards} shards for {tables.ps} PS"
+        message = f"{counted(shards, 'shard')} for {tables.ps} PS"
         yield Hit(job.document, (*_TRAINING, "partitioning", "shards"), message)
 
 

@@ -135,7 +135,7 @@ def _chunks(text: str) -> Iterator[tuple[int, int, int]]:
     starts = [0, *(match.start() for match in _SEPARATOR.finditer(text) if match.start() > 0)]
     line = 1
     for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
-        yield start, end, line
+        yield start + 3 * text.startswith("...", start), end, line
         line += len(_BREAK.findall(text, start, end))
 
 
