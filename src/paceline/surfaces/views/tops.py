@@ -61,6 +61,9 @@ def header(snapshot: Snapshot, *, width: int | None) -> Text:
 
 
 def _progress(snapshot: Snapshot) -> list[str]:
+    span = ["means over the whole run; memory is the highest"] if snapshot.whole_run else []
+    if snapshot.step is None and snapshot.loss is None and snapshot.examples_per_second is None:
+        return ["no steps reported", *span]
     step = "step -"
     if snapshot.step is not None:
         step = f"step {snapshot.step:,}".replace(",", " ")
@@ -79,8 +82,7 @@ def _progress(snapshot: Snapshot) -> list[str]:
     if snapshot.evaluation is not None:
         at_step = "" if snapshot.evaluation.step is None else f" at step {snapshot.evaluation.step}"
         rates.append(f"AUC {cells.loss(snapshot.evaluation.auc)}{at_step}")
-    span = "means over the whole run; memory is the highest" if snapshot.whole_run else ""
-    return ["  ".join(parts), "  ".join(rates), *([span] if span else [])]
+    return ["  ".join(parts), "  ".join(rates), *span]
 
 
 def _bar(share: float) -> str:
@@ -206,4 +208,4 @@ def _fitted(text: Text, width: int | None) -> Text:
 
 def progress_line(snapshot: Snapshot) -> str:
     """Return a line of progress, for logs without a terminal."""
-    return f"{snapshot.run.name} {snapshot.run.phase}  {'  '.join(_progress(snapshot)[:2])}"
+    return f"{snapshot.run.name} {snapshot.run.phase}  {'  '.join(_progress(snapshot))}"
