@@ -20,7 +20,7 @@ SPEC = JobSpec(
     name="job",
     command=("train", "{role}"),
     environment={"A": "job", "B": "job"},
-    training={"batch_size": 512},
+    training={"batch_size": 512, "variables": [{"name": "table", "rows": 9, "dimension": 1}]},
     roles=(
         RoleSpec(role=Role.PS, environment={"B": "ps"}, threads=3, cpu_cores=2.0),
         RoleSpec(role=Role.WORKER, command=("other",)),

@@ -57,7 +57,9 @@ def agent_config(
     assert role is not None, "every replica has a role"
     environment = {"TMPDIR": files.scratch_dir, **spec.environment_of(replica.role)}
     if spec.training is not None:
-        environment["PACELINE_TRAINING"] = json.dumps(spec.training, sort_keys=True)
+        # What is known of the variables serves lint and plans; the script knows its own.
+        settings = {name: value for name, value in spec.training.items() if name != "variables"}
+        environment["PACELINE_TRAINING"] = json.dumps(settings, sort_keys=True)
     return {
         "job": spec.name,
         "role": str(replica.role),
