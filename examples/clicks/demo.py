@@ -226,23 +226,15 @@ def _lines(result: dict[str, Any]) -> Sequence[tuple[str, str]]:
     quality = texts.quality(auc)
     if auc is not None and best is not None:
         quality += f"  (best possible {best:.4f}, {best - auc:.4f} away)"
-    loads = ", ".join(
-        f"{one['resource']} {one['max_over_mean']:.2f}"
-        for one in result["imbalances"]
-        if one["resource"] != "memory"
-    )
+    loads = {one["resource"]: texts.ratio(one["max_over_mean"]) for one in result["imbalances"]}
+    each = ", ".join(f"{name} {loads.get(name, texts.UNMEASURED)}" for name in ("cpu", "network"))
+    training = texts.duration(result["training_seconds"])
     return (
         ("examples/s", f"{texts.number(result['examples_per_second'])}  (both workers together)"),
         ("AUC", quality),
-        (
-            "PS load, max/mean",
-            f"{texts.ratio(result['ps_load_max_over_mean'])}  (1.00 is even; {loads or 'none'})",
-        ),
+        ("PS load, max/mean", f"{texts.ratio(result['ps_load_max_over_mean'])}  (1.00 is even; {each})"),
         ("waiting for input", texts.share(result["input_wait_share"])),
-        (
-            "job",
-            f"{texts.duration(result['seconds'])}, {texts.duration(result['training_seconds'])} of it training",
-        ),
+        ("duration", f"{texts.duration(result['seconds'])}, {training} of it training"),
     )
 
 

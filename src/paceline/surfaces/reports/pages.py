@@ -6,8 +6,10 @@ import dataclasses
 import shlex
 from collections.abc import Callable, Sequence
 from importlib import resources
+from typing import Any
 
 import jinja2
+from markupsafe import Markup
 
 from paceline.model import quantities
 from paceline.model.runs import JobEvent
@@ -39,25 +41,25 @@ def page(found: evidence.Evidence) -> str:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("paceline.surfaces.reports", ""),
         autoescape=True,
+        finalize=_without_controls,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["clean"] = texts.clean
     style = (resources.files("paceline.surfaces.reports") / "style.css").read_text(encoding="utf-8")
     return environment.get_template("template.html").render(
-        name=texts.clean(summary.name),
+        name=summary.name,
         style=style,
         phase=summary.phase,
         is_bad=records.run.phase in (JobPhase.FAILED, JobPhase.STOPPED),
         is_over=records.run.phase.is_final,
-        message=texts.clean(summary.message),
+        message=summary.message,
         submitted=texts.moment(records.run.submitted_at),
-        started=texts.moment(records.run.started_at),
+        started=texts.moment(records.run.started_at) if records.run.started_at is not None else None,
         tiles=_tiles(found),
         plots=drawn,
         missing=missing,
-        notes=[texts.clean(note) for note in summary.notes],
+        notes=summary.notes,
         headers=[(header, header in _LEFT) for header, _ in _columns(rows)],
         rows=[_cells(row, rows) for row in rows[:MAX_ROWS]],
         more_rows=[_cells(row, rows) for row in rows[MAX_ROWS:]],
@@ -65,11 +67,16 @@ def page(found: evidence.Evidence) -> str:
         events=_events(records.events, records.run.started_at)[:MAX_EVENTS],
         events_left_out=max(0, len(records.events) - MAX_EVENTS),
         facts=found.facts,
-        source=texts.clean(records.run.source),
-        directory=texts.clean(records.run.directory),
+        source=records.run.source,
+        directory=records.run.directory,
         command=_command(found),
         made=texts.moment(found.made_at),
     )
+
+
+def _without_controls(value: Any) -> Any:
+    """Keep out of the page what terminals act on and HTML forbids; all else is escaped."""
+    return texts.clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _plots(found: evidence.Evidence) -> tuple[list[Plot], list[str]]:
@@ -169,7 +176,7 @@ def _columns(rows: Sequence[ReplicaSummary]) -> list[_Column]:
 
     columns: list[_Column] = [
         ("Replica", lambda r: str(r.replica)),
-        ("Host", lambda r: texts.clean(r.host or "")),
+        ("Host", lambda r: r.host or ""),
         ("State", lambda r: str(r.phase)),
         ("Last exit", _exit),
         ("Restarts", lambda r: str(r.restarts) if r.restarts else ""),
@@ -216,7 +223,7 @@ def _exit(row: ReplicaSummary) -> str:
     """Return why a replica ended, when that was not what everybody hopes for."""
     if row.phase is not ReplicaPhase.FAILED and not row.restarts:
         return ""
-    return texts.shortened(texts.clean(row.exit or ""), 300)
+    return texts.shortened(row.exit or "", 300)
 
 
 def _cells(row: ReplicaSummary, rows: Sequence[ReplicaSummary]) -> list[str]:
@@ -230,8 +237,8 @@ def _events(events: Sequence[JobEvent], start: float | None) -> list[tuple[str, 
         (
             _since(event.at - begin),
             str(event.replica or "job"),
-            texts.clean(event.kind) + (f" (attempt {event.attempt})" if (event.attempt or 0) > 1 else ""),
-            texts.shortened(texts.clean(event.message), 500),
+            event.kind + (f" (attempt {event.attempt})" if (event.attempt or 0) > 1 else ""),
+            texts.shortened(event.message, 500),
         )
         for event in events
     ]

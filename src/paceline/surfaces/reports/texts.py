@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import unicodedata
 from collections.abc import Sequence
 
 from paceline.model import quantities
@@ -70,9 +71,14 @@ def moment(at: float | None) -> str:
 
 
 def clean(text: str) -> str:
-    """Return text without characters that no page may hold; ends of lines and tabs stay."""
+    """Return text without control and format characters, which no page may hold; ends of lines and tabs stay."""
+    if text.isprintable():
+        return text
     return "".join(
-        char if char.isprintable() or char in "\n\t" else "\N{REPLACEMENT CHARACTER}" for char in text
+        char
+        if char in "\n\t" or not unicodedata.category(char).startswith("C")
+        else "\N{REPLACEMENT CHARACTER}"
+        for char in text
     )
 
 

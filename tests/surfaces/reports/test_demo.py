@@ -1,0 +1,63 @@
+"""The demo, whole: data, a job over two PS and two workers, the page and the numbers."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def demo(output: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "examples.clicks.demo", "--output", str(output), *arguments]
+    environment = {**os.environ, "PACELINE_STORE": "sqlite:////nowhere/paceline.db"}
+    return subprocess.run(
+        command, cwd=ROOT, env=environment, text=True, capture_output=True, timeout=560, check=False
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_demo_twice(tmp_path: Path) -> None:
+    pytest.importorskip("tensorflow")
+    output = tmp_path / "out put"
+    small = ("--rows", "20000", "--evaluation-rows", "5000", "--epochs", "1")
+    for name, data in (("clicks", "made"), ("clicks-2", "taken as they are")):
+        done = demo(output, *small)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert data in done.stdout
+        assert "Try next:" in done.stdout
+        assert max(map(len, done.stdout.partition("examples/s")[2].splitlines())) < 200
+        result = json.loads((output / "result.json").read_text())
+        assert result["name"] == name
+        assert result["phase"] == "succeeded"
+        assert result["examples"] >= 20_000
+        assert result["examples_per_second"] > 0
+        assert 0.4 < result["auc"] < result["best_auc"] < 1
+        assert result["ps_load_max_over_mean"] is None or 1 <= result["ps_load_max_over_mean"] <= 2
+        assert result["seconds"] > 0
+        page = (output / "report.html").read_text()
+        assert "plot-throughput" in page
+        assert "best possible" in page
+    assert {path.name for path in output.iterdir()} == {
+        "data",
+        "state",
+        "job.yaml",
+        "report.html",
+        "result.json",
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_demo_whose_job_fails_fails(tmp_path: Path) -> None:
+    pytest.importorskip("tensorflow")
+    output = tmp_path / "out"
+    done = demo(output, "--rows", "2000", "--evaluation-rows", "100", "--epochs", "-1")
+    assert done.returncode != 0
+    assert "error:" in done.stderr

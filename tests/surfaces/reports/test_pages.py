@@ -1,0 +1,234 @@
+"""Pages: whole, safe, the same each time, and readable however much or little was measured."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from html.parser import HTMLParser
+
+import pytest
+from support import measured_runs
+from support.measured_runs import START
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("jinja2")
+
+from paceline.model.jobs import JobSpec, RoleSpec
+from paceline.model.roles import Role
+from paceline.model.runs import JobEvent
+from paceline.model.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
+from paceline.services import summaries
+from paceline.surfaces.reports import evidence, pages
+
+VOID = {"meta", "link", "br", "img", "input", "hr"}
+EVIL = '<script>alert(1)</script><img src=x onerror=alert(2)>\x1b[31m\x00 & "quoted" \''
+
+
+class Page(HTMLParser):
+    """Reads a page, and fails where a tag is not closed."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.ids: list[str] = []
+        self.references: list[str] = []
+        self.text = ""
+        self.feed(html)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_startendtag(tag, attrs)
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        for name, value in attrs:
+            assert not name.startswith("on"), (tag, name)
+            if name == "id":
+                self.ids.append(str(value))
+            if name in ("href", "src", "xlink:href"):
+                self.references.append(str(value))
+            self.references += re.findall(r"url\(([^)]*)\)", value or "")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if not self.open or self.open[-1] != "style":
+            self.text += data
+
+
+def shown(
+    records: summaries.Records, *, best: float | None = None, logs: tuple[evidence.LogTail, ...] = ()
+) -> str:
+    return pages.page(
+        evidence.Evidence(
+            records=records,
+            summary=summaries.summarize(records, at=START + 50),
+            made_at=START + 200,
+            best_auc=best,
+            logs=logs,
+            facts=(("cores", "2"),),
+        )
+    )
+
+
+def read(html: str) -> Page:
+    """Read a page and check what holds for all of them."""
+    page = Page(html)
+    assert "script" not in page.tags
+    assert "http:" not in html
+    assert "https:" not in html
+    assert "//" not in "".join(page.references)
+    assert len(set(page.ids)) == len(page.ids)
+    for reference in page.references:
+        assert reference.strip("'\"").removeprefix("#") in page.ids
+    assert not re.search(r"\b(nan|NaN|None|inf)\b", page.text)
+    assert "#0102" not in html
+    return page
+
+
+def plots_of(html: str) -> list[str]:
+    return re.findall(r'id="plot-(\w+)"', html)
+
+
+def test_a_page_shows_every_plot_with_its_numbers() -> None:
+    html = shown(measured_runs.records(skew=3.0), best=0.7812)
+    page = read(html)
+    assert sorted(plots_of(html)) == sorted(
+        ["throughput", "loss", "imbalance", "waits", "cpu", "memory", "network", "quality", "timeline"]
+    )
+    assert page.tags.count("figcaption") == 9
+    assert "41 000 examples/s" in page.text
+    assert "ps-0 is hot" in page.text
+    assert "0.0012 below the 0.7812 that the best possible model reaches" in page.text
+    assert "limit of PS and workers: 1 core" in page.text
+    assert "kind: TrainingJob" in page.text
+    assert "--best-auc 0.7812" in page.text
+    assert "Not measured" not in page.text
+
+
+def test_the_same_run_gives_the_same_bytes() -> None:
+    assert shown(measured_runs.records(), best=0.78) == shown(measured_runs.records(), best=0.78)
+
+
+def test_without_a_best_possible_auc_nothing_is_said_of_it() -> None:
+    assert "best possible" not in read(shown(measured_runs.records())).text
+
+
+def test_colours_are_left_to_the_theme() -> None:
+    html = shown(measured_runs.records())
+    drawings = re.findall(r"<svg.*?</svg>", html, re.DOTALL)
+    assert len(drawings) == 9
+    for drawing in drawings:
+        assert not re.findall(r"#[0-9a-f]{6}\b", drawing)
+    assert "prefers-color-scheme: dark" in html
+    assert "@media print" in html
+
+
+def test_what_comes_from_users_is_text() -> None:
+    records = measured_runs.records(
+        name=EVIL, message=EVIL, notes=(EVIL,), source=EVIL, directory=f"/x/{EVIL}", phase=JobPhase.FAILED
+    )
+    failed = dataclasses.replace(
+        records.replicas[3],
+        phase=ReplicaPhase.FAILED,
+        host=EVIL,
+        exit=ExitReason(kind=ExitKind.ERROR, code=1, message=EVIL),
+    )
+    event = JobEvent(at=START + 5, kind=EVIL, message=EVIL, replica=failed.replica, attempt=1)
+    records = dataclasses.replace(
+        records, replicas=[*records.replicas[:3], failed], events=[*records.events, event]
+    )
+    html = shown(records, logs=(evidence.LogTail(replica="worker-1", attempt=1, lines=(EVIL, EVIL)),))
+    page = read(html)
+    assert "img" not in page.tags
+    assert "<script" not in html
+    assert "\x1b" not in html
+    assert "\x00" not in html
+    assert page.text.count("<script>alert(1)</script>") >= 10
+
+
+def test_a_run_without_measurements() -> None:
+    records = summaries.Records(run=measured_runs.run(phase=JobPhase.PENDING, started_at=None))
+    html = shown(records)
+    page = read(html)
+    assert plots_of(html) == []
+    assert "not started yet" in page.text
+    assert "no measurements of it: throughput, loss" in page.text
+    assert "has not ended" in page.text
+
+
+def test_a_run_with_a_single_sample() -> None:
+    whole = measured_runs.records(seconds=1, auc=None)
+    records = dataclasses.replace(
+        whole, samples=whole.samples[:1], steps=whole.steps[:1], events=whole.events[:1]
+    )
+    html = shown(records)
+    page = read(html)
+    assert {"throughput", "loss", "cpu", "memory", "timeline"} <= set(plots_of(html))
+    assert "reported once" in page.text
+
+
+def test_what_is_missing_is_said_once_with_the_reason() -> None:
+    note = "network is not measured: this needs root"
+    page = read(shown(measured_runs.records(network=False, auc=None, notes=(note, note))))
+    assert page.text.count(note) == 1
+    assert "no measurements of it: network, quality (no evaluation)." in page.text
+
+
+def test_a_failed_run_says_why_first() -> None:
+    records = measured_runs.records(phase=JobPhase.FAILED, message="worker-1 failed: exit code 1", auc=None)
+    tail = evidence.LogTail(replica="worker-1", attempt=4, lines=("Traceback", "FileNotFoundError: /data"))
+    page = read(shown(records, logs=(tail,)))
+    assert page.text.index("worker-1 failed: exit code 1") < page.text.index("FileNotFoundError: /data")
+    assert page.text.index("FileNotFoundError: /data") < page.text.index("Throughput")
+
+
+def test_two_hundred_replicas_are_bands_with_the_highest_named() -> None:
+    records = measured_runs.records(ps=20, workers=200, seconds=20, skew=3.0)
+    html = shown(records)
+    page = read(html)
+    assert len(html) < 1_000_000
+    assert "200 workers, lowest to highest" in page.text
+    assert "ps-0 (highest)" in page.text
+    assert "ps-0 is hot" in page.text
+    assert "Shown are the 12 of 20 PS" in page.text
+    assert "196 less busy replicas" in page.text
+    assert "220 replicas ran; none was started again" in page.text
+
+
+def test_of_many_replicas_those_that_were_restarted_have_their_own_row() -> None:
+    records = measured_runs.records(ps=4, workers=40, seconds=3)
+    again = dataclasses.replace(records.replicas[20], restarts=1, attempt=2)
+    events = [
+        *records.events,
+        JobEvent(at=START + 5, kind="started", message="", replica=again.replica, attempt=2),
+    ]
+    rows = [again if row.replica == again.replica else row for row in records.replicas]
+    page = read(shown(dataclasses.replace(records, replicas=rows, events=events)))
+    assert "39 other workers" in page.text
+    assert "1 of their starts were restarts" in page.text
+
+
+def test_evaluations_on_the_way_are_drawn_over_the_steps() -> None:
+    records = measured_runs.records()
+    last = records.evaluations[0]
+    first = dataclasses.replace(last, at=last.at - 30, step=1000, auc=0.7)
+    page = read(shown(dataclasses.replace(records, evaluations=[first, last]), best=0.79))
+    assert "Global step" in page.text
+    assert "best possible 0.7900" in page.text
+
+
+def test_a_chief_and_an_evaluator_have_their_place() -> None:
+    records = measured_runs.records()
+    spec = JobSpec(name="clicks", roles=(RoleSpec(role=Role.CHIEF), RoleSpec(role=Role.EVALUATOR)))
+    roles = dict(zip(sorted({s.replica for s in records.samples}), spec.replicas() * 2, strict=True))
+    samples = [dataclasses.replace(sample, replica=roles[sample.replica]) for sample in records.samples]
+    page = read(shown(dataclasses.replace(records, samples=samples)))
+    assert "chief-0" in page.text
+    assert "evaluator-0" in page.text
