@@ -32,7 +32,7 @@ print('done', flush=True)
 """
 
 
-def until(condition: Callable[[], object], seconds: float = 40.0) -> None:
+def until(condition: Callable[[], object], seconds: float = 90.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"
@@ -162,7 +162,7 @@ def on_terminal(arguments: tuple[str, ...], expected: str) -> tuple[int, str]:
     try:
         until(lambda: expected in seen.decode(errors="replace") or process.poll() is not None)
         process.send_signal(signal.SIGINT)
-        process.wait(timeout=30)
+        process.wait(timeout=60)
     finally:
         process.kill()
         process.wait()

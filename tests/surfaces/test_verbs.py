@@ -91,7 +91,7 @@ def test_job_without_supervisor_is_lost(home: homes.Home, paceline: Paceline) ->
 def test_get_shows_replicas(home: homes.Home, paceline: Paceline) -> None:
     fill(home, "clicks")
     lines = paceline("get", "clicks").stdout.splitlines()
-    assert lines[0].startswith("clicks  succeeded  ran for 10s")
+    assert lines[0].startswith("clicks  succeeded  after 10s")
     assert [line.split()[0] for line in lines[3:]] == ["ps-0", "ps-1", "worker-0", "worker-1"]
     found = document(paceline("get", "clicks", "-o", "json"))
     assert found["kind"] == "Run"
@@ -115,7 +115,7 @@ def test_top_shows_means_imbalance_and_the_hot_ps(home: homes.Home, paceline: Pa
     assert "step 30 of 100" in text
     assert "5120 examples/s" in text
     assert "AUC 0.75 at step 20" in text
-    assert "CPU max/mean 1.80 Gini 0.40  hot: ps-0" in text
+    assert "ps 2 replicas  1.00 cores  hot: ps-0\nCPU max/mean 1.80, Gini 0.40\n" in text
     assert "ps-0 HOT  succeeded  0.90/1    10%  512M/1.0G" in text
     assert "- not measured" in text
     found = document(paceline("top", "clicks", "-o", "json"))

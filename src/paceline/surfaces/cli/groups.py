@@ -76,7 +76,7 @@ class PacelineGroup(click.Group):
                 args, prog_name or "paceline", complete_var, standalone_mode=False, obj=session, **extra
             )
         except PacelineError as error:
-            sessions.complain(error.message, session.addressed(error.hint))
+            session.complain(error)
             code = error.exit_code
         except click.UsageError as error:
             hint = None

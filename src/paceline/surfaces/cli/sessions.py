@@ -7,7 +7,9 @@ import dataclasses
 import os
 import re
 import shlex
+import shutil
 import signal
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -20,6 +22,10 @@ if TYPE_CHECKING:
     from paceline.services.homes import Home
     from paceline.services.jobs import Jobs
     from paceline.stores import Store
+
+
+#: A line of a job file as its errors show it, and the caret below.
+_EXCERPT = re.compile(r"\s*\d* \| ")
 
 
 @dataclasses.dataclass(slots=True)
@@ -55,20 +61,29 @@ class Session:
     def suggest(self, *commands: str) -> None:
         """Name the commands that are useful next, other than the one that was given."""
         given = click.get_current_context().info_name
-        others = [command for command in commands if command.split()[1] != given]
+        others = [self.addressed(command) for command in commands if command.split()[1] != given]
+        room = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
+        line = "next:"
+        for number, command in enumerate(others):
+            longer = f"{line}{'  | ' if number else ''} {command}"
+            if number and room is not None and len(longer) > room:
+                break
+            line = longer
         if others:
-            self.say(f"next: {self.addressed('  |  '.join(others))}")
+            self.say(line)
 
-    def addressed(self, text: str | None) -> str | None:
+    def addressed(self, text: str) -> str:
         """Put the options that say where the job is into the commands within a text."""
         options = ""
         if self.home_option:
             options += f" --home {shlex.quote(self.home_option)}"
         if self.store_option:
             options += " --store STORE"
-        if text is None or not options:
-            return text
-        return re.sub(r"\bpaceline (?=[a-z])", f"paceline{options} ", text)
+        return re.sub(r"\bpaceline (?=[a-z])", f"paceline{options} ", text) if options else text
+
+    def complain(self, error: PacelineError) -> None:
+        """Show an error, with its hint for the home that this is about."""
+        complain(error.message, None if error.hint is None else self.addressed(error.hint))
 
     def each(self, names: Iterable[str], action: Callable[[str], None]) -> None:
         """Do something with each of several jobs; one that fails does not keep the others from it.
@@ -80,7 +95,7 @@ class Session:
             try:
                 action(name)
             except PacelineError as error:
-                complain(error.message, self.addressed(error.hint))
+                self.complain(error)
                 codes.append(error.exit_code)
         if codes:
             raise click.exceptions.Exit(codes[0])
@@ -90,10 +105,32 @@ def complain(message: str, hint: str | None) -> None:
     """Show an error on stderr."""
     colours = not os.environ.get("NO_COLOR")
     label = click.style("error:", fg="red", bold=True) if colours else "error:"
-    click.echo(f"{label} {message}", err=True)
+    click.echo(f"{label} {_wrapped(message)}", err=True)
     if hint:
         label = click.style("hint:", fg="cyan") if colours else "hint:"
-        click.echo(f"{label} {hint}", err=True)
+        click.echo(f"{label} {_wrapped(hint)}", err=True)
+
+
+def _wrapped(text: str) -> str:
+    """Return text with lines that fit a terminal; lines of a file that are shown stay as they are."""
+    if not sys.stderr.isatty():
+        return text
+    import textwrap
+
+    width = max(40, shutil.get_terminal_size().columns)
+    lines = []
+    for number, line in enumerate(text.splitlines()):
+        if _EXCERPT.match(line):
+            lines.append(line)
+            continue
+        # The first line stands behind its label.
+        indent = " " * len("error: ") if number == 0 else ""
+        wrapped = textwrap.wrap(
+            line, width, initial_indent=indent, subsequent_indent="  ", break_on_hyphens=False,
+            break_long_words=False,
+        )  # fmt: skip
+        lines.append("\n".join(wrapped).removeprefix(indent))
+    return "\n".join(lines)
 
 
 @contextlib.contextmanager

@@ -56,13 +56,15 @@ def of_limit(used: str, limit: str) -> str:
 
 
 def compact_bytes(value: float | None) -> str:
-    """Return bytes in few characters, in powers of 1024: ``0``, ``512K``, ``1.2G``."""
+    """Return bytes in few characters, in powers of 1024: ``0``, ``14B``, ``512K``, ``1.2G``."""
     if value is None:
         return UNMEASURED
     size = float(value)
-    for unit in ("", "K", "M", "G", "T"):
+    if size == 0:
+        return "0"
+    for unit in ("B", "K", "M", "G", "T"):
         if abs(size) < 999.5 or unit == "T":
-            return f"{size:.1f}{unit}" if unit and abs(size) < 9.95 else f"{size:.0f}{unit}"
+            return f"{size:.1f}{unit}" if unit != "B" and abs(size) < 9.95 else f"{size:.0f}{unit}"
         size /= 1024
     raise AssertionError("unreachable")
 

@@ -61,9 +61,9 @@ def _facts(facts: Sequence[tuple[str, str]], width: int | None) -> Text:
     size = max(len(name) for name, _ in facts)
     lines = []
     for name, value in facts:
-        line = Text("  ")
+        line = Text()
         line.append(f"{name:<{size}}  ", style="dim")
-        line.append(cells.clean(value) if width is None else _below(cells.clean(value), width, size + 4))
+        line.append(cells.clean(value) if width is None else _below(cells.clean(value), width, size + 2))
         lines.append(line)
     return Text("\n").join(lines)
 
@@ -98,8 +98,8 @@ def _roles(spec: JobSpec, width: int | None) -> Text:
     own = [shlex.join(role.command) if role.command else "" for role in roles]
     columns = [
         Column(
-            header="  ROLE",
-            cells=[f"  {role.role}" for role in roles],
+            header="ROLE",
+            cells=[str(role.role) for role in roles],
             styles=[styles.of_role(role.role) for role in roles],
         ),
         Column(header="REPLICAS", cells=[str(role.replicas) for role in roles], right=True),
@@ -127,7 +127,7 @@ def _events(events: Sequence[JobEvent], width: int | None) -> Text:
     Column = tables.Column
     return tables.fit(
         [
-            Column(header="  AT (UTC)", cells=[f"  {cells.clock(event.at)}" for event in events]),
+            Column(header="AT (UTC)", cells=[cells.clock(event.at) for event in events]),
             Column(header="REPLICA", cells=[str(event.replica or "") for event in events], drop=1),
             Column(header="WHAT", cells=[event.kind.replace("-", " ") for event in events]),
             Column(header="", cells=[cells.clean(event.message) for event in events], shrink_to=20),
@@ -137,7 +137,7 @@ def _events(events: Sequence[JobEvent], width: int | None) -> Text:
 
 
 def _bullets(notes: Sequence[str], width: int | None) -> Text:
-    lines = [Text("  " + (n if width is None else _below(n, width, 2))) for n in map(cells.clean, notes)]
+    lines = [Text(n if width is None else _below(n, width, 2)) for n in map(cells.clean, notes)]
     return Text("\n").join(lines)
 
 

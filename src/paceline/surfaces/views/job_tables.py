@@ -89,7 +89,7 @@ def heading(run: Run, *, lost: bool, now: float, width: int | None) -> Text:
     text.append("  ")
     text.append(phase, style=styles.of_phase(phase))
     if run.started_at is not None:
-        word = "ran for" if run.finished_at is not None else "running for"
+        word = "after" if run.finished_at is not None else "for"
         text.append(f"  {word} {runtime(run, now)}")
     text.append(f"  submitted {cells.duration(now - run.submitted_at)} ago")
     message = cells.clean(run.message)

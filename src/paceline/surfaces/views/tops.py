@@ -7,13 +7,14 @@ from collections.abc import Callable
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from paceline.model.roles import Role
 from paceline.model.statuses import ReplicaPhase
-from paceline.services.snapshots import ReplicaSnapshot, RoleSnapshot, Snapshot
+from paceline.services.snapshots import Imbalance, ReplicaSnapshot, RoleSnapshot, Snapshot
 from paceline.surfaces.views import cells, job_tables, styles, tables
 
 BAR_WIDTH = 20
-#: Lines of a role beside its replicas: a blank one, its title, the header of its table, what was left out.
-ROLE_LINES = 4
+#: Lines of a role beside its title and replicas: a blank one, the header of the table, what was left out.
+ROLE_LINES = 3
 
 
 def frame(snapshot: Snapshot, *, width: int | None, height: int | None = None) -> RenderableType:
@@ -91,7 +92,7 @@ def _bar(share: float) -> str:
 
 
 def title(role: RoleSnapshot, width: int | None) -> Text:
-    """Return the line about a role: how many run, what they use, and how unevenly."""
+    """Return the lines about a role: how many run, what they use, and for PS how unevenly."""
     running = sum(replica.row.phase is ReplicaPhase.RUNNING for replica in role.replicas)
     text = Text()
     text.append(str(role.role), style=f"bold {styles.of_role(role.role)}")
@@ -100,14 +101,18 @@ def title(role: RoleSnapshot, width: int | None) -> Text:
     text.append(f" {count} replica{'s' if count > 1 else ''}" if ended else f" {running}/{count} running")
     if role.cpu_cores is not None:
         text.append(f"  {cells.cores(role.cpu_cores)} cores")
-    for imbalance in role.imbalances:
-        text.append(
-            f"  {imbalance.resource} max/mean {imbalance.max_over_mean:.2f} Gini {imbalance.gini:.2f}",
-            style=styles.HOT if imbalance.hot else "",
-        )
     if role.hot is not None:
         text.append(f"  hot: {role.hot}", style=styles.HOT)
-    return _fitted(text, width)
+    lines = [_fitted(text, width)]
+    if role.role is Role.PS and role.imbalances:
+        # Uneven load is what the PS of a slow job have; workers that differ only wait for each other.
+        lines.append(_fitted(Text("  ").join(map(_imbalance, role.imbalances)), width))
+    return Text("\n").join(lines)
+
+
+def _imbalance(imbalance: Imbalance) -> Text:
+    text = f"{imbalance.resource} max/mean {imbalance.max_over_mean:.2f}, Gini {imbalance.gini:.2f}"
+    return Text(text, style=styles.HOT if imbalance.hot else "")
 
 
 def _table(role: RoleSnapshot, count: int, width: int | None) -> tables.Fitted:
@@ -187,7 +192,8 @@ def _rows_per_role(snapshot: Snapshot, height: int | None) -> list[int]:
     wanted = [len(role.replicas) for role in snapshot.roles]
     if height is None:
         return wanted
-    left = max(0, height - ROLE_LINES * len(wanted))
+    titles = sum(_lines(title(role, None)) for role in snapshot.roles)
+    left = max(0, height - titles - ROLE_LINES * len(wanted))
     rows = [0] * len(wanted)
     for position, index in enumerate(sorted(range(len(wanted)), key=wanted.__getitem__)):
         rows[index] = min(wanted[index], max(1, left // (len(wanted) - position)))
