@@ -92,9 +92,7 @@ class Trainer:
                     fruitless = 0 if self._steps > before else fruitless + 1
                     if fruitless > _FRUITLESS_TRIES and not isinstance(error, sessions.CONNECTION_LOST):
                         raise
-                    _log.warning(
-                        "lost a parameter server, waiting for it: %s", str(error).strip().splitlines()[:1]
-                    )
+                    _log.warning("lost a parameter server (%s), waiting for it", type(error).__name__)
                 finally:
                     sessions.close(session)
 
