@@ -38,7 +38,8 @@ bench: $(READY) ## every benchmark, in full (long; each resumes where it stopped
 
 docs: $(READY) ## the pages that are made from code and results
 	$(BIN)/python -m benchmarks figures
-	$(BIN)/python -m docs.generate
+	$(BIN)/python -m paceline.surfaces.cli.pages docs/cli.md
+	$(BIN)/python -m paceline.linting.pages > docs/lint-rules.md
 
 lock: ## pin what pyproject.toml allows (needs uv)
 	uv pip compile pyproject.toml --all-extras --group dev --universal --python-version 3.11 \

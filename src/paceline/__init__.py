@@ -1,7 +1,7 @@
 """Paceline: runs TensorFlow parameter-server training, watches every replica, and says why it is slow.
 
-``submit``, ``get`` and ``list`` are what scripts and notebooks begin with. They are loaded when they are first
-used, so that ``import paceline`` costs nothing.
+``submit``, ``get`` and ``list`` are what scripts and notebooks begin with. They are loaded when they are
+first used, so that ``import paceline`` costs nothing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The process that looks after one job: ``python -m paceline.surfaces.supervisor HOME STORE_URL NAME``.
 
 It puts itself into the background. Then it is two processes. The guard holds the lock and starts the
-supervisor; when that is killed, by the kernel for memory or by hand, the guard starts another, which takes over
-the replicas. Replicas that lose both end themselves after a while, and ``paceline resume`` brings the job back.
+supervisor; when that is killed, by the kernel for memory or by hand, the guard starts another, which takes
+over the replicas. Replicas that lose both end themselves after a while; ``paceline resume`` brings them back.
 """
 
 from __future__ import annotations
