@@ -160,13 +160,14 @@ def _make_data(folder: Path, rows: int, evaluation_rows: int) -> bool:
         print(f"error: {error}", file=sys.stderr)
         return False
     told = "made" if made else "taken as they are"
-    print(f"data: {rows:,} rows in {folder} {told}; the best possible AUC on them is {data.best_auc:.4f}")
+    print(f"data: {rows:,} rows in {folder} {told}")
+    print(f"the best possible AUC on them is {data.best_auc:.4f}")
     return True
 
 
 def _write_job(paths: Paths, epochs: float) -> None:
     values = {
-        # JSON strings are YAML strings; a brace pair would be a placeholder otherwise.
+        # A JSON string is a YAML string.
         "root": json.dumps(str(ROOT)),
         "python": json.dumps(sys.executable),
         "data": json.dumps(str(paths.data.resolve())),
@@ -208,7 +209,9 @@ def _conclude(paths: Paths, name: str, seconds: float) -> None:
         print(f"{what:<22}{value}")
     for note in result["notes"]:
         print(f"not measured: {note}")
-    print(f"\nDone in {seconds:.0f} s. The page: {paths.report}  the numbers: {paths.result}")
+    print(f"\nDone in {seconds:.0f} s.")
+    print(f"  the page:     {paths.report}")
+    print(f"  the numbers:  {paths.result}")
     print("Try next:")
     print(f"  export PACELINE_HOME={shlex.quote(str(paths.state.resolve()))}")
     for arguments, why in (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -10,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+needs_tensorflow = pytest.mark.skipif(
+    importlib.util.find_spec("tensorflow") is None, reason="TensorFlow is not installed"
+)
 ROOT = Path(__file__).resolve().parents[3]
 
 
@@ -21,10 +25,10 @@ def demo(output: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@needs_tensorflow
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_demo_twice(tmp_path: Path) -> None:
-    pytest.importorskip("tensorflow")
     output = tmp_path / "out put"
     small = ("--rows", "20000", "--evaluation-rows", "5000", "--epochs", "1")
     for name, data in (("clicks", "made"), ("clicks-2", "taken as they are")):
@@ -32,7 +36,9 @@ def test_demo_twice(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
         assert data in done.stdout
         assert "Try next:" in done.stdout
-        assert max(map(len, done.stdout.partition("examples/s")[2].splitlines())) < 200
+        numbers = done.stdout[done.stdout.rindex("\nexamples/s") : done.stdout.index("\nDone in")]
+        assert numbers.count("\n") >= 5
+        assert max(len(line) for line in numbers.splitlines() if not line.startswith("not measured")) <= 80
         result = json.loads((output / "result.json").read_text())
         assert result["name"] == name
         assert result["phase"] == "succeeded"
@@ -53,10 +59,10 @@ def test_demo_twice(tmp_path: Path) -> None:
     }
 
 
+@needs_tensorflow
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_demo_whose_job_fails_fails(tmp_path: Path) -> None:
-    pytest.importorskip("tensorflow")
     output = tmp_path / "out"
     done = demo(output, "--rows", "2000", "--evaluation-rows", "100", "--epochs", "-1")
     assert done.returncode != 0

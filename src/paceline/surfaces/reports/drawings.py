@@ -23,10 +23,10 @@ from matplotlib.figure import Figure
 
 from paceline.model.roles import ReplicaId, Role
 
-WIDTH_INCHES = 6.2
-HEIGHT_INCHES = 2.75
+WIDTH_INCHES = 5.6
+HEIGHT_INCHES = 2.6
 #: So much fits beside each other above a panel of that width.
-LEGEND_CHARACTERS = 76
+LEGEND_CHARACTERS = 68
 
 #: Stand-ins, and the CSS variable that each becomes.
 INK, MUTED, GRID, PAPER = "#010203", "#010204", "#010205", "#010206"

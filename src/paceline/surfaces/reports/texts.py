@@ -71,7 +71,7 @@ def moment(at: float | None) -> str:
 
 
 def clean(text: str) -> str:
-    """Return text without control and format characters, which no page may hold; ends of lines and tabs stay."""
+    """Return text without control and format characters; ends of lines and tabs stay."""
     if text.isprintable():
         return text
     return "".join(
