@@ -59,7 +59,7 @@ class Page(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         if not self.open or self.open[-1] != "style":
-            self.text += data
+            self.text += data.replace("\N{NO-BREAK SPACE}", " ")
 
 
 def shown(

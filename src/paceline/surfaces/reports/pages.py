@@ -46,6 +46,7 @@ def page(found: evidence.Evidence) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["tied"] = texts.tied
     style = (resources.files("paceline.surfaces.reports") / "style.css").read_text(encoding="utf-8")
     return environment.get_template("template.html").render(
         name=summary.name,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import re
 import unicodedata
 from collections.abc import Sequence
 
@@ -80,6 +81,11 @@ def clean(text: str) -> str:
         else "\N{REPLACEMENT CHARACTER}"
         for char in text
     )
+
+
+def tied(text: str) -> str:
+    """Return text whose numbers no line end may tear apart: ``34 400``, ``5 %``."""
+    return re.sub(r"(?<=\d) (?=\d{3}\b|%)", "\N{NO-BREAK SPACE}", text)
 
 
 def shortened(text: str, limit: int) -> str:
