@@ -54,7 +54,7 @@ class Trial:
 
 def run(bench: Bench) -> list[Check]:
     """Run the trials."""
-    count = 7 if bench.quick else 50
+    count = 5 if bench.quick else 50
     bench.plan(count)
     generator = random.Random(0)
     data = KEPT / "clicks-tiny"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 POLL_SECONDS = 0.25
 FRAME_SECONDS = 1.0
 #: Without a terminal, progress is told this often.
-LINE_SECONDS = 30.0
+LINE_SECONDS = 10.0
 #: A job whose supervisor dies more often is not brought back again.
 MAX_RESUMES = 3
 #: Events of each replica of each job, which say little.
