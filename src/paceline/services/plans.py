@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from paceline.engines.local import engine, layouts, machines
 from paceline.model import jobs as job_values
 from paceline.model.roles import ReplicaId
-from paceline.rendering import environments, host_plans
+from paceline.rendering import environments, host_plans, previews
 from paceline.services import jobs as job_services
-
-_NAMES = "|".join(re.escape(name) for name in sorted(job_values.PLACEHOLDERS, key=len, reverse=True))
-#: As the agent has it: ``{name}`` is filled in, ``{{name}}`` and ``${name}`` are not.
-_PLACEHOLDER = re.compile(rf"\{{\{{({_NAMES})\}}\}}|(?<!\$)\{{({_NAMES})\}}")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,15 +76,11 @@ def plan(
         )
         role = spec.role(seat.replica.role)
         assert role is not None, "every replica has a role"
-        values = _values(spec, seat.replica, cluster, addresses, config["placeholders"])
         replicas.append(
             ReplicaPlan(
                 replica=seat.replica,
-                command=tuple(fill(part, values) for part in config["command"]),
-                environment={
-                    "TF_CONFIG": _tf_config(seat.replica, cluster),
-                    **{key: fill(text, values) for key, text in config["environment"].items()},
-                },
+                command=previews.command(config),
+                environment=previews.environment(config),
                 host=seat.host.name,
                 cores=seat.cores,
                 cpu_cores=role.cpu_cores,
@@ -107,43 +97,3 @@ def plan(
         replicas=tuple(replicas),
         missing=tuple(engine.notes(spec, machine)),
     )
-
-
-def fill(text: str, values: Mapping[str, str]) -> str:
-    """Fill in placeholders as the agent does; those that only it knows stay as they are."""
-
-    def filled(match: re.Match[str]) -> str:
-        return "{" + match[1] + "}" if match[1] else values.get(match[2], match[0])
-
-    return _PLACEHOLDER.sub(filled, text)
-
-
-def _values(
-    spec: job_values.JobSpec,
-    replica: ReplicaId,
-    cluster: Mapping[str, list[str]],
-    addresses: Mapping[ReplicaId, str],
-    placeholders: Mapping[str, str],
-) -> dict[str, str]:
-    role = spec.role(replica.role)
-    values = {
-        "job": spec.name,
-        "role": str(replica.role),
-        "index": str(replica.index),
-        "attempt": "1",
-        "address": addresses[replica],
-        **placeholders,
-    }
-    if role is not None and role.threads is not None:
-        values["threads"] = str(role.threads)
-    for name in ("ps", "worker", "chief", "evaluator"):
-        hosts = cluster.get(name, [])
-        values[f"{name}_hosts"] = ",".join(hosts)
-        values[f"replicas.{name}"] = str(len(hosts))
-    return values
-
-
-def _tf_config(replica: ReplicaId, cluster: Mapping[str, list[str]]) -> str:
-    """Return ``TF_CONFIG`` as the agent sets it: the evaluator is hidden from the others."""
-    shown = {r: hosts for r, hosts in cluster.items() if r != "evaluator" or replica.role == "evaluator"}
-    return json.dumps({"cluster": shown, "task": {"type": str(replica.role), "index": replica.index}})
