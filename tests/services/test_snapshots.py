@@ -56,13 +56,17 @@ def test_nothing_measured_is_none_everywhere() -> None:
     assert found.elapsed_seconds == 10.0
 
 
+def switches(voluntary: int, involuntary: int) -> dict[str, int]:
+    return {"voluntary_switches": voluntary, "involuntary_switches": involuntary}
+
+
 def test_rates_weigh_samples_by_their_time() -> None:
     found = snapshots.joined(
         run(), rows(), at=20.0,
         samples=[
-            sample(PS0, 18, cpu_cores=1.0, interval_seconds=3, network_sent_bytes=300, voluntary_switches=6),
-            sample(PS0, 19, cpu_cores=0.0, memory_bytes=100, network_sent_bytes=100, involuntary_switches=2),
-            sample(PS0, 20, memory_bytes=90, throttled_seconds=0.5),
+            sample(PS0, 18, cpu_cores=1.0, interval_seconds=3, network_sent_bytes=300, **switches(4, 2)),
+            sample(PS0, 19, cpu_cores=0.0, memory_bytes=100, network_sent_bytes=100, **switches(0, 2)),
+            sample(PS0, 20, memory_bytes=90, throttled_seconds=0.5, voluntary_switches=7),
         ],
     )  # fmt: skip
     ps = by_replica(found)[PS0]

@@ -9,17 +9,13 @@ from __future__ import annotations
 import collections
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
 
-from paceline.model import imbalances
+from paceline.model import imbalances, rates
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.runs import ReplicaRow, Run
 from paceline.model.samples import Evaluation, Sample, StepReport
 from paceline.model.statuses import JobPhase
 from paceline.stores import Store
-
-T = TypeVar("T", Sample, StepReport)
-N = TypeVar("N", int, float)
 
 #: How far back the rates of a job that runs reach.
 WINDOW_SECONDS = 10.0
@@ -72,7 +68,7 @@ class ReplicaSnapshot:
     @property
     def network_bytes_per_second(self) -> float | None:
         """Return both directions together."""
-        return total((self.received_bytes_per_second, self.sent_bytes_per_second))
+        return rates.total((self.received_bytes_per_second, self.sent_bytes_per_second))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,16 +235,10 @@ def joined(
         step=max((report.step for report in reports if report.step is not None), default=None),
         total_steps=max(totals, default=_asked_steps(run)),
         steps_per_second=_step_rate(steps),
-        examples_per_second=total(replica.examples_per_second for replica in everything),
+        examples_per_second=rates.total(replica.examples_per_second for replica in everything),
         loss=newest.loss if newest else None,
         evaluation=evaluations[-1] if evaluations else None,
     )
-
-
-def total(values: Iterable[float | None]) -> float | None:
-    """Return the sum of what was measured; None when nothing was."""
-    measured = [value for value in values if value is not None]
-    return sum(measured) if measured else None
 
 
 def _replica(
@@ -266,23 +256,23 @@ def _replica(
     memory = [sample.memory_bytes for sample in samples if sample.memory_bytes is not None]
     return ReplicaSnapshot(
         row=row,
-        cpu_cores=_mean(samples, lambda s: s.cpu_cores),
-        cpu_limit_cores=_last(samples, lambda s: s.cpu_limit_cores),
-        throttled_share=_rate(samples, lambda s: s.throttled_seconds),
+        cpu_cores=rates.time_mean(samples, lambda s: s.cpu_cores),
+        cpu_limit_cores=rates.latest(samples, lambda s: s.cpu_limit_cores),
+        throttled_share=rates.rate(samples, lambda s: s.throttled_seconds),
         memory_bytes=(max(memory) if whole_run else memory[-1]) if memory else None,
-        memory_limit_bytes=_last(samples, lambda s: s.memory_limit_bytes),
-        received_bytes_per_second=_rate(samples, lambda s: s.network_received_bytes),
-        sent_bytes_per_second=_rate(samples, lambda s: s.network_sent_bytes),
-        switches_per_second=_rate(samples, _switches),
-        threads=_last(samples, lambda s: s.threads),
-        neighbours_cpu_cores=_mean(samples, lambda s: s.neighbours_cpu_cores),
-        gpu_utilization=_mean(samples, lambda s: s.gpu_utilization),
-        gpu_memory_bytes=_last(samples, lambda s: s.gpu_memory_bytes),
+        memory_limit_bytes=rates.latest(samples, lambda s: s.memory_limit_bytes),
+        received_bytes_per_second=rates.rate(samples, lambda s: s.network_received_bytes),
+        sent_bytes_per_second=rates.rate(samples, lambda s: s.network_sent_bytes),
+        switches_per_second=rates.rate(samples, rates.switches),
+        threads=rates.latest(samples, lambda s: s.threads),
+        neighbours_cpu_cores=rates.time_mean(samples, lambda s: s.neighbours_cpu_cores),
+        gpu_utilization=rates.time_mean(samples, lambda s: s.gpu_utilization),
+        gpu_memory_bytes=rates.latest(samples, lambda s: s.gpu_memory_bytes),
         step=latest.step if latest else None,
-        steps_per_second=_rate(steps, lambda s: s.steps),
-        examples_per_second=_rate(steps, lambda s: s.examples),
+        steps_per_second=rates.rate(steps, lambda s: s.steps),
+        examples_per_second=rates.rate(steps, lambda s: s.examples),
         loss=latest.loss if latest else None,
-        input_wait_share=_rate(steps, lambda s: s.input_wait_seconds),
+        input_wait_share=rates.rate(steps, lambda s: s.input_wait_seconds),
         measured_at=samples[-1].at if samples else None,
     )
 
@@ -297,10 +287,10 @@ def _role(
     return RoleSnapshot(
         role=role,
         replicas=tuple(sorted(replicas, key=lambda r: (-_load(r)[0], -_load(r)[1], r.replica))),
-        cpu_cores=total(replica.cpu_cores for replica in replicas),
-        memory_bytes=total(replica.memory_bytes for replica in replicas),
-        received_bytes_per_second=total(replica.received_bytes_per_second for replica in replicas),
-        sent_bytes_per_second=total(replica.sent_bytes_per_second for replica in replicas),
+        cpu_cores=rates.total(replica.cpu_cores for replica in replicas),
+        memory_bytes=rates.total(replica.memory_bytes for replica in replicas),
+        received_bytes_per_second=rates.total(replica.received_bytes_per_second for replica in replicas),
+        sent_bytes_per_second=rates.total(replica.sent_bytes_per_second for replica in replicas),
         imbalances=tuple(imbalance for imbalance in found if imbalance is not None),
     )
 
@@ -321,38 +311,9 @@ def _imbalance(
     ratio, gini = imbalances.max_over_mean(loads), imbalances.gini(loads)
     if ratio is None or gini is None:
         return None
-    counts = sum(loads) >= HOT_SHARE * (total(map(load, everything)) or 0.0)
+    counts = sum(loads) >= HOT_SHARE * (rates.total(map(load, everything)) or 0.0)
     hot = max(measured, key=lambda replica: measured[replica]) if ratio >= HOT_OVER_MEAN and counts else None
     return Imbalance(resource=resource, max_over_mean=ratio, gini=gini, hot=hot)
-
-
-def _switches(sample: Sample) -> float | None:
-    return total((sample.voluntary_switches, sample.involuntary_switches))
-
-
-def _rate(items: Iterable[T], count: Callable[[T], float | None]) -> float | None:
-    """Return counts over the seconds in which they were counted."""
-    counted = seconds = 0.0
-    for item in items:
-        value = count(item)
-        if value is not None and item.interval_seconds:
-            counted += value
-            seconds += item.interval_seconds
-    return counted / seconds if seconds > 0 else None
-
-
-def _mean(samples: Iterable[Sample], gauge: Callable[[Sample], float | None]) -> float | None:
-    """Return the mean over time of what is itself a mean over each interval."""
-
-    def weighted(sample: Sample) -> float | None:
-        value = gauge(sample)
-        return None if value is None else value * sample.interval_seconds
-
-    return _rate(samples, weighted)
-
-
-def _last(samples: Sequence[Sample], gauge: Callable[[Sample], N | None]) -> N | None:
-    return next((value for sample in reversed(samples) if (value := gauge(sample)) is not None), None)
 
 
 def _step_rate(steps: Sequence[StepReport]) -> float | None:

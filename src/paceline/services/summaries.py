@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from paceline.model import imbalances
+from paceline.model import imbalances, rates
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.runs import JobEvent, ReplicaRow, Run
 from paceline.model.samples import Evaluation, Sample, StepReport
@@ -199,13 +199,13 @@ def summarize(records: Records, *, at: float | None = None) -> Summary:
         seconds=None if run.started_at is None or end is None else max(0.0, end - run.started_at),
         interval=interval,
         steps=max((report.step for report in steps if report.step is not None), default=None),
-        examples=_count(steps, lambda r: r.examples),
+        examples=rates.total(r.examples for r in steps),
         examples_per_second=_joint_rate(steps),
         loss=max(losses, key=lambda told: told[0])[1] if losses else None,
-        input_wait_share=_rate(steps, lambda r: r.input_wait_seconds),
-        auc=_latest(records.evaluations, lambda e: e.auc),
-        log_loss=_latest(records.evaluations, lambda e: e.log_loss),
-        accuracy=_latest(records.evaluations, lambda e: e.accuracy),
+        input_wait_share=rates.rate(steps, lambda r: r.input_wait_seconds),
+        auc=rates.latest(records.evaluations, lambda e: e.auc),
+        log_loss=rates.latest(records.evaluations, lambda e: e.log_loss),
+        accuracy=rates.latest(records.evaluations, lambda e: e.accuracy),
         restarts=sum(row.restarts for row in records.replicas),
         ps_load_max_over_mean=max(loads, default=None),
         imbalances=found,
@@ -245,23 +245,23 @@ def _replica(
         host=row.host,
         exit=str(row.exit) if row.exit else None,
         samples=len(within),
-        cpu_cores_mean=_rate(within, lambda s: _times(s.cpu_cores, s.interval_seconds)),
+        cpu_cores_mean=rates.time_mean(within, lambda s: s.cpu_cores),
         cpu_cores_max=max(_known(within, lambda s: s.cpu_cores), default=None),
-        cpu_limit_cores=_latest(everything, lambda s: s.cpu_limit_cores),
-        throttled_share=_rate(within, lambda s: s.throttled_seconds),
+        cpu_limit_cores=rates.latest(everything, lambda s: s.cpu_limit_cores),
+        throttled_share=rates.rate(within, lambda s: s.throttled_seconds),
         memory_max_bytes=max(
             (s.memory_bytes for s in everything if s.memory_bytes is not None), default=None
         ),
-        memory_limit_bytes=_latest(everything, lambda s: s.memory_limit_bytes),
-        received_bytes_per_second=_rate(within, lambda s: s.network_received_bytes),
-        sent_bytes_per_second=_rate(within, lambda s: s.network_sent_bytes),
-        received_bytes=_count(everything, lambda s: s.network_received_bytes),
-        sent_bytes=_count(everything, lambda s: s.network_sent_bytes),
-        switches_per_second=_rate(within, _switches),
-        steps=_count(steps, lambda r: r.steps),
-        examples=_count(steps, lambda r: r.examples),
-        examples_per_second=_rate(steps, lambda r: r.examples),
-        input_wait_share=_rate(steps, lambda r: r.input_wait_seconds),
+        memory_limit_bytes=rates.latest(everything, lambda s: s.memory_limit_bytes),
+        received_bytes_per_second=rates.rate(within, lambda s: s.network_received_bytes),
+        sent_bytes_per_second=rates.rate(within, lambda s: s.network_sent_bytes),
+        received_bytes=rates.total(s.network_received_bytes for s in everything),
+        sent_bytes=rates.total(s.network_sent_bytes for s in everything),
+        switches_per_second=rates.rate(within, rates.switches),
+        steps=rates.total(r.steps for r in steps),
+        examples=rates.total(r.examples for r in steps),
+        examples_per_second=rates.rate(steps, lambda r: r.examples),
+        input_wait_share=rates.rate(steps, lambda r: r.input_wait_seconds),
     )
 
 
@@ -310,7 +310,7 @@ def _joint_rate(steps: Sequence[StepReport]) -> float | None:
     """Return the examples of all over the seconds in which at least one of them trained."""
     counted = [r for r in steps if r.examples is not None and r.interval_seconds]
     seconds = covered_seconds(_stretch(report) for report in counted)
-    return _quotient(sum(report.examples or 0 for report in counted), seconds)
+    return rates.quotient(sum(report.examples or 0 for report in counted), seconds)
 
 
 def covered_seconds(stretches: Iterable[tuple[float, float]]) -> float:
@@ -322,47 +322,5 @@ def covered_seconds(stretches: Iterable[tuple[float, float]]) -> float:
     return total
 
 
-def _rate(items: Iterable[_Timed], count: Callable[[_Timed], float | None]) -> float | None:
-    """Return counts over the seconds in which they were counted."""
-    counted = seconds = 0.0
-    for item in items:
-        value = count(item)
-        if value is not None and item.interval_seconds and item.interval_seconds > 0:
-            counted += value
-            seconds += item.interval_seconds
-    return _quotient(counted, seconds)
-
-
-def _quotient(counted: float, seconds: float) -> float | None:
-    if seconds <= 0:
-        return None
-    result = counted / seconds
-    return result if math.isfinite(result) else None
-
-
-def _times(value: float | None, seconds: float) -> float | None:
-    return None if value is None else value * seconds
-
-
 def _known(items: Iterable[_Timed], gauge: Callable[[_Timed], float | None]) -> list[float]:
     return [value for item in items if (value := gauge(item)) is not None]
-
-
-def _count(items: Iterable[_Timed], count: Callable[[_Timed], int | None]) -> int | None:
-    values = [value for item in items if (value := count(item)) is not None]
-    return sum(values) if values else None
-
-
-_Item = TypeVar("_Item", Sample, Evaluation)
-_Number = TypeVar("_Number", int, float)
-
-
-def _latest(items: Sequence[_Item], gauge: Callable[[_Item], _Number | None]) -> _Number | None:
-    return next((value for item in reversed(items) if (value := gauge(item)) is not None), None)
-
-
-def _switches(sample: Sample) -> float | None:
-    """Return context switches, voluntary and not; None unless both were measured."""
-    if sample.voluntary_switches is None or sample.involuntary_switches is None:
-        return None
-    return sample.voluntary_switches + sample.involuntary_switches
