@@ -120,7 +120,8 @@ def test_a_killed_supervisor_is_replaced_and_the_replicas_do_not_notice(
 ) -> None:
     run = running(api, submit(shell_job("for i in 1 2 3 4 5 6 7 8 9 10; do echo $i; sleep 0.3; done")))
     before = agent_pid(run, W0)
-    _guard, supervisor = leftovers.supervisor_pids(jobs.folder_of(run))
+    guard, supervisor = leftovers.supervisor_pids(jobs.folder_of(run))
+    assert api.supervisor_pids(run) == (guard, supervisor)
     os.kill(supervisor, signal.SIGKILL)
     until(lambda: any(e.kind == "supervisor-replaced" for _, e in api.store.events(run.name)))
     assert agent_pid(run, W0) == before
@@ -138,6 +139,7 @@ def test_a_job_whose_guard_and_supervisor_are_killed_is_lost_until_it_is_resumed
     for pid in leftovers.supervisor_pids(jobs.folder_of(run)):
         os.kill(pid, signal.SIGKILL)
     until(lambda: api.is_lost(run))
+    assert api.supervisor_pids(run) == ()
     with pytest.raises(Conflict, match="nobody looks after job"):
         api.wait(run.name, timeout_seconds=5)
     alive = agent_pid(run, PS0)

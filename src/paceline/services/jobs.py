@@ -124,6 +124,10 @@ class Jobs:
         """Whether the run should be looked after, but nobody does."""
         return not run.phase.is_final and not supervisors.is_supervised(folder_of(run))
 
+    def supervisor_pids(self, run: Run) -> tuple[int, ...]:
+        """Return the processes that look after a run: guard and supervisor; empty when nobody does."""
+        return supervisors.pids(folder_of(run))
+
     def stop(self, name: str) -> None:
         """Ask a job to end; its replicas get SIGTERM, and SIGKILL after the job's grace.
 

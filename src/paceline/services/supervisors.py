@@ -53,6 +53,19 @@ def acquire(folder: folders.RunFolder, *, patience_seconds: float = 3.0) -> int 
             return descriptor
 
 
+def sign(descriptor: int, guard: int, supervisor: int) -> None:
+    """Write into the lock who holds it, for people."""
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, f"{guard} {supervisor}\n".encode(), 0)
+
+
+def pids(folder: folders.RunFolder) -> tuple[int, ...]:
+    """Return the processes that look after a run: guard and supervisor; empty when nobody does."""
+    if not is_supervised(folder):
+        return ()
+    return tuple(int(pid) for pid in folder.lock.read_text().split())
+
+
 def start(home: Path, store_url: str, name: str, folder: folders.RunFolder) -> None:
     """Start a supervisor that outlives us; it holds the lock when this returns.
 

@@ -61,9 +61,18 @@ def run_document(
     replicas: Sequence[ReplicaRow],
     *,
     lost: bool,
+    supervisor_pids: Sequence[int] = (),
     events: Sequence[JobEvent] | None = None,
 ) -> dict[str, Any]:
-    """Return the document of one job; with its events when they are given."""
+    """Return the document of one job; with its events when they are given.
+
+    Args:
+        run: the job.
+        replicas: its replicas.
+        lost: whether it should be looked after, but nobody does.
+        supervisor_pids: the guard and the supervisor; empty when there are none.
+        events: what happened to it.
+    """
     body = {
         "name": run.name,
         "phase": "lost" if lost else run.phase.value,
@@ -76,6 +85,7 @@ def run_document(
         "finished_at": instant(run.finished_at),
         "duration_seconds": _duration(run),
         "notes": list(run.notes),
+        "supervisor_pids": list(supervisor_pids),
         "replicas": [_replica(row) for row in replicas],
         "spec": plain(run.spec),
     }

@@ -33,18 +33,21 @@ def main(arguments: list[str]) -> int:
     name = arguments[2]
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if supervisors.acquire(home.folder(name)) is None:
+    lock = supervisors.acquire(home.folder(name))
+    if lock is None:
         log.info("somebody else looks after %s already", name)
         return 0
     if os.fork() != 0:
         # Whoever started us may go on: the lock is held, and stays so in the child.
         os._exit(0)
+    os.ftruncate(lock, 0)  # Whoever signed it before is gone.
     # Replicas of a supervisor that died become our children, so that none stays a zombie.
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     for death in range(MAX_DEATHS):
         child = os.fork()
         if child == 0:
             os._exit(_supervise(home, name))
+        supervisors.sign(lock, os.getpid(), child)
         status = _wait(child)
         if os.WIFEXITED(status) and os.WEXITSTATUS(status) == 0:
             return 0

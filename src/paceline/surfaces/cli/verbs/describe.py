@@ -26,8 +26,10 @@ def command(session: sessions.Session, name: str, events: int, output: str) -> N
         lost = jobs.is_lost(run)
         replicas = jobs.store.replicas(name)
         happened = [event for _, event in jobs.store.events(name)]
+        pids = jobs.supervisor_pids(run)
     if output in ("json", "yaml"):
-        printing.emit(documents.run_document(run, replicas, lost=lost, events=happened), output)
+        document = documents.run_document(run, replicas, lost=lost, supervisor_pids=pids, events=happened)
+        printing.emit(document, output)
         return
     wide = output == "wide"
     printing.show(

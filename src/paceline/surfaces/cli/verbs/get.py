@@ -47,7 +47,8 @@ def command(session: sessions.Session, name: str, watch: bool, output: str) -> N
         if output == "name":
             click.echo(run.name)
         elif output in ("json", "yaml"):
-            printing.emit(documents.run_document(run, jobs.store.replicas(name), lost=lost), output)
+            replicas, pids = jobs.store.replicas(name), jobs.supervisor_pids(run)
+            printing.emit(documents.run_document(run, replicas, lost=lost, supervisor_pids=pids), output)
         else:
             printing.show(page())
     suggest(session, run, lost=lost)

@@ -40,7 +40,13 @@ def command(session: sessions.Session, file: str, name: str | None, dry_run: boo
     else:
         with session.jobs() as jobs:
             printing.emit(
-                documents.run_document(run, jobs.store.replicas(run.name), lost=jobs.is_lost(run)), output
+                documents.run_document(
+                    run,
+                    jobs.store.replicas(run.name),
+                    lost=jobs.is_lost(run),
+                    supervisor_pids=jobs.supervisor_pids(run),
+                ),
+                output,
             )
     session.suggest(f"paceline top {run.name}", f"paceline logs -f {run.name}", f"paceline wait {run.name}")
 
