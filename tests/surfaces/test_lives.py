@@ -66,6 +66,12 @@ def test_run_of_a_job_that_fails_exits_with_6(home: homes.Home, start: Start, jo
     assert "hint: see why: paceline describe tiny" in err
 
 
+def test_run_of_a_job_that_fails_shows_its_last_lines(start: Start, job_file: JobFile) -> None:
+    code, _, err = start("run", job_file("raise SystemExit('no such table: users')")).end()
+    assert code == 6
+    assert "the last lines of worker-0:\n  no such table: users\n" in err
+
+
 def test_interrupt_detaches_and_the_job_lives_on(
     home: homes.Home, start: Start, paceline: Paceline, job_file: JobFile
 ) -> None:

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from paceline.errors import JobFailed
 from paceline.surfaces.cli import following, options, printing, sessions
 from paceline.surfaces.cli.verbs import submit
+
+if TYPE_CHECKING:
+    from paceline.model.runs import Run
+    from paceline.services.jobs import Jobs
+
+LAST_LINES = 8
 
 
 @options.verb("run")
@@ -43,6 +51,7 @@ def command(session: sessions.Session, file: str, name: str | None, dry_run: boo
             printing.show(summaries.summary(snapshot, width=printing.width()))
         else:
             printing.emit(documents.snapshot(snapshot), output)
+        _say_last_words(session, jobs, run)
     if run.phase is not JobPhase.SUCCEEDED:
         message = f": {run.message}" if run.message else ""
         raise JobFailed(
@@ -50,3 +59,19 @@ def command(session: sessions.Session, file: str, name: str | None, dry_run: boo
             f"see why: paceline describe {run.name}; go on: paceline resume {run.name}",
         )
     session.suggest(f"paceline top {run.name}", f"paceline describe {run.name}", f"paceline logs {run.name}")
+
+
+def _say_last_words(session: sessions.Session, jobs: Jobs, run: Run) -> None:
+    """Tell what the replicas that failed for good wrote last: most often that is the reason."""
+    from paceline.model.statuses import ReplicaPhase
+    from paceline.services import logs
+    from paceline.services.jobs import folder_of
+
+    for row in jobs.store.replicas(run.name):
+        if row.phase is ReplicaPhase.FAILED:
+            written = logs.lines(
+                folder_of(run), wanted=row.replica.__eq__, attempt=row.attempt, tail=LAST_LINES
+            )
+            session.say(f"the last lines of {row.replica}:")
+            for line in written:
+                session.say(f"  {line.text}")
