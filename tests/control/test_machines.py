@@ -252,3 +252,8 @@ def test_an_engine_that_cannot_run_the_job_fails_it() -> None:
 def test_an_event_that_does_not_fit_changes_nothing(stale: events.Event) -> None:
     running = drive(job(), *RUNNING)[0]
     assert machines.advance(running, stale) == (running, [])
+
+
+def test_a_late_release_of_an_earlier_life_does_not_end_a_job_that_still_has_replicas() -> None:
+    stopping = drive(job(), *RUNNING, events.StopRequested())[0]
+    assert machines.advance(stopping, events.Released()) == (stopping, [])
