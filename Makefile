@@ -22,7 +22,7 @@ demo: $(READY) ## train a click model over 2 PS and 2 workers, live, and write d
 
 test: $(READY) ## all tests, those that start TensorFlow included
 	$(BIN)/python -m pytest -m "not slow" -n 2
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m slow --durations=8
 
 test-fast: $(READY) ## only the tests that run in seconds
 	$(BIN)/python -m pytest -m "not slow" -n 2
