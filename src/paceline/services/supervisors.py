@@ -75,7 +75,9 @@ def start(home: Path, store_url: str, name: str, folder: folders.RunFolder) -> N
     try:
         with (folder.path / "supervisor.log").open("ab") as output:
             done = subprocess.run(
-                [sys.executable, "-m", "paceline.surfaces.supervisor", str(home), store_url, name],
+                [sys.executable, "-m", "paceline.surfaces.supervisor", str(home), name],
+                # The URL may hold a password, and everybody may read a command line.
+                env={**os.environ, "PACELINE_STORE": store_url},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

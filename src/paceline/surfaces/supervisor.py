@@ -1,4 +1,4 @@
-"""The process that looks after one job: ``python -m paceline.surfaces.supervisor HOME STORE_URL NAME``.
+"""The process that looks after one job: ``python -m paceline.surfaces.supervisor HOME NAME``.
 
 It puts itself into the background. Then it is two processes. The guard holds the lock and starts the
 supervisor; when that is killed, by the kernel for memory or by hand, the guard starts another, which takes
@@ -13,7 +13,6 @@ import os
 import signal
 import sys
 import time
-from pathlib import Path
 
 from paceline.engines.local import engine, machines
 from paceline.services import homes, supervisions, supervisors
@@ -29,8 +28,8 @@ log = logging.getLogger("paceline.supervisor")
 
 def main(arguments: list[str]) -> int:
     """Guard the supervisor of one job until the job is final; return the exit code."""
-    home = homes.Home(Path(arguments[0]), arguments[1])
-    name = arguments[2]
+    home = homes.Home.from_environment({**os.environ, "PACELINE_HOME": arguments[0]})
+    name = arguments[1]
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     lock = supervisors.acquire(home.folder(name))

@@ -55,6 +55,7 @@ def start(
 def _environment(inherited: os._Environ[str]) -> dict[str, str]:
     """Return the environment for replicas: ours, and our own Python first when its venv was not activated."""
     environment = dict(inherited)
+    environment.pop("PACELINE_STORE", None)  # It may hold a password.
     if sys.prefix != sys.base_prefix and "VIRTUAL_ENV" not in environment:
         folder = str(Path(sys.executable).parent)
         path = environment.get("PATH", os.defpath)

@@ -7,6 +7,7 @@ be printed at any width, also wider than the terminal.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 
 from rich.cells import cell_len
@@ -18,9 +19,10 @@ GAP = 2
 #: When even the shortest cells do not fit, any column is shortened to this.
 HARD_FLOOR = 4
 HEADER_STYLE = "dim"
+NEW_LINE = ("\n", "")
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class Column:
     """One column.
 
@@ -37,7 +39,7 @@ class Column:
     drop: int = 0
     styles: Sequence[str] = ()
 
-    @property
+    @functools.cached_property
     def natural_width(self) -> int:
         """Return the columns of the terminal that the longest cell takes."""
         return max(cell_len(self.header), *(cell_len(cell) for cell in self.cells), 0)
@@ -90,21 +92,28 @@ def _shrunk(columns: Sequence[Column], widths: list[int], width: int) -> list[in
 
 
 def _drawn(columns: Sequence[Column], widths: Sequence[int]) -> Text:
-    text = Text()
-    rows = max((len(column.cells) for column in columns), default=0)
-    for row in range(-1, rows):
-        if row >= 0:
-            text.append("\n")
-        line = Text()
-        for column, width in zip(columns, widths, strict=True):
-            content = column.header if row < 0 else column.cells[row]
-            style = HEADER_STYLE if row < 0 else (column.styles[row] if column.styles else "")
-            if line:
-                line.append(" " * GAP)
-            line.append(_padded(content, width, right=column.right), style=style or None)
-        line.rstrip()
-        text.append(line)
-    return text
+    lines = [_line(columns, widths, [(column.header, HEADER_STYLE) for column in columns])]
+    for row in range(max((len(column.cells) for column in columns), default=0)):
+        found = [(c.cells[row], c.styles[row] if c.styles else "") for c in columns]
+        lines.append(_line(columns, widths, found))
+    parts = [part for line in lines for part in (*line, NEW_LINE)]
+    return Text.assemble(*parts[:-1])
+
+
+def _line(
+    columns: Sequence[Column], widths: Sequence[int], contents: Sequence[tuple[str, str]]
+) -> list[tuple[str, str]]:
+    """Return the parts of one line, each with its style; nothing trails behind the last."""
+    parts: list[tuple[str, str]] = []
+    for column, width, (content, style) in zip(columns, widths, contents, strict=True):
+        if parts:
+            parts.append((" " * GAP, ""))
+        parts.append((_padded(content, width, right=column.right), style))
+    while parts and not parts[-1][0].rstrip():
+        parts.pop()
+    if parts:
+        parts[-1] = (parts[-1][0].rstrip(), parts[-1][1])
+    return parts
 
 
 def _padded(content: str, width: int, *, right: bool) -> str:
