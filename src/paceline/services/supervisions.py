@@ -22,7 +22,12 @@ from paceline.model.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
 from paceline.sources import spools
 from paceline.stores import Store
 
-POLL_SECONDS = 0.2
+#: Exits wake the supervisor at once; this is for requests and timers.
+POLL_SECONDS = 0.5
+#: Agents write once a second; reading two lines at a time halves what storing them costs.
+SPOOL_SECONDS = 2.0
+#: While replicas start, their first word is waited for.
+STARTING_SECONDS = 0.1
 RELEASE_RETRY_SECONDS = 1.0
 
 log = logging.getLogger(__name__)
@@ -62,6 +67,7 @@ class Supervision:
         self._count = itertools.count()
         self._offsets: dict[tuple[ReplicaId, int], int] = {}
         self._release_at: float | None = None
+        self._spools_at = 0.0
         self._happened: list[JobEvent] = []
 
     def run(self) -> JobPhase:
@@ -94,15 +100,24 @@ class Supervision:
         )
 
     def _next_events(self) -> list[events.Event]:
-        now = self._stopwatch()
-        wait = POLL_SECONDS if not self._timers else min(POLL_SECONDS, max(0.0, self._timers[0][0] - now))
-        exits = self._engine.poll(0.0 if self._release_at is not None else wait)
+        exits = self._engine.poll(self._patience_seconds())
         found = [*self._read_spools(), *exits]
         while self._timers and self._timers[0][0] <= self._stopwatch():
             found.append(events.TimerFired(timer=heapq.heappop(self._timers)[2]))
         if self._release_at is not None and self._release_at <= self._stopwatch():
             found.extend(self._release())
         return [*found, *self._requested()]
+
+    def _patience_seconds(self) -> float:
+        """Return for how long nothing but an exit needs us."""
+        if self._release_at is not None:
+            return 0.0
+        wait = STARTING_SECONDS if self._is_starting else POLL_SECONDS
+        return min(wait, max(0.0, self._timers[0][0] - self._stopwatch())) if self._timers else wait
+
+    @property
+    def _is_starting(self) -> bool:
+        return any(replica.phase is ReplicaPhase.STARTING for replica in self._state.replicas)
 
     def _requested(self) -> list[events.Event]:
         try:
@@ -113,6 +128,9 @@ class Supervision:
         return [events.StopRequested() for request in requests if request.kind == "stop"]
 
     def _read_spools(self) -> list[events.Event]:
+        if not self._is_starting and self._stopwatch() < self._spools_at:
+            return []
+        self._spools_at = self._stopwatch() + SPOOL_SECONDS
         found: list[events.Event] = []
         for replica in self._state.replicas:
             if replica.attempt and replica.phase.is_live:
