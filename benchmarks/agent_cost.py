@@ -38,7 +38,7 @@ LIMIT = 0.01
 
 def run(bench: Bench) -> list[Check]:
     """Measure pairs of windows: agents running, agents paused."""
-    pairs = 10 if bench.quick else 90
+    pairs = 10 if bench.quick else 60
     bench.plan(pairs)
     data = KEPT / "clicks-quick"
     generate.generate(data, generate.Parameters(train_rows=300_000, evaluation_rows=20_000))
