@@ -61,7 +61,7 @@ def show(result: protocols.Result) -> None:
         table.add_row(
             check.name,
             figures.number(check.value),
-            f"{figures.number(check.low)} to {figures.number(check.high)}",
+            figures.interval(check.low, check.high),
             check.target,
             "yes" if check.holds else "NO",
         )

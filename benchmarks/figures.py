@@ -15,6 +15,11 @@ def number(value: float | None) -> str:
     return "not measured" if value is None else f"{value:.4g}"
 
 
+def interval(low: float | None, high: float | None) -> str:
+    """Return an interval for people; a dash for a count, which has none."""
+    return "-" if low is None and high is None else f"{number(low)} to {number(high)}"
+
+
 def write() -> None:
     """Write the page."""
     PAGE.write_text(render())
@@ -46,7 +51,7 @@ def _section(result: dict[str, Any]) -> str:
         "| --- | --- | --- | --- | --- |",
     ]
     for check in result["checks"]:
-        span = f"{number(check['low'])} to {number(check['high'])}"
+        span = interval(check["low"], check["high"])
         holds = "yes" if check["holds"] else "**no**"
         lines.append(f"| {check['name']} | {number(check['value'])} | {span} | {check['target']} | {holds} |")
     lines.append(f"\n![{result['name']}](../benchmarks/results/{result['name']}.svg)\n")
