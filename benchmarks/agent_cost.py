@@ -25,7 +25,7 @@ import numpy as np
 from benchmarks import plots, trials
 from benchmarks.protocols import KEPT, ROOT, Bench, Check, Result, Row, at_most
 from examples.clicks import generate
-from paceline.engines.local import machines, processes
+from paceline.engines.local import cgroups, machines, processes
 from paceline.model.runs import Run
 from paceline.services import jobs
 
@@ -130,9 +130,15 @@ def _examples(training: Run, start: float, end: float) -> float:
     return total
 
 
+@functools.cache
+def _hierarchy() -> cgroups.Hierarchy | None:
+    """Return where cgroups are; found once, because looking makes and removes some."""
+    return machines.read().cgroups
+
+
 def _job_cpu_seconds(training: Run) -> float:
     """Return the CPU time of all replicas of the job, their agents included, from its cgroup."""
-    hierarchy = machines.read().cgroups
+    hierarchy = _hierarchy()
     if hierarchy is None:
         raise RuntimeError("this benchmark needs cgroups, so root")
     group = jobs.folder_of(training).token

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+#: From how many times the mean of its role on a replica counts as hot.
+HOT_OVER_MEAN = 1.5
+
 
 def max_over_mean(loads: Sequence[float]) -> float | None:
     """Return the highest load over the mean: 1 is even, the number of replicas means one has it all.

@@ -121,8 +121,11 @@ class Jobs:
         return self.store.get_run(name)
 
     def is_lost(self, run: Run | RunSummary) -> bool:
-        """Whether the run should be looked after, but nobody does."""
-        return not run.phase.is_final and not supervisors.is_supervised(folder_of(run))
+        """Whether the run should be looked after, but nobody does.
+
+        It is read again first: a supervisor that has just brought it to its end is no loss.
+        """
+        return supervisors.is_lost(run) and not self.get(run.name).phase.is_final
 
     def supervisor_pids(self, run: Run) -> tuple[int, ...]:
         """Return the processes that look after a run: guard and supervisor; empty when nobody does."""
@@ -233,7 +236,7 @@ class Jobs:
             run = self.get(name)
             if until(run) or run.phase.is_final:
                 return run
-            if self.is_lost(run) and not self.get(name).phase.is_final:
+            if self.is_lost(run):
                 raise Conflict(f"nobody looks after {name}: its supervisor died", f"paceline resume {name}")
             if deadline is not None and time.monotonic() >= deadline:
                 raise WaitTimeout(

@@ -21,8 +21,6 @@ from paceline.stores import Store
 WINDOW_SECONDS = 10.0
 #: The same for steps, which scripts report less often.
 STEP_WINDOW_SECONDS = 30.0
-#: From how many times the mean of its role on a replica counts as hot.
-HOT_OVER_MEAN = 1.5
 #: A role that causes a smaller share of the job's load has no hot replica: its differences are noise.
 HOT_SHARE = 0.02
 
@@ -312,7 +310,11 @@ def _imbalance(
     if ratio is None or gini is None:
         return None
     counts = sum(loads) >= HOT_SHARE * (rates.total(map(load, everything)) or 0.0)
-    hot = max(measured, key=lambda replica: measured[replica]) if ratio >= HOT_OVER_MEAN and counts else None
+    hot = (
+        max(measured, key=lambda replica: measured[replica])
+        if ratio >= imbalances.HOT_OVER_MEAN and counts
+        else None
+    )
     return Imbalance(resource=resource, max_over_mean=ratio, gini=gini, hot=hot)
 
 

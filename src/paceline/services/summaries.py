@@ -19,9 +19,6 @@ from paceline.model.samples import Evaluation, Sample, StepReport
 from paceline.model.statuses import ReplicaPhase
 from paceline.stores import Store
 
-#: From how many times the mean of the PS on a PS counts as hot.
-HOT_OVER_MEAN = 1.5
-
 _Timed = TypeVar("_Timed", Sample, StepReport)
 
 
@@ -292,7 +289,7 @@ def _imbalance(
         max_over_mean=ratio,
         gini=gini,
         hottest=max(loads, key=lambda pair: pair[1])[0],
-        is_hot=ratio >= HOT_OVER_MEAN,
+        is_hot=ratio >= imbalances.HOT_OVER_MEAN,
     )
 
 

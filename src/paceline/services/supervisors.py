@@ -15,6 +15,7 @@ from pathlib import Path
 
 from paceline.engines.local import folders
 from paceline.errors import EngineError
+from paceline.model.runs import Run, RunSummary
 
 START_SECONDS = 30.0
 
@@ -32,6 +33,11 @@ def is_supervised(folder: folders.RunFolder) -> bool:
     finally:
         os.close(descriptor)
     return False
+
+
+def is_lost(run: Run | RunSummary) -> bool:
+    """Whether a run that had not ended when it was read is looked after by nobody now."""
+    return not run.phase.is_final and not is_supervised(folders.RunFolder(Path(run.directory)))
 
 
 def acquire(folder: folders.RunFolder, *, patience_seconds: float = 3.0) -> int | None:

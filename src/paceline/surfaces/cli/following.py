@@ -64,16 +64,12 @@ class Follower:
             self._tell_events()
             if run.phase.is_final:
                 return run
-            if self._is_lost(run):
+            if self._jobs.is_lost(run):
                 self._bring_back()
             if time.monotonic() - shown_at >= every_seconds:
                 show(run)
                 shown_at = time.monotonic()
             time.sleep(POLL_SECONDS)
-
-    def _is_lost(self, run: Run) -> bool:
-        # A supervisor that has just ended the job is gone, too, but then the job is final.
-        return self._jobs.is_lost(run) and not self._jobs.get(self._name).phase.is_final
 
     def _bring_back(self) -> None:
         if self._resumes >= MAX_RESUMES:

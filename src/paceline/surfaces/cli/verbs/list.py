@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -40,10 +39,11 @@ def command(
     output: str,
 ) -> None:
     """List the jobs, the newest first."""
+    from paceline.services import supervisors
 
     def found(store: Store) -> tuple[list[RunSummary], set[str]]:
         runs = [run for run in store.list_runs() if all(_has(run, label) for label in labels)]
-        lost = {run.name for run in runs if _is_lost(run)}
+        lost = {run.name for run in runs if supervisors.is_lost(run)}
         if phases:
             runs = [run for run in runs if ("lost" if run.name in lost else run.phase) in phases]
         return runs[:limit], lost
@@ -81,14 +81,6 @@ def _suggest(session: sessions.Session, runs: list[RunSummary], lost: set[str]) 
     for name in sorted(lost):
         session.say(f"{name} is lost: its supervisor died; bring it back: paceline resume {name}")
     session.suggest(f"paceline get {runs[0].name}", f"paceline top {runs[0].name}")
-
-
-def _is_lost(run: RunSummary) -> bool:
-    """Whether nobody looks after a job that has not ended; as ``Jobs.is_lost``, without what runs jobs."""
-    from paceline.engines.local import folders
-    from paceline.services import supervisors
-
-    return not run.phase.is_final and not supervisors.is_supervised(folders.RunFolder(Path(run.directory)))
 
 
 def _has(run: RunSummary, label: str) -> bool:
