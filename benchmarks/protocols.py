@@ -103,27 +103,23 @@ class Bench:
         self._kept.unlink(missing_ok=True)
 
 
-def interval(
-    values: Sequence[float], statistic: Callable[..., Any] = np.mean, *, resamples: int = 10_000
-) -> tuple[float, float, float]:
-    """Return (value, low, high): the statistic and its 95 % percentile-bootstrap interval (Efron 1979).
+def interval(values: Sequence[float], *, resamples: int = 10_000) -> tuple[float, float, float]:
+    """Return (value, low, high): the mean and its 95 % percentile-bootstrap interval (Efron 1979).
 
     With fewer than three values the interval is their range.
     """
     data = np.asarray(values, dtype=float)
-    value = float(statistic(data))
+    value = float(data.mean())
     if len(data) < 3:
         return value, float(data.min()), float(data.max())
     picks = np.random.default_rng(0).integers(0, len(data), size=(resamples, len(data)))
-    low, high = np.percentile(statistic(data[picks], axis=1), [2.5, 97.5])
+    low, high = np.percentile(data[picks].mean(axis=1), [2.5, 97.5])
     return value, float(low), float(high)
 
 
-def at_most(
-    name: str, values: Sequence[float], limit: float, *, statistic: Callable[..., Any] = np.mean
-) -> Check:
-    """Return the check that the statistic of the values, with its whole interval, is at most ``limit``."""
-    value, low, high = interval(values, statistic)
+def at_most(name: str, values: Sequence[float], limit: float) -> Check:
+    """Return the check that the mean of the values, with its whole interval, is at most ``limit``."""
+    value, low, high = interval(values)
     return Check(name=name, value=value, low=low, high=high, target=f"<= {limit:g}", holds=high <= limit)
 
 

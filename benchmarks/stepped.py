@@ -1,0 +1,70 @@
+"""The clicks training that also keeps, in a file per worker, how many examples it has seen and when.
+
+``python -m benchmarks.stepped FOLDER ARGUMENTS``: reports come once a second; a window of that length needs
+the exact count.
+"""
+
+from __future__ import annotations
+
+import functools
+import mmap
+import os
+import struct
+import sys
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from examples.clicks import train
+from paceline.training import reports
+
+_LAYOUT = struct.Struct("qd")
+
+
+class Count(NamedTuple):
+    """Examples so far, and the moment of the last step (``time.monotonic``)."""
+
+    examples: int
+    at: float
+
+
+def read(folder: Path) -> list[Count]:
+    """Return each worker's count, one that is not being written just then."""
+    return [_steady(path) for path in sorted(folder.iterdir())]
+
+
+def _steady(path: Path) -> Count:
+    before = path.read_bytes()
+    while (now := path.read_bytes()) != before:
+        before = now
+    return Count(*_LAYOUT.unpack(now))
+
+
+def _count_in(path: Path) -> None:
+    """Have every step meter of this process keep the count in the file."""
+    path.write_bytes(_LAYOUT.pack(0, time.monotonic()))
+    with path.open("r+b") as file:
+        memory = mmap.mmap(file.fileno(), _LAYOUT.size)
+    add, total = reports.StepMeter.add, 0
+
+    @functools.wraps(add)
+    def counting(*arguments: Any) -> None:
+        nonlocal total
+        total += arguments[2]
+        _LAYOUT.pack_into(memory, 0, total, time.monotonic())
+        add(*arguments)
+
+    reports.StepMeter.add = counting  # type: ignore[assignment,method-assign]
+
+
+def main() -> None:
+    """Count beside the training."""
+    folder = Path(sys.argv[1])
+    folder.mkdir(exist_ok=True)
+    if os.environ["PACELINE_ROLE"] == "worker":
+        _count_in(folder / os.environ["PACELINE_INDEX"])
+    train.main(sys.argv[2:])
+
+
+if __name__ == "__main__":
+    main()
