@@ -1,0 +1,5 @@
+import signal
+
+# A shell starts what it runs in the background with SIGINT ignored, and everything that the tests start would
+# inherit that: Ctrl-C could not be tested there.
+signal.signal(signal.SIGINT, signal.default_int_handler)
