@@ -205,7 +205,7 @@ def _conclude(paths: Paths, name: str, seconds: float) -> None:
     """Print what came out of it."""
     result = json.loads(paths.result.read_text(encoding="utf-8"))
     print()
-    for what, value in _lines(result):
+    for what, value in lines(result):
         print(f"{what:<22}{value}")
     for note in result["notes"]:
         print(f"not measured: {note}")
@@ -222,20 +222,24 @@ def _conclude(paths: Paths, name: str, seconds: float) -> None:
         print(f"  {shlex.join(['paceline', *arguments]):<36}  {why}")
 
 
-def _lines(result: dict[str, Any]) -> Sequence[tuple[str, str]]:
+def lines(result: dict[str, Any]) -> Sequence[tuple[str, str]]:
+    """Return the numbers of a run as people read them: what, and its value."""
     from paceline.surfaces.reports import texts
 
     auc, best = result["auc"], result["best_auc"]
     quality = texts.quality(auc)
     if auc is not None and best is not None:
         quality += f"  (best possible {best:.4f}, {best - auc:.4f} away)"
-    loads = {one["resource"]: texts.ratio(one["max_over_mean"]) for one in result["imbalances"]}
-    each = ", ".join(f"{name} {loads.get(name, texts.UNMEASURED)}" for name in ("cpu", "network"))
+    loads = {one["resource"]: one["max_over_mean"] for one in result["imbalances"]}
+    balance = texts.ratio(result["ps_load_max_over_mean"])
+    if result["ps_load_max_over_mean"] is not None:
+        each = ", ".join(f"{name} {texts.ratio(loads.get(name))}" for name in ("cpu", "network"))
+        balance += f"  (1.00 is even; {each})"
     training = texts.duration(result["training_seconds"])
     return (
         ("examples/s", f"{texts.number(result['examples_per_second'])}  (both workers together)"),
         ("AUC", quality),
-        ("PS load, max/mean", f"{texts.ratio(result['ps_load_max_over_mean'])}  (1.00 is even; {each})"),
+        ("PS load, max/mean", balance),
         ("waiting for input", texts.share(result["input_wait_share"])),
         ("duration", f"{texts.duration(result['seconds'])}, {training} of it training"),
     )

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from examples.clicks.demo import lines
+
 needs_tensorflow = pytest.mark.skipif(
     importlib.util.find_spec("tensorflow") is None, reason="TensorFlow is not installed"
 )
@@ -23,6 +25,23 @@ def demo(output: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         command, cwd=ROOT, env=environment, text=True, capture_output=True, timeout=560, check=False
     )
+
+
+@pytest.mark.parametrize("load", [None, 1.25])
+def test_the_numbers_fit_a_terminal_whatever_was_measured(load: float | None) -> None:
+    result = {
+        "auc": load and 0.7876,
+        "best_auc": 0.7922,
+        "imbalances": [{"resource": "cpu", "max_over_mean": load}],
+        "ps_load_max_over_mean": load,
+        "examples_per_second": load and 34_600.0,
+        "input_wait_share": load and 0.01,
+        "seconds": 140.0,
+        "training_seconds": load,
+    }
+    shown = [f"{what:<22}{value}" for what, value in lines(result)]
+    assert max(len(line) for line in shown) <= 80
+    assert ("1.25" in shown[2]) == (load is not None)
 
 
 @needs_tensorflow
