@@ -10,6 +10,7 @@ from paceline.specs.files import JobFile, load_job, parse_job
 from paceline.specs.problems import JobFileError, Problem
 from paceline.specs.schemas import json_schema
 from paceline.specs.templates import TEMPLATES, template
+from paceline.specs.variable_files import load_variables
 
 __all__ = [
     "TEMPLATES",
@@ -19,6 +20,7 @@ __all__ = [
     "dump_job",
     "json_schema",
     "load_job",
+    "load_variables",
     "parse_job",
     "template",
 ]

@@ -35,6 +35,7 @@ VERBS = {
         Verb("delete", "End", "Remove jobs with logs, samples and checkpoints."),
         Verb("prune", "End", "Delete the jobs that ended some time ago."),
         Verb("lint", "Check", "Check a job file or a Kubernetes manifest."),
+        Verb("plan", "Check", "Compare layouts of a model's variables over the PS."),
         Verb("doctor", "Check", "Check what this machine lets Paceline do."),
         Verb("init", "Set up", "Write a commented job file to start from."),
         Verb("schema", "Set up", "Print the JSON Schema of job files."),

@@ -1,0 +1,95 @@
+"""The variables of a model, as a plan of their shards needs to know them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+from paceline.model.row_layouts import RowLayout, RowOrder
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Variable:
+    """A table of rows that are looked up (``sparse``), or an array that each step pulls whole.
+
+    Attributes:
+        name: as the user's script has it.
+        shape: rows first; empty for a scalar.
+        element_bytes: bytes of one value.
+        slots: values that the optimizer keeps for each value of the variable.
+        step_bytes: bytes pulled and pushed in a step of one worker, measured; None: not measured.
+        row_shares: of that traffic, the shares of equal ranges of rows in their order, measured.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    sparse: bool = False
+    element_bytes: int = 4
+    slots: int = 0
+    step_bytes: float | None = None
+    row_shares: tuple[float, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """Return along how many rows it can be cut; 1 for a scalar."""
+        return self.shape[0] if self.shape else 1
+
+    @property
+    def row_bytes(self) -> int:
+        """Return the bytes of one row without the optimizer's slots."""
+        return math.prod(self.shape[1:]) * self.element_bytes
+
+    @property
+    def memory_bytes(self) -> int:
+        """Return what it takes on the parameter servers, the optimizer's slots included."""
+        return self.rows * self.row_bytes * (1 + self.slots)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Shard:
+    """A part of a variable on a parameter server."""
+
+    variable: Variable
+    layout: RowLayout
+    index: int
+    server: int
+
+    @property
+    def name(self) -> str:
+        """Return the variable's name, with the shard's number where there are several."""
+        return self.variable.name if self.layout.shards == 1 else f"{self.variable.name}/{self.index}"
+
+    @property
+    def rows(self) -> int:
+        """Return how many rows of the variable lie here."""
+        return self.layout.size(self.index)
+
+    @property
+    def memory_bytes(self) -> int:
+        """Return what it takes on its parameter server, slots included."""
+        return self.rows * self.variable.row_bytes * (1 + self.variable.slots)
+
+    @property
+    def step_bytes(self) -> float | None:
+        """Return the traffic to expect here in a step of one worker; None when that is not known.
+
+        Rows that lie in no particular order carry the same traffic each. For ranges of rows of a table it has
+        to be measured which rows are hot.
+        """
+        total = self.variable.step_bytes
+        if total is None or self.layout.shards == 1:
+            return total
+        if self.variable.sparse and self.layout.order is RowOrder.CONTIGUOUS:
+            return None if not self.variable.row_shares else total * self._share()
+        return total * self.rows / self.layout.rows
+
+    def _share(self) -> float:
+        """Return this range's part of the measured shares; a share that it cuts counts by its length."""
+        shares, rows = self.variable.row_shares, self.layout.rows
+        first = self.layout.row(self.index, 0) / rows * len(shares)
+        last = first + self.rows / rows * len(shares)
+        covered = sum(
+            share * max(0.0, min(last, place + 1) - max(first, place)) for place, share in enumerate(shares)
+        )
+        whole = sum(shares)
+        return covered / whole if whole > 0 else self.rows / rows

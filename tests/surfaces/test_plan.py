@@ -1,0 +1,72 @@
+"""``paceline plan``: layouts of variables side by side."""
+
+import json
+
+import pytest
+
+JOB = """
+apiVersion: paceline.dev/v1alpha1
+kind: TrainingJob
+metadata: {name: clicks}
+spec:
+  command: [python, train.py]
+  roles: {ps: {replicas: 2}, worker: {replicas: 2}}
+  training: {partitioning: {strategy: none}}
+"""
+VARIABLES = {
+    "variables": [
+        {"name": "vectors", "shape": [2000, 16], "sparse": True, "slots": 1, "step_bytes": 9000.0,
+         "row_shares": [0.7, 0.1, 0.1, 0.1]},
+        {"name": "kernel", "shape": [640, 32], "slots": 1, "step_bytes": 163840.0},
+    ]
+}  # fmt: skip
+
+
+@pytest.fixture
+def files(tmp_path):
+    job, variables = tmp_path / "job.yaml", tmp_path / "variables.json"
+    job.write_text(JOB)
+    variables.write_text(json.dumps(VARIABLES))
+    return job, variables
+
+
+def test_plans_stand_side_by_side(paceline, files):
+    job, variables = files
+    done = paceline("plan", str(job), "--variables", str(variables))
+    assert done.exit_code == 0, done.output
+    lines = done.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    rows = {line[:12].strip(): line.split() for line in lines[1:6]}
+    assert rows["job file"][-1] == rows["round-robin"][-1] == "1.90"
+    assert rows["by traffic"][-1] == "1.00"
+    assert rows["partitioned"][-1] != rows["partitioned"][-3]
+
+
+def test_the_document_has_every_shard(paceline, files):
+    job, variables = files
+    done = paceline("plan", str(job), "--variables", str(variables), "-o", "json")
+    items = {item["name"]: item for item in json.loads(done.stdout)["items"]}
+    assert list(items) == ["job file", "round-robin", "greedy", "partitioned", "by traffic"]
+    ranges = [shard for shard in items["partitioned"]["shards"] if shard["variable"] == "vectors"]
+    assert [(shard["ps"], shard["rows"], shard["step_bytes"]) for shard in ranges] == [
+        (0, 1000, pytest.approx(7200)),
+        (1, 1000, pytest.approx(1800)),
+    ]
+
+
+def test_what_was_not_measured_is_said(paceline, files):
+    job, variables = files
+    text = json.dumps({"variables": [{"name": "vectors", "shape": [1000, 16], "sparse": True}]})
+    variables.write_text(text)
+    done = paceline("plan", str(job), "--variables", str(variables))
+    assert done.exit_code == 0
+    assert "by traffic: the traffic of vectors is not measured" in done.stdout
+    assert "- not measured" in done.stdout
+
+
+def test_a_job_without_ps_is_refused(paceline, files):
+    job, variables = files
+    job.write_text(JOB.replace("ps: {replicas: 2}, ", ""))
+    done = paceline("plan", str(job), "--variables", str(variables))
+    assert done.exit_code == 2
+    assert "the job has no ps" in done.stderr
