@@ -40,18 +40,28 @@ def _steady(path: Path) -> Count:
     return Count(*_LAYOUT.unpack(now))
 
 
+class Counter:
+    """Keeps a count in a file; made when the process starts, so the file is there from then on."""
+
+    def __init__(self, path: Path) -> None:
+        path.write_bytes(_LAYOUT.pack(0, time.monotonic()))
+        with path.open("r+b") as file:
+            self._memory = mmap.mmap(file.fileno(), _LAYOUT.size)
+        self._examples = 0
+
+    def add(self, examples: int) -> None:
+        """Count the examples of a step that has just ended."""
+        self._examples += examples
+        _LAYOUT.pack_into(self._memory, 0, self._examples, time.monotonic())
+
+
 def _count_in(path: Path) -> None:
     """Have every step meter of this process keep the count in the file."""
-    path.write_bytes(_LAYOUT.pack(0, time.monotonic()))
-    with path.open("r+b") as file:
-        memory = mmap.mmap(file.fileno(), _LAYOUT.size)
-    add, total = reports.StepMeter.add, 0
+    add, counter = reports.StepMeter.add, Counter(path)
 
     @functools.wraps(add)
     def counting(*arguments: Any) -> None:
-        nonlocal total
-        total += arguments[2]
-        _LAYOUT.pack_into(memory, 0, total, time.monotonic())
+        counter.add(arguments[2])
         add(*arguments)
 
     reports.StepMeter.add = counting  # type: ignore[assignment,method-assign]

@@ -1,0 +1,176 @@
+"""The ladder: one model on one machine, from training as TensorFlow's documentation has it to all that
+Paceline does.
+
+Every rung is a real job with 2 PS and 2 workers. Beside them stand the limit, the same model in one process
+without PS on the same cores, and `ParameterServerStrategy` with Keras as its tutorial has it. In each round
+every side runs once, in another order; a figure compares sides of the same round, because the machine drifts.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+import statistics
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks import plots, rungs, stepped, trials
+from benchmarks.protocols import ROOT, Bench, Check, Result, Row, interval
+from paceline.model.imbalances import max_over_mean
+from paceline.model.jobs import JobSpec
+from paceline.model.roles import Role
+from paceline.model.runs import Run
+from paceline.model.samples import Sample
+from paceline.services import jobs
+
+WARM_UP_SECONDS = 5.0
+WINDOW_SECONDS = 10.0
+START_SECONDS = 300.0
+AUC_EXAMPLES = 150_000
+ROUNDS = 4
+BATCH, LARGE_BATCH = 512, 4096
+
+
+class Side(NamedTuple):
+    """What runs once in a round."""
+
+    name: str
+    data: str
+    batch: int = BATCH
+
+    @property
+    def key(self) -> str:
+        """Return its name in the rows."""
+        return f"{self.data} {self.name}" + ("" if self.batch == BATCH else f" batch {self.batch}")
+
+
+def run(bench: Bench) -> list[Check]:
+    """Measure all sides of all models, round by round."""
+    sides = (
+        [Side(side, "clicks-small") for side in (rungs.FIRST, rungs.BEST)] if bench.quick else list(_sides())
+    )
+    rounds = 1 if bench.quick else ROUNDS
+    judged = [] if bench.quick else [side for side in sides if side.batch == BATCH and side.name[0].isdigit()]
+    bench.plan(rounds * len(sides) + len(judged))
+    generator = random.Random(0)
+    for number in range(rounds):
+        for side in generator.sample(sides, len(sides)):
+            bench.repeat(f"{side.key} {number}", functools.partial(_speed, side))
+    for side in judged:
+        bench.repeat(f"{side.key} AUC", functools.partial(_quality, side))
+    return _checks(bench.rows) if not bench.quick else []
+
+
+def _sides() -> Iterator[Side]:
+    for data in rungs.DATA:
+        for rung, _, _ in rungs.RUNGS:
+            yield Side(rung, data)
+        yield Side(rungs.LIMIT, data)
+    yield Side(rungs.STRATEGY, "clicks-large")
+    for name in (rungs.BEST, rungs.LIMIT):
+        yield Side(name, "clicks-large", LARGE_BATCH)
+
+
+def _speed(side: Side) -> Row:
+    """Return examples per second within a window of training, and what that took of the replicas."""
+    with trials.service() as api:
+        counts = api.home.path / "counts"
+        spec = rungs.spec(side.name, side.data, side.batch, counts, epochs=10_000)
+        training = api.submit(spec, source="", base=ROOT)
+        try:
+            _wait_for_steps(api, training, spec, counts)
+            time.sleep(WARM_UP_SECONDS)
+            since, before = time.time(), stepped.read(counts)
+            until = since + WINDOW_SECONDS
+            time.sleep(WINDOW_SECONDS)
+            after = stepped.read(counts)
+            while not all(last.at > first.at for first, last in zip(before, after, strict=True)):
+                time.sleep(1.0)  # an epoch of the strategy may be longer than the window
+                after, until = stepped.read(counts), time.time()
+        finally:
+            api.stop(training.name)
+            api.wait(training.name, timeout_seconds=120)
+        samples = api.store.samples(training.name, since=since, until=until)
+        rate = sum((b.examples - a.examples) / (b.at - a.at) for a, b in zip(before, after, strict=True))
+        return {"side": side.key, "examples_per_second": rate, **_used(spec, samples)}
+
+
+def _wait_for_steps(api: jobs.Jobs, training: Run, spec: JobSpec, counts: Path) -> None:
+    worker, chief = spec.role(Role.WORKER), spec.role(Role.CHIEF)
+    wanted = 1 if chief or worker is None else worker.replicas
+    deadline = time.monotonic() + START_SECONDS
+    while not counts.exists() or sum(count.examples > 0 for count in stepped.read(counts)) < wanted:
+        if time.monotonic() > deadline or api.get(training.name).phase.is_final:
+            raise RuntimeError(f"{spec.name} did not start: {api.get(training.name).message}")
+        time.sleep(0.2)
+
+
+def _used(spec: JobSpec, samples: Sequence[Sample]) -> dict[str, Any]:
+    """Return what each replica used in the window, on average; None where nothing was measured."""
+    found: dict[str, Any] = {"cpu_cores": {}, "involuntary_switches": {}, "voluntary_switches": {}}
+    for replica in spec.replicas():
+        own = [sample for sample in samples if sample.replica == replica]
+        for name, means in found.items():
+            values = [getattr(sample, name) for sample in own if getattr(sample, name) is not None]
+            means[str(replica)] = statistics.fmean(values) if values else None
+    loads = [found["cpu_cores"][str(one)] for one in spec.replicas() if one.role is Role.PS]
+    measured = [load for load in loads if load is not None]
+    found["ps_cpu_max_over_mean"] = max_over_mean(measured) if len(measured) == len(loads) else None
+    return found
+
+
+def _quality(side: Side) -> Row:
+    """Return the AUC after the same number of examples on every rung."""
+    with trials.service() as api:
+        counts = api.home.path / "counts"
+        steps = AUC_EXAMPLES // side.batch
+        spec = rungs.spec(side.name, side.data, side.batch, counts, epochs=10, max_steps=steps)
+        training = trials.finish(api, spec)
+        return {"side": side.key, "auc": api.store.evaluations(training.name)[-1].auc}
+
+
+def _rates(rows: Sequence[Row], side: Side) -> list[float]:
+    return [
+        row["examples_per_second"] for row in rows if row["side"] == side.key and "examples_per_second" in row
+    ]
+
+
+def _ratio(rows: Sequence[Row], name: str, one: Side, other: Side, least: float) -> Check:
+    """Return the check that one side is so many times as fast as another, round by round."""
+    ratios = [a / b for a, b in zip(_rates(rows, one), _rates(rows, other), strict=True)]
+    value, low, high = interval(ratios)
+    return Check(name=name, value=value, low=low, high=high, target=f">= {least:g}", holds=low >= least)
+
+
+def _checks(rows: Sequence[Row]) -> list[Check]:
+    large, small = (Side(rungs.BEST, data) for data in ("clicks-large", "clicks-small"))
+    aucs = {row["side"]: row["auc"] for row in rows if row.get("auc") is not None}
+    behind = max(auc for side, auc in aucs.items() if side.startswith("clicks-large")) - aucs[large.key]
+    return [
+        _ratio(rows, "clicks-large: rung 6 over rung 0", large, Side(rungs.FIRST, "clicks-large"), 30),
+        _ratio(rows, "clicks-large: rung 6 over TF2 strategy", large, Side(rungs.STRATEGY, "clicks-large"),
+        25), _ratio(rows, "clicks-small: rung 6 over rung 0", small, Side(rungs.FIRST, "clicks-small"), 1.0),
+        _ratio(rows, "batch 512: rung 6 over the limit", large, Side(rungs.LIMIT, "clicks-large"), 0.7),
+        _ratio(
+            rows,
+            "batch 4,096: rung 6 over the limit",
+            Side(rungs.BEST, "clicks-large", LARGE_BATCH),
+            Side(rungs.LIMIT, "clicks-large", LARGE_BATCH),
+            0.9,
+        ),
+        Check(
+            name="clicks-large: AUC of rung 6 behind the best rung's",
+            value=behind, low=None, high=None, target="<= 0.002", holds=behind <= 0.002,
+        ),
+    ]  # fmt: skip
+
+
+def draw(result: Result, path: Path) -> None:
+    """Draw the rates of all sides."""
+    groups: dict[str, list[float]] = {}
+    for row in result.rows:
+        if "examples_per_second" in row:
+            groups.setdefault(row["side"], []).append(row["examples_per_second"])
+    plots.strips(path, dict(sorted(groups.items())), label="examples/s", title="The ladder")
