@@ -103,10 +103,10 @@ MODEL = training.WideAndDeep(
             features.Numeric("capital_gain", mean=0.7, deviation=2.5, log=True),
             features.Numeric("capital_loss", mean=0.35, deviation=1.6, log=True),
         ),
-        deep=SINGLE,
-        wide=SINGLE + CROSSES,
+        categorical=SINGLE + CROSSES,
         label=features.Label("income", positive=(">50K", ">50K.")),
-    )
+    ),
+    deep=SINGLE,
 )
 
 

@@ -29,7 +29,8 @@ def model(tables: tuple[int, ...]) -> training.WideAndDeep:
         features.Numeric(f"i{j + 1}", mean=1.6, deviation=1.0, log=True) for j in range(planted.NUMBERS)
     )
     return training.WideAndDeep(
-        features.FeatureSet(numeric=numbers, deep=ids, wide=ids + crosses, label=features.Label("label"))
+        features.FeatureSet(numeric=numbers, categorical=ids + crosses, label=features.Label("label")),
+        deep=ids,
     )
 
 

@@ -18,7 +18,7 @@ def test_the_published_files_are_read_whole(census_data):
     assert sources.count(train_source) == 32_561
     assert sources.count(test_source) == 16_281
     positives = [
-        sum(float(chunk.labels.sum()) for chunk in inputs.once(source, train.MODEL.encoder))
+        sum(float(chunk.labels.sum()) for chunk in inputs.once(source, train.MODEL.features))
         for source in (train_source, test_source)
     ]
     assert positives == [7841, 3846]  # as adult.names says: 24.08 % and 23.62 %
@@ -40,10 +40,10 @@ def archive(tmp_path, monkeypatch):
 def test_files_are_downloaded_once(archive, tmp_path):
     folder = tmp_path / "census" / "data"
     train_source, test_source = data.sources(folder)
-    (first,) = inputs.once(train_source, train.MODEL.encoder)
-    (second,) = inputs.once(test_source, train.MODEL.encoder)
+    (first,) = inputs.once(train_source, train.MODEL.features)
+    (second,) = inputs.once(test_source, train.MODEL.features)
     assert (first.labels.tolist(), second.labels.tolist()) == ([1.0], [0.0])
-    assert first.deep_ids[0].tolist() == second.deep_ids[0].tolist()
+    assert first.ids[0].tolist() == second.ids[0].tolist()
     (archive / "adult.data").unlink()
     data.sources(folder)
     assert sorted(each.name for each in folder.iterdir()) == ["adult.data", "adult.test"]

@@ -120,9 +120,9 @@ def test_a_half_written_set_leaves_nothing(tmp_path):
 def test_the_model_reads_the_set(data):
     source = train.training.Source((data.evaluation_file,))
     model = train.model(SMALL.tables)
-    (examples,) = inputs.once(source, model.encoder)
-    assert examples.deep_ids.shape == (400, 8)
-    assert examples.wide_ids.shape == (400, 8 + 3)
+    (examples,) = inputs.once(source, model.features)
+    assert examples.ids.shape == (400, 8 + 3)
+    assert len(model.deep) == 8
     assert abs(examples.numeric.mean()) < 0.2
     assert examples.labels.mean() == pytest.approx(data.click_rate)
 

@@ -68,16 +68,19 @@ CASES = [
     ("JOB601", "", "  training: {optimizer: {name: adam}, partitioning: {strategy: fixed}, "
      "variables: [{name: ids, rows: 100000, dimension: 8}]}", f"{LINES + 1}:32", "all 100 000 rows of ids"),
     ("JOB602", "",
-     "  training: {optimizer: {name: adam}, variables: [{name: ids, rows: 100000, dimension: 8}]}",
+     "  training: {optimizer: {name: adam}, partitioning: {strategy: none}, "
+     "variables: [{name: ids, rows: 100000, dimension: 8}]}",
      f"{LINES + 1}:32", "on one PS"),
     ("JOB603", "",
-     "  training: {variables: [{name: ids, rows: 3000000, dimension: 16}, {name: b, rows: 9, dimension: 9}]}",
-     f"{LINES + 1}:26", "round-robin gives one of 2 PS 2.00 times the mean"),
+     "  training: {partitioning: {strategy: none}, "
+     "variables: [{name: ids, rows: 3000000, dimension: 16}, {name: b, rows: 9, dimension: 9}]}",
+     f"{LINES + 1}:58", "round-robin gives one of 2 PS 2.00 times the mean"),
     ("JOB604", "",
      "  training: {partitioning: {strategy: fixed}, variables: [{name: a, rows: 100000000, dimension: 16}]}",
      "9:39", "with 1 slot of adagrad, evenly over 2 PS take 6.0"),
     ("JOB604", "",
-     "  training: {optimizer: {name: ftrl}, variables: [{name: ids, rows: 50000000, dimension: 16}]}",
+     "  training: {optimizer: {name: ftrl}, partitioning: {strategy: none}, "
+     "variables: [{name: ids, rows: 50000000, dimension: 16}]}",
      "9:39", "the biggest variable with 2 slots of ftrl take 8.9"),
     ("JOB605", "", "  training: {partitioning: {strategy: fixed, shards: 1}}", f"{LINES + 1}:54",
      "1 shard for 2 PS"),

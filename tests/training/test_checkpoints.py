@@ -10,6 +10,24 @@ from paceline.training import errors
 pytestmark = pytest.mark.slow
 
 
+def one_variable(name, rows):
+    """What a checkpoint of one variable holds, in the current graph."""
+    import tensorflow.compat.v1 as tf1
+
+    from paceline.model import variable_plans, variables
+    from paceline.training import checkpoints, optimizers, parameters, settings
+
+    plan = variable_plans.plan(
+        [variables.Variable(name=name, shape=(rows,))],
+        servers=1,
+        cut=variable_plans.Cut(strategy=variable_plans.CutStrategy.NONE),
+        rule=variable_plans.PlacementRule.ROUND_ROBIN,
+    )
+    rules = {"deep": optimizers.rule(settings.Optimizer("adagrad"))}
+    created = parameters.create(plan, {name: tf1.zeros_initializer()}, {name: "deep"}, rules, lambda _: "")
+    return checkpoints.contents(created, tf1.train.create_global_step(), 2)
+
+
 @pytest.fixture
 def counter():
     """A graph of one variable."""
@@ -17,18 +35,17 @@ def counter():
 
     graph = tf1.Graph()
     with graph.as_default():
-        value = tf1.get_variable("value", shape=[1000], initializer=tf1.zeros_initializer())
-        saver = tf1.train.Saver(max_to_keep=2, save_relative_paths=True)
+        contents = one_variable("value", 1000)
         initialise = tf1.global_variables_initializer()
     with tf1.Session(graph=graph) as session:
         session.run(initialise)
-        yield session, value, saver
+        yield session, contents.parameters[0].variable, contents
 
 
-def folder(path, saver, every_seconds=60.0):
+def folder(path, contents, every_seconds=60.0):
     from paceline.training import checkpoints
 
-    made = checkpoints.Checkpoints(str(path), saver, every_seconds)
+    made = checkpoints.Checkpoints(str(path), contents, every_seconds)
     made.prepare()
     return made
 
@@ -40,8 +57,8 @@ def files(path):
 def test_save_and_restore(tmp_path, counter):
     from paceline.training import checkpoints
 
-    session, value, saver = counter
-    saved = folder(tmp_path / "new", saver)
+    session, value, contents = counter
+    saved = folder(tmp_path / "new", contents)
     assert saved.restore(session) is None
     value.load([1.0] * 1000, session)
     saved.save(session, 5)
@@ -52,33 +69,33 @@ def test_save_and_restore(tmp_path, counter):
 
 
 def test_the_newest_are_kept_over_a_restart_and_a_move(tmp_path, counter):
-    session, _, saver = counter
-    saved = folder(tmp_path / "a", saver)
+    session, _, contents = counter
+    saved = folder(tmp_path / "a", contents)
     for step in (1, 2, 3):
         saved.save(session, step)
     assert files(tmp_path / "a") == ["model.ckpt-2.index", "model.ckpt-3.index"]
     (tmp_path / "a").rename(tmp_path / "b")
-    again = folder(tmp_path / "b", saver)
+    again = folder(tmp_path / "b", contents)
     assert again.latest().endswith("model.ckpt-3")
     again.save(session, 4)
     assert files(tmp_path / "b") == ["model.ckpt-3.index", "model.ckpt-4.index"]
 
 
 def test_what_a_killed_chief_left_is_removed(tmp_path, counter):
-    session, _, saver = counter
-    folder(tmp_path, saver).save(session, 1)
+    session, _, contents = counter
+    folder(tmp_path, contents).save(session, 1)
     rest = tmp_path / "model.ckpt-2.data-00000-of-00001.tempstate123"
     rest.write_bytes(b"half")
-    assert folder(tmp_path, saver).latest().endswith("model.ckpt-1")
+    assert folder(tmp_path, contents).latest().endswith("model.ckpt-1")
     assert not rest.exists()
 
 
 def test_saving_is_timed(tmp_path, counter):
-    session, _, saver = counter
-    patient = folder(tmp_path, saver, every_seconds=1000)
+    session, _, contents = counter
+    patient = folder(tmp_path, contents, every_seconds=1000)
     patient.save_if_due(session, 1)
     assert patient.latest() is None
-    eager = folder(tmp_path, saver, every_seconds=0)
+    eager = folder(tmp_path, contents, every_seconds=0)
     eager.save_if_due(session, 2)
     assert eager.latest().endswith("-2")
 
@@ -86,8 +103,8 @@ def test_saving_is_timed(tmp_path, counter):
 def test_without_a_folder_nothing_is_saved(counter):
     from paceline.training import checkpoints
 
-    session, _, saver = counter
-    saved = checkpoints.Checkpoints(None, saver, 0)
+    session, _, contents = counter
+    saved = checkpoints.Checkpoints(None, contents, 0)
     saved.prepare()
     saved.save(session, 1)
     assert saved.latest() is None
@@ -97,12 +114,11 @@ def test_without_a_folder_nothing_is_saved(counter):
 def test_a_checkpoint_of_another_model_is_refused(tmp_path, counter):
     import tensorflow.compat.v1 as tf1
 
-    session, _, saver = counter
-    folder(tmp_path, saver).save(session, 1)
+    session, _, contents = counter
+    folder(tmp_path, contents).save(session, 1)
     for name, size in (("value", 7), ("other", 1000)):
         with tf1.Graph().as_default() as graph:
-            tf1.get_variable(name, shape=[size])
-            other = folder(tmp_path, tf1.train.Saver())
+            other = folder(tmp_path, one_variable(name, size))
             with (
                 tf1.Session(graph=graph) as another,
                 pytest.raises(errors.CheckpointError, match="does not fit this model"),
@@ -114,12 +130,13 @@ SAVE_FOR_EVER = """
 import sys
 import tensorflow.compat.v1 as tf1
 from paceline.training import checkpoints
+from training.test_checkpoints import one_variable
 with tf1.Graph().as_default() as graph:
-    value = tf1.get_variable("value", shape=[2_000_000], initializer=tf1.zeros_initializer())
-    saver = tf1.train.Saver(max_to_keep=2)
+    contents = one_variable("value", 2_000_000)
+    value = contents.parameters[0].variable
     with tf1.Session(graph=graph) as session:
-        session.run(value.initializer)
-        saved = checkpoints.Checkpoints(sys.argv[1], saver, 0)
+        session.run(tf1.global_variables_initializer())
+        saved = checkpoints.Checkpoints(sys.argv[1], contents, 0)
         saved.prepare()
         for step in range(1_000_000):
             value.load([float(step)] * 2_000_000, session) if step % 10 == 0 else None
@@ -138,7 +155,7 @@ def test_a_chief_killed_while_it_saves_leaves_a_whole_checkpoint(tmp_path):
             [sys.executable, "-c", SAVE_FOR_EVER, str(tmp_path)],
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": "src"},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(["src", "tests"])},
         )
         try:
             for _ in range(kill_after):

@@ -48,7 +48,6 @@ def test_evaluate_goes_over_all_chunks():
         return features.Examples(
             np.zeros((rows, 0), np.float32),
             np.zeros((rows, 0), np.int32),
-            np.zeros((rows, 0), np.int32),
             np.array(labels, np.float32),
         )
 

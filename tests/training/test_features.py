@@ -85,21 +85,24 @@ def test_labels():
 
 def test_a_set_encodes_all_parts():
     one, two = features.Identity("a", 3), features.Identity("b", 4)
-    encoder = features.FeatureSet(
-        (features.Numeric("x"),), (one, two), (one, features.Cross((one, two))), features.Label("l")
+    known = features.FeatureSet(
+        (features.Numeric("x"),), (one, two, features.Cross((one, two))), features.Label("l")
     )
     columns = {"x": np.zeros(2), "a": np.array([1, 2]), "b": np.array([0, 3]), "l": np.array([1.0, 0.0])}
-    examples = encoder.encode(columns)
-    assert examples.deep_ids.tolist() == [[1, 0], [2, 3]]
-    assert examples.wide_ids.tolist() == [[1, 4], [2, 11]]
+    examples = known.encode(columns)
+    assert examples.ids.tolist() == [[1, 0, 4], [2, 3, 11]]
     assert examples.labels.tolist() == [1, 0]
-    assert encoder.kinds() == {"x": "number", "a": "integer", "b": "integer", "l": "number"}
-    assert examples.take(slice(1, 2)).deep_ids.tolist() == [[2, 3]]
+    assert known.kinds() == {"x": "number", "a": "integer", "b": "integer", "l": "number"}
+    assert examples.take(slice(1, 2)).ids.tolist() == [[2, 3, 11]]
 
 
 def test_a_set_without_numbers_has_no_columns_of_them():
-    one = features.Identity("a", 3)
-    encoder = features.FeatureSet((), (one,), (), features.Label("l"))
-    examples = encoder.encode({"a": np.array([1, 2]), "l": np.array([1.0, 0.0])})
+    known = features.FeatureSet((), (features.Identity("a", 3),), features.Label("l"))
+    examples = known.encode({"a": np.array([1, 2]), "l": np.array([1.0, 0.0])})
     assert examples.numeric.shape == (2, 0)
-    assert examples.wide_ids.shape == (2, 0)
+
+
+def test_a_set_without_categories_has_no_columns_of_them():
+    known = features.FeatureSet((features.Numeric("x"),), (), features.Label("l"))
+    examples = known.encode({"x": np.array([1.0, 2.0]), "l": np.array([1.0, 0.0])})
+    assert examples.ids.shape == (2, 0)

@@ -1,6 +1,7 @@
 """What the graph computes, checked in one process."""
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
@@ -11,17 +12,22 @@ pytestmark = pytest.mark.slow
 
 ROWS = (7, 40, 3)
 IDS = tuple(features.Identity(f"f{i}", rows) for i, rows in enumerate(ROWS))
-ENCODER = features.FeatureSet((features.Numeric("x"),), IDS, IDS[:2], features.Label("l"))
+FEATURES = features.FeatureSet((features.Numeric("x"),), IDS, features.Label("l"))
 ALONE = clusters.Cluster({"worker": ("localhost:0",)}, "worker", 0)
 TWO_SERVERS = clusters.Cluster({"ps": ("a:1", "b:1"), "worker": ("c:1",)}, "worker", 0)
-SMALL = settings.Settings(embedding_dimension=4, hidden_units=(8,))
+SMALL = settings.Settings(
+    embedding_dimension=4,
+    hidden_units=(8,),
+    partitioning=settings.Partitioning("none"),
+    variable_placement="round-robin",
+)
 
 
 def build(chosen, cluster=ALONE):
     from paceline.training import graphs
     from paceline.training.models import wide_and_deep
 
-    return graphs.build(wide_and_deep.WideAndDeep(ENCODER), cluster, chosen)
+    return graphs.build(wide_and_deep.WideAndDeep(FEATURES, wide=IDS[:2]), cluster, chosen)
 
 
 def batches(count):
@@ -31,7 +37,6 @@ def batches(count):
         yield features.Examples(
             random.normal(size=(32, 1)).astype(np.float32),
             ids,
-            ids[:, :2],
             random.integers(0, 2, 32).astype(np.float32),
         )
 
@@ -58,21 +63,30 @@ def assign(graph, session, values):
         variable.load(values[name], session)
 
 
-def whole(values):
-    """The same values for a graph of separate tables, cut out of the fused ones; and back."""
+def separate_tables(values):
+    """The same values for a graph of separate tables, cut out of the fused ones.
+
+    f0 and f1 are wide and deep, f2 is deep alone: "deep/vectors/0" has the rows of f0 and f1.
+    """
     cut = {}
     for name, value in values.items():
-        if not name.endswith("/all"):
-            cut[name] = value
-            continue
+        columns = {"deep/vectors/0": IDS[:2], "deep/vectors/1": IDS[2:], "wide/weights": IDS[:2]}.get(name)
         start = 0
-        for column in IDS if name.startswith("deep") else IDS[:2]:
-            cut[f"{name[: -len('all')]}{column.name}"] = value[start : start + column.rows]
+        for column in columns or ():
+            cut[f"{name.removesuffix('/0').removesuffix('/1')}/{column.name}"] = value[
+                start : start + column.rows
+            ]
             start += column.rows
+        if columns is None:
+            cut[name] = value
     return cut
 
 
-@pytest.mark.parametrize("optimizer", ["adagrad", "ftrl", "adam"])
+def update(graph, session, batch):
+    return session.run([graph.counted, *graph.updates], feed(graph, batch))[0]
+
+
+@pytest.mark.parametrize("optimizer", ["adagrad", "ftrl", "adam", "lazy-adam", "adadelta", "momentum"])
 def test_fused_and_separate_tables_compute_the_same(optimizer):
     chosen = dataclasses.replace(SMALL, optimizer=settings.Optimizer(optimizer, 0.1))
     fused = build(chosen)
@@ -81,42 +95,83 @@ def test_fused_and_separate_tables_compute_the_same(optimizer):
         one.run(fused.initialise)
         other.run(separate.initialise)
         first = {name: one.run(each.read_value()) for name, each in variables(fused).items()}
-        assign(separate, other, whole(first))
+        assign(separate, other, separate_tables(first))
         for step, batch in enumerate(batches(5), start=1):
             found = one.run([fused.probabilities, fused.loss], feed(fused, batch))
             expected = other.run([separate.probabilities, separate.loss], feed(separate, batch))
             np.testing.assert_allclose(found[0], expected[0], rtol=1e-5)
             np.testing.assert_allclose(found[1], expected[1], rtol=1e-5)
-            assert one.run(fused.update, feed(fused, batch)) == step
-            assert other.run(separate.update, feed(separate, batch)) == step
-        last = whole({name: one.run(each.read_value()) for name, each in variables(fused).items()})
+            assert update(fused, one, batch) == step
+            assert update(separate, other, batch) == step
+        last = separate_tables({name: one.run(each.read_value()) for name, each in variables(fused).items()})
         for name, each in variables(separate).items():
             np.testing.assert_allclose(last[name], other.run(each.read_value()), rtol=1e-4, atol=1e-6)
-        touched = last["deep/vectors/f1"][:5] != whole(first)["deep/vectors/f1"][:5]
+        touched = last["deep/vectors/f1"][:5] != separate_tables(first)["deep/vectors/f1"][:5]
         assert touched.all()
-        np.testing.assert_array_equal(last["deep/vectors/f1"][5:], whole(first)["deep/vectors/f1"][5:])
+        np.testing.assert_array_equal(
+            last["deep/vectors/f1"][5:], separate_tables(first)["deep/vectors/f1"][5:]
+        )
 
 
-@pytest.mark.parametrize("strategy", ["fixed", "min-size"])
-def test_a_cut_table_is_restored_whole(tmp_path, strategy):
+CUTS = {
+    "whole": settings.Partitioning("none"),
+    "2 ranges": settings.Partitioning("fixed", "contiguous", shards=2),
+    "3 by size": settings.Partitioning("min-size", "contiguous", shards=3, min_shard_bytes=64),
+    "2 strided": settings.Partitioning("fixed", "strided", shards=2),
+    "3 strided": settings.Partitioning("fixed", "strided", shards=3),
+    "2 hashed": settings.Partitioning("fixed", "hashed", shards=2),
+    "3 hashed": settings.Partitioning("fixed", "hashed", shards=3),
+}
+
+
+def saved_in(graph, folder):
     from paceline.training import checkpoints
 
-    cut = build(
-        dataclasses.replace(SMALL, partitioning=settings.Partitioning(strategy, shards=3, min_shard_bytes=64))
-    )
-    uncut = build(SMALL)
-    shards = [name for name in variables(cut) if name.startswith("deep/vectors/all")]
-    assert len(shards) == 3
-    (batch,) = batches(1)
-    with session_of(cut) as session:
-        session.run(cut.initialise)
-        session.run(cut.update, feed(cut, batch))
-        expected = session.run(cut.probabilities, feed(cut, batch))
-        checkpoints.Checkpoints(str(tmp_path), cut.saver, 60).save(session, 1)
-    with session_of(uncut) as session:
-        checkpoints.Checkpoints(str(tmp_path), uncut.saver, 60).restore(session)
-        np.testing.assert_allclose(session.run(uncut.probabilities, feed(uncut, batch)), expected, rtol=1e-5)
-        assert session.run(uncut.step) == 1
+    return checkpoints.Checkpoints(str(folder), graph.contents, 60)
+
+
+RECUTS = [
+    *itertools.pairwise(CUTS),
+    ("3 hashed", "whole"),
+    ("2 hashed", "2 strided"),
+    ("3 strided", "2 ranges"),
+]
+
+
+@pytest.mark.parametrize(("before", "after"), RECUTS)
+def test_a_checkpoint_fits_any_partitioning(tmp_path, before, after):
+    chosen = dataclasses.replace(SMALL, optimizer=settings.Optimizer("lazy-adam", 0.1))
+    one = build(dataclasses.replace(chosen, partitioning=CUTS[before]))
+    other = build(dataclasses.replace(chosen, partitioning=CUTS[after]))
+    first, second = batches(2)
+    with session_of(one) as session:
+        session.run(one.initialise)
+        update(one, session, first)
+        saved_in(one, tmp_path).save(session, 1)
+        update(one, session, second)
+        expected = session.run(one.probabilities, feed(one, second))
+    with session_of(other) as session:
+        saved_in(other, tmp_path).restore(session)
+        assert session.run(other.step) == 1
+        assert update(other, session, second) == 2
+        found = session.run(other.probabilities, feed(other, second))
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_every_partitioning_computes_the_same(tmp_path, cut):
+    plain, other = build(SMALL), build(dataclasses.replace(SMALL, partitioning=CUTS[cut]))
+    with session_of(plain) as one, session_of(other) as two:
+        one.run(plain.initialise)
+        saved_in(plain, tmp_path).save(one, 0)
+        saved_in(other, tmp_path).restore(two)
+        for batch in batches(5):
+            found = [
+                session.run(graph.loss, feed(graph, batch)) for graph, session in ((plain, one), (other, two))
+            ]
+            np.testing.assert_allclose(*found, rtol=1e-5)
+            update(plain, one, batch)
+            update(other, two, batch)
 
 
 def devices(graph):
@@ -141,7 +196,7 @@ def test_variables_live_on_parameter_servers_and_slots_follow(placement):
 def test_greedy_placement_keeps_the_rest_away_from_the_large_table():
     chosen = dataclasses.replace(SMALL, variable_placement="greedy", embedding_dimension=64)
     found = devices(build(chosen, TWO_SERVERS))
-    own = found["deep/vectors/all"]
+    own = found["deep/vectors/0"]
     assert all(found[name] != own for name in found if name.startswith("deep/l") and "/kernel" in name)
 
 
@@ -150,7 +205,7 @@ def test_the_seed_determines_the_first_values():
         graph = build(dataclasses.replace(SMALL, seed=seed))
         with session_of(graph) as session:
             session.run(graph.initialise)
-            return session.run(variables(graph)["deep/vectors/all"].read_value())
+            return session.run(variables(graph)["deep/vectors/0"].read_value())
 
     np.testing.assert_array_equal(first(1), first(1))
     assert (first(1) != first(2)).any()
@@ -159,5 +214,5 @@ def test_the_seed_determines_the_first_values():
 def test_an_evaluator_has_no_update():
     evaluator = clusters.Cluster({"ps": ("a:1",), "worker": ("c:1",)}, "evaluator", 0)
     graph = build(SMALL, evaluator)
-    assert graph.update is None
+    assert graph.updates == ()
     assert set(devices(graph).values()) == {""}

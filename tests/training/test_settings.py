@@ -11,8 +11,8 @@ def test_defaults():
     assert chosen.wide_optimizer == settings.Optimizer("ftrl", 0.05)
     assert (chosen.batch_size, chosen.epochs, chosen.embedding_dimension) == (512, 1, 16)
     assert chosen.hidden_units == (256, 128, 64)
-    assert chosen.partitioning == settings.Partitioning("none", None, 262_144)
-    assert chosen.variable_placement == "round-robin"
+    assert chosen.partitioning == settings.Partitioning("min-size", "hashed", None, 65_536)
+    assert chosen.variable_placement == "greedy"
     assert chosen.fused_tables
     assert chosen.checkpoint == settings.Checkpoint(60, 3)
     assert chosen.inputs == settings.Inputs()
@@ -27,9 +27,11 @@ def test_every_key_can_be_set():
         "epochs": 2,
         "embedding_dimension": 4,
         "hidden_units": [8],
-        "partitioning": {"strategy": "min-size", "shards": 3, "min_shard_bytes": 10},
+        "partitioning": {"strategy": "min-size", "rows": "hashed", "shards": 3, "min_shard_bytes": 10},
         "variable_placement": "greedy",
         "fused_tables": False,
+        "transfers": {"packed": False, "precision": "bfloat16"},
+        "steps_in_flight": 2,
         "checkpoint": {"every_seconds": 0.5, "keep": 1},
         "inputs": {"train": "a.csv", "evaluation": ["b", "c"], "format": "csv"},
         "seed": 7,
@@ -39,8 +41,10 @@ def test_every_key_can_be_set():
     assert chosen.optimizer == settings.Optimizer("adam", 1.0)
     assert chosen.wide_optimizer == settings.Optimizer("ftrl", 0.5)  # the default of this very block
     assert chosen.inputs == settings.Inputs(("a.csv",), ("b", "c"), "csv")
-    assert chosen.partitioning == settings.Partitioning("min-size", 3, 10)
+    assert chosen.partitioning == settings.Partitioning("min-size", "hashed", 3, 10)
     assert not chosen.fused_tables
+    assert chosen.transfers == settings.Transfers(packed=False, precision="bfloat16")
+    assert chosen.steps_in_flight == 2
     assert chosen.max_steps == 9
     assert settings.parse({"max_steps": None, "partitioning": {"shards": None}}) == settings.Settings()
 

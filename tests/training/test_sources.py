@@ -6,7 +6,7 @@ import pytest
 from paceline.training import errors, features, shards, sources
 from paceline.training import inputs as reading
 
-ENCODER = features.FeatureSet((features.Numeric("x"),), (features.Hashed("w", 50),), (), features.Label("y"))
+ENCODER = features.FeatureSet((features.Numeric("x"),), (features.Hashed("w", 50),), features.Label("y"))
 
 
 def parquet(path, rows, start=0, row_group_size=None):

@@ -9,10 +9,10 @@ ID = features.Identity("id", 50)
 MODEL = training.WideAndDeep(
     features.FeatureSet(
         numeric=(features.Numeric("x"),),
-        deep=(ID, features.Identity("other", 20)),
-        wide=(ID,),
+        categorical=(ID, features.Identity("other", 20)),
         label=features.Label("label"),
-    )
+    ),
+    wide=(ID,),
 )
 
 if __name__ == "__main__":

@@ -76,16 +76,18 @@ COMMAND
 @|  - {name: models, claim: models, mount_path: /models}
 @|  secrets: [clicks-database]   # Secrets whose keys become environment variables
 @training|  training:                  # obeyed by the training library
-@training|    optimizer: {name: adagrad, learning_rate: 0.05}   # adagrad, ftrl or adam
+@training|    optimizer: {name: adagrad, learning_rate: 0.05}   # lazy-adam, ftrl, ...
 @|    wide_optimizer: {name: ftrl, learning_rate: 0.05}   # of the wide part
 @training|    batch_size: 512          # examples in a step of one worker
 @training|    epochs: 1                # passes over the examples
 @|    max_steps: 100000        # global steps after which training ends
 @training|    embedding_dimension: 16  # floats for each id
 @training|    hidden_units: [256, 128, 64]   # widths of the dense layers
-@training|    partitioning: {strategy: fixed}   # none, fixed (shards: n) or min-size (min_shard_bytes)
+@training|    partitioning: {strategy: fixed, rows: hashed}   # none, fixed or min-size
 @|    variable_placement: round-robin   # which PS holds a variable: round-robin or greedy
 @training|    fused_tables: true       # one table for all categorical features
+@|    transfers: {packed: true, precision: float32}   # one message for each PS; bfloat16 halves it
+@|    steps_in_flight: 1       # steps of a worker that overlap
 @training|    checkpoint: {every_seconds: 600, keep: 3}   # saving the model
 @training|    inputs: {train: data/train-*.csv, evaluation: data/test-*.csv, format: csv}   # or parquet
 @|    seed: 1                  # of all random numbers

@@ -6,16 +6,23 @@ from typing import Annotated
 
 from pydantic import Field
 
+from paceline.model.row_layouts import RowOrder
+from paceline.model.variable_plans import CutStrategy
 from paceline.specs import fields
 from paceline.specs.sections import Section
 
-OPTIMIZERS = ("adagrad", "ftrl", "adam")
-PARTITIONING = ("none", "fixed", "min-size")
+OPTIMIZERS = ("adagrad", "ftrl", "adam", "lazy-adam", "adadelta", "momentum")
+PARTITIONING = tuple(strategy.value for strategy in CutStrategy)
+ROW_ORDERS = tuple(order.value for order in RowOrder)
+PRECISIONS = ("float32", "bfloat16", "float16")
 VARIABLE_PLACEMENTS = ("round-robin", "greedy")
 FORMATS = ("csv", "parquet")
 
 
 _Optimizer = Annotated[str, fields.choice(OPTIMIZERS)]
+_RowOrder = Annotated[str, fields.choice(ROW_ORDERS)]
+_Precision = Annotated[str, fields.choice(PRECISIONS)]
+_InFlight = Annotated[int, fields.whole(1, 100)]
 _Partitioning = Annotated[str, fields.choice(PARTITIONING)]
 _VariablePlacement = Annotated[str, fields.choice(VARIABLE_PLACEMENTS)]
 _Format = Annotated[str, fields.choice(FORMATS)]
@@ -42,7 +49,7 @@ class OptimizerSection(Section):
     """How gradients are applied."""
 
     name: _Optimizer | None = Field(
-        None, description="adagrad, ftrl or adam; adagrad and ftrl touch only rows in use"
+        None, description="adagrad, ftrl, lazy-adam, adadelta, momentum; adam touches all rows of a table"
     )
     learning_rate: _Rate | None = Field(None, description="step size, above 0; default: the optimizer's own")
 
@@ -53,8 +60,23 @@ class PartitioningSection(Section):
     strategy: _Partitioning = Field(
         description="none; fixed: into `shards` parts; min-size: parts of at least `min_shard_bytes`"
     )
+    rows: _RowOrder | None = Field(
+        None,
+        description="which rows a part holds: contiguous, strided or hashed; the hot ones are often first",
+    )
     shards: _Small | None = Field(None, description="parts of a table; default: one for each PS")
     min_shard_bytes: fields.Bytes | None = Field(None, description="smallest part, such as 64Mi")
+
+
+class TransfersSection(Section):
+    """What a step sends between workers and PS."""
+
+    packed: fields.Boolean | None = Field(
+        None, description="one message for each PS and direction, else one for each variable"
+    )
+    precision: _Precision | None = Field(
+        None, description="of values on the wire: float32, bfloat16 or float16; the PS keep float32"
+    )
 
 
 class CheckpointSection(Section):
@@ -101,6 +123,10 @@ class TrainingSection(Section):
         None, description="which PS holds a variable: round-robin, or greedy by size"
     )
     fused_tables: fields.Boolean | None = Field(None, description="one table for all categorical features")
+    transfers: TransfersSection | None = Field(None, description="what a step sends")
+    steps_in_flight: _InFlight | None = Field(
+        None, description="steps of a worker that overlap: one pulls while another computes"
+    )
     checkpoint: CheckpointSection | None = Field(None, description="saving the model")
     inputs: InputsSection | None = Field(None, description="where the examples are")
     seed: _Seed | None = Field(None, description="of all random numbers")

@@ -3,7 +3,7 @@
     from paceline import training
     from paceline.training import features
 
-    model = training.WideAndDeep(features.FeatureSet(numeric=..., deep=..., wide=..., label=...))
+    model = training.WideAndDeep(features.FeatureSet(numeric=..., categorical=..., label=...))
     training.run(model, train=training.Source(("data/train-*.parquet",)),
     evaluation=training.Source(("data/test.parquet",)))
 
@@ -18,15 +18,23 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from paceline.training.blocks import Blocks
     from paceline.training.errors import TrainingError
     from paceline.training.evaluations import Evaluation
+    from paceline.training.models.dcn import DCN
+    from paceline.training.models.deepfm import DeepFM
+    from paceline.training.models.dlrm import DLRM
     from paceline.training.models.wide_and_deep import WideAndDeep
     from paceline.training.runs import run
     from paceline.training.sources import Source
 
-__all__ = ["Evaluation", "Source", "TrainingError", "WideAndDeep", "run"]
+__all__ = ["DCN", "DLRM", "Blocks", "DeepFM", "Evaluation", "Source", "TrainingError", "WideAndDeep", "run"]
 
 _HOMES = {
+    "Blocks": "blocks",
+    "DCN": "models.dcn",
+    "DLRM": "models.dlrm",
+    "DeepFM": "models.deepfm",
     "Evaluation": "evaluations",
     "Source": "sources",
     "TrainingError": "errors",

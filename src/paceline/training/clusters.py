@@ -73,6 +73,10 @@ class Cluster:
         """TensorFlow's name of this replica, such as `/job:worker/task:1`; empty in a single process."""
         return "" if self.is_local else f"/job:{self.role}/task:{self.index}"
 
+    def server_device(self, server: int) -> str:
+        """TensorFlow's name of a parameter server, such as `/job:ps/task:1`; empty in a single process."""
+        return "" if self.is_local else f"/job:ps/task:{server}"
+
 
 def read(environment: Mapping[str, str] | None = None) -> Cluster:
     """Reads the cluster from `TF_CONFIG` and `PACELINE_*` (of the process when none are given).

@@ -14,6 +14,7 @@ from types import FrameType
 import tensorflow.compat.v1 as tf1
 
 from paceline.training import (
+    blocks,
     checkpoints,
     clusters,
     errors,
@@ -25,14 +26,13 @@ from paceline.training import (
     sources,
     trainers,
 )
-from paceline.training.models import wide_and_deep
 
 _log = logging.getLogger(__name__)
 _POLL_SECONDS = 1.0
 
 
 def serve(
-    model: wide_and_deep.WideAndDeep,
+    model: blocks.Model,
     cluster: clusters.Cluster,
     chosen: settings.Settings,
     *,
@@ -58,7 +58,7 @@ def serve(
     try:
         total = trainers.total_steps(chosen, sources.count(train))
         graph = graphs.build(model, cluster, chosen)
-        saved = checkpoints.Checkpoints(checkpoint_dir, graph.saver, chosen.checkpoint.every_seconds)
+        saved = checkpoints.Checkpoints(checkpoint_dir, graph.contents, chosen.checkpoint.every_seconds)
         result = None
         while True:
             last_look = stopping.is_set()
@@ -76,7 +76,7 @@ def _evaluate(
     graph: graphs.Graph,
     saved: checkpoints.Checkpoints,
     checkpoint: str,
-    model: wide_and_deep.WideAndDeep,
+    model: blocks.Model,
     evaluation: sources.Source,
     reporting: reports.Reports,
 ) -> evaluations.Evaluation | None:
@@ -90,4 +90,4 @@ def _evaluate(
             _log.info("%s was replaced while it was read", checkpoint)
             return None
         step = int(session.run(graph.step))
-        return trainers.evaluate(session, graph, inputs.once(evaluation, model.encoder), step, reporting)
+        return trainers.evaluate(session, graph, inputs.once(evaluation, model.features), step, reporting)

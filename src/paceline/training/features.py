@@ -213,43 +213,36 @@ class Label:
 
 
 class Examples(NamedTuple):
-    """Encoded rows: `numeric` (n, numbers) floats, `deep_ids` and `wide_ids` (n, features), `labels` (n,)."""
+    """Encoded rows: `numeric` (n, numbers) floats, `ids` (n, categorical features), `labels` (n,)."""
 
     numeric: Floats
-    deep_ids: Ids
-    wide_ids: Ids
+    ids: Ids
     labels: Floats
 
     def take(self, rows: slice | npt.NDArray[np.int64]) -> Examples:
         """The examples of these rows."""
-        return Examples(self.numeric[rows], self.deep_ids[rows], self.wide_ids[rows], self.labels[rows])
+        return Examples(self.numeric[rows], self.ids[rows], self.labels[rows])
 
 
 @dataclass(frozen=True)
 class FeatureSet:
-    """All features of a model: what the deep part sees, what the wide part sees, and the target."""
+    """What a model reads of an example: numbers, categories, and the target."""
 
     numeric: tuple[Numeric, ...]
-    deep: tuple[Categorical, ...]
-    wide: tuple[Categorical, ...]
+    categorical: tuple[Categorical, ...]
     label: Label
 
     def kinds(self) -> dict[str, Kind]:
         """Every raw column that is read, and how to decode it."""
-        every: tuple[Any, ...] = (*self.numeric, *self.deep, *self.wide, self.label)
+        every: tuple[Any, ...] = (*self.numeric, *self.categorical, self.label)
         return {column: kind for each in every for column, kind in each.kinds().items()}
 
     def encode(self, columns: Columns) -> Examples:
         """Turns decoded columns into examples."""
         labels = self.label.values(columns)
-        known: dict[Categorical, Ids] = {}
-        for feature in (*self.deep, *self.wide):
-            if feature not in known:
-                known[feature] = feature.ids(columns)
         return Examples(
             numeric=_side_by_side((each.values(columns) for each in self.numeric), len(labels), np.float32),
-            deep_ids=_side_by_side((known[each] for each in self.deep), len(labels), np.int32),
-            wide_ids=_side_by_side((known[each] for each in self.wide), len(labels), np.int32),
+            ids=_side_by_side((each.ids(columns) for each in self.categorical), len(labels), np.int32),
             labels=labels,
         )
 

@@ -1,18 +1,33 @@
 """The graph of a replica: the model on this task, its variables on the parameter servers.
 
 Every trainer builds the same graph but for its own device (between-graph replication), so the variables have
-the same names and are shared. The evaluator builds it without the update.
+the same names and are shared. The evaluator builds it in its own process, without the update.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from paceline.training import clusters, features, optimizers, partitionings, placements, settings
-from paceline.training.models import wide_and_deep
+from paceline.model import variable_plans
+from paceline.model.variables import Variable
+from paceline.training import (
+    blocks,
+    checkpoints,
+    clusters,
+    declarations,
+    exchanges,
+    features,
+    lookups,
+    optimizers,
+    parameters,
+    settings,
+    steps,
+)
 
 
 @dataclass(frozen=True)
@@ -20,9 +35,9 @@ class Graph:
     """Tensors and operations by purpose.
 
     `inputs` are placeholders; `probabilities` (examples,), `loss` the mean log loss of a batch, `step` the
-    global step, `update` trains on a batch and gives the step after it (None for an evaluator), `ready` is
-    true when every variable is initialised, `initialise` gives all their first values, `saver` reads and
-    writes them.
+    global step, `updates` train on a batch and `counted` gives the step after it (not for an evaluator),
+    `ready` is true when every variable is initialised, `initialise` gives all their first values, `contents`
+    is what a checkpoint holds, `tables` are those that ids are looked up in.
     """
 
     graph: Any
@@ -30,53 +45,144 @@ class Graph:
     probabilities: Any
     loss: Any
     step: Any
-    update: Any
+    counted: Any
+    updates: tuple[Any, ...]
     ready: Any
     initialise: Any
-    saver: Any
+    contents: checkpoints.Contents
+    tables: tuple[declarations.Table, ...]
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """The variables, each whole, in the order of their creation."""
+        found = {each.shard.variable.name: each.shard.variable for each in self.contents.parameters}
+        return tuple(found.values())
 
 
-def build(model: wide_and_deep.WideAndDeep, cluster: clusters.Cluster, chosen: settings.Settings) -> Graph:
+@dataclass(frozen=True)
+class _Layout:
+    """The parameters of a model, planned."""
+
+    tables: tuple[declarations.Table, ...]
+    plan: variable_plans.Plan
+    initializers: Mapping[str, Any]
+    parts: Mapping[str, declarations.Part]
+
+
+def build(model: blocks.Model, cluster: clusters.Cluster, chosen: settings.Settings) -> Graph:
     """Builds the graph of this replica."""
+    layout = _layout(model, cluster, chosen)
+    rules = {part: optimizers.rule(chosen.optimizer_of(part)) for part in declarations.PARTS}
+    exchange = exchanges.Exchange(
+        cluster.server_device,
+        cluster.task_device,
+        exchanges.LOCAL if cluster.is_local else chosen.transfers,
+    )
     graph = tf1.Graph()
-    with graph.as_default(), tf1.device(placements.device_function(cluster, chosen)):
+    with graph.as_default(), tf1.device(cluster.task_device):
         tf1.set_random_seed(chosen.seed)
-        step = tf1.train.create_global_step()
-        inputs = _placeholders(model.encoder)
-        cut = partitionings.partitioner(chosen.partitioning, cluster.parameter_servers)
-        outputs = model.build(inputs, chosen, cut)
-        losses = tf1.nn.sigmoid_cross_entropy_with_logits(labels=inputs.labels, logits=outputs.logits)
-        loss = tf1.reduce_mean(losses)
-        probabilities = tf1.sigmoid(outputs.logits)
-        with (
-            tf1.device(None),
-            tf1.device(cluster.task_device),
-        ):  # slots follow their variable: not placed anew
-            update = None
-            if cluster.role != "evaluator":
-                parts = (
-                    (chosen.wide_optimizer, outputs.wide_variables),
-                    (chosen.optimizer, outputs.deep_variables),
-                )
-                update = optimizers.minimize(loss, parts, step)
-            variables = tf1.global_variables()
-            return Graph(
-                graph=graph,
-                inputs=inputs,
-                probabilities=probabilities,
-                loss=loss,
-                step=step.read_value(),
-                update=update,
-                ready=tf1.reduce_all(tf1.stack([each.is_initialized() for each in variables])),
-                initialise=tf1.global_variables_initializer(),
-                saver=tf1.train.Saver(max_to_keep=chosen.checkpoint.keep, save_relative_paths=True),
-            )
+        with tf1.device(cluster.server_device(0)):
+            step = tf1.train.create_global_step()
+        created = parameters.create(
+            layout.plan, layout.initializers, layout.parts, rules, cluster.server_device
+        )
+        inputs = _placeholders(model.features)
+        found = [_ids(table, inputs, model.features, chosen) for table in layout.tables]
+        pulled = steps.pull(exchange, _by_variable(created), found)
+        logits = model.logits(_blocks(inputs, chosen, layout.tables, found, pulled))
+        losses = tf.nn.sigmoid_cross_entropy_with_logits(labels=inputs.labels, logits=logits)
+        loss = tf.reduce_mean(losses)
+        counted, updates = None, []
+        if cluster.role != "evaluator":
+            gradients = tf1.gradients(loss, [each.value for each in pulled.values()])
+            rates = {part: chosen.optimizer_of(part).learning_rate for part in declarations.PARTS}
+            updates = steps.push(exchange, list(pulled.values()), gradients, rates, layout.parts)
+            with tf1.device(cluster.server_device(0)):
+                counted = step.assign_add(1, read_value=True)
+        variables = tf1.global_variables()
+        return Graph(
+            graph=graph,
+            inputs=inputs,
+            probabilities=tf.sigmoid(logits),
+            loss=loss,
+            step=step.read_value(),
+            counted=counted,
+            updates=tuple(updates),
+            ready=tf.reduce_all(tf.stack([each.is_initialized() for each in variables])),
+            initialise=tf1.global_variables_initializer(),
+            contents=checkpoints.contents(created, step, chosen.checkpoint.keep),
+            tables=layout.tables,
+        )
 
 
-def _placeholders(encoder: features.FeatureSet) -> features.Examples:
+def _layout(model: blocks.Model, cluster: clusters.Cluster, chosen: settings.Settings) -> _Layout:
+    declared = blocks.declare(model, chosen)
+    tables = declarations.tables(declared.embeddings, fused=chosen.fused_tables)
+    slots = {part: len(optimizers.rule(chosen.optimizer_of(part)).slots) for part in declarations.PARTS}
+    made: dict[str, declarations.Weight | declarations.Embedding] = {
+        **{name: embedding for table in tables for name, embedding in table.embeddings.items()},
+        **{weight.name: weight for weight in declared.weights},
+    }
+    plan = variable_plans.plan(
+        declarations.variables(declared, tables, slots),
+        servers=max(1, cluster.parameter_servers),
+        cut=chosen.partitioning.cut(),
+        rule=variable_plans.PlacementRule(chosen.variable_placement),
+    )
+    return _Layout(
+        tables,
+        plan,
+        {name: each.initializer for name, each in made.items()},
+        {name: each.part for name, each in made.items()},
+    )
+
+
+def _by_variable(created: Sequence[parameters.Parameter]) -> dict[str, list[parameters.Parameter]]:
+    found: dict[str, list[parameters.Parameter]] = {}
+    for parameter in created:
+        found.setdefault(parameter.shard.variable.name, []).append(parameter)
+    return found
+
+
+def _ids(
+    table: declarations.Table,
+    inputs: features.Examples,
+    known: features.FeatureSet,
+    chosen: settings.Settings,
+) -> lookups.Ids:
+    places = [known.categorical.index(column) for column in table.columns]
+    columns = inputs.ids
+    if places != list(range(len(known.categorical))):
+        columns = tf.gather(columns, places, axis=1)
+    return lookups.ids(table, columns, distinct=chosen.fused_tables)
+
+
+def _blocks(
+    inputs: features.Examples,
+    chosen: settings.Settings,
+    tables: Sequence[declarations.Table],
+    found: Sequence[lookups.Ids],
+    pulled: Mapping[str, steps.Pulled],
+) -> blocks.Blocks:
+    def embed(asked: declarations.Embedding) -> Any:
+        parts: list[Any] = []
+        columns: list[features.Categorical] = []
+        for table, ids in zip(tables, found, strict=True):
+            for name, embedding in table.embeddings.items():
+                if embedding.name == asked.name:
+                    parts.append(ids.vectors(pulled[name].value))
+                    columns += table.columns
+        vectors = parts[0] if len(parts) == 1 else tf.concat(parts, axis=1)
+        if columns != list(asked.columns):
+            vectors = tf.gather(vectors, [columns.index(column) for column in asked.columns], axis=1)
+        return vectors
+
+    return blocks.Blocks(inputs.numeric, chosen, lambda asked: pulled[asked.name].value, embed)
+
+
+def _placeholders(known: features.FeatureSet) -> features.Examples:
     return features.Examples(
-        numeric=tf1.placeholder(tf1.float32, [None, len(encoder.numeric)], "numeric"),
-        deep_ids=tf1.placeholder(tf1.int32, [None, len(encoder.deep)], "deep_ids"),
-        wide_ids=tf1.placeholder(tf1.int32, [None, len(encoder.wide)], "wide_ids"),
-        labels=tf1.placeholder(tf1.float32, [None], "labels"),
+        numeric=tf1.placeholder(tf.float32, [None, len(known.numeric)], "numeric"),
+        ids=tf1.placeholder(tf.int32, [None, len(known.categorical)], "ids"),
+        labels=tf1.placeholder(tf.float32, [None], "labels"),
     )

@@ -1,47 +1,199 @@
-"""Optimizers of `tf.compat.v1.train`, by name.
+"""Optimizers that touch only the rows used, over TensorFlow's own kernels, and plain Adam for comparison.
 
-Adagrad and FTRL touch only the rows of a table that a batch uses. Adam updates its moments, and so every
-row, in each step: on a large table that is the whole cost of a step.
+Each keeps its slots (accumulators) beside the shard that they belong to, under the optimizer's names. Ids
+come without duplicates and their gradients summed, so nothing is searched for duplicates on a parameter
+server. Formulas are those of ``tensorflow/core/kernels/training_ops.cc``.
+
+LazyAdam is Adam for the rows that a step uses: the moments of other rows do not decay and those rows do not
+move. A row that is rare therefore keeps the momentum of its last use, where Adam would let it die out; Adam
+instead updates every row of the table in each step, which on a large table is the whole cost of a step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from paceline.training import settings
 
-_KINDS = {
-    "adagrad": tf1.train.AdagradOptimizer,
-    "ftrl": tf1.train.FtrlOptimizer,
-    "adam": tf1.train.AdamOptimizer,
-}
+Slots = Mapping[str, Any]
+_BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8
+_RHO = 0.95
+_MOMENTUM = 0.9
+_LEARNING_RATE_POWER = -0.5
+_INITIAL_ACCUMULATOR = 0.1
 
 
-def make(optimizer: settings.Optimizer) -> Any:
-    """The optimizer that the settings name."""
-    return _KINDS[optimizer.name](optimizer.learning_rate)
+@dataclass(frozen=True)
+class Rule:
+    """How one kind of optimizer updates a shard.
 
-
-def minimize(loss: Any, parts: Sequence[tuple[settings.Optimizer, Sequence[Any]]], global_step: Any) -> Any:
-    """One asynchronous update of all parts of a model.
-
-    Args:
-        loss: scalar tensor.
-        parts: an optimizer and the variables that it updates; parts without variables are left out.
-        global_step: counts one step once every part is updated.
-
-    Returns:
-        A tensor: the global step after this update.
+    `slots` are the values kept for each value of the variable, by name, with what they start from; `counters`
+    are kept once for each shard. `whole(variable, slots, gradient, rate)` updates all of it, `rows(variable,
+    slots, ids, gradients, rate)` the rows of these distinct ids; both return operations.
     """
-    parts = [(optimizer, variables) for optimizer, variables in parts if variables]
-    everything = [variable for _, variables in parts for variable in variables]
-    gradients = iter(tf1.gradients(loss, everything))
-    updates = [
-        make(optimizer).apply_gradients([(next(gradients), variable) for variable in variables])
-        for optimizer, variables in parts
-    ]
-    with tf1.control_dependencies(updates):
-        return tf1.identity(global_step.assign_add(1, read_value=True))
+
+    slots: Mapping[str, float]
+    counters: Mapping[str, float]
+    whole: Callable[[Any, Slots, Any, Any], Any]
+    rows: Callable[[Any, Slots, Any, Any, Any], Any]
+
+
+def rule(optimizer: settings.Optimizer) -> Rule:
+    """Returns the rule that the settings name."""
+    return _RULES[optimizer.name]
+
+
+def _adagrad(variable: Any, slots: Slots, gradient: Any, rate: Any) -> Any:
+    return tf.raw_ops.ResourceApplyAdagrad(
+        var=variable.handle, accum=slots["accumulator"].handle, lr=rate, grad=gradient
+    )
+
+
+def _adagrad_rows(variable: Any, slots: Slots, ids: Any, gradients: Any, rate: Any) -> Any:
+    return tf.raw_ops.ResourceSparseApplyAdagrad(
+        var=variable.handle, accum=slots["accumulator"].handle, lr=rate, grad=gradients, indices=ids
+    )
+
+
+def _ftrl(variable: Any, slots: Slots, gradient: Any, rate: Any) -> Any:
+    return tf.raw_ops.ResourceApplyFtrl(
+        var=variable.handle,
+        accum=slots["accumulator"].handle,
+        linear=slots["linear"].handle,
+        grad=gradient,
+        lr=rate,
+        l1=0.0,
+        l2=0.0,
+        lr_power=_LEARNING_RATE_POWER,
+    )
+
+
+def _ftrl_rows(variable: Any, slots: Slots, ids: Any, gradients: Any, rate: Any) -> Any:
+    return tf.raw_ops.ResourceSparseApplyFtrl(
+        var=variable.handle,
+        accum=slots["accumulator"].handle,
+        linear=slots["linear"].handle,
+        grad=gradients,
+        indices=ids,
+        lr=rate,
+        l1=0.0,
+        l2=0.0,
+        lr_power=_LEARNING_RATE_POWER,
+    )
+
+
+def _momentum(variable: Any, slots: Slots, gradient: Any, rate: Any) -> Any:
+    return tf.raw_ops.ResourceApplyMomentum(
+        var=variable.handle, accum=slots["momentum"].handle, lr=rate, grad=gradient, momentum=_MOMENTUM
+    )
+
+
+def _momentum_rows(variable: Any, slots: Slots, ids: Any, gradients: Any, rate: Any) -> Any:
+    return tf.raw_ops.ResourceSparseApplyMomentum(
+        var=variable.handle,
+        accum=slots["momentum"].handle,
+        lr=rate,
+        grad=gradients,
+        indices=ids,
+        momentum=_MOMENTUM,
+    )
+
+
+def _adadelta(variable: Any, slots: Slots, gradient: Any, rate: Any) -> Any:
+    return tf.raw_ops.ResourceApplyAdadelta(
+        var=variable.handle,
+        accum=slots["accumulator"].handle,
+        accum_update=slots["update"].handle,
+        lr=rate,
+        rho=_RHO,
+        epsilon=_EPSILON,
+        grad=gradient,
+    )
+
+
+def _adadelta_rows(variable: Any, slots: Slots, ids: Any, gradients: Any, rate: Any) -> Any:
+    return tf.raw_ops.ResourceSparseApplyAdadelta(
+        var=variable.handle,
+        accum=slots["accumulator"].handle,
+        accum_update=slots["update"].handle,
+        lr=rate,
+        rho=_RHO,
+        epsilon=_EPSILON,
+        grad=gradients,
+        indices=ids,
+    )
+
+
+def _adam(variable: Any, slots: Slots, gradient: Any, rate: Any) -> Any:
+    update = tf.raw_ops.ResourceApplyAdam(
+        var=variable.handle,
+        m=slots["m"].handle,
+        v=slots["v"].handle,
+        beta1_power=slots["beta1_power"].read_value(),
+        beta2_power=slots["beta2_power"].read_value(),
+        lr=rate,
+        beta1=_BETA1,
+        beta2=_BETA2,
+        epsilon=_EPSILON,
+        grad=gradient,
+    )
+    return _counted(slots, update)
+
+
+def _adam_rows(variable: Any, slots: Slots, ids: Any, gradients: Any, rate: Any) -> Any:
+    """Every row moves in each step; source: tensorflow/python/training/adam.py, `_apply_sparse_shared`."""
+    first, second, scaled = slots["m"], slots["v"], _adam_rate(slots, rate)
+    decayed = (first.assign(first * _BETA1), second.assign(second * _BETA2))
+    with tf1.control_dependencies(decayed):
+        added = (
+            tf1.scatter_add(first, ids, gradients * (1 - _BETA1)),
+            tf1.scatter_add(second, ids, gradients * gradients * (1 - _BETA2)),
+        )
+    with tf1.control_dependencies(added):
+        step = scaled * first.read_value() / (tf.sqrt(second.read_value()) + _EPSILON)
+        return _counted(slots, variable.assign_sub(step).op)
+
+
+def _lazy_adam_rows(variable: Any, slots: Slots, ids: Any, gradients: Any, rate: Any) -> Any:
+    scaled = _adam_rate(slots, rate)
+    first = tf.gather(slots["m"], ids) * _BETA1 + gradients * (1 - _BETA1)
+    second = tf.gather(slots["v"], ids) * _BETA2 + gradients * gradients * (1 - _BETA2)
+    return _counted(
+        slots,
+        tf.group(
+            tf1.scatter_update(slots["m"], ids, first),
+            tf1.scatter_update(slots["v"], ids, second),
+            tf1.scatter_sub(variable, ids, scaled * first / (tf.sqrt(second) + _EPSILON)),
+        ),
+    )
+
+
+def _adam_rate(slots: Slots, rate: Any) -> Any:
+    """The learning rate corrected for moments that start from zero (Kingma and Ba 2015, section 2)."""
+    first, second = slots["beta1_power"].read_value(), slots["beta2_power"].read_value()
+    return rate * tf.sqrt(1 - second) / (1 - first)
+
+
+def _counted(slots: Slots, update: Any) -> Any:
+    with tf1.control_dependencies([update]):
+        return tf.group(
+            slots["beta1_power"].assign(slots["beta1_power"] * _BETA1).op,
+            slots["beta2_power"].assign(slots["beta2_power"] * _BETA2).op,
+        )
+
+
+_MOMENTS = {"m": 0.0, "v": 0.0}
+_POWERS = {"beta1_power": _BETA1, "beta2_power": _BETA2}
+_RULES = {
+    "adagrad": Rule({"accumulator": _INITIAL_ACCUMULATOR}, {}, _adagrad, _adagrad_rows),
+    "ftrl": Rule({"accumulator": _INITIAL_ACCUMULATOR, "linear": 0.0}, {}, _ftrl, _ftrl_rows),
+    "momentum": Rule({"momentum": 0.0}, {}, _momentum, _momentum_rows),
+    "adadelta": Rule({"accumulator": 0.0, "update": 0.0}, {}, _adadelta, _adadelta_rows),
+    "adam": Rule(_MOMENTS, _POWERS, _adam, _adam_rows),
+    "lazy-adam": Rule(_MOMENTS, _POWERS, _adam, _lazy_adam_rows),
+}

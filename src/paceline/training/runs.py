@@ -8,6 +8,7 @@ import os
 from collections.abc import Mapping
 
 from paceline.training import (
+    blocks,
     clusters,
     errors,
     evaluations,
@@ -18,13 +19,12 @@ from paceline.training import (
     sources,
     trainers,
 )
-from paceline.training.models import wide_and_deep
 
 _log = logging.getLogger(__name__)
 
 
 def run(
-    model: wide_and_deep.WideAndDeep,
+    model: blocks.Model,
     *,
     train: sources.Source | None = None,
     evaluation: sources.Source | None = None,
@@ -81,6 +81,7 @@ def run(
         evaluation=evaluation,
         checkpoint_dir=checkpoint_dir,
         reporting=reporting,
+        run_dir=environment.get("PACELINE_RUN_DIR") or None,
     ).run()
 
 

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from paceline.model import row_layouts, variable_plans
 from paceline.training import errors
 
 VARIABLE = "PACELINE_TRAINING"
@@ -31,19 +32,39 @@ def _above(bound: float, default: Any) -> Any:
 
 @dataclass(frozen=True)
 class Optimizer:
-    """An optimizer of `tf.compat.v1.train` and its constant learning rate."""
+    """An optimizer and its constant learning rate."""
 
-    name: Literal["adagrad", "ftrl", "adam"] = "adagrad"
+    name: Literal["adagrad", "ftrl", "adam", "lazy-adam", "adadelta", "momentum"] = "adagrad"
     learning_rate: float = _above(0, 0.05)
 
 
 @dataclass(frozen=True)
 class Partitioning:
-    """How embedding tables are cut along their rows; `shards` of null means one for each parameter server."""
+    """How variables are cut along their rows; `shards` of null means one for each parameter server."""
 
-    strategy: Literal["none", "fixed", "min-size"] = "none"
+    strategy: Literal["none", "fixed", "min-size"] = "min-size"
+    rows: Literal["contiguous", "strided", "hashed"] = "hashed"
     shards: int | None = _at_least(1, None)
-    min_shard_bytes: int = _at_least(1, 262_144)
+    min_shard_bytes: int = _at_least(1, variable_plans.Cut().min_shard_bytes)
+
+    def cut(self) -> variable_plans.Cut:
+        """The cut as a value of the planner."""
+        return variable_plans.Cut(
+            strategy=variable_plans.CutStrategy(self.strategy),
+            shards=self.shards,
+            min_shard_bytes=self.min_shard_bytes,
+            order=row_layouts.RowOrder(self.rows),
+        )
+
+
+@dataclass(frozen=True)
+class Transfers:
+    """What a step sends: `packed`, one tensor for each server and direction, else one for each variable;
+    values on the wire in `precision` (the variables themselves stay float32).
+    """
+
+    packed: bool = True
+    precision: Literal["float32", "bfloat16", "float16"] = "float32"
 
 
 @dataclass(frozen=True)
@@ -81,12 +102,18 @@ class Settings:
     embedding_dimension: int = _at_least(1, 16)
     hidden_units: tuple[int, ...] = field(default=(256, 128, 64), metadata={"least": 1})
     partitioning: Partitioning = Partitioning()
-    variable_placement: Literal["round-robin", "greedy"] = "round-robin"
+    variable_placement: Literal["round-robin", "greedy"] = "greedy"
     fused_tables: bool = True
+    transfers: Transfers = Transfers()
+    steps_in_flight: int = _at_least(1, 1)
     checkpoint: Checkpoint = Checkpoint()
     inputs: Inputs = Inputs()
     seed: int = _at_least(0, 0)
     max_steps: int | None = _at_least(1, None)
+
+    def optimizer_of(self, part: Literal["deep", "wide"]) -> Optimizer:
+        """The optimizer of a part of the model."""
+        return self.wide_optimizer if part == "wide" else self.optimizer
 
 
 def read(environment: Mapping[str, str] | None = None) -> Settings:

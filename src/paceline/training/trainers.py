@@ -8,20 +8,24 @@ same door.
 
 from __future__ import annotations
 
+import collections
 import logging
 import math
 import signal
 import sys
 from collections.abc import Iterator
+from concurrent import futures
 from contextlib import contextmanager
 from dataclasses import asdict
 from types import FrameType
 from typing import Any
 
 from paceline.training import (
+    blocks,
     checkpoints,
     clusters,
     evaluations,
+    features,
     graphs,
     inputs,
     reports,
@@ -29,8 +33,8 @@ from paceline.training import (
     settings,
     shards,
     sources,
+    traffics,
 )
-from paceline.training.models import wide_and_deep
 
 _log = logging.getLogger(__name__)
 _FRUITLESS_TRIES = 10
@@ -49,7 +53,7 @@ class Trainer:
 
     def __init__(
         self,
-        model: wide_and_deep.WideAndDeep,
+        model: blocks.Model,
         cluster: clusters.Cluster,
         chosen: settings.Settings,
         *,
@@ -57,8 +61,9 @@ class Trainer:
         evaluation: sources.Source | None,
         checkpoint_dir: str | None,
         reporting: reports.Reports,
+        run_dir: str | None,
     ) -> None:
-        self._encoder = model.encoder
+        self._features = model.features
         self._cluster = cluster
         self._chosen = chosen
         self._train = train
@@ -68,10 +73,14 @@ class Trainer:
         self._meter = reports.StepMeter(reporting, self._total)
         self._graph = graphs.build(model, cluster, chosen)
         self._saved = checkpoints.Checkpoints(
-            checkpoint_dir, self._graph.saver, chosen.checkpoint.every_seconds
+            checkpoint_dir, self._graph.contents, chosen.checkpoint.every_seconds
         )
+        self._run_dir = run_dir
+        self._traffic: traffics.Traffic | None = None
         if cluster.is_chief:
             self._saved.prepare()
+            distinct = chosen.fused_tables
+            self._traffic = traffics.Traffic(self._graph.tables, self._features, distinct=distinct)
         self._sessions = sessions.Sessions(self._graph, cluster, self._saved)
         self._stopping = False
         self._steps = 0
@@ -80,7 +89,7 @@ class Trainer:
         """Trains to the end; the chief then saves, evaluates and returns what it found."""
         shard = shards.Shard(self._cluster.trainer_index, len(self._cluster.trainers))
         seed = self._chosen.seed + 1_000_003 * (self._cluster.attempt - 1)  # a restart draws another order
-        stream = inputs.shuffled(self._train, self._encoder, shard, self._chosen.batch_size, seed)
+        stream = inputs.shuffled(self._train, self._features, shard, self._chosen.batch_size, seed)
         with self._stoppable(), inputs.Prefetched(stream) as batches:
             fruitless = 0
             while True:
@@ -109,7 +118,9 @@ class Trainer:
     def _loop(self, session: Any, batches: inputs.Prefetched) -> int:
         """Trains until the total (or a stop) and returns the global step."""
         graph, meter, total, chief = self._graph, self._meter, self._total, self._cluster.is_chief
-        update = session.make_callable([graph.update, graph.loss], feed_list=list(graph.inputs))
+        update = session.make_callable(
+            [graph.counted, graph.loss, *graph.updates], feed_list=list(graph.inputs)
+        )
         step = int(session.run(graph.step))
         _log.info(
             "trainer %d of %d is at step %d of %d",
@@ -119,21 +130,45 @@ class Trainer:
             total,
         )
         meter.restart(batches.wait_seconds)
-        while step < total and not self._stopping:
-            batch = batches.next()
-            step, loss = update(*batch)
-            self._steps += 1
-            meter.add(int(step), len(batch.labels), float(loss), batches.wait_seconds)
-            if chief:
-                self._saved.save_if_due(session, int(step))
+        under_way: collections.deque[tuple[futures.Future[Any], int]] = collections.deque()
+        with futures.ThreadPoolExecutor(self._chosen.steps_in_flight, "steps") as pool:
+            while step < total and not self._stopping:
+                batch = batches.next()
+                self._count_traffic(batch)
+                under_way.append((pool.submit(lambda given: update(*given), batch), len(batch.labels)))
+                if len(under_way) == self._chosen.steps_in_flight:
+                    step = self._finish(*under_way.popleft(), batches)
+                    if chief:
+                        self._saved.save_if_due(session, step)
+            for started in under_way:
+                step = self._finish(*started, batches)
         meter.flush(batches.wait_seconds)
+        return step
+
+    def _count_traffic(self, batch: features.Examples) -> None:
+        """Counts what a batch moves; when enough are counted, leaves it for a plan of the next run."""
+        if self._traffic is None or self._run_dir is None:
+            return
+        self._traffic.add(batch.ids)
+        if self._traffic.is_complete:
+            try:
+                traffics.write(self._traffic.measured(self._graph.variables), self._run_dir)
+            except OSError as error:
+                _log.warning("the traffic of variables cannot be written: %s", error)
+            self._traffic = None
+
+    def _finish(self, started: futures.Future[Any], examples: int, batches: inputs.Prefetched) -> int:
+        """Waits for a step and counts it; returns the global step after it."""
+        step, loss, *_ = started.result()
+        self._steps += 1
+        self._meter.add(int(step), examples, float(loss), batches.wait_seconds)
         return int(step)
 
     def _evaluate(self, session: Any, step: int) -> evaluations.Evaluation | None:
         if self._evaluation is None:
             return None
         return evaluate(
-            session, self._graph, inputs.once(self._evaluation, self._encoder), step, self._reports
+            session, self._graph, inputs.once(self._evaluation, self._features), step, self._reports
         )
 
     @contextmanager
@@ -158,8 +193,8 @@ def evaluate(
     session: Any, graph: graphs.Graph, chunks: Any, step: int, reporting: reports.Reports
 ) -> evaluations.Evaluation:
     """Evaluates the session's parameters, logs and reports the result."""
-    predict = session.make_callable(graph.probabilities, feed_list=list(graph.inputs[:3]))
-    result = evaluations.evaluate(lambda batch: predict(*batch[:3]), chunks, step)
+    predict = session.make_callable(graph.probabilities, feed_list=list(graph.inputs[:2]))
+    result = evaluations.evaluate(lambda batch: predict(*batch[:2]), chunks, step)
     _log.info(
         "step %d: AUC %s, log loss %.4f, accuracy %.4f over %d examples",
         step,

@@ -1,0 +1,121 @@
+"""The blocks that models are made of: weights, embeddings, dense layers.
+
+A model is a class with `features` and `logits(blocks)`; it asks the blocks for its parameters by name and
+never sees where they are (`declarations`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import tensorflow as tf
+import tensorflow.compat.v1 as tf1
+
+from paceline.training import declarations, features, settings
+
+EMBEDDING_DEVIATION = 0.05
+
+
+class Model(Protocol):
+    """What can be trained: features in, one logit for each example out."""
+
+    @property
+    def features(self) -> features.FeatureSet:
+        """What it reads of an example."""
+
+    def logits(self, parts: Blocks) -> Any:
+        """Adds the model to the current graph; returns logits of shape (examples,)."""
+
+
+class Blocks:
+    """Makes the parts of a model for one batch.
+
+    `numeric` is a float tensor (examples, numbers), `chosen` the settings of the job file. The two functions
+    decide where parameters come from.
+    """
+
+    def __init__(
+        self,
+        numeric: Any,
+        chosen: settings.Settings,
+        weight: Callable[[declarations.Weight], Any],
+        embed: Callable[[declarations.Embedding], Any],
+    ) -> None:
+        self.numeric = numeric
+        self.chosen = chosen
+        self._weight = weight
+        self._embed = embed
+
+    def weight(
+        self, name: str, shape: Sequence[int], *, initializer: Any = None, part: declarations.Part = "deep"
+    ) -> Any:
+        """An array of parameters; zeros at first if no initializer is given."""
+        return self._weight(
+            declarations.Weight(name, tuple(shape), initializer or tf1.zeros_initializer(), part)
+        )
+
+    def embed(
+        self,
+        name: str,
+        columns: Sequence[features.Categorical],
+        dimension: int | None = None,
+        *,
+        deviation: float = EMBEDDING_DEVIATION,
+        part: declarations.Part = "deep",
+    ) -> Any:
+        """Vectors of the features' ids: a float tensor (examples, features, dimension).
+
+        The dimension is the job file's if none is given. They start from a truncated normal distribution, or
+        from zero where `deviation` is 0.
+        """
+        initializer = (
+            tf1.truncated_normal_initializer(stddev=deviation) if deviation else tf1.zeros_initializer()
+        )
+        dimension = dimension or self.chosen.embedding_dimension
+        return self._embed(declarations.Embedding(name, tuple(columns), dimension, initializer, part))
+
+    def dense(
+        self, name: str, inputs: Any, units: int, activation: Callable[[Any], Any] | None = None
+    ) -> Any:
+        """A dense layer over inputs (examples, width): (examples, units). Glorot and Bengio 2010 at first."""
+        width = int(inputs.shape[-1])
+        limit = math.sqrt(6 / (width + units))
+        kernel = self.weight(
+            f"{name}/kernel", (width, units), initializer=tf1.random_uniform_initializer(-limit, limit)
+        )
+        outputs = tf.matmul(inputs, kernel) + self.weight(f"{name}/bias", (units,))
+        return activation(outputs) if activation else outputs
+
+    def tower(self, name: str, inputs: Any, units: Sequence[int] | None = None) -> Any:
+        """Dense layers with rectified linear units, one after the other; of the job file's widths if none are
+        given.
+        """
+        for i, width in enumerate(units or self.chosen.hidden_units):
+            inputs = self.dense(f"{name}{i}", inputs, width, tf.nn.relu)
+        return inputs
+
+
+def flat(vectors: Any) -> Any:
+    """Vectors (examples, features, dimension) side by side: (examples, features * dimension)."""
+    return tf.reshape(vectors, [-1, int(vectors.shape[1]) * int(vectors.shape[2])])
+
+
+def declare(model: Model, chosen: settings.Settings) -> declarations.Declaration:
+    """Runs the model's code on stand-ins and returns what parameters it asks for."""
+    weights: list[declarations.Weight] = []
+    embeddings: list[declarations.Embedding] = []
+
+    def weight(asked: declarations.Weight) -> Any:
+        weights.append(asked)
+        return tf1.placeholder(tf.float32, asked.shape)
+
+    def embed(asked: declarations.Embedding) -> Any:
+        embeddings.append(asked)
+        return tf1.placeholder(tf.float32, [None, len(asked.columns), asked.dimension])
+
+    with tf1.Graph().as_default():
+        numeric = tf1.placeholder(tf.float32, [None, len(model.features.numeric)])
+        model.logits(Blocks(numeric, chosen, weight, embed))
+    return declarations.Declaration(tuple(weights), tuple(embeddings))

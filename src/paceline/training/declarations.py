@@ -1,0 +1,136 @@
+"""What parameters a model needs: known before any is created, so that their placement can be planned.
+
+A model's code is run twice with the same calls: once on a recorder, which notes each weight and embedding
+and returns stand-ins of the right shapes, and once on values pulled from the parameter servers.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from paceline.model.variables import Variable
+from paceline.training import errors, features
+
+Part = Literal["deep", "wide"]
+"""Which of the two optimizers of the job file updates a parameter."""
+
+PARTS: tuple[Part, ...] = ("deep", "wide")
+
+
+@dataclass(frozen=True)
+class Weight:
+    """An array that every step pulls whole."""
+
+    name: str
+    shape: tuple[int, ...]
+    initializer: Any
+    part: Part
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """Vectors for the ids of some features."""
+
+    name: str
+    columns: tuple[features.Categorical, ...]
+    dimension: int
+    initializer: Any
+    part: Part
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """All parameters of a model in the order of their creation."""
+
+    weights: tuple[Weight, ...]
+    embeddings: tuple[Embedding, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Features whose ids are counted on in one another's wake, and the embeddings that are looked up by them.
+
+    The rows of all its embeddings are fetched by the same ids: a feature in the wide and in the deep part is
+    looked up once.
+    """
+
+    columns: tuple[features.Categorical, ...]
+    embeddings: Mapping[str, Embedding]
+
+    @property
+    def rows(self) -> int:
+        """Rows of all features together."""
+        return sum(column.rows for column in self.columns)
+
+    @property
+    def offsets(self) -> tuple[int, ...]:
+        """The first row of each feature."""
+        return tuple(itertools.accumulate((column.rows for column in self.columns[:-1]), initial=0))
+
+
+def tables(embeddings: Sequence[Embedding], *, fused: bool) -> tuple[Table, ...]:
+    """The tables that hold the embeddings: one for all features with the same uses, or one for each feature.
+
+    The keys of `Table.embeddings` are the names of variables.
+    """
+    if not fused:
+        return tuple(
+            Table((column,), {f"{each.name}/{column.name}": each})
+            for each in embeddings
+            for column in each.columns
+        )
+    uses: dict[features.Categorical, tuple[int, ...]] = {}
+    for number, each in enumerate(embeddings):
+        for column in each.columns:
+            uses[column] = (*uses.get(column, ()), number)
+    groups: dict[tuple[int, ...], list[features.Categorical]] = {}
+    for column, used in uses.items():
+        groups.setdefault(used, []).append(column)
+    return tuple(
+        Table(
+            tuple(columns),
+            {
+                f"{embeddings[number].name}{_suffix(number, used, groups)}": embeddings[number]
+                for number in used
+            },
+        )
+        for used, columns in groups.items()
+    )
+
+
+def _suffix(number: int, used: tuple[int, ...], groups: Mapping[tuple[int, ...], object]) -> str:
+    """Nothing for an embedding whose features all lie in one table; else which of its tables this is."""
+    own = [group for group in groups if number in group]
+    return "" if len(own) == 1 else f"/{own.index(used)}"
+
+
+def variables(
+    declaration: Declaration, made: Sequence[Table], slots: Mapping[Part, int]
+) -> tuple[Variable, ...]:
+    """The variables of weights and tables, as a plan needs them; `slots` counts each optimizer's.
+
+    Raises:
+        SettingsError: two have the same name.
+    """
+    found = [
+        Variable(
+            name=name,
+            shape=(table.rows, embedding.dimension),
+            sparse=True,
+            slots=slots[embedding.part],
+        )
+        for table in made
+        for name, embedding in table.embeddings.items()
+    ]
+    found += [
+        Variable(name=weight.name, shape=weight.shape, slots=slots[weight.part])
+        for weight in declaration.weights
+    ]
+    names = [variable.name for variable in found]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise errors.SettingsError(f"the model has two parameters with the name {twice[0]!r}")
+    return tuple(found)

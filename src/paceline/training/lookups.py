@@ -1,0 +1,80 @@
+"""From the ids of a batch to rows of shards, and back: what lies where, looked up and put together again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+import tensorflow.compat.v1 as tf1
+
+from paceline.model.row_layouts import RowLayout, RowOrder
+from paceline.training import declarations
+
+
+@dataclass(frozen=True)
+class Ids:
+    """The ids of a table's features in a batch.
+
+    `rows` are row numbers (int32), each once if they are distinct; `position` says for each example and
+    feature which of them it is, None when there is a row for each in order.
+    """
+
+    table: declarations.Table
+    rows: Any
+    position: Any
+
+    def vectors(self, values: Any) -> Any:
+        """The values of the rows by example: (examples, features of the table, dimension)."""
+        if self.position is not None:
+            values = tf.gather(values, self.position)
+        return tf.reshape(values, [-1, len(self.table.columns), int(values.shape[-1])])
+
+
+def ids(table: declarations.Table, columns: Any, *, distinct: bool) -> Ids:
+    """The ids of a batch in a table; `columns` (examples, features of the table) count from 0 in each
+    feature.
+
+    Distinct, the row of a frequent id is sent once for each batch instead of once for each occurrence, and so
+    is the sum of its gradients.
+    """
+    rows = tf.reshape(columns + tf.constant(table.offsets, dtype=tf.int32), [-1])
+    if not distinct:
+        return Ids(table, rows, None)
+    found, position = tf.unique(rows)
+    return Ids(table, found, position)
+
+
+@dataclass(frozen=True)
+class Located:
+    """Row numbers by the shard that they lie in: `local[k]` in shard k, from the places `origin[k]`."""
+
+    shard: Any
+    local: Sequence[Any]
+    origin: Sequence[Any]
+
+    def together(self, values: Sequence[Any]) -> Any:
+        """Values that came by shard, in the order of the row numbers."""
+        return values[0] if self.shard is None else tf1.dynamic_stitch(list(self.origin), list(values))
+
+    def apart(self, values: Any) -> list[Any]:
+        """Values in the order of the row numbers, by shard."""
+        if self.shard is None:
+            return [values]
+        parts: list[Any] = tf1.dynamic_partition(values, self.shard, len(self.local))
+        return parts
+
+
+def locate(rows: Any, layout: RowLayout) -> Located:
+    """Finds the shards of row numbers."""
+    if layout.shards == 1 and layout.order is not RowOrder.HASHED:
+        return Located(None, [rows], [])
+    shard, place = (tf.cast(each, tf.int32) for each in layout.locate(tf.cast(rows, tf.int64)))
+    if layout.shards == 1:
+        return Located(None, [place], [])
+    return Located(
+        shard,
+        tf1.dynamic_partition(place, shard, layout.shards),
+        tf1.dynamic_partition(tf.range(tf.size(rows)), shard, layout.shards),
+    )

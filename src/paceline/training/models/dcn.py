@@ -1,0 +1,42 @@
+"""DCN-v2 (Wang et al. 2021, arXiv 2008.13535): layers of explicit feature crosses before a network."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from paceline.training import blocks
+from paceline.training.features import FeatureSet
+
+
+@dataclass(frozen=True)
+class DCN:
+    """The stacked model: `crosses` cross layers, then the network of the settings' widths.
+
+    With `rank` a cross layer's matrix is the product of two thin ones (section 3.2 of the paper).
+    """
+
+    features: FeatureSet
+    crosses: int = 2
+    rank: int | None = 64
+
+    def logits(self, parts: blocks.Blocks) -> Any:
+        """Logits of shape (examples,)."""
+        vectors = blocks.flat(parts.embed("deep/vectors", self.features.categorical))
+        inputs = tf.concat([parts.numeric, vectors], axis=1)
+        crossed = inputs
+        for i in range(self.crosses):
+            crossed = crossed + inputs * self._cross(parts, f"deep/cross{i}", crossed)
+        hidden = parts.tower("deep/layer", crossed)
+        return tf.squeeze(parts.dense("deep/logit", hidden, 1), axis=1)
+
+    def _cross(self, parts: blocks.Blocks, name: str, inputs: Any) -> Any:
+        """W x + b, the equation of a cross layer without its product (equation 1 of the paper)."""
+        if self.rank is not None:
+            inputs, name = parts.dense(f"{name}/thin", inputs, self.rank), f"{name}/wide"
+        return parts.dense(name, inputs, int(parts.numeric.shape[1]) + self._width(parts))
+
+    def _width(self, parts: blocks.Blocks) -> int:
+        return len(self.features.categorical) * parts.chosen.embedding_dimension

@@ -1,0 +1,38 @@
+"""DLRM (Naumov et al. 2019, arXiv 1906.00091): products of all pairs of vectors, the numbers being one of
+them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from paceline.training import blocks
+from paceline.training.features import FeatureSet
+
+
+@dataclass(frozen=True)
+class DLRM:
+    """The model; `bottom` are the widths of the network over the numbers, whose last layer has the vectors'
+    dimension; the network on top has the widths of the settings.
+    """
+
+    features: FeatureSet
+    bottom: tuple[int, ...] = (64,)
+
+    def logits(self, parts: blocks.Blocks) -> Any:
+        """Logits of shape (examples,)."""
+        vectors = parts.embed("deep/vectors", self.features.categorical)
+        numbers = parts.tower("bottom/layer", parts.numeric, (*self.bottom, parts.chosen.embedding_dimension))
+        products = dots(tf.concat([numbers[:, tf.newaxis], vectors], axis=1))
+        hidden = parts.tower("top/layer", tf.concat([numbers, products], axis=1))
+        return tf.squeeze(parts.dense("top/logit", hidden, 1), axis=1)
+
+
+def dots(vectors: Any) -> Any:
+    """The products of all pairs of different vectors (examples, n, dimension): (examples, n (n - 1) / 2)."""
+    count = int(vectors.shape[1])
+    products = tf.reshape(tf.matmul(vectors, vectors, transpose_b=True), [-1, count * count])
+    return tf.gather(products, [i * count + j for i in range(count) for j in range(i)], axis=1)

@@ -1,0 +1,104 @@
+"""The parameters of a model as variables on the parameter servers: a variable for each shard of the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+import tensorflow.compat.v1 as tf1
+
+from paceline.model.row_layouts import RowOrder
+from paceline.model.variable_plans import Plan
+from paceline.model.variables import Shard
+from paceline.training import declarations, optimizers
+
+Device = Callable[[int], str]
+"""TensorFlow's name of a parameter server by its number; empty in a single process."""
+
+
+@dataclass(frozen=True, eq=False)
+class Parameter:
+    """A shard with its slots, on its parameter server."""
+
+    shard: Shard
+    variable: Any
+    slots: Mapping[str, Any]
+    rule: optimizers.Rule
+
+    @property
+    def saved(self) -> Mapping[str, Any]:
+        """What a checkpoint holds of it: the variable under "", a slot under "/" and its name."""
+        return {"": self.variable, **{f"/{slot}": self.slots[slot] for slot in self.rule.slots}}
+
+    def counted(self, step: Any) -> list[Any]:
+        """Operations that set the counters to what they are after so many steps."""
+        return [
+            self.slots[counter].assign(tf.pow(decay, tf.cast(step + 1, tf.float32)))
+            for counter, decay in self.rule.counters.items()
+        ]
+
+    def update(self, gradient: Any, rate: Any, ids: Any = None) -> Any:
+        """The operation that applies a gradient: of all its rows, or of those with distinct local ids."""
+        if ids is None:
+            return self.rule.whole(self.variable, self.slots, gradient, rate)
+        return self.rule.rows(self.variable, self.slots, ids, gradient, rate)
+
+
+def create(
+    plan: Plan,
+    initializers: Mapping[str, Any],
+    parts: Mapping[str, declarations.Part],
+    rules: Mapping[declarations.Part, optimizers.Rule],
+    device: Device,
+) -> tuple[Parameter, ...]:
+    """Creates a variable for each shard of a plan and the slots beside it.
+
+    `initializers` and `parts` are by the name of the variable.
+    """
+    return tuple(
+        _create(
+            shard, initializers[shard.variable.name], rules[parts[shard.variable.name]], device(shard.server)
+        )
+        for shard in plan.shards
+    )
+
+
+def _create(shard: Shard, initializer: Any, rule: optimizers.Rule, device: str) -> Parameter:
+    shape = (shard.rows, *shard.variable.shape[1:]) if shard.variable.shape else ()
+    with tf1.device(device):
+        variable = _variable(shard.name, shape, initializer)
+        slots = {
+            slot: _variable(f"{shard.name}/{slot}", shape, tf1.constant_initializer(value), trainable=False)
+            for slot, value in rule.slots.items()
+        }
+        counters = {
+            counter: _variable(
+                f"{shard.name}/{counter}", (), tf1.constant_initializer(decay), trainable=False
+            )
+            for counter, decay in rule.counters.items()
+        }
+    created = Parameter(shard, variable, {**slots, **counters}, rule)
+    for slot, each in created.saved.items() if shape else ():
+        each._set_save_slice_info(_slice(shard, slot))
+    return created
+
+
+def _variable(name: str, shape: tuple[int, ...], initializer: Any, *, trainable: bool = True) -> Any:
+    return tf1.get_variable(name, shape, initializer=initializer, trainable=trainable, use_resource=True)
+
+
+def stored_name(shard: Shard, slot: str) -> str:
+    """The name in a checkpoint of a whole variable (or "/" and a slot of it) in the stored order."""
+    order = shard.layout.stored_as
+    return shard.variable.name + slot + ("" if order == RowOrder.CONTIGUOUS else f"/{order}")
+
+
+def _slice(shard: Shard, slot: str) -> Any:
+    """Tells the saver that this is a range of one tensor: restored by TensorFlow whatever the shards then
+    are.
+    """
+    shape = list(shard.variable.shape)
+    offset = [shard.layout.start(shard.index), *[0] * (len(shape) - 1)]
+    return tf1.Variable.SaveSliceInfo(stored_name(shard, slot), shape, offset, [shard.rows, *shape[1:]])

@@ -1,0 +1,81 @@
+"""What each variable costs in traffic, counted from the ids of the first batches, and written for a plan.
+
+Size is not traffic: of a large table a step moves the rows that its batch uses, of a small weight everything.
+The file `variables.json` in the run's folder is what ``paceline plan`` reads.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from paceline.model.variables import Variable
+from paceline.training import declarations, features
+
+BATCHES = 20
+_RANGES = 64
+_ID_BYTES = 4
+
+
+class Traffic:
+    """Counts the rows that batches use of each table."""
+
+    def __init__(
+        self, tables: Sequence[declarations.Table], known: features.FeatureSet, *, distinct: bool
+    ) -> None:
+        self._tables = tuple(tables)
+        self._columns = [[known.categorical.index(column) for column in table.columns] for table in tables]
+        self._shares = [np.zeros(min(_RANGES, table.rows)) for table in tables]
+        self._distinct = distinct
+        self._batches = 0
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether enough batches were counted."""
+        return self._batches >= BATCHES
+
+    def add(self, ids: features.Ids) -> None:
+        """Counts a batch: the rows that it looks up, each once if the lookup makes them distinct."""
+        self._batches += 1
+        for table, columns, shares in zip(self._tables, self._columns, self._shares, strict=True):
+            rows = (ids[:, columns].astype(np.int64) + np.array(table.offsets)).ravel()
+            rows = np.unique(rows) if self._distinct else rows
+            shares += np.bincount(rows * len(shares) // table.rows, minlength=len(shares))
+
+    def measured(self, variables: Sequence[Variable]) -> tuple[Variable, ...]:
+        """The variables with their traffic: values pulled and pushed, and the ids of rows sent for them."""
+        sparse = {
+            name: shares / max(1, self._batches)
+            for table, shares in zip(self._tables, self._shares, strict=True)
+            for name in table.embeddings
+        }
+        return tuple(_measured(variable, sparse.get(variable.name)) for variable in variables)
+
+
+def _measured(variable: Variable, rows: np.ndarray[tuple[int], np.dtype[np.float64]] | None) -> Variable:
+    if rows is None:
+        return dataclasses.replace(variable, step_bytes=2.0 * variable.rows * variable.row_bytes)
+    total = float(rows.sum())
+    return dataclasses.replace(
+        variable,
+        step_bytes=total * (2 * variable.row_bytes + _ID_BYTES),
+        row_shares=tuple(round(float(share), 6) for share in rows / max(total, 1.0)),
+    )
+
+
+def write(variables: Sequence[Variable], folder: str) -> None:
+    """Writes `variables.json` into a folder, whole or not at all.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    path = Path(folder, "variables.json")
+    temporary = path.with_suffix(".json.tmp")
+    body = {"variables": [dataclasses.asdict(variable) for variable in variables]}
+    temporary.write_text(json.dumps(body, indent=1) + "\n")
+    os.replace(temporary, path)

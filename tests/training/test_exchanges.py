@@ -1,0 +1,106 @@
+"""What goes over the wire, between real servers in this process."""
+
+import dataclasses
+import socket
+
+import numpy as np
+import pytest
+
+from paceline.training import clusters, features, settings
+
+pytestmark = pytest.mark.slow
+
+COLUMNS = tuple(features.Identity(f"f{i}", rows) for i, rows in enumerate((300, 200, 10)))
+FEATURES = features.FeatureSet((features.Numeric("x"),), COLUMNS, features.Label("l"))
+CHOSEN = settings.Settings(
+    embedding_dimension=4,
+    hidden_units=(16, 8),
+    partitioning=settings.Partitioning("min-size", "hashed", min_shard_bytes=64),
+)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two parameter servers and a worker."""
+    import tensorflow as tf
+
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    addresses = {"ps": [f"127.0.0.1:{port}" for port in ports[:2]], "worker": [f"127.0.0.1:{ports[2]}"]}
+    spec = tf.train.ClusterSpec(addresses)
+    servers = [
+        tf.distribute.Server(spec, role, index) for role, index in (("ps", 0), ("ps", 1), ("worker", 0))
+    ]
+    made = clusters.Cluster({role: tuple(hosts) for role, hosts in addresses.items()}, "worker", 0)
+    return made, servers[2].target
+
+
+def examples():
+    random = np.random.default_rng(0)
+    ids = np.stack([random.integers(0, column.rows, 64) for column in COLUMNS], axis=1).astype(np.int32)
+    labels = random.integers(0, 2, 64).astype(np.float32)
+    return features.Examples(random.normal(size=(64, 1)).astype(np.float32), ids, labels)
+
+
+def losses(cluster, folder, transfers):
+    """The losses of ten steps from the parameters in a folder; those are made if it is empty."""
+    import tensorflow.compat.v1 as tf1
+
+    from paceline import training
+    from paceline.training import checkpoints, graphs
+
+    made, target = cluster
+    chosen = dataclasses.replace(CHOSEN, transfers=transfers)
+    graph = graphs.build(training.WideAndDeep(FEATURES, deep=COLUMNS[:2]), made, chosen)
+    saved = checkpoints.Checkpoints(str(folder), graph.contents, 60)
+    with tf1.Session(target, graph=graph.graph) as session:
+        if saved.restore(session) is None:
+            session.run(graph.initialise)
+            saved.save(session, 0)
+        found = []
+        feed = dict(zip(graph.inputs, examples(), strict=True))
+        for _ in range(10):
+            found.append(session.run([graph.loss, *graph.updates], feed)[0])
+        return found
+
+
+def test_packed_and_separate_transfers_train_the_same(cluster, tmp_path):
+    expected = losses(cluster, tmp_path, settings.Transfers(packed=False))
+    assert expected[-1] < expected[0]
+    found = losses(cluster, tmp_path, settings.Transfers(packed=True))
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("precision", "error"), [("bfloat16", 1e-2), ("float16", 2e-3)])
+def test_a_lower_precision_on_the_wire_changes_little(cluster, tmp_path, precision, error):
+    expected = losses(cluster, tmp_path, settings.Transfers())
+    found = losses(cluster, tmp_path, settings.Transfers(precision=precision))
+    assert found != expected
+    np.testing.assert_allclose(found, expected, rtol=error)
+
+
+def crossing(cluster, transfers):
+    """How many edges of the graph of a step lead from one task to another."""
+    from paceline import training
+    from paceline.training import graphs
+
+    graph = graphs.build(
+        training.WideAndDeep(FEATURES), cluster[0], dataclasses.replace(CHOSEN, transfers=transfers)
+    )
+    wanted, seen, edges = [each.op if hasattr(each, "op") else each for each in graph.updates], set(), set()
+    while wanted:
+        operation = wanted.pop()
+        if operation.name not in seen:
+            seen.add(operation.name)
+            for tensor in operation.inputs:
+                if tensor.op.device != operation.device and tensor.dtype.name != "resource":
+                    edges.add((tensor.name, operation.device))
+                wanted.append(tensor.op)
+    return len(edges)
+
+
+def test_packed_a_step_takes_three_messages_for_each_server(cluster):
+    assert crossing(cluster, settings.Transfers(packed=True)) == 2 * 3
+    assert crossing(cluster, settings.Transfers(packed=False)) > 20
