@@ -15,7 +15,8 @@ from paceline.model.roles import Role
 
 CORES = 2
 LIMIT, STRATEGY = "limit: one process", "TF2 strategy"
-FIRST, BEST = "0 as documented", "6 everything"
+DOCUMENTED, FIRST, BEST = "0 as documented", "0 in the library", "6 everything"
+_SCRIPTS = {DOCUMENTED: "benchmarks.as_documented", STRATEGY: "benchmarks.strategy"}
 
 _ADAM = {"name": "adam", "learning_rate": 0.001}
 #: What each rung adds to the one before, and its threads; TensorFlow's default is the cores of the machine.
@@ -78,12 +79,12 @@ DATA: dict[str, generate.Parameters] = {
 
 
 def spec(side: str, data: str, batch: int, counts: Path, **more: object) -> JobSpec:
-    """Return the job of a rung, the limit or the strategy; it counts its examples in a folder."""
+    """Return the job of a side: a rung, the limit or a script of its own. It counts its examples in a folder."""
     folder = KEPT / data
     generate.generate(folder, DATA[data])
-    block, threads = _blocks()[BEST if side in (LIMIT, STRATEGY) else side]
+    block, threads = _blocks()[{LIMIT: BEST, DOCUMENTED: FIRST, STRATEGY: FIRST}.get(side, side)]
     made = trials.example("clicks", "--data", str(folder), **{**block, "batch_size": batch, **more})
-    script = "benchmarks.strategy" if side == STRATEGY else "benchmarks.stepped"
+    script = _SCRIPTS.get(side, "benchmarks.stepped")
     command = (made.command[0], "-m", script, str(counts), *made.command[3:])
     roles = tuple(
         dataclasses.replace(role, cpu_cores=None, memory_bytes=None, threads=threads) for role in made.roles
@@ -93,7 +94,6 @@ def spec(side: str, data: str, batch: int, counts: Path, **more: object) -> JobS
             dataclasses.replace(role, replicas=1, threads=CORES) for role in roles if role.role is Role.WORKER
         )
     if side == STRATEGY:
-        roles = tuple(dataclasses.replace(role, threads=CORES) for role in roles)
         roles = (*roles, RoleSpec(role=Role.CHIEF, replicas=1, threads=CORES))
     return dataclasses.replace(made, command=command, roles=roles)
 
