@@ -79,7 +79,7 @@ DATA: dict[str, generate.Parameters] = {
 
 
 def spec(side: str, data: str, batch: int, counts: Path, **more: object) -> JobSpec:
-    """Return the job of a side: a rung, the limit or a script of its own. It counts its examples in a folder."""
+    """Return the job of a side, a rung or one beside the ladder; it counts its examples in a folder."""
     folder = KEPT / data
     generate.generate(folder, DATA[data])
     block, threads = _blocks()[{LIMIT: BEST, DOCUMENTED: FIRST, STRATEGY: FIRST}.get(side, side)]
