@@ -84,3 +84,17 @@ def test_two_parameters_of_one_name_are_refused():
 
     with pytest.raises(errors.SettingsError, match="two parameters with the name 'bias'"):
         graphs.build(Twice(), ALONE, CHOSEN)
+
+
+def test_a_parameter_without_use_is_refused():
+    from paceline.training import blocks, errors, graphs
+
+    class Idle:
+        features = FEATURES
+
+        def logits(self, parts: blocks.Blocks):
+            parts.weight("idle", (3,))
+            return parts.weight("bias", (1,)) + parts.numeric[:, 0]
+
+    with pytest.raises(errors.SettingsError, match="asks for the parameter 'idle' and does not use it"):
+        graphs.build(Idle(), ALONE, CHOSEN)

@@ -20,6 +20,7 @@ from paceline.training import (
     checkpoints,
     clusters,
     declarations,
+    errors,
     exchanges,
     features,
     lookups,
@@ -94,7 +95,7 @@ def build(model: blocks.Model, cluster: clusters.Cluster, chosen: settings.Setti
         loss = tf.reduce_mean(losses)
         counted, updates = None, []
         if cluster.role != "evaluator":
-            gradients = tf1.gradients(loss, [each.value for each in pulled.values()])
+            gradients = _gradients(loss, pulled)
             rates = {part: chosen.optimizer_of(part).learning_rate for part in declarations.PARTS}
             updates = steps.push(exchange, list(pulled.values()), gradients, rates, layout.parts)
             with tf1.device(cluster.server_device(0)):
@@ -113,6 +114,19 @@ def build(model: blocks.Model, cluster: clusters.Cluster, chosen: settings.Setti
             contents=checkpoints.contents(created, step, chosen.checkpoint.keep),
             tables=layout.tables,
         )
+
+
+def _gradients(loss: Any, pulled: Mapping[str, steps.Pulled]) -> list[Any]:
+    """The gradients of all that was pulled.
+
+    Raises:
+        SettingsError: the loss does not depend on a parameter.
+    """
+    gradients: list[Any] = tf1.gradients(loss, [each.value for each in pulled.values()])
+    unused = [name for name, gradient in zip(pulled, gradients, strict=True) if gradient is None]
+    if unused:
+        raise errors.SettingsError(f"the model asks for the parameter {unused[0]!r} and does not use it")
+    return gradients
 
 
 def _layout(model: blocks.Model, cluster: clusters.Cluster, chosen: settings.Settings) -> _Layout:
