@@ -1,3 +1,4 @@
+import dataclasses
 import itertools
 
 import numpy as np
@@ -98,3 +99,31 @@ def test_a_parameter_without_use_is_refused():
 
     with pytest.raises(errors.SettingsError, match="asks for the parameter 'idle' and does not use it"):
         graphs.build(Idle(), ALONE, CHOSEN)
+
+
+@pytest.mark.parametrize(("fused", "error"), [(True, 1e-3), (False, 2e-2)])
+def test_gradients_are_clipped_together(fused, error):
+    """Momentum's first step is the learning rate times the gradient, so its length shows the norm."""
+    import tensorflow.compat.v1 as tf1
+
+    from paceline import training
+    from paceline.training import graphs
+
+    def moved(clip_norm):
+        optimizer = settings.Optimizer("momentum", 1.0)
+        chosen = dataclasses.replace(
+            CHOSEN, optimizer=optimizer, wide_optimizer=optimizer, clip_norm=clip_norm, fused_tables=fused
+        )
+        graph = graphs.build(training.WideAndDeep(FEATURES), ALONE, chosen)
+        variables = [each.variable for each in graph.contents.parameters]
+        feed = dict(zip(graph.inputs, examples(), strict=True))
+        with tf1.Session(graph=graph.graph) as session:
+            session.run(graph.initialise)
+            before = session.run(variables)
+            session.run(graph.updates, feed)
+            changes = [a - b for a, b in zip(session.run(variables), before, strict=True)]
+        return np.sqrt(sum((change.astype(np.float64) ** 2).sum() for change in changes))
+
+    free = moved(None)
+    assert moved(2 * free) == pytest.approx(free, rel=error)
+    assert moved(free / 4) == pytest.approx(free / 4, rel=error)

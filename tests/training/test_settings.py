@@ -23,6 +23,7 @@ def test_every_key_can_be_set():
     raw = {
         "optimizer": {"name": "adam", "learning_rate": 1},
         "wide_optimizer": {"learning_rate": 0.5},
+        "clip_norm": 5,
         "batch_size": 32,
         "epochs": 2,
         "embedding_dimension": 4,
@@ -45,6 +46,7 @@ def test_every_key_can_be_set():
     assert not chosen.fused_tables
     assert chosen.transfers == settings.Transfers(packed=False, precision="bfloat16")
     assert chosen.steps_in_flight == 2
+    assert chosen.clip_norm == 5.0
     assert chosen.max_steps == 9
     assert settings.parse({"max_steps": None, "partitioning": {"shards": None}}) == settings.Settings()
 

@@ -78,6 +78,7 @@ COMMAND
 @training|  training:                  # obeyed by the training library
 @training|    optimizer: {name: adagrad, learning_rate: 0.05}   # lazy-adam, ftrl, ...
 @|    wide_optimizer: {name: ftrl, learning_rate: 0.05}   # of the wide part
+@|    clip_norm: 10            # largest norm of a step's gradient
 @training|    batch_size: 512          # examples in a step of one worker
 @training|    epochs: 1                # passes over the examples
 @|    max_steps: 100000        # global steps after which training ends

@@ -34,6 +34,10 @@ _Rate = Annotated[
     float,
     fields.Leaf(fields.number(0, 100, above=True), {"type": "number", "exclusiveMinimum": 0, "maximum": 100}),
 ]
+_Norm = Annotated[
+    float,
+    fields.Leaf(fields.number(0, 1e9, above=True), {"type": "number", "exclusiveMinimum": 0, "maximum": 1e9}),
+]
 _Interval = Annotated[
     float,
     fields.Leaf(fields.number(0, 315_360_000, above=True), {"type": "number", "exclusiveMinimum": 0}),
@@ -113,6 +117,9 @@ class TrainingSection(Section):
         None, description="optimizer of the embeddings and dense layers"
     )
     wide_optimizer: OptimizerSection | None = Field(None, description="optimizer of the wide part")
+    clip_norm: _Norm | None = Field(
+        None, description="largest norm of a step's gradient over all parameters; larger ones are scaled down"
+    )
     batch_size: _Count | None = Field(None, description="examples in a step of one worker")
     epochs: _Epochs | None = Field(None, description="passes over the training examples")
     max_steps: _Count | None = Field(None, description="global steps after which training ends")

@@ -95,7 +95,7 @@ def build(model: blocks.Model, cluster: clusters.Cluster, chosen: settings.Setti
         loss = tf.reduce_mean(losses)
         counted, updates = None, []
         if cluster.role != "evaluator":
-            gradients = _gradients(loss, pulled)
+            gradients = _gradients(loss, pulled, chosen.clip_norm)
             rates = {part: chosen.optimizer_of(part).learning_rate for part in declarations.PARTS}
             updates = steps.push(exchange, list(pulled.values()), gradients, rates, layout.parts)
             with tf1.device(cluster.server_device(0)):
@@ -116,8 +116,11 @@ def build(model: blocks.Model, cluster: clusters.Cluster, chosen: settings.Setti
         )
 
 
-def _gradients(loss: Any, pulled: Mapping[str, steps.Pulled]) -> list[Any]:
-    """The gradients of all that was pulled.
+def _gradients(loss: Any, pulled: Mapping[str, steps.Pulled], clip_norm: float | None) -> list[Any]:
+    """The gradients of all that was pulled, scaled down together to the norm if they are beyond it.
+
+    The norm is that of one worker's step over all parameters (Pascanu et al. 2013). Of separate tables it
+    takes every occurrence of an id for itself, as TensorFlow does; of fused ones the sum.
 
     Raises:
         SettingsError: the loss does not depend on a parameter.
@@ -126,7 +129,12 @@ def _gradients(loss: Any, pulled: Mapping[str, steps.Pulled]) -> list[Any]:
     unused = [name for name, gradient in zip(pulled, gradients, strict=True) if gradient is None]
     if unused:
         raise errors.SettingsError(f"the model asks for the parameter {unused[0]!r} and does not use it")
-    return gradients
+    if clip_norm is None:
+        return gradients
+    clipped: list[Any] = tf.clip_by_global_norm(
+        [tf.convert_to_tensor(each) for each in gradients], clip_norm
+    )[0]
+    return clipped
 
 
 def _layout(model: blocks.Model, cluster: clusters.Cluster, chosen: settings.Settings) -> _Layout:

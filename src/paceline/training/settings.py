@@ -90,13 +90,14 @@ class Inputs:
 class Settings:
     """All that the `training:` block may say.
 
-    `optimizer` serves the deep part and `wide_optimizer` the wide part. `batch_size` is one trainer's, in
-    examples. Training ends after `epochs` passes over the data of all trainers together, or at the global
-    step `max_steps` if that comes first.
+    `optimizer` serves the deep part and `wide_optimizer` the wide part; `clip_norm` bounds the norm of a
+    step's gradient. `batch_size` is one trainer's, in examples. Training ends after `epochs` passes over the
+    data of all trainers together, or at the global step `max_steps` if that comes first.
     """
 
     optimizer: Optimizer = Optimizer("adagrad")
     wide_optimizer: Optimizer = Optimizer("ftrl")
+    clip_norm: float | None = _above(0, None)
     batch_size: int = _at_least(1, 512)
     epochs: float = _above(0, 1.0)
     embedding_dimension: int = _at_least(1, 16)
