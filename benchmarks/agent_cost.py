@@ -118,12 +118,7 @@ class Job:
         used, start, before = self._cpu_seconds(), time.monotonic(), stepped.read(self._counts)
         time.sleep(WINDOW_SECONDS)
         used, end, after = self._cpu_seconds() - used, time.monotonic(), stepped.read(self._counts)
-        # each worker's rate from its own step to its own step: no step is cut by the window
-        rate = sum(
-            (last.examples - first.examples) / (last.at - first.at)
-            for first, last in zip(before, after, strict=True)
-            if last.at > first.at
-        )
+        rate = stepped.rate(before, after)
         return Window(rate, rate * (end - start) / used)
 
     def _cpu_seconds(self) -> float:

@@ -94,8 +94,11 @@ def _speed(side: Side) -> Row:
             api.stop(training.name)
             api.wait(training.name, timeout_seconds=120)
         samples = api.store.samples(training.name, since=since, until=until)
-        rate = sum((b.examples - a.examples) / (b.at - a.at) for a, b in zip(before, after, strict=True))
-        return {"side": side.key, "examples_per_second": rate, **_used(spec, samples)}
+        return {
+            "side": side.key,
+            "examples_per_second": stepped.rate(before, after),
+            **_used(spec, samples),
+        }
 
 
 def _wait_for_steps(api: jobs.Jobs, training: Run, spec: JobSpec, counts: Path) -> None:

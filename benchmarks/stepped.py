@@ -40,6 +40,15 @@ def _steady(path: Path) -> Count:
     return Count(*_LAYOUT.unpack(now))
 
 
+def rate(before: list[Count], after: list[Count]) -> float:
+    """Return examples per second of all workers, each from its own step to its own step: none is cut."""
+    return sum(
+        (last.examples - first.examples) / (last.at - first.at)
+        for first, last in zip(before, after, strict=True)
+        if last.at > first.at
+    )
+
+
 class Counter:
     """Keeps a count in a file; made when the process starts, so the file is there from then on."""
 

@@ -177,9 +177,11 @@ def _order(plain: str, name: str) -> tuple[RowOrder, int] | None:
 
 
 def _reorder(session: Any, reader: Any, stored: Stored) -> None:
-    for (parameter, slot), name in stored.items():
+    name, values = "", np.empty(0)
+    for (parameter, slot), found in sorted(stored.items(), key=lambda item: item[1]):
         variable, shard = parameter.saved[slot], parameter.shard
-        values = reader.get_tensor(name)
+        if found != name:  # all shards of a variable come from one tensor, which may be large
+            name, values = found, reader.get_tensor(found)
         if not shard.variable.shape:
             variable.load(values, session)
             continue

@@ -48,85 +48,25 @@ def rule(optimizer: settings.Optimizer) -> Rule:
     return _RULES[optimizer.name]
 
 
-def _adagrad(variable: Any, slots: Slots, gradient: Any, rate: Any) -> Any:
-    return tf.raw_ops.ResourceApplyAdagrad(
-        var=variable.handle, accum=slots["accumulator"].handle, lr=rate, grad=gradient
-    )
+def _kernels(name: str, arguments: Mapping[str, str], **constants: Any) -> tuple[Any, Any]:
+    """How TensorFlow's kernels of a name update a whole shard, and the rows of some ids.
 
+    `arguments` are the kernels' names of the slots, `constants` what else they take.
+    """
+    every = getattr(tf.raw_ops, f"ResourceApply{name}")
+    some = getattr(tf.raw_ops, f"ResourceSparseApply{name}")
 
-def _adagrad_rows(variable: Any, slots: Slots, ids: Any, gradients: Any, rate: Any) -> Any:
-    return tf.raw_ops.ResourceSparseApplyAdagrad(
-        var=variable.handle, accum=slots["accumulator"].handle, lr=rate, grad=gradients, indices=ids
-    )
+    def given(variable: Any, slots: Slots, gradient: Any, rate: Any) -> dict[str, Any]:
+        handles = {argument: slots[slot].handle for slot, argument in arguments.items()}
+        return {"var": variable.handle, **handles, "lr": rate, "grad": gradient, **constants}
 
+    def whole(variable: Any, slots: Slots, gradient: Any, rate: Any) -> Any:
+        return every(**given(variable, slots, gradient, rate))
 
-def _ftrl(variable: Any, slots: Slots, gradient: Any, rate: Any) -> Any:
-    return tf.raw_ops.ResourceApplyFtrl(
-        var=variable.handle,
-        accum=slots["accumulator"].handle,
-        linear=slots["linear"].handle,
-        grad=gradient,
-        lr=rate,
-        l1=0.0,
-        l2=0.0,
-        lr_power=_LEARNING_RATE_POWER,
-    )
+    def rows(variable: Any, slots: Slots, ids: Any, gradients: Any, rate: Any) -> Any:
+        return some(**given(variable, slots, gradients, rate), indices=ids)
 
-
-def _ftrl_rows(variable: Any, slots: Slots, ids: Any, gradients: Any, rate: Any) -> Any:
-    return tf.raw_ops.ResourceSparseApplyFtrl(
-        var=variable.handle,
-        accum=slots["accumulator"].handle,
-        linear=slots["linear"].handle,
-        grad=gradients,
-        indices=ids,
-        lr=rate,
-        l1=0.0,
-        l2=0.0,
-        lr_power=_LEARNING_RATE_POWER,
-    )
-
-
-def _momentum(variable: Any, slots: Slots, gradient: Any, rate: Any) -> Any:
-    return tf.raw_ops.ResourceApplyMomentum(
-        var=variable.handle, accum=slots["momentum"].handle, lr=rate, grad=gradient, momentum=_MOMENTUM
-    )
-
-
-def _momentum_rows(variable: Any, slots: Slots, ids: Any, gradients: Any, rate: Any) -> Any:
-    return tf.raw_ops.ResourceSparseApplyMomentum(
-        var=variable.handle,
-        accum=slots["momentum"].handle,
-        lr=rate,
-        grad=gradients,
-        indices=ids,
-        momentum=_MOMENTUM,
-    )
-
-
-def _adadelta(variable: Any, slots: Slots, gradient: Any, rate: Any) -> Any:
-    return tf.raw_ops.ResourceApplyAdadelta(
-        var=variable.handle,
-        accum=slots["accumulator"].handle,
-        accum_update=slots["update"].handle,
-        lr=rate,
-        rho=_RHO,
-        epsilon=_EPSILON,
-        grad=gradient,
-    )
-
-
-def _adadelta_rows(variable: Any, slots: Slots, ids: Any, gradients: Any, rate: Any) -> Any:
-    return tf.raw_ops.ResourceSparseApplyAdadelta(
-        var=variable.handle,
-        accum=slots["accumulator"].handle,
-        accum_update=slots["update"].handle,
-        lr=rate,
-        rho=_RHO,
-        epsilon=_EPSILON,
-        grad=gradients,
-        indices=ids,
-    )
+    return whole, rows
 
 
 def _adam(variable: Any, slots: Slots, gradient: Any, rate: Any) -> Any:
@@ -190,10 +130,26 @@ def _counted(slots: Slots, update: Any) -> Any:
 _MOMENTS = {"m": 0.0, "v": 0.0}
 _POWERS = {"beta1_power": _BETA1, "beta2_power": _BETA2}
 _RULES = {
-    "adagrad": Rule({"accumulator": _INITIAL_ACCUMULATOR}, {}, _adagrad, _adagrad_rows),
-    "ftrl": Rule({"accumulator": _INITIAL_ACCUMULATOR, "linear": 0.0}, {}, _ftrl, _ftrl_rows),
-    "momentum": Rule({"momentum": 0.0}, {}, _momentum, _momentum_rows),
-    "adadelta": Rule({"accumulator": 0.0, "update": 0.0}, {}, _adadelta, _adadelta_rows),
+    "adagrad": Rule(
+        {"accumulator": _INITIAL_ACCUMULATOR}, {}, *_kernels("Adagrad", {"accumulator": "accum"})
+    ),
+    "ftrl": Rule(
+        {"accumulator": _INITIAL_ACCUMULATOR, "linear": 0.0},
+        {},
+        *_kernels(
+            "Ftrl",
+            {"accumulator": "accum", "linear": "linear"},
+            l1=0.0,
+            l2=0.0,
+            lr_power=_LEARNING_RATE_POWER,
+        ),
+    ),
+    "momentum": Rule({"momentum": 0.0}, {}, *_kernels("Momentum", {"momentum": "accum"}, momentum=_MOMENTUM)),
+    "adadelta": Rule(
+        {"accumulator": 0.0, "update": 0.0},
+        {},
+        *_kernels("Adadelta", {"accumulator": "accum", "update": "accum_update"}, rho=_RHO, epsilon=_EPSILON),
+    ),
     "adam": Rule(_MOMENTS, _POWERS, _adam, _adam_rows),
     "lazy-adam": Rule(_MOMENTS, _POWERS, _adam, _lazy_adam_rows),
 }
