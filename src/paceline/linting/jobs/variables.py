@@ -10,6 +10,7 @@ from paceline.linting.rules import Hit, counted, rule
 from paceline.model import imbalances, quantities
 from paceline.model.findings import Severity
 from paceline.model.roles import Role
+from paceline.model.variable_plans import Cut
 from paceline.specs import JobFile, documents
 
 #: Rows from which updating all of them in each step costs more than the step itself.
@@ -43,7 +44,7 @@ def _tables(job: JobFile) -> _Tables | None:
     ps = job.spec.role(Role.PS)
     return _Tables(
         optimizer=(training.get("optimizer") or {}).get("name", "adagrad"),
-        partitioning=(training.get("partitioning") or {}).get("strategy", "min-size"),
+        partitioning=(training.get("partitioning") or {}).get("strategy", Cut().strategy),
         variables=tuple(training.get("variables") or ()),
         ps=ps.replicas if ps else 0,
     )
