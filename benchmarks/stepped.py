@@ -70,7 +70,7 @@ def _count_in(path: Path) -> None:
 
     @functools.wraps(add)
     def counting(*arguments: Any) -> None:
-        counter.add(arguments[2])
+        counter.add(arguments[3])
         add(*arguments)
 
     reports.StepMeter.add = counting  # type: ignore[assignment,method-assign]

@@ -81,14 +81,12 @@ def test_a_lower_precision_on_the_wire_changes_little(cluster, tmp_path, precisi
     np.testing.assert_allclose(found, expected, rtol=error)
 
 
-def crossing(cluster, transfers):
-    """How many edges of the graph of a step lead from one task to another."""
+def crossing(cluster, **chosen):
+    """How many edges of the graph of an exchange lead from one task to another."""
     from paceline import training
     from paceline.training import graphs
 
-    graph = graphs.build(
-        training.WideAndDeep(FEATURES), cluster[0], dataclasses.replace(CHOSEN, transfers=transfers)
-    )
+    graph = graphs.build(training.WideAndDeep(FEATURES), cluster[0], dataclasses.replace(CHOSEN, **chosen))
     wanted, seen, edges = [each.op if hasattr(each, "op") else each for each in graph.updates], set(), set()
     while wanted:
         operation = wanted.pop()
@@ -102,5 +100,9 @@ def crossing(cluster, transfers):
 
 
 def test_packed_a_step_takes_three_messages_for_each_server(cluster):
-    assert crossing(cluster, settings.Transfers(packed=True)) == 2 * 3
-    assert crossing(cluster, settings.Transfers(packed=False)) > 20
+    assert crossing(cluster, transfers=settings.Transfers(packed=True)) == 2 * 3
+    assert crossing(cluster, transfers=settings.Transfers(packed=False)) > 20
+
+
+def test_steps_of_one_exchange_share_its_messages(cluster):
+    assert crossing(cluster, steps_per_exchange=4) == 2 * 3

@@ -174,6 +174,47 @@ def test_every_partitioning_computes_the_same(tmp_path, cut):
             update(other, two, batch)
 
 
+def test_steps_of_one_exchange_are_applied_one_after_the_other():
+    momentum, rate = 0.9, 0.1
+    chosen = dataclasses.replace(
+        SMALL,
+        optimizer=settings.Optimizer("momentum", rate),
+        wide_optimizer=settings.Optimizer("momentum", rate),
+        partitioning=CUTS["2 hashed"],
+    )
+    single, together = build(chosen), build(dataclasses.replace(chosen, steps_per_exchange=3))
+    three = list(batches(3))
+    with session_of(single) as session:
+        session.run(single.initialise)
+        first = {name: session.run(each.read_value()) for name, each in variables(single).items()}
+        gradients, losses = [], []
+        for batch in three:
+            session.run(single.initialise)
+            assign(single, session, first)
+            losses.append(session.run(single.loss, feed(single, batch)))
+            update(single, session, batch)
+            gradients.append(
+                {name: (first[name] - session.run(each)) / rate for name, each in variables(single).items()}
+            )
+    with session_of(together) as session:
+        session.run(together.initialise)
+        assign(together, session, first)
+        joined = features.Examples(*(np.concatenate(each) for each in zip(*three, strict=True)))
+        step, loss, *_ = session.run(
+            [together.counted, together.loss, *together.updates], feed(together, joined)
+        )
+        assert step == 3
+        np.testing.assert_allclose(loss, np.mean(losses), rtol=1e-5)
+        for name, variable in variables(together).items():
+            one, two, three_ = (each[name] for each in gradients)
+            moved = one * (1 + momentum + momentum**2) + two * (1 + momentum) + three_
+            used = np.logical_and.reduce([each != 0 for each in (one, two, three_)])
+            assert used.any()
+            np.testing.assert_allclose(
+                session.run(variable)[used], (first[name] - rate * moved)[used], rtol=1e-4, atol=1e-5
+            )
+
+
 def devices(graph):
     import tensorflow.compat.v1 as tf1
 

@@ -32,8 +32,8 @@ def test_the_meter_reports_sums_of_an_interval(tmp_path):
     path = tmp_path / "reports"
     meter = reports.StepMeter(reports.Reports(str(path)), total_steps=100, every_seconds=1000)
     meter.restart(2.0)
-    meter.add(step=11, examples=8, loss=0.5, wait_seconds=2.25)
-    meter.add(step=13, examples=8, loss=0.25, wait_seconds=2.5)
+    meter.add(step=11, steps=1, examples=8, loss=0.5, wait_seconds=2.25)
+    meter.add(step=13, steps=1, examples=8, loss=0.25, wait_seconds=2.5)
     meter.flush(2.5)
     meter.flush(2.5)  # nothing since
     (line,) = lines(path)
@@ -48,5 +48,5 @@ def test_the_meter_reports_once_its_interval_is_over(tmp_path):
     path = tmp_path / "reports"
     meter = reports.StepMeter(reports.Reports(str(path)), total_steps=100, every_seconds=0)
     for step in (1, 2):
-        meter.add(step, 1, 0.0, 0.0)
+        meter.add(step, 1, 1, 0.0, 0.0)
     assert [line["step"] for line in lines(path)] == [1, 2]

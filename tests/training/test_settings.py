@@ -32,6 +32,7 @@ def test_every_key_can_be_set():
         "variable_placement": "greedy",
         "fused_tables": False,
         "transfers": {"packed": False, "precision": "bfloat16"},
+        "steps_per_exchange": 4,
         "steps_in_flight": 2,
         "checkpoint": {"every_seconds": 0.5, "keep": 1},
         "inputs": {"train": "a.csv", "evaluation": ["b", "c"], "format": "csv"},
@@ -45,6 +46,7 @@ def test_every_key_can_be_set():
     assert chosen.partitioning == settings.Partitioning("min-size", "hashed", 3, 10)
     assert not chosen.fused_tables
     assert chosen.transfers == settings.Transfers(packed=False, precision="bfloat16")
+    assert chosen.steps_per_exchange == 4
     assert chosen.steps_in_flight == 2
     assert chosen.clip_norm == 5.0
     assert chosen.max_steps == 9

@@ -88,7 +88,8 @@ COMMAND
 @|    variable_placement: round-robin   # which PS holds a variable: round-robin or greedy
 @training|    fused_tables: true       # one table for all categorical features
 @|    transfers: {packed: true, precision: float32}   # one message for each PS; bfloat16 halves it
-@|    steps_in_flight: 1       # steps of a worker that overlap
+@|    steps_per_exchange: 1    # steps of a worker that share their messages
+@|    steps_in_flight: 1       # exchanges of a worker that overlap
 @training|    checkpoint: {every_seconds: 600, keep: 3}   # saving the model
 @training|    inputs: {train: data/train-*.csv, evaluation: data/test-*.csv, format: csv}   # or parquet
 @|    seed: 1                  # of all random numbers

@@ -22,6 +22,7 @@ FORMATS = ("csv", "parquet")
 _Optimizer = Annotated[str, fields.choice(OPTIMIZERS)]
 _RowOrder = Annotated[str, fields.choice(ROW_ORDERS)]
 _Precision = Annotated[str, fields.choice(PRECISIONS)]
+_PerExchange = Annotated[int, fields.whole(1, 100)]
 _InFlight = Annotated[int, fields.whole(1, 100)]
 _Partitioning = Annotated[str, fields.choice(PARTITIONING)]
 _VariablePlacement = Annotated[str, fields.choice(VARIABLE_PLACEMENTS)]
@@ -131,8 +132,11 @@ class TrainingSection(Section):
     )
     fused_tables: fields.Boolean | None = Field(None, description="one table for all categorical features")
     transfers: TransfersSection | None = Field(None, description="what a step sends")
+    steps_per_exchange: _PerExchange | None = Field(
+        None, description="steps of a worker that share their messages: parameters pulled once for all"
+    )
     steps_in_flight: _InFlight | None = Field(
-        None, description="steps of a worker that overlap: one pulls while another computes"
+        None, description="exchanges of a worker that overlap: one pulls while another computes"
     )
     checkpoint: CheckpointSection | None = Field(None, description="saving the model")
     inputs: InputsSection | None = Field(None, description="where the examples are")

@@ -8,7 +8,7 @@ Separate, it takes these for each variable, as in TensorFlow's documentation.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,24 +74,31 @@ class Exchange:
 
     def pull(self, items: Sequence[Item]) -> list[Any]:
         """Pulls the items' values to the trainer, in their order."""
-        return self._by_message(items, self._pull)
+        return self._by_message(
+            items, lambda server, places: self._pull(server, [items[place] for place in places])
+        )
 
     def push(self, items: Sequence[Item], gradients: Sequence[Any]) -> list[Any]:
         """Pushes gradients to where the items are; returns them there, in their order."""
-        at = {id(item): gradient for item, gradient in zip(items, gradients, strict=True)}
         return self._by_message(
-            items, lambda server, group: self._push(server, group, [at[id(item)] for item in group])
+            items,
+            lambda server, places: self._push(
+                server, [items[place] for place in places], [gradients[place] for place in places]
+            ),
         )
 
-    def _by_message(self, items: Sequence[Item], carry: Any) -> list[Any]:
+    def _by_message(self, items: Sequence[Item], carry: Callable[[int, list[int]], list[Any]]) -> list[Any]:
+        """Carries the items of each server, all or one by one; `carry` is given their places in `items`."""
         results: dict[int, Any] = {}
-        order = sorted(items, key=lambda item: item.parameter.shard.server)
-        for server, found in itertools.groupby(order, key=lambda item: item.parameter.shard.server):
-            group = list(found)
-            for message in [group] if self._packed else [[item] for item in group]:
-                for item, value in zip(message, carry(server, message), strict=True):
-                    results[id(item)] = value
-        return [results[id(item)] for item in items]
+
+        def server_of(place: int) -> int:
+            return items[place].parameter.shard.server
+
+        for server, found in itertools.groupby(sorted(range(len(items)), key=server_of), key=server_of):
+            places = list(found)
+            for message in [places] if self._packed else [[place] for place in places]:
+                results |= zip(message, carry(server, message), strict=True)
+        return [results[place] for place in range(len(items))]
 
     def _pull(self, server: int, items: Sequence[Item]) -> list[Any]:
         with tf1.device(self.server_device(server)):

@@ -35,10 +35,10 @@ from paceline.training import (
 class Graph:
     """Tensors and operations by purpose.
 
-    `inputs` are placeholders; `probabilities` (examples,), `loss` the mean log loss of a batch, `step` the
-    global step, `updates` train on a batch and `counted` gives the step after it (not for an evaluator),
-    `ready` is true when every variable is initialised, `initialise` gives all their first values, `contents`
-    is what a checkpoint holds, `tables` are those that ids are looked up in.
+    `inputs` are placeholders; `probabilities` (examples,), `loss` the mean log loss, `step` the global step,
+    `updates` train on the inputs, cut into `steps_per_exchange` batches, and `counted` gives the step after
+    them (not for an evaluator), `ready` is true when every variable is initialised, `initialise` gives all
+    their first values, `contents` is what a checkpoint holds, `tables` are those that ids are looked up in.
     """
 
     graph: Any
@@ -88,24 +88,24 @@ def build(model: blocks.Model, cluster: clusters.Cluster, chosen: settings.Setti
             layout.plan, layout.initializers, layout.parts, rules, cluster.server_device
         )
         inputs = _placeholders(model.features)
-        found = [_ids(table, inputs, model.features, chosen) for table in layout.tables]
-        pulled = steps.pull(exchange, _by_variable(created), found)
-        logits = model.logits(_blocks(inputs, chosen, layout.tables, found, pulled))
-        losses = tf.nn.sigmoid_cross_entropy_with_logits(labels=inputs.labels, logits=logits)
-        loss = tf.reduce_mean(losses)
-        counted, updates = None, []
+
+        def forward(batches: Sequence[features.Examples]) -> list[_Forward]:
+            return _forward(model, exchange, chosen, layout.tables, created, batches)
+
+        (scored,) = forward([inputs])
+        trained, counted, updates = [scored], None, []
         if cluster.role != "evaluator":
-            gradients = _gradients(loss, pulled, chosen.clip_norm)
-            rates = {part: chosen.optimizer_of(part).learning_rate for part in declarations.PARTS}
-            updates = steps.push(exchange, list(pulled.values()), gradients, rates, layout.parts)
+            if chosen.steps_per_exchange > 1:
+                trained = forward(_split(inputs, chosen.steps_per_exchange))
+            updates = _updates(trained, exchange, chosen, layout.parts)
             with tf1.device(cluster.server_device(0)):
-                counted = step.assign_add(1, read_value=True)
+                counted = step.assign_add(len(trained), read_value=True)
         variables = tf1.global_variables()
         return Graph(
             graph=graph,
             inputs=inputs,
-            probabilities=tf.sigmoid(logits),
-            loss=loss,
+            probabilities=tf.sigmoid(scored.logits),
+            loss=tf.add_n([each.loss for each in trained]) / len(trained),
             step=step.read_value(),
             counted=counted,
             updates=tuple(updates),
@@ -114,6 +114,58 @@ def build(model: blocks.Model, cluster: clusters.Cluster, chosen: settings.Setti
             contents=checkpoints.contents(created, step, chosen.checkpoint.keep),
             tables=layout.tables,
         )
+
+
+@dataclass(frozen=True)
+class _Forward:
+    """The model computed on a batch: logits (examples,), their mean log loss, and what was pulled for it."""
+
+    pulled: Mapping[str, steps.Pulled]
+    logits: Any
+    loss: Any
+
+
+def _forward(
+    model: blocks.Model,
+    exchange: exchanges.Exchange,
+    chosen: settings.Settings,
+    tables: Sequence[declarations.Table],
+    created: Sequence[parameters.Parameter],
+    batches: Sequence[features.Examples],
+) -> list[_Forward]:
+    """Computes the model on batches whose parameters are pulled together."""
+    found = [[_ids(table, batch, model.features, chosen) for table in tables] for batch in batches]
+    computed = []
+    pulled = steps.pull(exchange, _by_variable(created), found)
+    for batch, ids, values in zip(batches, found, pulled, strict=True):
+        logits = model.logits(_blocks(batch, chosen, tables, ids, values))
+        losses = tf.nn.sigmoid_cross_entropy_with_logits(labels=batch.labels, logits=logits)
+        computed.append(_Forward(values, logits, tf.reduce_mean(losses)))
+    return computed
+
+
+def _split(inputs: features.Examples, parts: int) -> list[features.Examples]:
+    """Examples as batches of the same size."""
+    return [
+        features.Examples(*each) for each in zip(*(tf.split(rows, parts) for rows in inputs), strict=True)
+    ]
+
+
+def _updates(
+    trained: Sequence[_Forward],
+    exchange: exchanges.Exchange,
+    chosen: settings.Settings,
+    parts: Mapping[str, declarations.Part],
+) -> list[Any]:
+    gradients = [_gradients(each.loss, each.pulled, chosen.clip_norm) for each in trained]
+    rates = {part: chosen.optimizer_of(part).learning_rate for part in declarations.PARTS}
+    return steps.push(
+        exchange,
+        [pulled for each in trained for pulled in each.pulled.values()],
+        [gradient for own in gradients for gradient in own],
+        rates,
+        parts,
+    )
 
 
 def _gradients(loss: Any, pulled: Mapping[str, steps.Pulled], clip_norm: float | None) -> list[Any]:

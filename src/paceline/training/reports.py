@@ -61,11 +61,13 @@ class StepMeter:
         self._steps = self._examples = self._last_step = 0
         self._loss = 0.0
 
-    def add(self, step: int, examples: int, loss: float, wait_seconds: float) -> None:
-        """Counts one step, whose update made the global step `step`; reports when a second is over."""
-        self._steps += 1
+    def add(self, step: int, steps: int, examples: int, loss: float, wait_seconds: float) -> None:
+        """Counts so many steps, whose updates made the global step `step`, with their mean loss; reports when
+        a second is over.
+        """
+        self._steps += steps
         self._examples += examples
-        self._loss += loss
+        self._loss += loss * steps
         self._last_step = step
         if time.monotonic() - self._since >= self._every_seconds:
             self.flush(wait_seconds)

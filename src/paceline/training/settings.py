@@ -106,6 +106,7 @@ class Settings:
     variable_placement: Literal["round-robin", "greedy"] = "greedy"
     fused_tables: bool = True
     transfers: Transfers = Transfers()
+    steps_per_exchange: int = _at_least(1, 1)
     steps_in_flight: int = _at_least(1, 1)
     checkpoint: Checkpoint = Checkpoint()
     inputs: Inputs = Inputs()

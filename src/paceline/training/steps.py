@@ -1,7 +1,12 @@
-"""A training step as operations: ids out, values pulled, the model computed, gradients pushed and applied."""
+"""Training steps as operations: ids out, values pulled, the model computed, gradients pushed and applied.
+
+One exchange with the parameter servers serves one step or several, each on a batch of its own: what they need
+comes in the same messages, and so do their gradients, which are applied one step after the other.
+"""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -41,28 +46,40 @@ class Pulled:
 def pull(
     exchange: exchanges.Exchange,
     created: Mapping[str, Sequence[parameters.Parameter]],
-    found: Sequence[lookups.Ids],
-) -> dict[str, Pulled]:
-    """Pulls all weights, and of each table the rows with the ids found; by the name of the variable.
+    batches: Sequence[Sequence[lookups.Ids]],
+) -> list[dict[str, Pulled]]:
+    """Pulls all weights once, and for each batch the rows with the ids found in it.
 
-    `created` has the shards of each variable.
+    `created` has the shards of each variable. Returns what each batch needs, by the name of the variable.
     """
-    located = _located(exchange, created, found)
+    located = [_located(exchange, created, found) for found in batches]
     sent = _sent(exchange, created, located)
-    items = {name: _items(shards, located.get(name), sent) for name, shards in created.items()}
-    values = iter(exchange.pull([item for group in items.values() for item in group]))
-    distinct = {name: ids.position is not None for ids in found for name in ids.table.embeddings}
+    weights = {name: _items(shards, None, sent) for name, shards in created.items() if name not in located[0]}
+    rows = [
+        {name: _items(created[name], where, sent) for name, where in places.items()} for places in located
+    ]
+    items = [item for groups in (weights, *rows) for group in groups.values() for item in group]
+    values = iter(exchange.pull(items))
+    distinct = {name: ids.position is not None for ids in batches[0] for name in ids.table.embeddings}
     with tf1.device(exchange.trainer_device):
-        return {
-            name: Pulled(
-                name,
-                group,
-                located.get(name),
-                distinct.get(name, True),
-                _together(located.get(name), [next(values) for _ in group]),
-            )
-            for name, group in items.items()
+        whole = {
+            name: Pulled(name, group, None, True, _together(None, [next(values) for _ in group]))
+            for name, group in weights.items()
         }
+        return [
+            whole
+            | {
+                name: Pulled(
+                    name,
+                    group,
+                    places[name],
+                    distinct[name],
+                    _together(places[name], [next(values) for _ in group]),
+                )
+                for name, group in groups.items()
+            }
+            for places, groups in zip(located, rows, strict=True)
+        ]
 
 
 def push(
@@ -72,22 +89,26 @@ def push(
     rates: Mapping[declarations.Part, Any],
     parts: Mapping[str, declarations.Part],
 ) -> list[Any]:
-    """Pushes the gradients of pulled values; returns the operations that apply them."""
+    """Pushes the gradients of what the batches pulled; returns the operations that apply them.
+
+    Those of one parameter are applied in the order given: of one batch after the other.
+    """
     items = [item for each in pulled for item in each.items]
     with tf1.device(exchange.trainer_device):
         cut = [
             part for each, gradient in zip(pulled, gradients, strict=True) for part in each.apart(gradient)
         ]
     distinct = {each.name: each.distinct for each in pulled}
-    updates = []
+    before: dict[parameters.Parameter, list[Any]] = {}
     for item, gradient in zip(items, exchange.push(items, cut), strict=True):
-        name = item.parameter.shard.variable.name
-        with tf1.device(exchange.server_device(item.parameter.shard.server)):
-            ids = item.received
+        parameter, ids = item.parameter, item.received
+        name = parameter.shard.variable.name
+        done = before.setdefault(parameter, [])
+        with tf1.device(exchange.server_device(parameter.shard.server)), tf1.control_dependencies(done[-1:]):
             if not distinct[name]:
                 ids, gradient = _summed(ids, gradient)
-            updates.append(item.parameter.update(gradient, rates[parts[name]], ids))
-    return updates
+            done.append(parameter.update(gradient, rates[parts[name]], ids))
+    return [update for done in before.values() for update in done]
 
 
 def _summed(ids: Any, gradients: Any) -> tuple[Any, Any]:
@@ -117,11 +138,11 @@ def _located(
 def _sent(
     exchange: exchanges.Exchange,
     created: Mapping[str, Sequence[parameters.Parameter]],
-    located: Mapping[str, lookups.Located],
+    located: Sequence[Mapping[str, lookups.Located]],
 ) -> dict[tuple[int, int], Any]:
     """Sends all local ids, each once to each server; returns them by tensor and server."""
     wanted: dict[int, dict[int, Any]] = {}
-    for name, where in located.items():
+    for name, where in itertools.chain.from_iterable(places.items() for places in located):
         for parameter in created[name]:
             local = where.local[parameter.shard.index]
             wanted.setdefault(parameter.shard.server, {})[id(local)] = local

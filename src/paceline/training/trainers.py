@@ -89,7 +89,8 @@ class Trainer:
         """Trains to the end; the chief then saves, evaluates and returns what it found."""
         shard = shards.Shard(self._cluster.trainer_index, len(self._cluster.trainers))
         seed = self._chosen.seed + 1_000_003 * (self._cluster.attempt - 1)  # a restart draws another order
-        stream = inputs.shuffled(self._train, self._features, shard, self._chosen.batch_size, seed)
+        examples = self._chosen.batch_size * self._chosen.steps_per_exchange
+        stream = inputs.shuffled(self._train, self._features, shard, examples, seed)
         with self._stoppable(), inputs.Prefetched(stream) as batches:
             fruitless = 0
             while True:
@@ -158,10 +159,11 @@ class Trainer:
             self._traffic = None
 
     def _finish(self, started: futures.Future[Any], examples: int, batches: inputs.Prefetched) -> int:
-        """Waits for a step and counts it; returns the global step after it."""
+        """Waits for the steps of an exchange and counts them; returns the global step after them."""
         step, loss, *_ = started.result()
-        self._steps += 1
-        self._meter.add(int(step), examples, float(loss), batches.wait_seconds)
+        steps = self._chosen.steps_per_exchange
+        self._steps += steps
+        self._meter.add(int(step), steps, examples, float(loss), batches.wait_seconds)
         return int(step)
 
     def _evaluate(self, session: Any, step: int) -> evaluations.Evaluation | None:
