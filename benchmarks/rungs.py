@@ -49,8 +49,8 @@ RUNGS: tuple[tuple[str, Mapping[str, Any], int], ...] = (
     (
         BEST,
         {
-            "partitioning": {"strategy": "min-size", "rows": "hashed", "min_shard_bytes": 16_384},
-            "variable_placement": "greedy",
+            "partitioning": {"strategy": "min-size", "rows": "hashed"},
+            "variable_placement": "balanced",
             "transfers": {"packed": True, "precision": "bfloat16"},
             "steps_in_flight": 2,
         },
