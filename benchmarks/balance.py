@@ -96,7 +96,9 @@ def _spec(servers: int, exponent: float, counts: Path) -> JobSpec:
     roles = tuple(
         dataclasses.replace(role, replicas=servers) if role.role is Role.PS else role for role in made.roles
     )
-    return dataclasses.replace(made, roles=roles, hosts=(Host(name="host-0"), Host(name="host-1")))
+    hosts = (Host(name="host-0"), Host(name="host-1"))
+    # Ended at once: nobody needs the last checkpoint.
+    return dataclasses.replace(made, roles=roles, hosts=hosts, termination_grace_seconds=1.0)
 
 
 def _bytes(training: Run) -> list[int]:

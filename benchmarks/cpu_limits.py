@@ -161,7 +161,8 @@ def _spec(side: Side, counts: Path) -> JobSpec:
         for role in made.roles
         if role.role in (Role.PS, Role.WORKER)
     )
-    return dataclasses.replace(made, roles=roles)
+    # Ended at once: nobody needs the last checkpoint.
+    return dataclasses.replace(made, roles=roles, termination_grace_seconds=1.0)
 
 
 class Job:
