@@ -4,6 +4,9 @@ import json
 
 import pytest
 
+from paceline.services import variable_plans
+from paceline.surfaces.cli.verbs import plan
+
 JOB = """
 apiVersion: paceline.dev/v1alpha1
 kind: TrainingJob
@@ -36,7 +39,7 @@ def test_plans_stand_side_by_side(paceline, files):
     assert done.exit_code == 0, done.output
     lines = done.stdout.splitlines()
     assert max(map(len, lines)) <= 80
-    rows = {line[:12].strip(): line.split() for line in lines[1:6]}
+    rows = {line[:12].strip(): line.split() for line in lines[1:7]}
     assert rows["job-file"][-1] == rows["round-robin"][-1] == "1.90"
     assert rows["by-traffic"][-1] == "1.00"
     assert rows["partitioned"][-1] != rows["partitioned"][-3]
@@ -46,7 +49,8 @@ def test_the_document_has_every_shard(paceline, files):
     job, variables = files
     done = paceline("plan", str(job), "--variables", str(variables), "-o", "json")
     items = {item["name"]: item for item in json.loads(done.stdout)["items"]}
-    assert list(items) == ["job-file", "round-robin", "greedy", "partitioned", "by-traffic"]
+    assert list(items) == ["job-file", "round-robin", "greedy", "partitioned", "balanced", "by-traffic"]
+    assert tuple(items) == variable_plans.NAMES == plan.NAMES
     ranges = [shard for shard in items["partitioned"]["shards"] if shard["variable"] == "vectors"]
     assert [(shard["ps"], shard["rows"], shard["step_bytes"]) for shard in ranges] == [
         (0, 1000, pytest.approx(7200)),

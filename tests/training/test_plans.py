@@ -115,6 +115,12 @@ def test_a_plan_for_another_model_or_cluster_is_refused(cluster):
         build(made, dataclasses.replace(chosen, variable_plan=fewer))
 
 
+def test_without_servers_a_plan_for_any_number_will_do(cluster):
+    _, chosen = saved(build(cluster[0]), 3)
+    alone = build(clusters.Cluster({"worker": ("localhost:0",)}, "worker", 0), chosen)
+    assert {each.variable.device for each in alone.contents.parameters} == {""}
+
+
 def test_a_checkpoint_outlives_a_change_of_plan_and_of_servers(cluster, tmp_path):
     """From a default plan over 3 PS to a saved one over 2 and back, beside a run that changes nothing."""
     small = with_servers(cluster, 2)

@@ -22,6 +22,7 @@ _ALTERNATIVES = (
     ("round-robin", _WHOLE, PlacementRule.ROUND_ROBIN),
     ("greedy", _WHOLE, PlacementRule.GREEDY),
     ("partitioned", _RANGES, PlacementRule.ROUND_ROBIN),
+    ("balanced", Cut(), PlacementRule.BALANCED),
     ("by-traffic", Cut(), PlacementRule.TRAFFIC),
 )
 JOB_FILE = "job-file"
@@ -43,7 +44,7 @@ class Alternative:
 def alternatives(
     spec: JobSpec, variables: Sequence[Variable], *, base: Path = Path()
 ) -> tuple[Alternative, ...]:
-    """Return what the job file asks for, then TensorFlow's ways and the one by traffic.
+    """Return what the job file asks for, then TensorFlow's ways, the default and the one by traffic.
 
     Args:
         spec: the job.

@@ -199,7 +199,7 @@ def _layout(model: blocks.Model, cluster: clusters.Cluster, chosen: settings.Set
         **{weight.name: weight for weight in declared.weights},
     }
     variables = declarations.variables(declared, tables, slots)
-    plan = plans.plan(variables, max(1, cluster.parameter_servers), chosen)
+    plan = plans.plan(variables, cluster.parameter_servers, chosen)
     return _Layout(
         tables,
         plan,

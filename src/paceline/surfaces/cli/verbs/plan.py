@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from paceline.services.variable_plans import Alternative
 
 #: As in `services.variable_plans`; written out, so that no model is loaded for the help.
-_NAMES = ("job-file", "round-robin", "greedy", "partitioned", "by-traffic")
+NAMES = ("job-file", "round-robin", "greedy", "partitioned", "balanced", "by-traffic")
 
 
 @options.verb("plan")
@@ -31,7 +31,7 @@ _NAMES = ("job-file", "round-robin", "greedy", "partitioned", "by-traffic")
     type=click.Path(),
     help="The model's variables; a training writes variables.json into its run's folder.",
 )
-@click.option("--choose", type=click.Choice(_NAMES), help="Show this one, shard by shard.")
+@click.option("--choose", type=click.Choice(NAMES), help="Show this one, shard by shard.")
 @click.option(
     "--save",
     metavar="FILE",
@@ -57,7 +57,8 @@ def command(
     """Show how the variables of a model would lie over the PS of the job in FILE.
 
     Beside what the job file asks for: round-robin and greedy, as TensorFlow does them, tables cut into
-    ranges, and parts placed by measured traffic. Size is not traffic: a part with hot ids may be small.
+    ranges, the default of a job, and parts placed by measured traffic. Size is not traffic: a part with
+    hot ids may be small.
     """
     from paceline import specs
     from paceline.services import variable_plans
