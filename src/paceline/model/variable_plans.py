@@ -110,6 +110,9 @@ class Plan:
 def plan(variables: Sequence[Variable], *, servers: int, cut: Cut, rule: PlacementRule) -> Plan:
     """Cut the variables and choose a parameter server for each shard.
 
+    Where the cut does not say how small a shard may get, the largest that makes the servers' traffic even: by
+    what was measured if the rule goes by that, else by what is assumed.
+
     Raises:
         ValueError: no server; or the rule goes by traffic and that of a shard is not known.
     """
@@ -150,7 +153,9 @@ def _plan(variables: Sequence[Variable], servers: int, cut: Cut, rule: Placement
 
 
 def _imbalance(made: Plan, load: Callable[[Shard], float]) -> float:
-    loads = [sum(load(shard) for shard in made.on(server)) for server in range(made.servers)]
+    loads = [0.0] * made.servers
+    for shard in made.shards:
+        loads[shard.server] += load(shard)
     return max_over_mean(loads) or 1.0
 
 
