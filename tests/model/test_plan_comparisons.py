@@ -1,7 +1,7 @@
 import dataclasses
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paceline.model.plan_comparisons import differences, fitted
@@ -18,6 +18,7 @@ def made(*variables, servers, shards=None, order=RowOrder.HASHED, rule=Placement
     return plan(variables, servers=servers, cut=cut, rule=rule)
 
 
+@settings(deadline=None)
 @given(st.integers(1, 9), st.integers(1, 9), st.integers(1, 9), st.integers(1, 9), st.sampled_from(RowOrder))
 def test_the_bytes_that_move_are_those_of_rows_on_another_server(servers, others, shards, cut, order):
     before, after = (

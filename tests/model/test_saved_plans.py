@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paceline.model import saved_plans
@@ -28,6 +28,7 @@ PLANS = st.builds(
 PLAN = plan(VARIABLES, servers=2, cut=Cut(), rule=PlacementRule.BALANCED)
 
 
+@settings(deadline=None)
 @given(PLANS)
 def test_what_is_written_is_read_back(made):
     assert saved_plans.read(json.loads(json.dumps(saved_plans.write(made)))) == made

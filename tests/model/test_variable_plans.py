@@ -1,7 +1,7 @@
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paceline.model.row_layouts import RowOrder
@@ -40,6 +40,7 @@ CUTS = st.builds(
 )
 
 
+@settings(deadline=None)
 @given(VARIABLES, CUTS, st.integers(1, 9), st.sampled_from(PlacementRule))
 def test_every_row_is_on_one_server(variables, cut, servers, rule):
     made = plan(variables, servers=servers, cut=cut, rule=rule)
@@ -54,6 +55,7 @@ def test_every_row_is_on_one_server(variables, cut, servers, rule):
     )
 
 
+@settings(deadline=None)
 @given(VARIABLES, CUTS, st.integers(2, 9))
 def test_by_traffic_no_server_has_more_than_the_bound(variables, cut, servers):
     """Graham 1966: each goes to the least busy server, which has the mean at most."""
