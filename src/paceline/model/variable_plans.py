@@ -6,6 +6,7 @@ import dataclasses
 import enum
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from paceline.model.imbalances import max_over_mean
 from paceline.model.row_layouts import RowLayout, RowOrder
@@ -30,7 +31,7 @@ class PlacementRule(enum.StrEnum):
 
 
 #: How a job file places variables that says nothing of it.
-DEFAULT_RULE = PlacementRule.BALANCED
+DEFAULT_RULE: Final = PlacementRule.BALANCED
 #: Smallest shards that are tried, the fewest shards first, until the servers' traffic is even.
 MIN_SHARD_BYTES = tuple(65_536 >> halvings for halvings in range(7))
 #: Max/mean of the servers' traffic that counts as even.

@@ -104,7 +104,7 @@ class Settings:
     embedding_dimension: int = _at_least(1, 16)
     hidden_units: tuple[int, ...] = field(default=(256, 128, 64), metadata={"least": 1})
     partitioning: Partitioning = Partitioning()
-    variable_placement: Literal["round-robin", "greedy", "balanced"] = "balanced"
+    variable_placement: Literal["round-robin", "greedy", "balanced"] = variable_plans.DEFAULT_RULE.value
     variable_plan: variable_plans.Plan | None = None
     fused_tables: bool = True
     transfers: Transfers = Transfers()
