@@ -21,13 +21,10 @@ from benchmarks.protocols import ROOT, Bench, Check, Result, Row, interval
 from paceline.model.imbalances import max_over_mean
 from paceline.model.jobs import JobSpec
 from paceline.model.roles import Role
-from paceline.model.runs import Run
 from paceline.model.samples import Sample
-from paceline.services import jobs
 
 WARM_UP_SECONDS = 5.0
 WINDOW_SECONDS = 10.0
-START_SECONDS = 300.0
 AUC_EXAMPLES = 150_000
 ROUNDS = 4
 BATCH, LARGE_BATCH = 512, 4096
@@ -81,7 +78,7 @@ def _speed(side: Side) -> Row:
         spec = rungs.spec(side.name, side.data, side.batch, counts, epochs=10_000)
         training = api.submit(spec, source="", base=ROOT)
         try:
-            _wait_for_steps(api, training, spec, counts)
+            trials.wait_for_steps(api, training, counts)
             time.sleep(WARM_UP_SECONDS)
             since, before = time.time(), stepped.read(counts)
             until = since + WINDOW_SECONDS
@@ -99,16 +96,6 @@ def _speed(side: Side) -> Row:
             "examples_per_second": stepped.rate(before, after),
             **_used(spec, samples),
         }
-
-
-def _wait_for_steps(api: jobs.Jobs, training: Run, spec: JobSpec, counts: Path) -> None:
-    worker, chief = spec.role(Role.WORKER), spec.role(Role.CHIEF)
-    wanted = 1 if chief or worker is None else worker.replicas
-    deadline = time.monotonic() + START_SECONDS
-    while not counts.exists() or sum(count.examples > 0 for count in stepped.read(counts)) < wanted:
-        if time.monotonic() > deadline or api.get(training.name).phase.is_final:
-            raise RuntimeError(f"{spec.name} did not start: {api.get(training.name).message}")
-        time.sleep(0.2)
 
 
 def _used(spec: JobSpec, samples: Sequence[Sample]) -> dict[str, Any]:

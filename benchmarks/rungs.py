@@ -49,8 +49,8 @@ RUNGS: tuple[tuple[str, Mapping[str, Any], int], ...] = (
     (
         BEST,
         {
-            "partitioning": {"strategy": "min-size", "rows": "hashed", "min_shard_bytes": 16_384},
-            "variable_placement": "greedy",
+            "partitioning": {"strategy": "min-size", "rows": "hashed"},
+            "variable_placement": "balanced",
             "transfers": {"packed": True, "precision": "bfloat16"},
             "steps_in_flight": 2,
         },
@@ -82,6 +82,11 @@ def spec(side: str, data: str, batch: int, counts: Path, **more: object) -> JobS
     """Return the job of a side, a rung or one beside the ladder; it counts its examples in a folder."""
     folder = KEPT / data
     generate.generate(folder, DATA[data])
+    return job(side, folder, batch, counts, **more)
+
+
+def job(side: str, folder: Path, batch: int, counts: Path, **more: object) -> JobSpec:
+    """Return the job of a side on the click data in a folder."""
     block, threads = _blocks()[{LIMIT: BEST, DOCUMENTED: FIRST, STRATEGY: FIRST}.get(side, side)]
     made = trials.example("clicks", "--data", str(folder), **{**block, "batch_size": batch, **more})
     script = _SCRIPTS.get(side, "benchmarks.stepped")

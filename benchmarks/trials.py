@@ -7,18 +7,22 @@ import dataclasses
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from benchmarks import stepped
 from benchmarks.protocols import KEPT, ROOT
 from paceline import specs
 from paceline.model.jobs import JobSpec
+from paceline.model.roles import Role
 from paceline.model.runs import Run
 from paceline.services import homes, jobs
 from paceline.stores import open_store
 
 CENSUS_DATA = Path(os.environ.get("PACELINE_CENSUS_DATA", ROOT.parent / "shared" / "data" / "census-income"))
 TIMEOUT_SECONDS = 900.0
+START_SECONDS = 300.0
 
 
 @contextlib.contextmanager
@@ -52,6 +56,21 @@ def finish(api: jobs.Jobs, spec: JobSpec) -> Run:
     if run.phase != "succeeded":
         raise RuntimeError(f"{run.name} {run.phase}: {run.message}")
     return run
+
+
+def wait_for_steps(api: jobs.Jobs, run: Run, counts: Path) -> None:
+    """Return as soon as every worker of a job trains (the chief, if there is one); it counts in a folder.
+
+    Raises:
+        RuntimeError: the job ended, or it takes too long.
+    """
+    worker = None if run.spec.role(Role.CHIEF) else run.spec.role(Role.WORKER)
+    wanted = 1 if worker is None else worker.replicas
+    deadline = time.monotonic() + START_SECONDS
+    while not counts.exists() or sum(count.examples > 0 for count in stepped.read(counts)) < wanted:
+        if time.monotonic() > deadline or api.get(run.name).phase.is_final:
+            raise RuntimeError(f"{run.name} did not start: {api.get(run.name).message}")
+        time.sleep(0.2)
 
 
 def census_data() -> Path:

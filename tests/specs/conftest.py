@@ -60,6 +60,7 @@ spec:
     hidden_units: [256, 128]
     partitioning: {strategy: min-size, shards: 2, min_shard_bytes: 64Mi}
     variable_placement: greedy
+    measured_variables: variables.json
     fused_tables: true
     checkpoint: {every_seconds: 600, keep: 3}
     inputs: {train: [a.csv, b.csv], evaluation: c.csv, format: csv}

@@ -2,7 +2,17 @@ import json
 
 import pytest
 
+from paceline.model import saved_plans, variable_plans
+from paceline.model.variables import Variable
 from paceline.training import errors, settings
+
+PLAN = variable_plans.plan(
+    [Variable(name="table", shape=(100, 4), sparse=True)],
+    servers=2,
+    cut=variable_plans.Cut(min_shard_bytes=1),
+    rule=variable_plans.PlacementRule.BALANCED,
+)
+PLAIN = saved_plans.write(PLAN)
 
 
 def test_defaults():
@@ -11,8 +21,9 @@ def test_defaults():
     assert chosen.wide_optimizer == settings.Optimizer("ftrl", 0.05)
     assert (chosen.batch_size, chosen.epochs, chosen.embedding_dimension) == (512, 1, 16)
     assert chosen.hidden_units == (256, 128, 64)
-    assert chosen.partitioning == settings.Partitioning("min-size", "hashed", None, 65_536)
-    assert chosen.variable_placement == "greedy"
+    assert chosen.partitioning == settings.Partitioning("min-size", "hashed", None, None)
+    assert chosen.variable_placement == variable_plans.DEFAULT_RULE.value
+    assert chosen.variable_plan is None
     assert chosen.fused_tables
     assert chosen.checkpoint == settings.Checkpoint(60, 3)
     assert chosen.inputs == settings.Inputs()
@@ -30,6 +41,7 @@ def test_every_key_can_be_set():
         "hidden_units": [8],
         "partitioning": {"strategy": "min-size", "rows": "hashed", "shards": 3, "min_shard_bytes": 10},
         "variable_placement": "greedy",
+        "variable_plan": PLAIN,
         "fused_tables": False,
         "transfers": {"packed": False, "precision": "bfloat16"},
         "steps_per_exchange": 4,
@@ -44,6 +56,7 @@ def test_every_key_can_be_set():
     assert chosen.wide_optimizer == settings.Optimizer("ftrl", 0.5)  # the default of this very block
     assert chosen.inputs == settings.Inputs(("a.csv",), ("b", "c"), "csv")
     assert chosen.partitioning == settings.Partitioning("min-size", "hashed", 3, 10)
+    assert chosen.variable_plan == PLAN
     assert not chosen.fused_tables
     assert chosen.transfers == settings.Transfers(packed=False, precision="bfloat16")
     assert chosen.steps_per_exchange == 4
@@ -75,6 +88,8 @@ def test_every_key_can_be_set():
         ({"hidden_units": [8, "a"]}, r"training.hidden_units\[1\]: expected a whole number"),
         ({"hidden_units": [8, 0]}, "must be at least 1"),
         ({"inputs": {"format": "orc"}}, "training.inputs.format: 'orc' is not allowed"),
+        ({"variable_plan": "plan.json"}, "training.variable_plan: the plan: a mapping is wanted"),
+        ({"variable_plan": {**PLAIN, "servers": 0}}, "training.variable_plan: servers: a whole number"),
         ({"batch_size": None}, "expected a whole number, got None"),
     ],
 )

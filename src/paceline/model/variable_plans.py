@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import enum
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from paceline.model.imbalances import max_over_mean
 from paceline.model.row_layouts import RowLayout, RowOrder
@@ -25,19 +26,29 @@ class PlacementRule(enum.StrEnum):
 
     ROUND_ROBIN = "round-robin"  # one after the other, as they are created: TensorFlow's default
     GREEDY = "greedy"  # as they are created, each to the server with the fewest bytes
-    TRAFFIC = "traffic"  # by measured traffic, the busiest first, each to the least busy server
+    BALANCED = "balanced"  # by assumed traffic, the busiest first, each to the least busy server
+    TRAFFIC = "traffic"  # the same by measured traffic
+
+
+#: How a job file places variables that says nothing of it.
+DEFAULT_RULE: Final = PlacementRule.BALANCED
+#: Smallest shards that are tried, the fewest shards first, until the servers' traffic is even.
+MIN_SHARD_BYTES = tuple(65_536 >> halvings for halvings in range(7))
+#: Max/mean of the servers' traffic that counts as even.
+EVEN = 1.05
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """How variables are cut along their rows; ``shards`` of None: one for each parameter server.
+    """How variables are cut along their rows; the defaults are those of a job file.
 
-    The defaults are those of a job file.
+    ``shards`` of None: one for each parameter server. ``min_shard_bytes`` of None: as large as the servers'
+    traffic still gets even.
     """
 
     strategy: CutStrategy = CutStrategy.MIN_SIZE
     shards: int | None = None
-    min_shard_bytes: int = 65_536
+    min_shard_bytes: int | None = None
     order: RowOrder = RowOrder.HASHED
 
     def layout(self, variable: Variable, servers: int) -> RowLayout:
@@ -47,7 +58,8 @@ class Cut:
             wanted = most
         elif self.strategy is CutStrategy.MIN_SIZE:
             whole_bytes = variable.rows * variable.row_bytes
-            wanted = max(1, min(most, math.ceil(whole_bytes / self.min_shard_bytes)))
+            least_bytes = self.min_shard_bytes or MIN_SHARD_BYTES[0]
+            wanted = max(1, min(most, math.ceil(whole_bytes / least_bytes)))
         ordered = self.strategy is CutStrategy.NONE or not variable.sparse
         order = RowOrder.CONTIGUOUS if ordered else self.order
         return RowLayout(rows=variable.rows, shards=wanted, order=order)
@@ -59,6 +71,11 @@ class Plan:
 
     servers: int
     shards: tuple[Shard, ...]
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """Return the variables, each whole, in the order of their creation."""
+        return tuple({shard.variable.name: shard.variable for shard in self.shards}.values())
 
     def of(self, variable: str) -> tuple[Shard, ...]:
         """Return the shards of a variable by their index."""
@@ -94,11 +111,27 @@ class Plan:
 def plan(variables: Sequence[Variable], *, servers: int, cut: Cut, rule: PlacementRule) -> Plan:
     """Cut the variables and choose a parameter server for each shard.
 
+    Where the cut does not say how small a shard may get, the largest that makes the servers' traffic even: by
+    what was measured if the rule goes by that, else by what is assumed.
+
     Raises:
         ValueError: no server; or the rule goes by traffic and that of a shard is not known.
     """
     if servers < 1:
         raise ValueError("a plan needs at least one parameter server")
+    if cut.strategy is not CutStrategy.MIN_SIZE or cut.min_shard_bytes is not None:
+        return _plan(variables, servers, cut, rule)
+    tried = []
+    for size in MIN_SHARD_BYTES:
+        made = _plan(variables, servers, dataclasses.replace(cut, min_shard_bytes=size), rule)
+        uneven = _imbalance(made, _step_bytes if rule is PlacementRule.TRAFFIC else _assumed_step_bytes)
+        if uneven <= EVEN:
+            return made
+        tried.append((uneven, made))
+    return min(tried, key=lambda one: one[0])[1]
+
+
+def _plan(variables: Sequence[Variable], servers: int, cut: Cut, rule: PlacementRule) -> Plan:
     pieces = [
         Shard(variable=variable, layout=layout, index=index, server=0)
         for variable in variables
@@ -108,6 +141,7 @@ def plan(variables: Sequence[Variable], *, servers: int, cut: Cut, rule: Placeme
     place = {
         PlacementRule.ROUND_ROBIN: _round_robin,
         PlacementRule.GREEDY: _greedy,
+        PlacementRule.BALANCED: _balanced,
         PlacementRule.TRAFFIC: _by_traffic,
     }[rule]
     chosen = place(pieces, servers)
@@ -119,6 +153,13 @@ def plan(variables: Sequence[Variable], *, servers: int, cut: Cut, rule: Placeme
     )
 
 
+def _imbalance(made: Plan, load: Callable[[Shard], float]) -> float:
+    loads = [0.0] * made.servers
+    for shard in made.shards:
+        loads[shard.server] += load(shard)
+    return max_over_mean(loads) or 1.0
+
+
 def _round_robin(pieces: Sequence[Shard], servers: int) -> list[int]:
     """Source: tf.compat.v1.train.replica_device_setter, tensorflow/python/training/device_setter.py."""
     return [number % servers for number in range(len(pieces))]
@@ -128,30 +169,62 @@ def _greedy(pieces: Sequence[Shard], servers: int) -> list[int]:
     """Source: GreedyLoadBalancingStrategy with byte_size_load_fn,
     tensorflow/python/training/device_setter.py.
     """
-    return _least_loaded(pieces, range(len(pieces)), servers, lambda shard: (float(shard.memory_bytes),))
+    return _least_loaded(pieces, range(len(pieces)), servers, lambda shard: (float(shard.memory_bytes),), {})
+
+
+def _balanced(pieces: Sequence[Shard], servers: int) -> list[int]:
+    """A table that is spread over all servers lies there by the index of its shards: its traffic is even
+    whatever it is, and tables that are cut alike share the ids that are sent to a server.
+    """
+    spread = {number: piece.index for number, piece in enumerate(pieces) if piece.is_spread(servers)}
+    return _busiest_first(pieces, servers, _assumed_step_bytes, spread)
 
 
 def _by_traffic(pieces: Sequence[Shard], servers: int) -> list[int]:
-    """Source: longest processing time first, Graham 1969; bytes decide where traffic does not."""
     unknown = sorted({piece.variable.name for piece in pieces if piece.step_bytes is None})
     if unknown:
         raise ValueError(f"the traffic of {', '.join(unknown)} is not measured")
+    return _busiest_first(pieces, servers, _step_bytes, {})
+
+
+def _assumed_step_bytes(shard: Shard) -> float:
+    return shard.assumed_step_bytes
+
+
+def _step_bytes(shard: Shard) -> float:
+    return shard.step_bytes or 0.0
+
+
+def _busiest_first(
+    pieces: Sequence[Shard], servers: int, traffic: Callable[[Shard], float], fixed: Mapping[int, int]
+) -> list[int]:
+    """Place those that are not fixed, the busiest first; bytes decide where traffic does not.
+
+    Source: longest processing time first, Graham 1969.
+    """
 
     def load(shard: Shard) -> tuple[float, ...]:
-        return shard.step_bytes or 0.0, float(shard.memory_bytes)
+        return traffic(shard), float(shard.memory_bytes)
 
-    order = sorted(range(len(pieces)), key=lambda number: load(pieces[number]), reverse=True)
-    return _least_loaded(pieces, order, servers, load)
+    others = [number for number in range(len(pieces)) if number not in fixed]
+    others.sort(key=lambda number: load(pieces[number]), reverse=True)
+    return _least_loaded(pieces, [*fixed, *others], servers, load, fixed)
 
 
 def _least_loaded(
-    pieces: Sequence[Shard], order: Sequence[int], servers: int, load: Callable[[Shard], tuple[float, ...]]
+    pieces: Sequence[Shard],
+    order: Sequence[int],
+    servers: int,
+    load: Callable[[Shard], tuple[float, ...]],
+    fixed: Mapping[int, int],
 ) -> list[int]:
-    """Give each piece, in this order, to the server with the least load so far; return them by piece."""
+    """Give each piece, in this order, to its fixed server or else to the one with the least load so far;
+    return the servers by piece.
+    """
     loads = [tuple(0.0 for _ in load(pieces[0])) for _ in range(servers)] if pieces else []
     chosen = [0] * len(pieces)
     for number in order:
-        server = min(range(servers), key=lambda each: loads[each])
+        server = fixed.get(number, min(range(servers), key=lambda each: loads[each]))
         chosen[number] = server
         loads[server] = tuple(a + b for a, b in zip(loads[server], load(pieces[number]), strict=True))
     return chosen

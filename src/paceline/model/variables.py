@@ -7,6 +7,9 @@ import math
 
 from paceline.model.row_layouts import RowLayout, RowOrder
 
+#: Rows of a table that a step is assumed to move while none were counted.
+ASSUMED_ROWS = 1024
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Variable:
@@ -82,6 +85,21 @@ class Shard:
         if self.variable.sparse and self.layout.order is RowOrder.CONTIGUOUS:
             return None if not self.variable.row_shares else total * self._share()
         return total * self.rows / self.layout.rows
+
+    def is_spread(self, servers: int) -> bool:
+        """Return whether this is part of a table of one shard a server, in no particular order of rows."""
+        shuffled = self.variable.sparse and self.layout.order is not RowOrder.CONTIGUOUS
+        return shuffled and self.layout.shards == servers
+
+    @property
+    def assumed_step_bytes(self) -> float:
+        """Return the traffic to assume here while none is measured: weights move whole, of a table few rows.
+
+        The assumption is a low one: what a table moves more than that lies as evenly as its rows.
+        """
+        table = self.variable
+        moved = min(table.rows, ASSUMED_ROWS) / table.rows if table.sparse else 1.0
+        return 2.0 * moved * self.rows * table.row_bytes
 
     def _share(self) -> float:
         """Return this range's part of the measured shares; a share that it cuts counts by its length."""

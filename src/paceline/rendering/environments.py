@@ -17,6 +17,7 @@ from paceline.model.roles import ReplicaId
 SAMPLE_SECONDS = 1.0
 #: How long replicas go on without a supervisor.
 ORPHAN_SECONDS = 60.0
+_KNOWN_BEFOREHAND = ("variables", "measured_variables")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +59,7 @@ def agent_config(
     environment = {"TMPDIR": files.scratch_dir, **spec.environment_of(replica.role)}
     if spec.training is not None:
         # What is known of the variables serves lint and plans; the script knows its own.
-        settings = {name: value for name, value in spec.training.items() if name != "variables"}
+        settings = {name: value for name, value in spec.training.items() if name not in _KNOWN_BEFOREHAND}
         environment["PACELINE_TRAINING"] = json.dumps(settings, sort_keys=True)
     return {
         "job": spec.name,

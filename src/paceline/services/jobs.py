@@ -18,7 +18,7 @@ from paceline.errors import Conflict, EngineError, PacelineError, StoreError, Wa
 from paceline.model.jobs import JobSpec
 from paceline.model.runs import Run, RunSummary
 from paceline.model.statuses import JobPhase
-from paceline.services import homes, supervisors
+from paceline.services import homes, supervisors, variable_plans
 from paceline.stores import Store
 
 ACTIVE_PHASES = tuple(phase for phase in JobPhase if not phase.is_final)
@@ -43,9 +43,12 @@ class Jobs:
             name: instead of the job's own; a number is added when a run of that name exists.
 
         Raises:
+            InvalidInput: a plan of variables that the job names is wrong, or not for this job.
+            NotFound: there is no such plan.
             EngineError: the job does not fit this machine, or its supervisor did not start.
             StoreError: the state folder or the store cannot be written.
         """
+        spec = variable_plans.settled(spec, base=base)
         self.prune_expired()
         machine = machines.read()
         with self._choosing():

@@ -11,6 +11,7 @@ from paceline.model import jobs as job_values
 from paceline.model.roles import ReplicaId
 from paceline.rendering import environments, host_plans, previews
 from paceline.services import jobs as job_services
+from paceline.services import variable_plans
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,10 +53,13 @@ def plan(
     """Return what ``Jobs.submit`` with the same arguments would do.
 
     Raises:
+        InvalidInput: a plan of variables that the job names is wrong, or not for this job.
+        NotFound: there is no such plan.
         EngineError: the job does not fit this machine.
         StoreError: the store cannot be read.
     """
     wanted = name or spec.name
+    spec = variable_plans.settled(spec, base=base)
     spec = dataclasses.replace(spec, name=job_services.free_name(wanted, jobs.store.run_names_like(wanted)))
     machine = machines.read()
     folder = jobs.home.folder(spec.name)

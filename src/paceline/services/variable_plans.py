@@ -1,15 +1,19 @@
-"""Ways to lay a model's variables over the parameter servers of a job, side by side."""
+"""Ways to lay a model's variables over the parameter servers of a job: side by side, and the one it obeys."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from paceline import specs
+from paceline.errors import InvalidInput
+from paceline.model import plan_comparisons, saved_plans
 from paceline.model.jobs import JobSpec
 from paceline.model.roles import Role
 from paceline.model.row_layouts import RowOrder
-from paceline.model.variable_plans import Cut, CutStrategy, PlacementRule, Plan, plan
+from paceline.model.variable_plans import DEFAULT_RULE, Cut, CutStrategy, PlacementRule, Plan, plan
 from paceline.model.variables import Variable
 
 _WHOLE = Cut(strategy=CutStrategy.NONE)
@@ -18,8 +22,14 @@ _ALTERNATIVES = (
     ("round-robin", _WHOLE, PlacementRule.ROUND_ROBIN),
     ("greedy", _WHOLE, PlacementRule.GREEDY),
     ("partitioned", _RANGES, PlacementRule.ROUND_ROBIN),
-    ("by traffic", Cut(), PlacementRule.TRAFFIC),
+    ("balanced", Cut(), PlacementRule.BALANCED),
+    ("by-traffic", Cut(), PlacementRule.TRAFFIC),
 )
+JOB_FILE = "job-file"
+#: The ways to choose from, in their order.
+NAMES = (JOB_FILE, *(name for name, _, _ in _ALTERNATIVES))
+#: What a plan stands for once it is made.
+_SETTLED = ("variable_placement", "partitioning", "measured_variables")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,20 +41,97 @@ class Alternative:
     missing: str = ""
 
 
-def alternatives(spec: JobSpec, variables: Sequence[Variable]) -> tuple[Alternative, ...]:
-    """Return what the job file asks for, then TensorFlow's ways and the one by traffic.
+def alternatives(
+    spec: JobSpec, variables: Sequence[Variable], *, base: Path = Path()
+) -> tuple[Alternative, ...]:
+    """Return what the job file asks for, then TensorFlow's ways, the default and the one by traffic.
+
+    Args:
+        spec: the job.
+        variables: those of its model.
+        base: the folder that the path of a saved plan starts from.
 
     Raises:
-        ValueError: the job has no parameter server.
+        InvalidInput: the job has no parameter server, or its saved plan does not fit it.
+        NotFound: there is no such file as its plan.
     """
-    servers = spec.role(Role.PS)
-    if servers is None:
-        raise ValueError("the job has no ps, so there is nothing to lay out")
-    asked = ("job file", *_asked(spec.training or {}))
-    return tuple(
-        _alternative(name, variables, servers.replicas, cut, rule)
-        for name, cut, rule in (asked, *_ALTERNATIVES)
-    )
+    servers = _servers(spec)
+    saved = _saved(spec.training or {}, base)
+    if saved is None:
+        asked = _alternative(JOB_FILE, variables, servers, *_asked(spec.training or {}))
+    else:
+        asked = Alternative(name=JOB_FILE, plan=_fitted(saved, variables, servers))
+    return asked, *(_alternative(name, variables, servers, cut, rule) for name, cut, rule in _ALTERNATIVES)
+
+
+def settled(spec: JobSpec, *, base: Path) -> JobSpec:
+    """Return the job with the plan itself where its training section names files that make one.
+
+    So replicas need none of these files, and what a run obeyed can be read later.
+
+    Args:
+        spec: the job.
+        base: the folder that paths start from.
+
+    Raises:
+        InvalidInput: a file is wrong, or its plan is not for this job.
+        NotFound: a file is not there.
+    """
+    training = spec.training or {}
+    by_traffic = training.get("variable_placement") == PlacementRule.TRAFFIC
+    if "variable_plan" not in training and not by_traffic:
+        return spec
+    servers, source = _servers(spec), training.get("measured_variables")
+    variables = None if source is None else specs.load_variables(base / source)
+    made = _saved(training, base)
+    if made is not None:
+        made = _fitted(made, made.variables if variables is None else variables, servers)
+    else:
+        if variables is None:
+            raise InvalidInput(
+                "variable_placement: traffic needs the traffic that an earlier run measured",
+                "write training: {measured_variables: FILE}, the variables.json of that run's folder",
+            )
+        made = _by_traffic(variables, servers, _asked(training)[0])
+    kept = {key: value for key, value in training.items() if key not in _SETTLED}
+    plain = saved_plans.write(made, traffic=False)
+    return dataclasses.replace(spec, training={**kept, "variable_plan": plain})
+
+
+def _servers(spec: JobSpec) -> int:
+    role = spec.role(Role.PS)
+    if role is None:
+        raise InvalidInput(
+            "the job has no ps, so there is nothing to lay out", "add a role ps to the job file"
+        )
+    return role.replicas
+
+
+def _saved(training: Mapping[str, Any], base: Path) -> Plan | None:
+    given = training.get("variable_plan")
+    if given is None:
+        return None
+    return specs.load_plan(base / given) if isinstance(given, str) else saved_plans.read(given)
+
+
+def _fitted(saved: Plan, variables: Sequence[Variable], servers: int) -> Plan:
+    try:
+        return plan_comparisons.fitted(saved, variables, servers)
+    except ValueError as error:
+        raise InvalidInput(
+            f"the saved plan does not fit the job: {error}",
+            "save another: `paceline plan job.yaml --variables FILE --choose NAME --save FILE`",
+        ) from error
+
+
+def _by_traffic(variables: Sequence[Variable], servers: int, cut: Cut) -> Plan:
+    try:
+        return plan(variables, servers=servers, cut=cut, rule=PlacementRule.TRAFFIC)
+    except ValueError as error:
+        raise InvalidInput(
+            f"variable_placement: traffic is not possible: {error}",
+            "take the variables.json of a run of this model",
+        ) from error
 
 
 def _asked(training: Mapping[str, Any]) -> tuple[Cut, PlacementRule]:
@@ -52,10 +139,10 @@ def _asked(training: Mapping[str, Any]) -> tuple[Cut, PlacementRule]:
     cut = Cut(
         strategy=CutStrategy(given.get("strategy", default.strategy)),
         shards=given.get("shards"),
-        min_shard_bytes=given.get("min_shard_bytes", default.min_shard_bytes),
+        min_shard_bytes=given.get("min_shard_bytes"),
         order=RowOrder(given.get("rows", default.order)),
     )
-    return cut, PlacementRule(training.get("variable_placement", PlacementRule.GREEDY))
+    return cut, PlacementRule(training.get("variable_placement", DEFAULT_RULE))
 
 
 def _alternative(

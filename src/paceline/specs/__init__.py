@@ -7,6 +7,7 @@ other way.
 
 from paceline.specs.dumping import dump_job
 from paceline.specs.files import JobFile, load_job, parse_job
+from paceline.specs.plan_files import load_plan
 from paceline.specs.problems import JobFileError, Problem
 from paceline.specs.schemas import json_schema
 from paceline.specs.templates import TEMPLATES, template
@@ -20,6 +21,7 @@ __all__ = [
     "dump_job",
     "json_schema",
     "load_job",
+    "load_plan",
     "load_variables",
     "parse_job",
     "template",

@@ -7,6 +7,7 @@ from typing import Any
 
 from paceline.model import jobs, placements
 from paceline.model.roles import Role
+from paceline.model.variable_plans import PlacementRule
 from paceline.specs import documents, problems, shapes, trainings
 
 DEFAULT_GRACE_SECONDS = 30.0
@@ -111,6 +112,7 @@ def contradictions(document: documents.Document, section: shapes.JobSection) -> 
     yield from _tolerations(document, section.spec)
     yield from _volumes(document, section.spec)
     yield from _variables(document, section.spec)
+    yield from _plans(document, section.spec)
 
 
 def _roles(document: documents.Document, spec: shapes.SpecSection) -> Found:
@@ -179,6 +181,20 @@ def _variables(document: documents.Document, spec: shapes.SpecSection) -> Found:
     if spec.training is not None:
         names = [variable.name for variable in spec.training.variables or ()]
         yield from _twice(document, ("spec", "training", "variables"), "name", names)
+
+
+def _plans(document: documents.Document, spec: shapes.SpecSection) -> Found:
+    training, path = spec.training, ("spec", "training")
+    if training is None:
+        return
+    if training.variable_plan is not None:
+        for key in ("partitioning", "variable_placement"):
+            if getattr(training, key) is not None:
+                message = f"variable_plan says already where each part lies; remove it or {key}"
+                yield document.problem((*path, key), message, key=True)
+    elif training.variable_placement == PlacementRule.TRAFFIC and training.measured_variables is None:
+        message = "traffic has to be measured; write measured_variables: FILE, the variables.json of a run"
+        yield document.problem((*path, "variable_placement"), message)
 
 
 def _twice(document: documents.Document, path: documents.Path, key: str, values: Sequence[str]) -> Found:

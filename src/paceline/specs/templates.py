@@ -85,7 +85,8 @@ COMMAND
 @training|    embedding_dimension: 16  # floats for each id
 @training|    hidden_units: [256, 128, 64]   # widths of the dense layers
 @training|    partitioning: {strategy: fixed, rows: hashed}   # none, fixed or min-size
-@|    variable_placement: round-robin   # which PS holds a variable: round-robin or greedy
+@|    variable_placement: balanced   # which PS holds a part; or else variable_plan: plan.json, a saved plan
+@|    measured_variables: variables.json   # of an earlier run, for variable_placement: traffic
 @training|    fused_tables: true       # one table for all categorical features
 @|    transfers: {packed: true, precision: float32}   # one message for each PS; bfloat16 halves it
 @|    steps_per_exchange: 1    # steps of a worker that share their messages

@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
+from paceline.model import saved_plans
 from paceline.model.row_layouts import RowOrder
-from paceline.model.variable_plans import CutStrategy
-from paceline.specs import fields
+from paceline.model.variable_plans import CutStrategy, PlacementRule
+from paceline.specs import documents, fields, plan_files
 from paceline.specs.sections import Section
 
 OPTIMIZERS = ("adagrad", "ftrl", "adam", "lazy-adam", "adadelta", "momentum")
 PARTITIONING = tuple(strategy.value for strategy in CutStrategy)
 ROW_ORDERS = tuple(order.value for order in RowOrder)
 PRECISIONS = ("float32", "bfloat16", "float16")
-VARIABLE_PLACEMENTS = ("round-robin", "greedy")
+VARIABLE_PLACEMENTS = tuple(rule.value for rule in PlacementRule)
 FORMATS = ("csv", "parquet")
+
+
+def _plan(value: object) -> str | dict[str, Any]:
+    """Return the path of a saved plan, or the plan that is written out."""
+    if isinstance(value, documents.Scalar):
+        return fields.text(value, "the path of a saved plan")
+    plain: dict[str, Any] = plan_files.plain(value)
+    try:
+        saved_plans.read(plain)
+    except ValueError as error:
+        raise fields.wrong(str(error)) from error
+    return plain
 
 
 _Optimizer = Annotated[str, fields.choice(OPTIMIZERS)]
@@ -26,6 +39,9 @@ _PerExchange = Annotated[int, fields.whole(1, 100)]
 _InFlight = Annotated[int, fields.whole(1, 100)]
 _Partitioning = Annotated[str, fields.choice(PARTITIONING)]
 _VariablePlacement = Annotated[str, fields.choice(VARIABLE_PLACEMENTS)]
+_VariablePlan = Annotated[
+    str | dict[str, Any], fields.Leaf(_plan, {"anyOf": [{"type": "string"}, {"type": "object"}]})
+]
 _Format = Annotated[str, fields.choice(FORMATS)]
 _Small = Annotated[int, fields.whole(1, 10_000)]
 _Width = Annotated[int, fields.whole(1, 1_000_000)]
@@ -70,7 +86,7 @@ class PartitioningSection(Section):
         description="which rows a part holds: contiguous, strided or hashed; the hot ones are often first",
     )
     shards: _Small | None = Field(None, description="parts of a table; default: one for each PS")
-    min_shard_bytes: fields.Bytes | None = Field(None, description="smallest part, such as 64Mi")
+    min_shard_bytes: fields.Bytes | None = Field(None, description="smallest part, such as 64Ki")
 
 
 class TransfersSection(Section):
@@ -128,7 +144,15 @@ class TrainingSection(Section):
     hidden_units: list[_Width] | None = Field(None, description="widths of the dense layers")
     partitioning: PartitioningSection | None = Field(None, description="big tables cut over several PS")
     variable_placement: _VariablePlacement | None = Field(
-        None, description="which PS holds a variable: round-robin, or greedy by size"
+        None,
+        description="which PS holds a part: balanced by what a step moves, greedy by size, round-robin, "
+        "or by the traffic in `measured_variables`",
+    )
+    measured_variables: fields.Text | None = Field(
+        None, description="the variables.json that an earlier run left in its folder"
+    )
+    variable_plan: _VariablePlan | None = Field(
+        None, description="a saved plan: the path of its file, or the plan itself; it is obeyed exactly"
     )
     fused_tables: fields.Boolean | None = Field(None, description="one table for all categorical features")
     transfers: TransfersSection | None = Field(None, description="what a step sends")

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from paceline.training import declarations, features, settings
+from paceline.training import declarations, features, initializers, settings
 
 EMBEDDING_DEVIATION = 0.05
 
@@ -53,7 +53,7 @@ class Blocks:
     ) -> Any:
         """An array of parameters; zeros at first if no initializer is given."""
         return self._weight(
-            declarations.Weight(name, tuple(shape), initializer or tf1.zeros_initializer(), part)
+            declarations.Weight(name, tuple(shape), initializer or initializers.filled(0.0), part)
         )
 
     def embed(
@@ -71,7 +71,7 @@ class Blocks:
         from zero where `deviation` is 0.
         """
         initializer = (
-            tf1.truncated_normal_initializer(stddev=deviation) if deviation else tf1.zeros_initializer()
+            tf1.truncated_normal_initializer(stddev=deviation) if deviation else initializers.filled(0.0)
         )
         dimension = dimension or self.chosen.embedding_dimension
         return self._embed(declarations.Embedding(name, tuple(columns), dimension, initializer, part))

@@ -26,6 +26,7 @@ from paceline.training import (
     lookups,
     optimizers,
     parameters,
+    plans,
     settings,
     steps,
 )
@@ -197,12 +198,8 @@ def _layout(model: blocks.Model, cluster: clusters.Cluster, chosen: settings.Set
         **{name: embedding for table in tables for name, embedding in table.embeddings.items()},
         **{weight.name: weight for weight in declared.weights},
     }
-    plan = variable_plans.plan(
-        declarations.variables(declared, tables, slots),
-        servers=max(1, cluster.parameter_servers),
-        cut=chosen.partitioning.cut(),
-        rule=variable_plans.PlacementRule(chosen.variable_placement),
-    )
+    variables = declarations.variables(declared, tables, slots)
+    plan = plans.plan(variables, cluster.parameter_servers, chosen)
     return _Layout(
         tables,
         plan,

@@ -12,7 +12,7 @@ import tensorflow.compat.v1 as tf1
 from paceline.model.row_layouts import RowOrder
 from paceline.model.variable_plans import Plan
 from paceline.model.variables import Shard
-from paceline.training import declarations, optimizers
+from paceline.training import declarations, initializers, optimizers
 
 Device = Callable[[int], str]
 """TensorFlow's name of a parameter server by its number; empty in a single process."""
@@ -70,13 +70,11 @@ def _create(shard: Shard, initializer: Any, rule: optimizers.Rule, device: str) 
     with tf1.device(device):
         variable = _variable(shard.name, shape, initializer)
         slots = {
-            slot: _variable(f"{shard.name}/{slot}", shape, tf1.constant_initializer(value), trainable=False)
+            slot: _variable(f"{shard.name}/{slot}", shape, initializers.filled(value), trainable=False)
             for slot, value in rule.slots.items()
         }
         counters = {
-            counter: _variable(
-                f"{shard.name}/{counter}", (), tf1.constant_initializer(decay), trainable=False
-            )
+            counter: _variable(f"{shard.name}/{counter}", (), initializers.filled(decay), trainable=False)
             for counter, decay in rule.counters.items()
         }
     created = Parameter(shard, variable, {**slots, **counters}, rule)

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from paceline.model import row_layouts, variable_plans
+from paceline.model import row_layouts, saved_plans, variable_plans
 from paceline.training import errors
 
 VARIABLE = "PACELINE_TRAINING"
@@ -45,7 +45,7 @@ class Partitioning:
     strategy: Literal["none", "fixed", "min-size"] = "min-size"
     rows: Literal["contiguous", "strided", "hashed"] = "hashed"
     shards: int | None = _at_least(1, None)
-    min_shard_bytes: int = _at_least(1, variable_plans.Cut().min_shard_bytes)
+    min_shard_bytes: int | None = _at_least(1, variable_plans.Cut().min_shard_bytes)
 
     def cut(self) -> variable_plans.Cut:
         """The cut as a value of the planner."""
@@ -91,8 +91,9 @@ class Settings:
     """All that the `training:` block may say.
 
     `optimizer` serves the deep part and `wide_optimizer` the wide part; `clip_norm` bounds the norm of a
-    step's gradient. `batch_size` is one trainer's, in examples. Training ends after `epochs` passes over the
-    data of all trainers together, or at the global step `max_steps` if that comes first.
+    step's gradient. `batch_size` is one trainer's, in examples. A `variable_plan` is obeyed in place of
+    `partitioning` and `variable_placement`. Training ends after `epochs` passes over the data of all trainers
+    together, or at the global step `max_steps` if that comes first.
     """
 
     optimizer: Optimizer = Optimizer("adagrad")
@@ -103,7 +104,8 @@ class Settings:
     embedding_dimension: int = _at_least(1, 16)
     hidden_units: tuple[int, ...] = field(default=(256, 128, 64), metadata={"least": 1})
     partitioning: Partitioning = Partitioning()
-    variable_placement: Literal["round-robin", "greedy"] = "greedy"
+    variable_placement: Literal["round-robin", "greedy", "balanced"] = variable_plans.DEFAULT_RULE.value
+    variable_plan: variable_plans.Plan | None = None
     fused_tables: bool = True
     transfers: Transfers = Transfers()
     steps_per_exchange: int = _at_least(1, 1)
@@ -169,6 +171,8 @@ def _value(kind: Any, raw: object, place: str) -> Any:
     origin = typing.get_origin(kind)
     if origin in (typing.Union, types.UnionType):
         return None if raw is None else _value(options[0], raw, place)
+    if kind is variable_plans.Plan:
+        return _plan(raw, place)
     if origin is Literal:
         if raw in options:
             return raw
@@ -185,6 +189,14 @@ def _value(kind: Any, raw: object, place: str) -> Any:
         return raw
     name = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}[kind]
     raise errors.SettingsError(f"{place}: expected {name}, got {raw!r}")
+
+
+def _plan(raw: object, place: str) -> variable_plans.Plan:
+    """Reads a saved plan: the plan itself, which the platform puts in the place of its file."""
+    try:
+        return saved_plans.read(raw)
+    except ValueError as error:
+        raise errors.SettingsError(f"{place}: {error}") from error
 
 
 def _check_bounds(value: Any, bounds: Mapping[str, Any], place: str) -> None:

@@ -1,4 +1,4 @@
-"""Layouts of variables over parameter servers, side by side, and one shard by shard."""
+"""Layouts of variables over parameter servers: side by side, shard by shard, and what two differ in."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from paceline.model.plan_comparisons import Difference
 from paceline.model.variable_plans import Plan
+from paceline.model.variables import Shard
 from paceline.services.variable_plans import Alternative
 from paceline.surfaces.views import cells, tables
 
@@ -39,6 +41,60 @@ def alternatives(found: Sequence[Alternative], *, width: int | None) -> Renderab
     notes = [Text(f"{one.name}: {cells.clean(one.missing)}", style="yellow") for one in found if one.missing]
     unmeasured = any(one.plan is not None and one.plan.step_bytes() is None for one in found)
     return Group(table, *notes, *([Text(cells.FOOTNOTE, style="dim")] if notes or unmeasured else []))
+
+
+def shards(plan: Plan, *, width: int | None) -> RenderableType:
+    """Return a row for each shard: where it lies, what it takes there and what it moves in a step."""
+    columns = [
+        tables.Column(header="VARIABLE", cells=[shard.name for shard in plan.shards], shrink_to=16),
+        tables.Column(header="PS", cells=[str(shard.server) for shard in plan.shards], right=True),
+        tables.Column(header="ROWS", cells=[f"{shard.rows:,}" for shard in plan.shards], right=True),
+        tables.Column(header="ORDER", cells=[shard.layout.order.value for shard in plan.shards], drop=1),
+        tables.Column(
+            header="BYTES",
+            cells=[cells.compact_bytes(shard.memory_bytes) for shard in plan.shards],
+            right=True,
+        ),
+        tables.Column(
+            header="TRAFFIC/STEP",
+            cells=[cells.compact_bytes(shard.step_bytes) for shard in plan.shards],
+            right=True,
+        ),
+    ]
+    unmeasured = plan.step_bytes() is None
+    return Group(
+        tables.fit(columns, width).text,
+        Text(f"bytes max/mean {_ratio(plan.memory_imbalance())}"),
+        Text(f"traffic max/mean {_ratio(plan.traffic_imbalance())}"),
+        *([Text(cells.FOOTNOTE, style="dim")] if unmeasured else []),
+    )
+
+
+def differences(found: Sequence[Difference], *, width: int | None) -> RenderableType:
+    """Return a row for each variable that lies otherwise: where it was, where it is, what has to move."""
+    if not found:
+        return Text("nothing moves: both plans are the same")
+    moved = sum(one.moved_bytes or 0 for one in found)
+    columns = [
+        tables.Column(header="VARIABLE", cells=[one.variable for one in found], shrink_to=16),
+        tables.Column(header="BEFORE ON PS", cells=[_servers(one.before) for one in found], shrink_to=12),
+        tables.Column(header="AFTER ON PS", cells=[_servers(one.after) for one in found], shrink_to=12),
+        tables.Column(header="MOVES", cells=[_moved(one) for one in found], right=True),
+    ]
+    return Group(
+        tables.fit(columns, width).text,
+        Text(f"{cells.compact_bytes(moved)} move to another PS, slots included"),
+    )
+
+
+def _servers(parts: Sequence[Shard]) -> str:
+    return " ".join(str(shard.server) for shard in parts) or "not there"
+
+
+def _moved(one: Difference) -> str:
+    if one.moved_bytes is None:
+        return "another variable" if one.before and one.after else "new" if one.after else "gone"
+    return f"{'at most ' if one.is_reordered else ''}{cells.compact_bytes(one.moved_bytes)}"
 
 
 def _shards(plan: Plan | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,7 +11,15 @@ from paceline.errors import InvalidInput
 from paceline.surfaces.cli import job_files, options, printing, sessions
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from paceline.model.plan_comparisons import Difference
+    from paceline.model.variable_plans import Plan
+    from paceline.model.variables import Shard
     from paceline.services.variable_plans import Alternative
+
+#: As in `services.variable_plans`; written out, so that no model is loaded for the help.
+NAMES = ("job-file", "round-robin", "greedy", "partitioned", "balanced", "by-traffic")
 
 
 @options.verb("plan")
@@ -22,52 +31,142 @@ if TYPE_CHECKING:
     type=click.Path(),
     help="The model's variables; a training writes variables.json into its run's folder.",
 )
+@click.option("--choose", type=click.Choice(NAMES), help="Show this one, shard by shard.")
+@click.option(
+    "--save",
+    metavar="FILE",
+    type=click.Path(dir_okay=False),
+    help="Write the chosen one, or else the job file's; variable_plan: FILE in a job file obeys it.",
+)
+@click.option(
+    "--diff",
+    metavar="FILE",
+    type=click.Path(),
+    help="Show what would move from this saved plan to the chosen one, or else to the job file's.",
+)
 @options.output_option("table", "json", "yaml")
-def command(session: sessions.Session, file: str, variables: str, output: str) -> None:
+def command(
+    session: sessions.Session,
+    file: str,
+    variables: str,
+    choose: str | None,
+    save: str | None,
+    diff: str | None,
+    output: str,
+) -> None:
     """Show how the variables of a model would lie over the PS of the job in FILE.
 
     Beside what the job file asks for: round-robin and greedy, as TensorFlow does them, tables cut into
-    ranges, and parts placed by measured traffic. Size is not traffic: a part with hot ids may be small.
+    ranges, the default of a job, and parts placed by measured traffic. Size is not traffic: a part with
+    hot ids may be small.
     """
     from paceline import specs
     from paceline.services import variable_plans
+
+    job, base = job_files.read(file)
+    found = variable_plans.alternatives(job.spec, specs.load_variables(variables), base=base)
+    if save is not None:
+        _save(_chosen(found, choose), save)
+        session.say(f"saved: {save}; a job obeys it with training: {{variable_plan: {save}}}")
+    if diff is not None:
+        _show_differences(specs.load_plan(diff), _chosen(found, choose), output)
+    elif choose is not None:
+        _show_plan(choose, _chosen(found, choose), output)
+    elif save is None:
+        _show_all(found, output)
+        session.suggest(
+            f"paceline plan {file} --variables {variables} --choose by-traffic --save plan.json",
+            f"paceline run {file}",
+        )
+
+
+def _chosen(found: Sequence[Alternative], name: str | None) -> Plan:
+    one = next(one for one in found if one.name == (name or found[0].name))
+    if one.plan is None:
+        raise InvalidInput(f"there is no plan {one.name}: {one.missing}", "choose another one")
+    return one.plan
+
+
+def _save(plan: Plan, path: str) -> None:
+    from paceline.model import saved_plans
+
+    try:
+        with open(path, "w", encoding="utf-8") as stream:
+            stream.write(json.dumps(saved_plans.write(plan), indent=1) + "\n")
+    except OSError as error:
+        raise InvalidInput(
+            f"{path}: the plan cannot be written: {error.strerror}", "choose another file"
+        ) from error
+
+
+def _show_all(found: Sequence[Alternative], output: str) -> None:
     from paceline.surfaces import documents
     from paceline.surfaces.views import variable_plans as views
 
-    job, _ = job_files.read(file)
-    try:
-        found = variable_plans.alternatives(job.spec, specs.load_variables(variables))
-    except ValueError as error:
-        raise InvalidInput(f"{file}: {error}", "add a role ps to the job file") from error
     if output == "table":
         printing.show(views.alternatives(found, width=printing.width()))
-        session.suggest(f"paceline plan {file} --variables {variables} -o json", f"paceline run {file}")
     else:
         items = [_item(one) for one in found]
         printing.emit(documents.document("VariablePlanList", {"items": items}), output)
 
 
+def _show_plan(name: str, plan: Plan, output: str) -> None:
+    from paceline.surfaces import documents
+    from paceline.surfaces.views import variable_plans as views
+
+    if output == "table":
+        printing.show(views.shards(plan, width=printing.width()))
+    else:
+        printing.emit(documents.document("VariablePlanDetails", {"name": name, **_details(plan)}), output)
+
+
+def _show_differences(before: Plan, after: Plan, output: str) -> None:
+    from paceline.model import plan_comparisons
+    from paceline.surfaces import documents
+    from paceline.surfaces.views import variable_plans as views
+
+    found = plan_comparisons.differences(before, after)
+    if output == "table":
+        printing.show(views.differences(found, width=printing.width()))
+    else:
+        items = [_difference(one) for one in found]
+        printing.emit(documents.document("VariablePlanDifferences", {"items": items}), output)
+
+
 def _item(one: Alternative) -> dict[str, Any]:
-    if one.plan is None:
-        return {"name": one.name, "missing": one.missing}
-    traffic = one.plan.step_bytes()
+    found = {"missing": one.missing} if one.plan is None else _details(one.plan)
+    return {"name": one.name, **found}
+
+
+def _details(plan: Plan) -> dict[str, Any]:
+    traffic = plan.step_bytes()
     return {
-        "name": one.name,
-        "memory_bytes": list(one.plan.memory_bytes()),
-        "memory_max_over_mean": one.plan.memory_imbalance(),
+        "memory_bytes": list(plan.memory_bytes()),
+        "memory_max_over_mean": plan.memory_imbalance(),
         "step_bytes": None if traffic is None else list(traffic),
-        "traffic_max_over_mean": one.plan.traffic_imbalance(),
-        "shards": [
-            {
-                "variable": shard.variable.name,
-                "shard": shard.index,
-                "shards": shard.layout.shards,
-                "rows": shard.rows,
-                "order": shard.layout.order.value,
-                "ps": shard.server,
-                "memory_bytes": shard.memory_bytes,
-                "step_bytes": shard.step_bytes,
-            }
-            for shard in one.plan.shards
-        ],
+        "traffic_max_over_mean": plan.traffic_imbalance(),
+        "shards": [_shard(shard) for shard in plan.shards],
+    }
+
+
+def _shard(shard: Shard) -> dict[str, Any]:
+    return {
+        "variable": shard.variable.name,
+        "shard": shard.index,
+        "shards": shard.layout.shards,
+        "rows": shard.rows,
+        "order": shard.layout.order.value,
+        "ps": shard.server,
+        "memory_bytes": shard.memory_bytes,
+        "step_bytes": shard.step_bytes,
+    }
+
+
+def _difference(one: Difference) -> dict[str, Any]:
+    return {
+        "variable": one.variable,
+        "ps_before": [shard.server for shard in one.before],
+        "ps_after": [shard.server for shard in one.after],
+        "reordered": one.is_reordered,
+        "moved_bytes": one.moved_bytes,
     }

@@ -1,0 +1,33 @@
+"""The plan of a model's variables: the one that the job names, or one that follows from the settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from paceline.model import plan_comparisons, variable_plans
+from paceline.model.variables import Variable
+from paceline.training import errors, settings
+
+
+def plan(variables: Sequence[Variable], servers: int, chosen: settings.Settings) -> variable_plans.Plan:
+    """Where the variables of the model lie; without servers in this process, whatever number a plan is for.
+
+    Raises:
+        SettingsError: the job's plan is for another model, or for another number of parameter servers.
+    """
+    if chosen.variable_plan is None:
+        return variable_plans.plan(
+            variables,
+            servers=max(1, servers),
+            cut=chosen.partitioning.cut(),
+            rule=variable_plans.PlacementRule(chosen.variable_placement),
+        )
+    try:
+        return plan_comparisons.fitted(
+            chosen.variable_plan, variables, servers or chosen.variable_plan.servers
+        )
+    except ValueError as error:
+        raise errors.SettingsError(
+            f"training.variable_plan does not fit the model: {error}; save another with `paceline plan` from "
+            "the variables.json of a run of this model, or leave variable_plan out"
+        ) from error
