@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from paceline.training import declarations, features, settings
+from paceline.training import declarations, features, places, settings
 
 EMBEDDING_DEVIATION = 0.05
 
@@ -67,6 +67,7 @@ class Blocks:
     ) -> Any:
         """Vectors of the features' ids: a float tensor (examples, features, dimension).
 
+        A feature of several values has one vector like any other, or `length` if it has no combiner.
         The dimension is the job file's if none is given. They start from a truncated normal distribution, or
         from zero where `deviation` is 0.
         """
@@ -113,7 +114,8 @@ def declare(model: Model, chosen: settings.Settings) -> declarations.Declaration
 
     def embed(asked: declarations.Embedding) -> Any:
         embeddings.append(asked)
-        return tf1.placeholder(tf.float32, [None, len(asked.columns), asked.dimension])
+        vectors = places.width(asked.columns, places.vectors)
+        return tf1.placeholder(tf.float32, [None, vectors, asked.dimension])
 
     with tf1.Graph().as_default():
         numeric = tf1.placeholder(tf.float32, [None, len(model.features.numeric)])
