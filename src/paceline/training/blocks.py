@@ -51,9 +51,13 @@ class Blocks:
     def weight(
         self, name: str, shape: Sequence[int], *, initializer: Any = None, part: declarations.Part = "deep"
     ) -> Any:
-        """An array of parameters; zeros at first if no initializer is given."""
+        """An array of parameters; zeros at first if no initializer is given, which may be an array of the
+        first values.
+        """
         return self._weight(
-            declarations.Weight(name, tuple(shape), initializer or tf1.zeros_initializer(), part)
+            declarations.Weight(
+                name, tuple(shape), tf1.zeros_initializer() if initializer is None else initializer, part
+            )
         )
 
     def embed(
@@ -63,17 +67,18 @@ class Blocks:
         dimension: int | None = None,
         *,
         deviation: float = EMBEDDING_DEVIATION,
+        initializer: Any = None,
         part: declarations.Part = "deep",
     ) -> Any:
         """Vectors of the features' ids: a float tensor (examples, features, dimension).
 
         A feature of several values has one vector like any other, or `length` if it has no combiner.
         The dimension is the job file's if none is given. They start from a truncated normal distribution, or
-        from zero where `deviation` is 0.
+        from zero where `deviation` is 0, if no initializer is given.
         """
-        initializer = (
-            tf1.truncated_normal_initializer(stddev=deviation) if deviation else tf1.zeros_initializer()
-        )
+        if initializer is None:
+            normal = tf1.truncated_normal_initializer(stddev=deviation)
+            initializer = normal if deviation else tf1.zeros_initializer()
         dimension = dimension or self.chosen.embedding_dimension
         return self._embed(declarations.Embedding(name, tuple(columns), dimension, initializer, part))
 
