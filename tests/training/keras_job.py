@@ -1,8 +1,9 @@
 """A training script around a model of tf_keras, run by the tests as the command of a job.
 
-The chief then gives the model its trained values and prints the AUC that the model by itself has.
+The chief then gives the model its trained values and logs the AUC that the model by itself has.
 """
 
+import logging
 import os
 import sys
 
@@ -37,7 +38,7 @@ def main(train, evaluation):
         trained = adapted.restore(os.environ["PACELINE_CHECKPOINT_DIR"])
         (examples,) = inputs.once(training.Source((evaluation,)), FEATURES)
         scores = trained([examples.numeric, examples.ids[:, :1], examples.ids[:, 1:]])
-        print("the model's own AUC:", evaluations.auc(examples.labels, scores.numpy().ravel()), flush=True)
+        logging.info("the model's own AUC: %r", evaluations.auc(examples.labels, scores.numpy().ravel()))
 
 
 if __name__ == "__main__":

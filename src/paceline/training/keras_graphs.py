@@ -204,12 +204,13 @@ class _Recorder:
     def _check_training(self, other: Any) -> None:
         """Refuses a model that computes something else in training, `other`, as both use one graph here."""
         found, expected = (
-            {(each.type, each.name): each for each in graph.get_operations() if each.type != "Placeholder"}
+            {(each.name, each.type) for each in graph.get_operations() if each.type != "Placeholder"}
             for graph in (other, self._function)
         )
-        for key in found.keys() ^ expected.keys():
+        if found != expected:
+            name, _ = min(found ^ expected)
             raise errors.SettingsError(
-                f"{self._place(key[1])} computes something else in training than in evaluation; take it out, "
+                f"{self._place(name)} computes something else in training than in evaluation; take it out, "
                 "or set trainable=False on a layer with moving statistics"
             )
 

@@ -81,8 +81,8 @@ class KerasModel:
 
     Each input of the model reads the feature of its own name, or those that `inputs` has for it by name: one
     categorical feature, or numbers side by side. A table has the rows of its feature and starts from its
-    layer's initializer; the other weights start from the values that they have. What the model was compiled
-    with is not used: loss and optimizers are the job's.
+    layer's initializer; the other weights start from the values that they have. Padding is id 0. What the
+    model was compiled with is not used: loss and optimizers are the job's.
     """
 
     def __init__(
@@ -166,7 +166,7 @@ class KerasModel:
         known = [each.name for each in self.features.numeric]
         names = self._names(asked)
         for name in names:
-            if any(name == each.name for each in self.features.categorical):
+            if name not in known and any(name == each.name for each in self.features.categorical):
                 raise errors.SettingsError(
                     f"input {asked.name!r} of the model reads the ids of {name!r} otherwise than by an "
                     "embedding layer; take out mask_zero and computations on ids (features.Several with a "
@@ -279,7 +279,7 @@ def _embeddings(lookups: Iterable[tuple[Any, features.Categorical]]) -> tuple[_E
 def _weights(model: Any, variables: Iterable[Any]) -> tuple[_Weight, ...]:
     """Each variable once, named without the number of its tensor."""
     once = list({id(each): each for each in variables}.values())
-    names = _unique(each.name.rpartition(":")[0] for each in once)
+    names = _unique(each.name.partition(":")[0] for each in once)
     trained = {id(each) for each in model.trainable_weights}
     return tuple(
         _Weight(name, each, each.numpy(), id(each) in trained) for name, each in zip(names, once, strict=True)
