@@ -334,6 +334,16 @@ def test_several_values_with_a_combiner_are_one_vector_of_the_model():
     assert [each.shape for each in graph.variables] == [(20, 4), (4, 1), (1,)]
 
 
+def test_it_runs_on_the_trainer_alone():
+    from paceline.training import graphs
+
+    cluster = clusters.Cluster({"ps": ("a:1", "b:1"), "worker": ("c:1",)}, "worker", 0)
+    graph = graphs.build(adapted(functional(), INPUTS), cluster, CHOSEN)
+    devices = {each.name: each.device for each in graph.graph.get_operations() if "keras" in each.name}
+    assert {name.partition("/")[0] for name in devices} >= {"keras", "gradients"}
+    assert set(devices.values()) == {"/job:worker/task:0"}
+
+
 @pytest.mark.timeout(240)
 def test_it_trains_on_two_parameter_servers(job):
     """Fused tables in hashed parts; the trained values are given back to the model in the script."""
