@@ -32,11 +32,12 @@ def functional(activation="sigmoid", **embedding):
     tags = keras.Input((3,), dtype="int64", name="tags")
     numbers = keras.Input((2,), name="numbers")
     hour = keras.Input((1,), name="hour")
+    small = keras.initializers.Constant(0.01)
     parts = [
         keras.layers.Flatten()(keras.layers.Embedding(12, 4, name="site_vectors", **embedding)(site)),
         keras.layers.Embedding(5, 4, name="device_vectors", **embedding)(device),
         keras.layers.GlobalAveragePooling1D()(keras.layers.Embedding(20, 4, name="tag_vectors")(tags)),
-        keras.layers.Flatten()(keras.layers.Embedding(12, 1, embeddings_initializer="zeros")(site)),
+        keras.layers.Flatten()(keras.layers.Embedding(12, 1, embeddings_initializer=small)(site)),
         keras.layers.Embedding(5, 4, name="device_again")(device),
         numbers,
         hour,
@@ -77,6 +78,7 @@ def subclassed():
             self.several = keras.layers.Embedding(20, 4)
             self.tower = [keras.layers.Dense(6, activation="relu") for _ in range(2)]
             self.own = [self.add_weight(shape=(6,), name="own", initializer="random_normal")]
+            self.scale = self.add_weight(shape=(), name="scale", initializer="ones")
             self.last = keras.layers.Dense(1, activation="sigmoid", trainable=False)
 
         def call(self, asked):
@@ -85,7 +87,7 @@ def subclassed():
             hidden = tf.concat(found, axis=1)
             for layer in self.tower:
                 hidden = layer(hidden)
-            return self.last(hidden * self.own[0])[:, 0]
+            return self.last(self.scale * hidden * self.own[0])[:, 0]
 
     model = Mine()
     model({"site": np.array([1, 2]), "device": np.array([0, 1]), "tags": np.zeros((2, 3), np.int32)})
@@ -155,6 +157,7 @@ def test_probabilities_and_gradients_are_those_of_the_model(tmp_path, name, fuse
     make, inputs = MODELS[name]
     chosen = dataclasses.replace(CHOSEN, fused_tables=fused)
     mine, examples = adapted(make(), inputs), batch()
+    first = {each.name: each.numpy() for each in mine.model.weights if "embeddings" not in each.name}
     graph = graphs.build(mine, ALONE, chosen)
     before, after = (
         checkpoints.Checkpoints(str(tmp_path / name), graph.contents, 60) for name in ("before", "after")
@@ -167,6 +170,11 @@ def test_probabilities_and_gradients_are_those_of_the_model(tmp_path, name, fuse
         session.run(graph.updates, feed)
         after.save(session, 1)
     model = mine.restore(str(tmp_path / "before"), chosen)
+    for each in model.weights:
+        if each.name in first:
+            np.testing.assert_array_equal(each.numpy(), first[each.name])
+        else:
+            assert 0 < np.abs(each.numpy()).max() <= 0.05
     with tf.GradientTape() as tape:
         output = tf.reshape(call(model, examples), [-1])
         logit = output if name in ("functional logit", "of dicts") else tf.math.log(output / (1 - output))

@@ -20,7 +20,9 @@ import numpy.typing as npt
 from paceline.training import errors
 
 Columns = Mapping[str, Any]
-"""The decoded columns of a chunk by name: pyarrow dictionary arrays (strings) or NumPy arrays (numbers)."""
+"""The decoded columns of a chunk by name: pyarrow dictionary arrays (strings), NumPy arrays (numbers), or
+`Listed` ones.
+"""
 
 
 @dataclass(frozen=True)

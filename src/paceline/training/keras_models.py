@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 import tf_keras
@@ -282,7 +283,8 @@ def _weights(model: Any, variables: Iterable[Any]) -> tuple[_Weight, ...]:
     names = _unique(each.name.partition(":")[0] for each in once)
     trained = {id(each) for each in model.trainable_weights}
     return tuple(
-        _Weight(name, each, each.numpy(), id(each) in trained) for name, each in zip(names, once, strict=True)
+        _Weight(name, each, np.asarray(each.numpy()), id(each) in trained)
+        for name, each in zip(names, once, strict=True)
     )
 
 
