@@ -234,6 +234,25 @@ def tied():
     return model
 
 
+def with_loss():
+    import tensorflow as tf
+    import tf_keras as keras
+
+    class WithLoss(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.table = keras.layers.Embedding(12, 1)
+
+        def call(self, asked):
+            vectors = self.table(asked["site"])
+            self.add_loss(tf.reduce_mean(vectors))
+            return tf.reduce_sum(vectors, axis=1)
+
+    model = WithLoss()
+    model({"site": np.array([[1], [2]])})
+    return model
+
+
 def shared():
     import tf_keras as keras
 
@@ -286,6 +305,11 @@ REFUSED = {
         lambda: of_site(embeddings_regularizer="l2"),
         r"layer 'vectors' \(Embedding\) adds a loss of its own",
     ),
+    "an activity regularizer": (
+        lambda: of_site(layer("Dense", 4, activity_regularizer="l2", name="active")),
+        r"layer 'active' \(Dense\) adds a loss of its own",
+    ),
+    "a loss in the call": (with_loss, r"layer 'with_loss' \(WithLoss\) adds a loss of its own"),
     "a constraint": (lambda: of_site(embeddings_constraint="non_neg"), "'vectors/embeddings:0' has a constr"),
     "an initializer": (
         lambda: of_site(embeddings_initializer="glorot_uniform"),

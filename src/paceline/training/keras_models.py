@@ -221,8 +221,8 @@ def _check(model: Any) -> None:
             f"{type(model).__module__}.{type(model).__name__} is no model of tf_keras; make it with tf_keras "
             "(Keras 2), as Keras 3 does not train over parameter servers"
         )
-    for layer in keras_graphs.layers(model):
-        if layer is not model and layer.losses:
+    for layer in reversed(keras_graphs.layers(model)):  # a layer before the model that it is part of
+        if layer.losses or layer.activity_regularizer is not None:
             raise errors.SettingsError(
                 f"{keras_graphs.named(layer)} adds a loss of its own (a regularizer?), which would not be "
                 "trained on; take it out"
