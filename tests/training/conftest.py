@@ -22,14 +22,17 @@ Processes = _processes().Processes
 
 @pytest.fixture
 def tiny_data(tmp_path):
-    """A train and an evaluation file whose label follows from `x` and `id`."""
-    random = np.random.default_rng(0)
+    """A train and an evaluation file whose label follows from `x` and `id`; a row has up to 4 `tags`."""
+    random, other_random = np.random.default_rng(0), np.random.default_rng(1)
     files = []
     for name, rows in (("train.csv", 4000), ("evaluation.csv", 1000)):
         x, ids, other = random.normal(size=rows), random.integers(0, 50, rows), random.integers(0, 20, rows)
         label = (random.random(rows) < 1 / (1 + np.exp(-2 * x - (ids % 5 - 2)))).astype(int)
-        lines = ["x,id,other,label"]
-        lines += [f"{a:.4f},{b},{c},{d}" for a, b, c, d in zip(x, ids, other, label, strict=True)]
+        tags = ["|".join(map(str, other_random.integers(0, 30, i % 5))) for i in range(rows)]
+        lines = ["x,id,other,label,tags"]
+        lines += [
+            f"{a:.4f},{b},{c},{d},{e}" for a, b, c, d, e in zip(x, ids, other, label, tags, strict=True)
+        ]
         (tmp_path / name).write_text("\n".join(lines) + "\n")
         files.append(tmp_path / name)
     return files
@@ -37,11 +40,11 @@ def tiny_data(tmp_path):
 
 @pytest.fixture
 def job(tmp_path, tiny_data):
-    """Makes jobs of the tiny script; whatever still runs afterwards is ended."""
+    """Makes jobs of the tiny script, or of another; whatever still runs afterwards is ended."""
     made = []
 
-    def make(training, **roles):
-        command = [str(ROOT / "tests/training/tiny_job.py"), *map(str, tiny_data)]
+    def make(training, script="tiny_job.py", **roles):
+        command = [str(ROOT / "tests/training" / script), *map(str, tiny_data)]
         made.append(Processes(tmp_path, command, training, roles))
         return made[-1]
 

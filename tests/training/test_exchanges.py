@@ -106,3 +106,30 @@ def test_packed_a_step_takes_three_messages_for_each_server(cluster):
 
 def test_steps_of_one_exchange_share_its_messages(cluster):
     assert crossing(cluster, steps_per_exchange=4) == 2 * 3
+
+
+def test_features_of_several_values_train_as_in_one_process(cluster, tmp_path):
+    """Batches with padding, and batches without any value."""
+    import tensorflow.compat.v1 as tf1
+
+    from paceline import training
+    from paceline.training import checkpoints, graphs
+
+    columns = (features.Several(COLUMNS[0], 3), features.Several(COLUMNS[1], 2, "sqrtn"))
+    known = features.FeatureSet((features.Numeric("x"),), columns, features.Label("l"))
+    padded = examples()._replace(ids=examples().ids[:, [0, 0, 0, 1, 1]])
+    padded.ids[::2, 1:3] = -1
+    padded.ids[::3, 3:] = -1
+    empty = padded._replace(ids=np.full_like(padded.ids, -1))
+    found = []
+    for made, target in ((clusters.Cluster({}, "worker", 0), ""), cluster):
+        graph = graphs.build(training.WideAndDeep(known), made, CHOSEN)
+        saved = checkpoints.Checkpoints(str(tmp_path), graph.contents, 60)
+        with tf1.Session(target, graph=graph.graph) as session:
+            if saved.restore(session) is None:
+                session.run(graph.initialise)
+                saved.save(session, 0)
+            batches = [dict(zip(graph.inputs, each, strict=True)) for each in (padded, empty) * 4]
+            found.append([session.run([graph.loss, *graph.updates], feed)[0] for feed in batches])
+    np.testing.assert_allclose(*found, rtol=1e-4)
+    assert found[0][-2] < found[0][0]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.training import features
+from paceline.training import errors, features
 
 
 def words(*values):
@@ -74,6 +74,49 @@ def test_hashed_crosses_spread_evenly():
     counts = np.bincount(cross.ids({"a": a, "b": b}), minlength=100)
     assert counts.min() > 800
     assert counts.max() < 1000
+
+
+LISTS = st.lists(st.lists(st.integers(0, 9), max_size=5), min_size=1)
+
+
+def several(rows, feature):
+    values = np.array([value for row in rows for value in row], dtype=np.int64)
+    lengths = np.array([len(row) for row in rows], dtype=np.int64)
+    return feature.ids({"a": features.Listed(values, lengths)}).tolist()
+
+
+@given(LISTS, st.integers(1, 6), st.sampled_from(["sum", "mean", "sqrtn"]))
+def test_several_values_are_cut_and_padded(rows, length, combiner):
+    feature = features.Several(features.Identity("a", 10), length, combiner)
+    assert several(rows, feature) == [(row + [-1] * length)[:length] for row in rows]
+
+
+def test_several_values_without_a_combiner_are_padded_as_in_keras():
+    feature = features.Several(features.Identity("a", 5), 3, None)
+    assert several([[3], [], [1, 7, 2, 2]], feature) == [[3, 0, 0], [0, 0, 0], [1, 4, 2]]
+
+
+def test_a_feature_of_several_values_is_named_and_decoded_after_its_feature():
+    feature = features.Several(features.Bucketised("x", (1.0, 5.0)), 2, separator=";")
+    assert (feature.name, feature.rows) == ("x_bucket", 4)
+    assert feature.kinds() == {"x": features.Lists("number", ";")}
+    columns = {"x": features.Listed(np.array([0.0, 7.0, 1.0]), np.array([1, 2]))}
+    assert feature.ids(columns).tolist() == [[0, -1], [2, 1]]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda one: features.Several(one, 0),
+        lambda one: features.Several(one, 2, separator=""),
+        lambda one: features.Several(features.Several(one, 2), 2),
+        lambda one: features.Several(features.Cross((one, features.Identity("b", 3))), 2),
+        lambda one: features.Cross((features.Several(one, 2), features.Identity("b", 3))),
+    ],
+)
+def test_several_values_without_a_meaning_are_refused(make):
+    with pytest.raises(errors.SettingsError, match="feature 'a"):
+        make(features.Identity("a", 10))
 
 
 def test_labels():

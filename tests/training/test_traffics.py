@@ -45,6 +45,18 @@ def test_without_distinct_ids_every_occurrence_counts():
     assert meter.measured(VARIABLES)[0].step_bytes == 128 * (2 * 16 + 4)
 
 
+def test_padding_has_no_traffic():
+    several = features.Several(features.Identity("several", 100), 3)
+    table = declarations.Table((several, TWO), {"vectors": VECTORS})
+    known = features.FeatureSet((), (ONE, TWO, several), features.Label("l"))
+    meter = traffics.Traffic([table], known, distinct=False)
+    meter.add(np.array([[99, 0, 5, 5, -1], [99, 27, -1, -1, -1]], dtype=np.int32))
+    (measured, _) = meter.measured(VARIABLES)
+    assert measured.step_bytes == 4 * (2 * 16 + 4)
+    shares = np.array(measured.row_shares)
+    assert shares[[2, 50, 63]].tolist() == [0.5, 0.25, 0.25]  # two rows of 128 to a share
+
+
 def test_what_is_written_is_what_a_plan_reads(tmp_path):
     meter = traffics.Traffic([TABLE], FEATURES, distinct=True)
     for ids in batches():

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from paceline.training.blocks import Blocks
     from paceline.training.errors import TrainingError
     from paceline.training.evaluations import Evaluation
+    from paceline.training.keras_models import KerasModel
     from paceline.training.models.dcn import DCN
     from paceline.training.models.deepfm import DeepFM
     from paceline.training.models.dlrm import DLRM
@@ -28,7 +29,18 @@ if TYPE_CHECKING:
     from paceline.training.runs import run
     from paceline.training.sources import Source
 
-__all__ = ["DCN", "DLRM", "Blocks", "DeepFM", "Evaluation", "Source", "TrainingError", "WideAndDeep", "run"]
+__all__ = [
+    "DCN",
+    "DLRM",
+    "Blocks",
+    "DeepFM",
+    "Evaluation",
+    "KerasModel",
+    "Source",
+    "TrainingError",
+    "WideAndDeep",
+    "run",
+]
 
 _HOMES = {
     "Blocks": "blocks",
@@ -36,6 +48,7 @@ _HOMES = {
     "DLRM": "models.dlrm",
     "DeepFM": "models.deepfm",
     "Evaluation": "evaluations",
+    "KerasModel": "keras_models",
     "Source": "sources",
     "TrainingError": "errors",
     "WideAndDeep": "models.wide_and_deep",

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from paceline.training import declarations, features, initializers, settings
+from paceline.training import declarations, features, initializers, places, settings
 
 EMBEDDING_DEVIATION = 0.05
 
@@ -51,9 +51,13 @@ class Blocks:
     def weight(
         self, name: str, shape: Sequence[int], *, initializer: Any = None, part: declarations.Part = "deep"
     ) -> Any:
-        """An array of parameters; zeros at first if no initializer is given."""
+        """An array of parameters; zeros at first if no initializer is given, which may be an array of the
+        first values.
+        """
         return self._weight(
-            declarations.Weight(name, tuple(shape), initializer or initializers.filled(0.0), part)
+            declarations.Weight(
+                name, tuple(shape), initializers.filled(0.0) if initializer is None else initializer, part
+            )
         )
 
     def embed(
@@ -63,16 +67,18 @@ class Blocks:
         dimension: int | None = None,
         *,
         deviation: float = EMBEDDING_DEVIATION,
+        initializer: Any = None,
         part: declarations.Part = "deep",
     ) -> Any:
         """Vectors of the features' ids: a float tensor (examples, features, dimension).
 
+        A feature of several values has one vector like any other, or `length` if it has no combiner.
         The dimension is the job file's if none is given. They start from a truncated normal distribution, or
-        from zero where `deviation` is 0.
+        from zero where `deviation` is 0, if no initializer is given.
         """
-        initializer = (
-            tf1.truncated_normal_initializer(stddev=deviation) if deviation else initializers.filled(0.0)
-        )
+        if initializer is None:
+            normal = tf1.truncated_normal_initializer(stddev=deviation)
+            initializer = normal if deviation else initializers.filled(0.0)
         dimension = dimension or self.chosen.embedding_dimension
         return self._embed(declarations.Embedding(name, tuple(columns), dimension, initializer, part))
 
@@ -113,7 +119,8 @@ def declare(model: Model, chosen: settings.Settings) -> declarations.Declaration
 
     def embed(asked: declarations.Embedding) -> Any:
         embeddings.append(asked)
-        return tf1.placeholder(tf.float32, [None, len(asked.columns), asked.dimension])
+        vectors = places.width(asked.columns, places.vectors)
+        return tf1.placeholder(tf.float32, [None, vectors, asked.dimension])
 
     with tf1.Graph().as_default():
         numeric = tf1.placeholder(tf.float32, [None, len(model.features.numeric)])

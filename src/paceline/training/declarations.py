@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from paceline.model.variables import Variable
-from paceline.training import errors, features
+from paceline.training import errors, features, places
 
 Part = Literal["deep", "wide"]
 """Which of the two optimizers of the job file updates a parameter."""
@@ -67,8 +67,13 @@ class Table:
 
     @property
     def offsets(self) -> tuple[int, ...]:
-        """The first row of each feature."""
-        return tuple(itertools.accumulate((column.rows for column in self.columns[:-1]), initial=0))
+        """For each place of ids, the first row of its feature."""
+        firsts = itertools.accumulate((column.rows for column in self.columns[:-1]), initial=0)
+        return tuple(
+            first
+            for first, column in zip(firsts, self.columns, strict=True)
+            for _ in range(places.ids(column))
+        )
 
 
 def tables(embeddings: Sequence[Embedding], *, fused: bool) -> tuple[Table, ...]:

@@ -1,8 +1,9 @@
 """Feature columns as values: what of a raw column the model sees.
 
 A feature turns whole columns into NumPy arrays, so that a batch costs slices and no work per row in Python. A
-numeric feature becomes one float; every other feature becomes one row number (id) of a table of `rows` rows.
-Strings arrive dictionary-encoded, so vocabularies and hashes are looked up once per distinct value.
+numeric feature becomes one float; every other feature becomes a row number (id) of a table of `rows` rows, or
+several of them. Strings arrive dictionary-encoded, so vocabularies and hashes are looked up once per distinct
+value.
 """
 
 from __future__ import annotations
@@ -16,10 +17,35 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-Columns = Mapping[str, Any]
-"""The decoded columns of a chunk by name: pyarrow dictionary arrays (strings) or NumPy arrays (numbers)."""
+from paceline.training import errors
 
-Kind = Literal["number", "integer", "string"]
+Columns = Mapping[str, Any]
+"""The decoded columns of a chunk by name: pyarrow dictionary arrays (strings), NumPy arrays (numbers), or
+`Listed` ones.
+"""
+
+
+@dataclass(frozen=True)
+class Lists:
+    """How to decode a column of several values a row: lists, or texts with a separator between the values.
+
+    It is decoded to `Listed`.
+    """
+
+    kind: Literal["number", "integer", "string"]
+    separator: str
+
+
+class Listed(NamedTuple):
+    """A decoded column of several values a row: the values of all rows in a column, and how many of them each
+    row has.
+    """
+
+    values: Any
+    lengths: npt.NDArray[np.int64]
+
+
+Kind = Literal["number", "integer", "string"] | Lists
 Ids = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float32]
 
@@ -39,7 +65,7 @@ class Categorical(Protocol):
         """The raw columns that are read and how to decode each."""
 
     def ids(self, columns: Columns) -> Ids:
-        """One id for each row."""
+        """One id for each row; several of a feature that takes several."""
 
 
 @dataclass(frozen=True)
@@ -115,8 +141,11 @@ class Vocabulary:
 
     def ids(self, columns: Columns) -> Ids:
         """One id for each row."""
-        index = {word: i + 1 for i, word in enumerate(self.words)}
-        return _by_word(columns[self.name], lambda word: index.get(word, 0))
+        return _by_word(columns[self.name], lambda word: self._ids.get(word, 0))
+
+    @functools.cached_property
+    def _ids(self) -> dict[str, int]:
+        return {word: i + 1 for i, word in enumerate(self.words)}
 
 
 @dataclass(frozen=True)
@@ -163,6 +192,16 @@ class Cross:
     parts: tuple[Categorical, ...]
     buckets: int = 1_000_000
 
+    def __post_init__(self) -> None:
+        """Refuses parts without a single id for each row.
+
+        Raises:
+            SettingsError: a part takes several values.
+        """
+        for part in self.parts:
+            if isinstance(part, Several):
+                raise errors.SettingsError(f"feature {part.name!r} has several values, so it has no crosses")
+
     @property
     def name(self) -> str:
         """The parts' names."""
@@ -192,6 +231,70 @@ class Cross:
         return combined.astype(np.int32)
 
 
+Combiner = Literal["sum", "mean", "sqrtn"]
+
+
+@dataclass(frozen=True)
+class Several:
+    """A feature with up to `length` values in each row, in a list column or in texts with a separator.
+
+    Values beyond `length` are left out, as are missing and empty ones. Where a row has fewer, its places are
+    padded by -1, for which no row of a table is fetched. The combiner puts the vectors of a row together to
+    one, which is zero for a row without values.
+
+    With a combiner of None the feature has `length` vectors, for a model that has layers of its own for them;
+    it is padded by id 0, as Keras does.
+    """
+
+    feature: Categorical
+    length: int
+    combiner: Combiner | None = "mean"
+    separator: str = "|"
+
+    def __post_init__(self) -> None:
+        """Refuses what has no meaning.
+
+        Raises:
+            SettingsError: there is no place for a value, the separator is empty, or the feature reads more
+                than one column.
+        """
+        if self.length < 1 or not self.separator:
+            raise errors.SettingsError(f"feature {self.name!r}: length and separator must not be empty")
+        if isinstance(self.feature, Several) or len(self.feature.kinds()) != 1:
+            raise errors.SettingsError(f"feature {self.name!r}: several values must be those of one column")
+
+    @property
+    def name(self) -> str:
+        """The name of the feature."""
+        return self.feature.name
+
+    @property
+    def rows(self) -> int:
+        """The rows of the feature."""
+        return self.feature.rows
+
+    def kinds(self) -> Mapping[str, Kind]:
+        """The raw column of the feature, as lists."""
+        return {
+            column: Lists(kind, self.separator)
+            for column, kind in self.feature.kinds().items()
+            if not isinstance(kind, Lists)
+        }
+
+    def ids(self, columns: Columns) -> Ids:
+        """The ids of each row: (rows, length)."""
+        (column,) = self.kinds()
+        values, lengths = columns[column]
+        found = self.feature.ids({column: values})
+        row = np.repeat(np.arange(len(lengths)), lengths)
+        place = np.arange(len(found)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        kept = place < self.length
+        padding = 0 if self.combiner is None else -1
+        ids = np.full((len(lengths), self.length), padding, dtype=np.int32)
+        ids[row[kept], place[kept]] = found[kept]
+        return ids
+
+
 @dataclass(frozen=True)
 class Label:
     """The binary target: 1 where the column is one of `positive`, or, without these, where a number is
@@ -213,7 +316,11 @@ class Label:
 
 
 class Examples(NamedTuple):
-    """Encoded rows: `numeric` (n, numbers) floats, `ids` (n, categorical features), `labels` (n,)."""
+    """Encoded rows: `numeric` (n, numbers) floats, `ids` (n, places of the categorical features), `labels`
+    (n,).
+
+    A categorical feature takes one place, or as many as it has values at most; -1 is a place without a value.
+    """
 
     numeric: Floats
     ids: Ids
@@ -249,7 +356,7 @@ class FeatureSet:
 
 def _side_by_side(columns: Iterable[npt.NDArray[Any]], rows: int, kind: type) -> npt.NDArray[Any]:
     parts = list(columns)
-    return np.stack(parts, axis=1) if parts else np.zeros((rows, 0), dtype=kind)
+    return np.column_stack(parts) if parts else np.zeros((rows, 0), dtype=kind)
 
 
 def _by_word(column: Any, number: Any) -> Ids:

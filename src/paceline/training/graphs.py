@@ -27,6 +27,7 @@ from paceline.training import (
     optimizers,
     parameters,
     plans,
+    places,
     settings,
     steps,
 )
@@ -221,10 +222,10 @@ def _ids(
     known: features.FeatureSet,
     chosen: settings.Settings,
 ) -> lookups.Ids:
-    places = [known.categorical.index(column) for column in table.columns]
+    wanted = places.find(table.columns, known.categorical, places.ids)
     columns = inputs.ids
-    if places != list(range(len(known.categorical))):
-        columns = tf.gather(columns, places, axis=1)
+    if wanted != list(range(places.width(known.categorical, places.ids))):
+        columns = tf.gather(columns, wanted, axis=1)
     return lookups.ids(table, columns, distinct=chosen.fused_tables)
 
 
@@ -245,7 +246,7 @@ def _blocks(
                     columns += table.columns
         vectors = parts[0] if len(parts) == 1 else tf.concat(parts, axis=1)
         if columns != list(asked.columns):
-            vectors = tf.gather(vectors, [columns.index(column) for column in asked.columns], axis=1)
+            vectors = tf.gather(vectors, places.find(asked.columns, columns, places.vectors), axis=1)
         return vectors
 
     return blocks.Blocks(inputs.numeric, chosen, lambda asked: pulled[asked.name].value, embed)
@@ -254,6 +255,6 @@ def _blocks(
 def _placeholders(known: features.FeatureSet) -> features.Examples:
     return features.Examples(
         numeric=tf1.placeholder(tf.float32, [None, len(known.numeric)], "numeric"),
-        ids=tf1.placeholder(tf.int32, [None, len(known.categorical)], "ids"),
+        ids=tf1.placeholder(tf.int32, [None, places.width(known.categorical, places.ids)], "ids"),
         labels=tf1.placeholder(tf.float32, [None], "labels"),
     )

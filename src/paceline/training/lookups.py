@@ -10,40 +10,48 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from paceline.model.row_layouts import RowLayout, RowOrder
-from paceline.training import declarations
+from paceline.training import combiners, declarations, places
 
 
 @dataclass(frozen=True)
 class Ids:
     """The ids of a table's features in a batch.
 
-    `rows` are row numbers (int32), each once if they are distinct; `position` says for each example and
-    feature which of them it is, None when there is a row for each in order.
+    `rows` are row numbers (int32), each once if they are distinct; `position` says for each example and place
+    with a value which of them it is, None when there is a row for each in order. `groups` puts those together
+    that are one vector, None when each is one.
     """
 
     table: declarations.Table
     rows: Any
     position: Any
+    groups: combiners.Groups | None = None
 
     def vectors(self, values: Any) -> Any:
-        """The values of the rows by example: (examples, features of the table, dimension)."""
-        if self.position is not None:
+        """The values of the rows by example: (examples, vectors of the table's features, dimension)."""
+        if self.groups is not None:
+            values = self.groups.together(values, self.position)
+        elif self.position is not None:
             values = tf.gather(values, self.position)
-        return tf.reshape(values, [-1, len(self.table.columns), int(values.shape[-1])])
+        count = places.width(self.table.columns, places.vectors)
+        return tf.reshape(values, [-1, count, int(values.shape[-1])])
 
 
 def ids(table: declarations.Table, columns: Any, *, distinct: bool) -> Ids:
-    """The ids of a batch in a table; `columns` (examples, features of the table) count from 0 in each
-    feature.
+    """The ids of a batch in a table; `columns` (examples, places of its features) count from 0 in each
+    feature, -1 is a place without a value.
 
     Distinct, the row of a frequent id is sent once for each batch instead of once for each occurrence, and so
     is the sum of its gradients.
     """
     rows = tf.reshape(columns + tf.constant(table.offsets, dtype=tf.int32), [-1])
+    groups = combiners.groups(table.columns, columns)
+    if groups is not None:
+        rows = tf.gather(rows, groups.places)
     if not distinct:
-        return Ids(table, rows, None)
+        return Ids(table, rows, None, groups)
     found, position = tf.unique(rows)
-    return Ids(table, found, position)
+    return Ids(table, found, position, groups)
 
 
 @dataclass(frozen=True)

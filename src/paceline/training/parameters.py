@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
@@ -55,7 +56,8 @@ def create(
 ) -> tuple[Parameter, ...]:
     """Creates a variable for each shard of a plan and the slots beside it.
 
-    `initializers` and `parts` are by the name of the variable.
+    `initializers` and `parts` are by the name of the variable; an initializer may be an array of the first
+    values.
     """
     return tuple(
         _create(
@@ -67,6 +69,8 @@ def create(
 
 def _create(shard: Shard, initializer: Any, rule: optimizers.Rule, device: str) -> Parameter:
     shape = (shard.rows, *shard.variable.shape[1:]) if shard.variable.shape else ()
+    if isinstance(initializer, np.ndarray):
+        initializer = tf1.constant_initializer(_rows(initializer, shard))
     with tf1.device(device):
         variable = _variable(shard.name, shape, initializer)
         slots = {
@@ -81,6 +85,13 @@ def _create(shard: Shard, initializer: Any, rule: optimizers.Rule, device: str) 
     for slot, each in created.saved.items() if shape else ():
         each._set_save_slice_info(_slice(shard, slot))
     return created
+
+
+def _rows(values: Any, shard: Shard) -> Any:
+    """The rows of a shard out of the values of a whole variable, in the order in which it stores them."""
+    if not shard.variable.shape:
+        return values
+    return values[shard.layout.row(shard.index, np.arange(shard.rows))]
 
 
 def _variable(name: str, shape: tuple[int, ...], initializer: Any, *, trainable: bool = True) -> Any:

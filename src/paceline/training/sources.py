@@ -15,13 +15,11 @@ from dataclasses import dataclass
 from typing import Any, Literal, NoReturn
 
 import fsspec
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
-from paceline.training import errors, features
+from paceline.training import columns, errors, features
 
 _CHUNK_ROWS = 65_536
 _BLOCK_BYTES = 8 << 20
@@ -95,15 +93,10 @@ def chunks(source: Source, file: str, kinds: Mapping[str, features.Kind]) -> Ite
 
 def _decoded(column: Any, kind: features.Kind, name: str, file: str) -> Any:
     try:
-        if kind == "string":
-            if not pa.types.is_dictionary(column.type):
-                column = pc.cast(column, pa.string()).dictionary_encode()
-            return column.unify_dictionaries().combine_chunks()
-        if kind == "integer":
-            return pc.cast(column, pa.int64()).fill_null(-1).to_numpy()
-        return np.asarray(pc.cast(column, pa.float64()).to_numpy(), dtype=np.float64)
+        return columns.decoded(column, kind)
     except pa.ArrowInvalid as error:
-        raise errors.InputError(f"{file}: column {name!r} does not hold {kind}s: {error}") from error
+        expected = kind.kind if isinstance(kind, features.Lists) else kind
+        raise errors.InputError(f"{file}: column {name!r} does not hold {expected}s: {error}") from error
 
 
 def _missing_column(file: str, name: str, known: Sequence[str]) -> NoReturn:
@@ -148,7 +141,11 @@ def _csv_rows(source: Source, file: str) -> int:
 
 
 def _csv_chunks(source: Source, file: str, kinds: Mapping[str, features.Kind]) -> Iterator[Any]:
-    types = {"number": pa.float64(), "integer": pa.int64(), "string": pa.dictionary(pa.int32(), pa.string())}
+    types: dict[features.Kind, Any] = {
+        "number": pa.float64(),
+        "integer": pa.int64(),
+        "string": pa.dictionary(pa.int32(), pa.string()),
+    }
     names = source.column_names or _csv_header(source, file)
     for name in kinds:
         if name not in names:
@@ -164,7 +161,7 @@ def _csv_chunks(source: Source, file: str, kinds: Mapping[str, features.Kind]) -
                 ),
                 pyarrow.csv.ParseOptions(),
                 pyarrow.csv.ConvertOptions(
-                    column_types={name: types[kind] for name, kind in kinds.items()},
+                    column_types={name: types.get(kind, pa.string()) for name, kind in kinds.items()},
                     include_columns=list(kinds),
                 ),
             ):
@@ -200,7 +197,7 @@ def _explain(
                 f"{file}:{number}: {len(row)} fields where {len(names)} are expected"
             ) from error
         for name, value in zip(names, row, strict=True):
-            if kinds.get(name, "string") != "string" and not _is_number(value):
+            if kinds.get(name) in ("number", "integer") and not _is_number(value):
                 raise errors.InputError(
                     f"{file}:{number}: column {name!r} holds {value!r}, not a number"
                 ) from error

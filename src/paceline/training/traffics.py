@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from paceline.model.variables import Variable
-from paceline.training import declarations, features
+from paceline.training import declarations, features, places
 
 BATCHES = 20
 _RANGES = 64
@@ -29,7 +29,7 @@ class Traffic:
         self, tables: Sequence[declarations.Table], known: features.FeatureSet, *, distinct: bool
     ) -> None:
         self._tables = tuple(tables)
-        self._columns = [[known.categorical.index(column) for column in table.columns] for table in tables]
+        self._places = [places.find(table.columns, known.categorical, places.ids) for table in tables]
         self._shares = [np.zeros(min(_RANGES, table.rows)) for table in tables]
         self._distinct = distinct
         self._batches = 0
@@ -42,8 +42,9 @@ class Traffic:
     def add(self, ids: features.Ids) -> None:
         """Counts a batch: the rows that it looks up, each once if the lookup makes them distinct."""
         self._batches += 1
-        for table, columns, shares in zip(self._tables, self._columns, self._shares, strict=True):
-            rows = (ids[:, columns].astype(np.int64) + np.array(table.offsets)).ravel()
+        for table, own, shares in zip(self._tables, self._places, self._shares, strict=True):
+            found = ids[:, own].astype(np.int64)
+            rows = (found + np.array(table.offsets))[found >= 0]
             rows = np.unique(rows) if self._distinct else rows
             shares += np.bincount(rows * len(shares) // table.rows, minlength=len(shares))
 

@@ -1,0 +1,57 @@
+"""Parts of a TensorFlow graph, cut out at given tensors and put into another graph on other tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow.compat.v1 as tf1
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """The operations that compute the tensors `gives` from the tensors `takes`, both by their names."""
+
+    definition: Any
+    takes: tuple[str, ...]
+    gives: tuple[str, ...]
+
+    def put(self, tensors: Mapping[str, Any], scope: str) -> dict[str, Any]:
+        """Adds it to the current graph on tensors for all that it takes; returns what it gives, by name."""
+        given = {name: tensors[name] for name in self.takes}
+        found = tf1.import_graph_def(self.definition, given, return_elements=list(self.gives), name=scope)
+        return dict(zip(self.gives, found, strict=True))
+
+
+def cut(graph: Any, wanted: Sequence[Any], ends: Container[str]) -> Fragment:
+    """Cuts out what computes the tensors wanted, up to those with a name in `ends`.
+
+    It may run on any device. Orders between operations that are not due to values are left out.
+    """
+    kept: set[str] = set()
+    reached: dict[str, None] = {}
+    ahead = list(wanted)
+    while ahead:
+        tensor = ahead.pop()
+        if tensor.name in ends:
+            reached[tensor.name] = None
+        elif tensor.op.name not in kept:
+            kept.add(tensor.op.name)
+            ahead += tensor.op.inputs
+    names = dict.fromkeys(tensor.name for tensor in wanted)
+    return Fragment(_definition(graph, kept), tuple(reached), tuple(names))
+
+
+def _definition(graph: Any, kept: set[str]) -> Any:
+    whole = graph.as_graph_def()
+    definition = tf1.GraphDef(versions=whole.versions, library=whole.library)
+    for node in whole.node:
+        if node.name in kept:
+            added = definition.node.add()
+            added.CopyFrom(node)
+            added.device = ""
+            added.attr.pop("_class", None)
+            del added.input[:]
+            added.input.extend(each for each in node.input if not each.startswith("^"))
+    return definition
