@@ -94,9 +94,11 @@ def test_saving_is_timed(tmp_path, counter):
     session, _, contents = counter
     patient = folder(tmp_path, contents, every_seconds=1000)
     patient.save_if_due(session, 1)
+    patient.settle()
     assert patient.latest() is None
     eager = folder(tmp_path, contents, every_seconds=0)
     eager.save_if_due(session, 2)
+    eager.settle()
     assert eager.latest().endswith("-2")
 
 

@@ -4,7 +4,9 @@
     ├── ClusterError      TF_CONFIG is missing or makes no sense
     ├── SettingsError     the job file's `training:` block is wrong
     ├── InputError        a file, a column or a row of the data is wrong
-    └── CheckpointError   a checkpoint does not fit the model
+    ├── CheckpointError   a checkpoint does not fit the model, or cannot be written or read
+    │   └── DamagedError  a checkpoint is not what was written
+    └── ExportError       a SavedModel cannot be written
 
 A message says what is wrong, where, and what to do next. Errors of TensorFlow's runtime that are not of
 these kinds pass through unchanged.
@@ -33,7 +35,15 @@ class InputError(TrainingError):
 
 
 class CheckpointError(TrainingError):
-    """A checkpoint exists but does not fit the model that is being trained."""
+    """A checkpoint does not fit the model that is being trained, or cannot be written or read."""
+
+
+class DamagedError(CheckpointError):
+    """A file of a checkpoint is missing, cut short, or not what was written."""
+
+
+class ExportError(TrainingError):
+    """A SavedModel cannot be written where it should be."""
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -1,0 +1,211 @@
+"""The operations that write parameters into files and read them back: each parameter server its own rows.
+
+A shard is written in pieces of rows, one after the other, so a server needs memory for one piece only, never
+blocks updates for longer, and no message has more than one piece where the chief has to write for a server
+that does not see the folder. TensorFlow joins the pieces to one checkpoint in which each variable is whole.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+import tensorflow.compat.v1 as tf1
+
+from paceline.training import parameters
+
+PIECE_BYTES = 64 * 2**20
+_WHOLE = 2**63
+_NOT_THERE = (
+    tf.errors.NotFoundError,
+    tf.errors.PermissionDeniedError,
+    tf.errors.UnimplementedError,  # the server's TensorFlow does not know this kind of URL
+)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Rows of a variable, `count` from `first`, or all of it where `count` is None; and where they lie in the
+    tensor `name` of a checkpoint, in TensorFlow's notation (`tf1.Variable.SaveSliceInfo.spec`).
+    """
+
+    variable: Any
+    name: str
+    place: str = ""
+    first: int = 0
+    count: int | None = None
+    bytes: int = 0
+
+    def value(self) -> Any:
+        """The rows; to be made on their server."""
+        if self.count is None:
+            return self.variable.read_value()
+        return tf.gather(self.variable, tf.range(self.first, self.first + self.count))
+
+
+def pieces(every: Iterable[parameters.Parameter], piece_bytes: int) -> Iterator[Piece]:
+    """Shards and their slots in pieces of at most so many bytes, but of one row at least."""
+    for parameter in every:
+        shard = parameter.shard
+        rows = max(1, piece_bytes // shard.variable.row_bytes)
+        for slot, variable in parameter.saved.items():
+            for first in range(0, shard.rows, rows):
+                count = min(rows, shard.rows - first)
+                yield Piece(
+                    variable,
+                    parameters.stored_name(shard, slot),
+                    parameters.stored_place(shard, first, count),
+                    first,
+                    None if count == shard.rows else count,
+                    count * shard.variable.row_bytes,
+                )
+
+
+def parts(found: Iterable[Piece], part_bytes: int) -> list[list[Piece]]:
+    """Pieces by the file that they are written to, of at most so many bytes but of one piece at least."""
+    made: list[list[Piece]] = []
+    free = 0
+    for piece in found:
+        if not made or piece.bytes > free:
+            made.append([])
+            free = part_bytes
+        made[-1].append(piece)
+        free -= piece.bytes
+    return made
+
+
+class Saver:
+    """Writes and reads all parameters and the global step; part of a graph, on the device that builds it.
+
+    `gathered` in its methods means that the chief writes and reads, not the servers.
+    """
+
+    def __init__(self, every: Sequence[parameters.Parameter], step: Any) -> None:
+        self._prefix = tf1.placeholder(tf.string, ())
+        self._temporary = tf1.placeholder(tf.string, ())
+        single = Piece(step, step.op.name)
+        self._writes = [
+            _write([single, *pieces(every, PIECE_BYTES)], self._prefix, self._temporary, gathered=gathered)
+            for gathered in (False, True)
+        ]
+        self._reads = [
+            _read([single, *pieces(every, _WHOLE)], self._prefix, gathered=gathered)
+            for gathered in (False, True)
+        ]
+        self._note = tf1.placeholder(tf.string, ())
+        self._answers = _answers({each.variable.device for each in every} - {""}, self._note)
+
+    def save(self, session: Any, prefix: str, *, gathered: bool) -> None:
+        """Writes a checkpoint; others go on to update the parameters meanwhile."""
+        temporary = f"{prefix}_temp{uuid.uuid4().hex}"  # what a killed chief started may still be written
+        session.run(self._writes[gathered], {self._prefix: prefix, self._temporary: temporary})
+
+    def restore(self, session: Any, prefix: str, *, gathered: bool) -> None:
+        """Reads a checkpoint whose rows are in the order of these shards."""
+        session.run(self._reads[gathered], {self._prefix: prefix})
+
+    def stranger(self, session: Any, prefix: str) -> str | None:
+        """The first parameter server that does not share the checkpoint's folder with the chief; None if all
+        do.
+
+        Each is to read what the chief has written there, and to write it where the chief reads it again.
+        """
+        note, text = f"{prefix}_temp{uuid.uuid4().hex}", uuid.uuid4().hex
+        if not self._answers:
+            return None
+        with contextlib.ExitStack() as undo:
+            undo.callback(_remove, note)
+            with tf.io.gfile.GFile(note, "w") as file:
+                file.write(text)
+            for device, answer in self._answers.items():
+                path = f"{note}-{_number(device)}"
+                undo.callback(_remove, path)
+                if not _answered(session, answer, {self._note: note}, path, text):
+                    return device
+        return None
+
+
+def _write(found: Sequence[Piece], prefix: Any, temporary: Any, *, gathered: bool) -> Any:
+    """Writes one part after the other on each device, then joins them."""
+    before: dict[str, Any] = {}
+    names: list[Any] = []
+    saves: list[Any] = []
+    for device, group in _by_device(found):
+        place = "" if gathered else device
+        for part in parts(group, PIECE_BYTES):
+            names.append(tf.strings.join([temporary, f"/part-{len(names):05d}"]))
+            with tf1.control_dependencies([before[place]] if place in before else []):
+                with tf1.device(device):
+                    values = [piece.value() for piece in part]
+                with tf1.device(place):
+                    before[place] = tf.raw_ops.SaveV2(
+                        prefix=names[-1],
+                        tensor_names=[piece.name for piece in part],
+                        shape_and_slices=[piece.place for piece in part],
+                        tensors=values,
+                    )
+            saves.append(before[place])
+    with tf1.control_dependencies(saves):
+        return tf.raw_ops.MergeV2Checkpoints(
+            checkpoint_prefixes=tf.stack(names), destination_prefix=prefix, delete_old_dirs=True
+        )
+
+
+def _read(found: Sequence[Piece], prefix: Any, *, gathered: bool) -> Any:
+    before: dict[str, Any] = {}
+    reads = []
+    for device, group in _by_device(found):
+        place = "" if gathered else device
+        for piece in group:
+            with tf1.control_dependencies([before[place]] if place in before else []):
+                with tf1.device(place):
+                    (value,) = tf.raw_ops.RestoreV2(
+                        prefix=prefix,
+                        tensor_names=[piece.name],
+                        shape_and_slices=[piece.place],
+                        dtypes=[piece.variable.dtype.base_dtype],
+                    )
+                with tf1.device(device):
+                    before[place] = piece.variable.assign(tf.ensure_shape(value, piece.variable.shape)).op
+            reads.append(before[place])
+    return tf.group(*reads)
+
+
+def _by_device(found: Sequence[Piece]) -> list[tuple[str, list[Piece]]]:
+    order = sorted(found, key=lambda piece: str(piece.variable.device))
+    return [
+        (device, list(group)) for device, group in itertools.groupby(order, lambda each: each.variable.device)
+    ]
+
+
+def _answers(devices: Iterable[str], note: Any) -> dict[str, Any]:
+    answers = {}
+    for device in sorted(devices):
+        with tf1.device(device):
+            answers[device] = tf.io.write_file(
+                tf.strings.join([note, f"-{_number(device)}"]), tf.io.read_file(note)
+            )
+    return answers
+
+
+def _answered(session: Any, answer: Any, feed: dict[Any, str], path: str, text: str) -> bool:
+    try:
+        session.run(answer, feed)
+        with tf.io.gfile.GFile(path) as file:
+            return bool(file.read() == text)
+    except _NOT_THERE:
+        return False
+
+
+def _remove(path: str) -> None:
+    with contextlib.suppress(tf.errors.OpError):
+        tf.io.gfile.remove(path)
+
+
+def _number(device: str) -> str:
+    return device.rpartition(":")[2]
