@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from paceline.training.blocks import Blocks
     from paceline.training.errors import TrainingError
     from paceline.training.evaluations import Evaluation
+    from paceline.training.exports import export
     from paceline.training.models.dcn import DCN
     from paceline.training.models.deepfm import DeepFM
     from paceline.training.models.dlrm import DLRM
@@ -28,7 +29,18 @@ if TYPE_CHECKING:
     from paceline.training.runs import run
     from paceline.training.sources import Source
 
-__all__ = ["DCN", "DLRM", "Blocks", "DeepFM", "Evaluation", "Source", "TrainingError", "WideAndDeep", "run"]
+__all__ = [
+    "DCN",
+    "DLRM",
+    "Blocks",
+    "DeepFM",
+    "Evaluation",
+    "Source",
+    "TrainingError",
+    "WideAndDeep",
+    "export",
+    "run",
+]
 
 _HOMES = {
     "Blocks": "blocks",
@@ -39,6 +51,7 @@ _HOMES = {
     "Source": "sources",
     "TrainingError": "errors",
     "WideAndDeep": "models.wide_and_deep",
+    "export": "exports",
     "run": "runs",
 }
 

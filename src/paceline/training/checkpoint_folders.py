@@ -82,7 +82,7 @@ class Folder:
     def _named(self) -> list[int]:
         try:
             state = tf.train.get_checkpoint_state(self.path)
-        except UnicodeDecodeError:
+        except ValueError:  # not UTF-8, or names nothing
             state = None
         paths: Iterable[str] = state.all_model_checkpoint_paths if state is not None else ()
         names = (path.rpartition("/")[2] for path in paths)

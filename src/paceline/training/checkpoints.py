@@ -120,7 +120,7 @@ class Checkpoints:
             reader = tf.train.load_checkpoint(checkpoint)
             found = restores.stored(self._contents.parameters, reader.get_variable_to_shape_map(), checkpoint)
         except (tf.errors.OpError, ValueError) as error:
-            raise errors.DamagedError(f"{checkpoint} cannot be read: {error}") from error
+            raise errors.DamagedError(f"{checkpoint} cannot be read: {errors.reason(error)}") from error
         try:
             with session.graph.as_default():
                 if restores.are_in_order(found):
@@ -132,9 +132,9 @@ class Checkpoints:
                     self._contents.step.load(reader.get_tensor(self._contents.step.op.name), session)
                 session.run(self._contents.counted_anew)
         except (tf.errors.DataLossError, tf.errors.OutOfRangeError) as error:
-            raise errors.DamagedError(f"{checkpoint} cannot be read: {error.message}") from error
+            raise errors.DamagedError(f"{checkpoint} cannot be read: {errors.reason(error)}") from error
         except tf.errors.InvalidArgumentError as error:
-            raise restores.unfit(checkpoint, error.message.strip().splitlines()[0]) from error
+            raise restores.unfit(checkpoint, errors.reason(error)) from error
 
     def save_if_due(self, session: Any, step: int) -> None:
         """Begins to save when the last time is long enough ago and over; does not wait.
@@ -159,7 +159,7 @@ class Checkpoints:
             self._save(session, self._folder, step)
         except _DISK_FAULTS as error:
             raise errors.CheckpointError(
-                f"step {step} could not be saved to {self._folder.path}: {_first_line(error)}; the last "
+                f"step {step} could not be saved to {self._folder.path}: {errors.reason(error)}; the last "
                 f"checkpoint there is {self.latest()}. Make room or give rights, then resume the job"
             ) from error
 
@@ -177,7 +177,7 @@ class Checkpoints:
                 "step %d could not be saved (%s); training goes on, the last checkpoint is %s, "
                 "the next try is in %.0f s",
                 step,
-                _first_line(error),
+                errors.reason(error),
                 self.latest(),
                 self._every_seconds,
             )
@@ -231,7 +231,3 @@ class Checkpoints:
 def step_of(checkpoint: str) -> int:
     """The global step in the name of a checkpoint."""
     return int(checkpoint.rpartition("-")[2])
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

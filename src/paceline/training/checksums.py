@@ -50,7 +50,7 @@ def parse(text: str, checkpoint: str) -> dict[str, Checksum]:
     try:
         files = json.loads(text)["files"]
         found = {name: _checksum(name, each, checkpoint) for name, each in files.items()}
-    except (KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (json.JSONDecodeError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"it is no checksum file: {error!r}") from error
     if f"{checkpoint}.index" not in found or len(found) < 2:
         raise ValueError("it does not name the index and the data of its checkpoint")

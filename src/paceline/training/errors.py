@@ -15,6 +15,7 @@ these kinds pass through unchanged.
 from __future__ import annotations
 
 import difflib
+import itertools
 from collections.abc import Iterable
 
 
@@ -51,3 +52,12 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     words = sorted(known)
     near = difflib.get_close_matches(word, words, n=1)
     return f"; did you mean {near[0]!r}?" if near else f"; known are: {', '.join(words)}"
+
+
+def reason(error: Exception) -> str:
+    """The line of an error that says what went wrong, without the trace that TensorFlow's runtime puts
+    around it.
+    """
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    after_node = [line for node, line in itertools.pairwise(lines) if node.startswith("Node: ")]
+    return (after_node or lines)[0]
