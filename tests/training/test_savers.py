@@ -29,7 +29,7 @@ def small_pieces(monkeypatch):
     """Pieces of a few rows, so that these small tables have many."""
     from paceline.training import savers
 
-    monkeypatch.setattr(savers, "PIECE_BYTES", 1000)
+    monkeypatch.setattr(savers, "PIECE_BYTES", 3000)
 
 
 def build(cluster):
@@ -99,14 +99,14 @@ def test_parameters_that_servers_write_do_not_cross_the_network(cluster, tmp_pat
         saver = graph.contents.saver
         assert saver.stranger(session, str(tmp_path / "model.ckpt-1")) is None
         assert not list(tmp_path.iterdir())
-    crossing = [crossing_floats(saver._writes[gathered]) for gathered in (False, True)]
+    crossing = [crossing_floats(saver._writes[gathered].rounds) for gathered in (False, True)]
     assert crossing[0] == 0
     assert crossing[1] == sum(parameter.shard.memory_bytes // 4 for parameter in graph.contents.parameters)
 
 
-def crossing_floats(operation):
-    """How many values lead from one task to another below an operation."""
-    wanted, seen, count = [operation], set(), 0
+def crossing_floats(rounds):
+    """How many values lead from one task to another below operations."""
+    wanted, seen, count = [each for group in rounds for each in group], set(), 0
     while wanted:
         each = wanted.pop()
         if each.name in seen:

@@ -210,7 +210,7 @@ class Checkpoints:
             return False
         try:
             checksums.check(folder.prefix(step))
-        except errors.DamagedError:
+        except errors.CheckpointError:
             return False
         return True
 

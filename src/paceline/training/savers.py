@@ -1,8 +1,9 @@
 """The operations that write parameters into files and read them back: each parameter server its own rows.
 
-A shard is written in pieces of rows, one after the other, so a server needs memory for one piece only, never
-blocks updates for longer, and no message has more than one piece where the chief has to write for a server
-that does not see the folder. TensorFlow joins the pieces to one checkpoint in which each variable is whole.
+A shard is written in pieces of rows, one after the other, so a server needs memory for one piece only, and no
+message has more than one where the chief has to write for a server that does not see the folder. Each piece
+is a call of its own: within one call a server with a single thread would come to no step before the last.
+TensorFlow joins the pieces to one checkpoint in which each variable is whole.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import tensorflow.compat.v1 as tf1
 
 from paceline.training import parameters
 
-PIECE_BYTES = 64 * 2**20
+PIECE_BYTES = 32 * 2**20
 _WHOLE = 2**63
 _NOT_THERE = (
     tf.errors.NotFoundError,
@@ -103,7 +104,10 @@ class Saver:
     def save(self, session: Any, prefix: str, *, gathered: bool) -> None:
         """Writes a checkpoint; others go on to update the parameters meanwhile."""
         temporary = f"{prefix}_temp{uuid.uuid4().hex}"  # what a killed chief started may still be written
-        session.run(self._writes[gathered], {self._prefix: prefix, self._temporary: temporary})
+        feed = {self._prefix: prefix, self._temporary: temporary}
+        for each in self._writes[gathered].rounds:
+            session.run(each, feed)
+        session.run(self._writes[gathered].joined, feed)
 
     def restore(self, session: Any, prefix: str, *, gathered: bool) -> None:
         """Reads a checkpoint whose rows are in the order of these shards."""
@@ -130,30 +134,37 @@ class Saver:
         return None
 
 
-def _write(found: Sequence[Piece], prefix: Any, temporary: Any, *, gathered: bool) -> Any:
-    """Writes one part after the other on each device, then joins them."""
-    before: dict[str, Any] = {}
+@dataclass(frozen=True)
+class _Writing:
+    """Operations that write all parts: those of a round at once, one round after the other, then `joined`."""
+
+    rounds: tuple[tuple[Any, ...], ...]
+    joined: Any
+
+
+def _write(found: Sequence[Piece], prefix: Any, temporary: Any, *, gathered: bool) -> _Writing:
+    """Each server writes a part in each round, or the chief one of any server."""
     names: list[Any] = []
-    saves: list[Any] = []
+    saves: list[list[Any]] = []
     for device, group in _by_device(found):
-        place = "" if gathered else device
+        saves.append([])
         for part in parts(group, PIECE_BYTES):
             names.append(tf.strings.join([temporary, f"/part-{len(names):05d}"]))
-            with tf1.control_dependencies([before[place]] if place in before else []):
-                with tf1.device(device):
-                    values = [piece.value() for piece in part]
-                with tf1.device(place):
-                    before[place] = tf.raw_ops.SaveV2(
-                        prefix=names[-1],
-                        tensor_names=[piece.name for piece in part],
-                        shape_and_slices=[piece.place for piece in part],
-                        tensors=values,
-                    )
-            saves.append(before[place])
-    with tf1.control_dependencies(saves):
-        return tf.raw_ops.MergeV2Checkpoints(
-            checkpoint_prefixes=tf.stack(names), destination_prefix=prefix, delete_old_dirs=True
-        )
+            with tf1.device(device):
+                values = [piece.value() for piece in part]
+            with tf1.device("" if gathered else device):
+                save = tf.raw_ops.SaveV2(
+                    prefix=names[-1],
+                    tensor_names=[piece.name for piece in part],
+                    shape_and_slices=[piece.place for piece in part],
+                    tensors=values,
+                )
+            saves[-1].append(save)
+    rounds = [[save] for group in saves for save in group] if gathered else itertools.zip_longest(*saves)
+    joined = tf.raw_ops.MergeV2Checkpoints(
+        checkpoint_prefixes=tf.stack(names), destination_prefix=prefix, delete_old_dirs=True
+    )
+    return _Writing(tuple(tuple(filter(None, each)) for each in rounds), joined)
 
 
 def _read(found: Sequence[Piece], prefix: Any, *, gathered: bool) -> Any:

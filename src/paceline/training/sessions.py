@@ -67,7 +67,7 @@ class Sessions:
         """Waits until the parameters have values, for ever if need be, and returns a session.
 
         Raises:
-            CheckpointError: the newest checkpoint does not fit the model.
+            CheckpointError: the checkpoints do not fit the model, or are all damaged.
         """
         noticed = time.monotonic()
         while True:
