@@ -1,5 +1,6 @@
 """A model trained over two parameter servers scores elsewhere as it did there."""
 
+import json
 import os
 import subprocess
 import sys
@@ -108,3 +109,35 @@ def test_without_a_checkpoint_nothing_is_exported(tmp_path):
     with pytest.raises(errors.CheckpointError, match="has no checkpoint"):
         training.export(model(), str(tmp_path / "none"), str(tmp_path / "to"), TRAINING)
     assert not (tmp_path / "to").exists()
+
+
+def run_alone(tiny_data, **environment):
+    from training import tiny_job
+
+    from paceline import training
+
+    train, evaluation = (training.Source((str(path),)) for path in tiny_data)
+    return training.run(
+        tiny_job.MODEL,
+        train=train,
+        evaluation=evaluation,
+        environment={
+            "TF_CONFIG": '{"cluster": {"worker": ["localhost:0"]}, "task": {"type": "worker", "index": 0}}',
+            **environment,
+        },
+    )
+
+
+def test_a_job_exports_when_it_ends(tiny_data, tmp_path):
+    import tensorflow as tf
+
+    chosen = json.dumps({**TRAINING, "max_steps": 5, "export_dir": str(tmp_path / "exported")})
+    with pytest.raises(errors.SettingsError, match="export_dir needs a checkpoint folder"):
+        run_alone(tiny_data, PACELINE_TRAINING=chosen)
+    result = run_alone(
+        tiny_data, PACELINE_TRAINING=chosen, PACELINE_CHECKPOINT_DIR=str(tmp_path / "checkpoints")
+    )
+    assert result.step == 5
+    score = tf.saved_model.load(str(tmp_path / "exported")).signatures["serving_default"]
+    found = score(numeric=tf.zeros([3, 1]), ids=tf.zeros([3, 2], tf.int32))
+    assert found["probabilities"].shape == (3,)

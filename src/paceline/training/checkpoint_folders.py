@@ -60,7 +60,9 @@ class Folder:
         damaged.
         """
         prefix = self.prefix(step)
-        written = [f"{prefix}{rest}" for found, rest in self._members() if found == step]
+        written = [
+            f"{prefix}{rest}" for found, rest in self._members() if found == step and "temp" not in rest
+        ]
         self._replace(f"{prefix}{checksums.SUFFIX}", checksums.render(checksums.measure(written)))
         kept = [each for each in self.finished() if each <= step][-keep:]
         self._replace(f"{self.path}/{_STATE}", _state(kept))

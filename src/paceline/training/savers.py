@@ -119,9 +119,9 @@ class Saver:
 
         Each is to read what the chief has written there, and to write it where the chief reads it again.
         """
-        note, text = f"{prefix}_temp{uuid.uuid4().hex}", uuid.uuid4().hex
         if not self._answers:
             return None
+        note, text = f"{prefix}_temp{uuid.uuid4().hex}", uuid.uuid4().hex
         with contextlib.ExitStack() as undo:
             undo.callback(_remove, note)
             with tf.io.gfile.GFile(note, "w") as file:
@@ -188,10 +188,10 @@ def _read(found: Sequence[Piece], prefix: Any, *, gathered: bool) -> Any:
 
 
 def _by_device(found: Sequence[Piece]) -> list[tuple[str, list[Piece]]]:
-    order = sorted(found, key=lambda piece: str(piece.variable.device))
-    return [
-        (device, list(group)) for device, group in itertools.groupby(order, lambda each: each.variable.device)
-    ]
+    groups: dict[str, list[Piece]] = {}
+    for piece in found:
+        groups.setdefault(piece.variable.device, []).append(piece)
+    return sorted(groups.items())
 
 
 def _answers(devices: Iterable[str], note: Any) -> dict[str, Any]:
