@@ -22,6 +22,7 @@ NAMES = (
     "agent-cost",
     "accuracy",
     "local-faults",
+    "training-faults",
     "ladder",
     "balance",
     "cpu-limits",

@@ -13,24 +13,18 @@ import functools
 import os
 import random
 import re
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-import psutil
-
-from benchmarks import leftovers, plots, trials
+from benchmarks import kills, leftovers, plots, trials
 from benchmarks.protocols import KEPT, Bench, Check, Result
 from examples.clicks import generate
 from paceline import specs
-from paceline.engines.local import processes
 from paceline.errors import NotFound, PacelineError
 from paceline.model.jobs import Host, JobSpec, RestartPolicy, RestartWhen
-from paceline.model.roles import ReplicaId
 from paceline.model.runs import Run
 from paceline.services import jobs
 
@@ -38,7 +32,6 @@ VICTIMS = ("ps-0", "ps-1", "worker-0", "worker-1", "supervisor", "guard and supe
 #: A job of this size takes about this long where nothing is killed.
 SPAN_SECONDS = 14.0
 TRIAL_SECONDS = 240.0
-Found = TypeVar("Found")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,7 +91,7 @@ def _run(trial: Trial, data: Path) -> dict[str, Any]:
             [program, "run", path], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         ) as command_line:
             try:
-                run = _until(lambda: _find(api, spec.name))
+                run = kills.until(lambda: _find(api, spec.name))
                 time.sleep(max(0.0, trial.after_seconds - (time.monotonic() - start)))
                 hit = _kill(trial, run, command_line)
                 run = _wait(api, run, command_line)
@@ -107,7 +100,7 @@ def _run(trial: Trial, data: Path) -> dict[str, Any]:
         seconds = time.monotonic() - start
         folder = jobs.folder_of(run)
         with contextlib.suppress(TimeoutError):
-            _until(lambda: not leftovers.supervisor_pids(folder), seconds=5)
+            kills.until(lambda: not leftovers.supervisor_pids(folder), seconds=5)
         left = leftovers.find(run.spec, folder) + [
             f"supervisor {p}" for p in leftovers.supervisor_pids(folder)
         ]
@@ -145,15 +138,6 @@ def _find(api: jobs.Jobs, name: str) -> Run | None:
         return None
 
 
-def _until(find: Callable[[], Found | None], *, seconds: float = 60.0) -> Found:
-    deadline = time.monotonic() + seconds
-    while not (found := find()):
-        if time.monotonic() > deadline:
-            raise TimeoutError("it did not happen in time")
-        time.sleep(0.05)
-    return found
-
-
 def _kill(trial: Trial, run: Run, command_line: subprocess.Popen[bytes]) -> bool:
     """Kill the victim; return whether it was there to be killed."""
     folder = jobs.folder_of(run)
@@ -162,19 +146,11 @@ def _kill(trial: Trial, run: Run, command_line: subprocess.Popen[bytes]) -> bool
             command_line.kill()
             return True
         case "supervisor":
-            pids = leftovers.supervisor_pids(folder)[1:]
+            return kills.kill(leftovers.supervisor_pids(folder)[1:])
         case "guard and supervisor":
-            pids = leftovers.supervisor_pids(folder)
+            return kills.kill(leftovers.supervisor_pids(folder))
         case replica:
-            agent = processes.agent_pid(folder.config(ReplicaId.parse(replica), 1))
-            pids = [agent] if agent else []
-            if agent and not trial.whole:
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    pids = [child.pid for child in psutil.Process(agent).children()[:1]]
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    return bool(pids)
+            return kills.kill(kills.replica_pids(folder, replica, whole=trial.whole))
 
 
 def _wait(api: jobs.Jobs, run: Run, command_line: subprocess.Popen[bytes]) -> Run:

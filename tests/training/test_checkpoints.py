@@ -94,9 +94,11 @@ def test_saving_is_timed(tmp_path, counter):
     session, _, contents = counter
     patient = folder(tmp_path, contents, every_seconds=1000)
     patient.save_if_due(session, 1)
+    patient.settle()
     assert patient.latest() is None
     eager = folder(tmp_path, contents, every_seconds=0)
     eager.save_if_due(session, 2)
+    eager.settle()
     assert eager.latest().endswith("-2")
 
 
@@ -124,6 +126,125 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path, counter):
                 pytest.raises(errors.CheckpointError, match="does not fit this model"),
             ):
                 other.restore(another)
+
+
+def saved_steps(path, counter, *steps):
+    """A folder with a checkpoint of each step, all values of which are that step."""
+    session, value, contents = counter
+    saved = folder(path, contents)
+    for step in steps:
+        value.load([float(step)] * 1000, session)
+        saved.save(session, step)
+    return saved
+
+
+def restored(saved, counter):
+    session, value, _ = counter
+    value.load([0.0] * 1000, session)
+    saved.restore(session)
+    return int(session.run(value.read_value())[0])
+
+
+FILES = (".index", ".data-00000-of-00001", ".checksums.json")
+
+
+@pytest.mark.parametrize("suffix", FILES)
+@pytest.mark.parametrize("damage", ["truncated", "flipped", "missing"])
+def test_a_damaged_checkpoint_is_passed_over(tmp_path, counter, caplog, suffix, damage):
+    saved = saved_steps(tmp_path, counter, 1, 2)
+    path = tmp_path / f"model.ckpt-2{suffix}"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    if damage == "missing":
+        path.unlink()
+    else:
+        path.write_bytes(content if damage == "flipped" else content[:-5])
+    caplog.set_level("INFO")
+    if (suffix, damage) == (".checksums.json", "missing"):  # as of another program
+        assert restored(saved, counter) == 2
+        assert "model.ckpt-2 has no checksum file" in caplog.text
+        return
+    assert restored(saved, counter) == 1
+    assert "model.ckpt-2." in caplog.text
+    assert f"{tmp_path}/model.ckpt-1 is used instead" in caplog.text
+    session, value, _ = counter
+    value.load([2.0] * 1000, session)
+    saved.save(session, 2)  # the step comes again
+    assert restored(saved, counter) == 2
+
+
+@pytest.mark.parametrize("content", [None, b"", b"model_ch\xff", b'model_checkpoint_path: "model.ckpt-9"'])
+def test_without_a_list_of_checkpoints_they_are_found(tmp_path, counter, content):
+    saved_steps(tmp_path, counter, 1, 2)
+    (tmp_path / "checkpoint").unlink()
+    if content is not None:
+        (tmp_path / "checkpoint").write_bytes(content)
+    assert restored(folder(tmp_path, counter[2]), counter) == 2
+
+
+def test_when_none_is_left_it_does_not_start_anew(tmp_path, counter):
+    saved = saved_steps(tmp_path, counter, 1, 2)
+    for step in (1, 2):
+        (tmp_path / f"model.ckpt-{step}.data-00000-of-00001").write_bytes(b"")
+    with pytest.raises(errors.CheckpointError, match=r"no checkpoint in .* can be used: .*-2.* 0 bytes.*-1"):
+        saved.restore(counter[0])
+    for file in tmp_path.glob("model*"):
+        file.unlink()
+    with pytest.raises(errors.CheckpointError, match=r"model.ckpt-2.index is missing|cannot be read"):
+        saved.restore(counter[0])
+
+
+def test_a_damaged_checkpoint_is_removed_when_the_next_is_there(tmp_path, counter):
+    saved = saved_steps(tmp_path, counter, 1, 5)
+    (tmp_path / "model.ckpt-5.index").unlink()
+    assert restored(saved, counter) == 1
+    assert list(tmp_path.glob("model.ckpt-5*"))
+    saved.save(counter[0], 3)
+    assert sorted({each.name.split(".")[1] for each in tmp_path.glob("model*")}) == ["ckpt-1", "ckpt-3"]
+
+
+def test_a_checkpoint_of_which_only_the_checksums_are_missing_is_the_last_resort(tmp_path, counter):
+    saved_steps(tmp_path, counter, 7)
+    (tmp_path / "checkpoint").unlink()
+    (tmp_path / "model.ckpt-7.checksums.json").unlink()  # the chief was killed while it made them
+    saved = folder(tmp_path, counter[2])
+    assert saved.latest() is None
+    assert restored(saved, counter) == 7
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a small disk")
+def test_a_full_disk_stops_nothing_and_is_tried_again(tmp_path, counter, caplog):
+    session, value, contents = counter
+    tmp_path = tmp_path / "disk"
+    tmp_path.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=96k", "none", tmp_path], check=True)
+    try:
+        saved = saved_steps(tmp_path, counter, 1)
+        before = sorted(each.name for each in tmp_path.iterdir())
+        filler = tmp_path / "filler"
+        for free in (0, 4096, 8192):  # a checkpoint has 4 KB of values and a few small files
+            filled = os.statvfs(tmp_path).f_bavail * os.statvfs(tmp_path).f_bsize - free
+            filler.write_bytes(bytes(filled))
+            value.load([2.0] * 1000, session)
+            eager = folder(tmp_path, contents, every_seconds=0)
+            eager.save_if_due(session, 2)
+            eager.settle()
+            assert "step 2 could not be saved" in caplog.text
+            assert "No space left" in caplog.text
+            filler.unlink()
+            assert sorted(each.name for each in tmp_path.iterdir()) == before
+            filler.write_bytes(bytes(filled))
+            with pytest.raises(errors.CheckpointError, match=r"No space left.*the last checkpoint there is"):
+                eager.save(session, 2)
+            filler.unlink()
+            caplog.clear()
+        assert restored(saved, counter) == 1
+        value.load([2.0] * 1000, session)
+        eager.save_if_due(session, 2)
+        eager.settle()
+        assert restored(saved, counter) == 2
+    finally:
+        subprocess.run(["umount", tmp_path], check=True)
 
 
 SAVE_FOR_EVER = """

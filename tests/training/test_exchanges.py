@@ -1,12 +1,11 @@
 """What goes over the wire, between real servers in this process."""
 
 import dataclasses
-import socket
 
 import numpy as np
 import pytest
 
-from paceline.training import clusters, features, settings
+from paceline.training import features, settings
 
 pytestmark = pytest.mark.slow
 
@@ -17,24 +16,6 @@ CHOSEN = settings.Settings(
     hidden_units=(16, 8),
     partitioning=settings.Partitioning("min-size", "hashed", min_shard_bytes=64),
 )
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    """Two parameter servers and a worker."""
-    import tensorflow as tf
-
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    addresses = {"ps": [f"127.0.0.1:{port}" for port in ports[:2]], "worker": [f"127.0.0.1:{ports[2]}"]}
-    spec = tf.train.ClusterSpec(addresses)
-    servers = [
-        tf.distribute.Server(spec, role, index) for role, index in (("ps", 0), ("ps", 1), ("worker", 0))
-    ]
-    made = clusters.Cluster({role: tuple(hosts) for role, hosts in addresses.items()}, "worker", 0)
-    return made, servers[2].target
 
 
 def examples():

@@ -47,6 +47,7 @@ def test_every_key_can_be_set():
         "steps_per_exchange": 4,
         "steps_in_flight": 2,
         "checkpoint": {"every_seconds": 0.5, "keep": 1},
+        "export_dir": "exported",
         "inputs": {"train": "a.csv", "evaluation": ["b", "c"], "format": "csv"},
         "seed": 7,
         "max_steps": 9,
@@ -62,6 +63,7 @@ def test_every_key_can_be_set():
     assert chosen.steps_per_exchange == 4
     assert chosen.steps_in_flight == 2
     assert chosen.clip_norm == 5.0
+    assert chosen.export_dir == "exported"
     assert chosen.max_steps == 9
     assert settings.parse({"max_steps": None, "partitioning": {"shards": None}}) == settings.Settings()
 

@@ -163,6 +163,10 @@ class TrainingSection(Section):
         None, description="exchanges of a worker that overlap: one pulls while another computes"
     )
     checkpoint: CheckpointSection | None = Field(None, description="saving the model")
+    export_dir: fields.Text | None = Field(
+        None,
+        description="folder to which the trained model is written as a SavedModel, replaced if it exists",
+    )
     inputs: InputsSection | None = Field(None, description="where the examples are")
     seed: _Seed | None = Field(None, description="of all random numbers")
     variables: list[VariableSection] | None = Field(None, description="big tables known beforehand, for lint")

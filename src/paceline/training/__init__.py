@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from paceline.training.blocks import Blocks
     from paceline.training.errors import TrainingError
     from paceline.training.evaluations import Evaluation
+    from paceline.training.exports import export
     from paceline.training.keras_models import KerasModel
     from paceline.training.models.dcn import DCN
     from paceline.training.models.deepfm import DeepFM
@@ -39,6 +40,7 @@ __all__ = [
     "Source",
     "TrainingError",
     "WideAndDeep",
+    "export",
     "run",
 ]
 
@@ -52,6 +54,7 @@ _HOMES = {
     "Source": "sources",
     "TrainingError": "errors",
     "WideAndDeep": "models.wide_and_deep",
+    "export": "exports",
     "run": "runs",
 }
 

@@ -1,55 +1,59 @@
-"""Atomic checkpoints of all parameters and the global step, written by the chief alone.
+"""Checkpoints of all parameters and the global step: written beside training, verified when they are read.
 
-The saver gathers the variables at the chief, so only the chief needs to see the folder. It writes to
-temporary names, renames, and then replaces the file `checkpoint` that names the newest: a chief that is
-killed half-way leaves the one before in force. Older ones are removed after that, and what a killed chief
-left behind at the next start.
+The chief saves in a thread while its steps go on. Each parameter server writes its own rows into the folder
+(`savers`); where one does not see it, the chief writes for all. Then that thread makes the checksums: the
+bytes are still in the page cache of a shared disk, and no step waits. A checkpoint counts when its checksum
+file is there (`checkpoint_folders`), so a chief that is killed half-way leaves the one before in force.
 
-A checkpoint holds each variable whole, so TensorFlow reads it back whatever the shards and the number of
-parameter servers then are. Only where rows are stored in another order (`row_layouts`) they are put in order
-here, in pieces.
+A restore takes the newest checkpoint that is whole (`checksums`) and says which it passed over, and why.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from concurrent import futures
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
-import tensorflow.compat.v1 as tf1
 
-from paceline.model.row_layouts import RowLayout, RowOrder
-from paceline.training import errors, parameters
+from paceline.training import checkpoint_folders, checksums, errors, parameters, restores, savers
 
 _log = logging.getLogger(__name__)
-_NAME = "model.ckpt"
-_PIECE_BYTES = 64 * 2**20  # a message to a parameter server may have 2 GiB
+_DISK_FAULTS = (
+    tf.errors.ResourceExhaustedError,
+    tf.errors.PermissionDeniedError,
+    tf.errors.DataLossError,
+    tf.errors.UnknownError,
+    OSError,
+)
 
 
 @dataclass(frozen=True)
 class Contents:
-    """What a checkpoint holds: parameters and the global step, with TensorFlow's saver of them.
+    """What a checkpoint holds: parameters and the global step, with what writes and reads them.
 
-    `counted_anew` sets the counters of optimizers, which are not saved, by the global step.
+    `keep` is how many checkpoints stay; `counted_anew` sets the counters of optimizers, which are not saved,
+    by the global step.
     """
 
     parameters: tuple[parameters.Parameter, ...]
     step: Any
-    saver: Any
+    saver: savers.Saver
+    keep: int
     counted_anew: Any
 
 
 def contents(created: Sequence[parameters.Parameter], step: Any, keep: int) -> Contents:
     """Adds to the graph what saves and restores these parameters."""
-    saved = [variable for parameter in created for variable in parameter.saved.values()]
     return Contents(
         parameters=tuple(created),
         step=step,
-        saver=tf1.train.Saver([*saved, step], max_to_keep=keep, save_relative_paths=True),
+        saver=savers.Saver(created, step),
+        keep=keep,
         counted_anew=tf.group(*(operation for parameter in created for operation in parameter.counted(step))),
     )
 
@@ -58,148 +62,172 @@ class Checkpoints:
     """The checkpoints in a folder (or none, when the folder is None: then nothing is saved or restored)."""
 
     def __init__(self, directory: str | None, contents: Contents, every_seconds: float) -> None:
-        self._directory = directory
+        self._folder = None if directory is None else checkpoint_folders.Folder(directory)
         self._contents = contents
         self._every_seconds = every_seconds
-        self._saved_at = time.monotonic()
-        self._saved_step: int | None = None
+        self._tried_at = time.monotonic()
+        self._stranger: str | None = None
+        self._thread = futures.ThreadPoolExecutor(1, "checkpoints")
+        self._saving: futures.Future[None] | None = None
 
     def prepare(self) -> None:
-        """Makes the folder, removes half-written files of an earlier chief and takes over its finished
-        ones.
-        """
-        if self._directory is None:
+        """Makes the folder and removes half-written files of an earlier chief."""
+        if self._folder is None:
             _log.info("no checkpoint folder is given (PACELINE_CHECKPOINT_DIR): nothing will be saved")
             return
-        tf.io.gfile.makedirs(self._directory)
-        for name in tf.io.gfile.listdir(self._directory):
-            if name.startswith(_NAME) and ".tempstate" in name:
-                tf.io.gfile.remove(f"{self._directory}/{name}")
-        state = tf.train.get_checkpoint_state(self._directory)
-        if state is not None:
-            self._contents.saver.recover_last_checkpoints(state.all_model_checkpoint_paths)
+        self._folder.prepare()
 
     def latest(self) -> str | None:
-        """The newest whole checkpoint, or None."""
-        newest: str | None = tf.train.latest_checkpoint(self._directory) if self._directory else None
-        return newest
+        """The newest finished checkpoint, or None; it may have been damaged since."""
+        finished = [] if self._folder is None else self._folder.finished()
+        return self._folder.prefix(finished[-1]) if self._folder and finished else None
 
     def restore(self, session: Any, checkpoint: str | None = None) -> str | None:
-        """Gives all variables the values of a checkpoint, the newest if none is given; None when there is
-        none.
+        """Gives all variables the values of a checkpoint, the newest whole one if none is given; None when
+        there is none.
 
         Raises:
-            CheckpointError: it belongs to another model, or cannot be read.
+            DamagedError: the given one is damaged.
+            CheckpointError: it belongs to another model, or there are checkpoints and all are damaged.
         """
-        checkpoint = checkpoint or self.latest()
-        if checkpoint is None:
+        if self._folder is None:
             return None
-        try:
+        if checkpoint is not None:
             self._restore(session, checkpoint)
-        except (tf.errors.NotFoundError, tf.errors.InvalidArgumentError, tf.errors.DataLossError) as error:
-            raise _unfit(checkpoint, str(error).strip().splitlines()[0]) from error
-        return checkpoint
+            return checkpoint
+        damages = []
+        for step in reversed([*self._folder.unsealed(), *self._folder.finished()]):
+            prefix = self._folder.prefix(step)
+            try:
+                self._restore(session, prefix)
+            except errors.DamagedError as error:
+                damages.append(str(error))
+                continue
+            for damage in damages:
+                _log.warning("%s; %s is used instead", damage, prefix)
+            return prefix
+        if damages or self._folder.has_state():
+            raise errors.CheckpointError(
+                f"no checkpoint in {self._folder.path} can be used: "
+                f"{'; '.join(damages) or 'the files that its list names are not there'}. "
+                "Bring one back from a copy, or delete the folder to start anew"
+            )
+        return None
 
     def _restore(self, session: Any, checkpoint: str) -> None:
-        reader = tf.train.load_checkpoint(checkpoint)
-        stored = _stored(self._contents.parameters, reader.get_variable_to_shape_map(), checkpoint)
-        with session.graph.as_default():
-            if all(
-                name == parameters.stored_name(parameter.shard, slot)
-                for (parameter, slot), name in stored.items()
-            ):
-                self._contents.saver.restore(session, checkpoint)
-            else:
-                _log.info("%s has its rows in another order: putting them in this one", checkpoint)
-                _reorder(session, reader, stored)
-                self._contents.step.load(reader.get_tensor(self._contents.step.op.name), session)
-            session.run(self._contents.counted_anew)
+        checksums.check(checkpoint)
+        try:
+            reader = tf.train.load_checkpoint(checkpoint)
+            found = restores.stored(self._contents.parameters, reader.get_variable_to_shape_map(), checkpoint)
+        except (tf.errors.OpError, ValueError) as error:
+            raise errors.DamagedError(f"{checkpoint} cannot be read: {errors.reason(error)}") from error
+        try:
+            with session.graph.as_default():
+                if restores.are_in_order(found):
+                    gathered = self._is_gathered(session, checkpoint)
+                    self._contents.saver.restore(session, checkpoint, gathered=gathered)
+                else:
+                    _log.info("%s has its rows in another order: putting them in this one", checkpoint)
+                    restores.reorder(session, reader, found)
+                    self._contents.step.load(reader.get_tensor(self._contents.step.op.name), session)
+                session.run(self._contents.counted_anew)
+        except (tf.errors.DataLossError, tf.errors.OutOfRangeError) as error:
+            raise errors.DamagedError(f"{checkpoint} cannot be read: {errors.reason(error)}") from error
+        except tf.errors.InvalidArgumentError as error:
+            raise restores.unfit(checkpoint, errors.reason(error)) from error
 
     def save_if_due(self, session: Any, step: int) -> None:
-        """Saves when the last time is long enough ago."""
-        if time.monotonic() - self._saved_at >= self._every_seconds:
-            self.save(session, step)
+        """Begins to save when the last time is long enough ago and over; does not wait.
+
+        What goes wrong then is logged and tried again the next time: training goes on.
+        """
+        is_over = self._saving is None or self._saving.done()
+        if self._folder is not None and is_over and time.monotonic() - self._tried_at >= self._every_seconds:
+            self.settle()
+            self._saving = self._thread.submit(self._try, session, self._folder, step)
 
     def save(self, session: Any, step: int) -> None:
-        """Saves now, unless this very step was saved last."""
-        if self._directory is None or step == self._saved_step:
+        """Saves and returns when that is done.
+
+        Raises:
+            CheckpointError: it cannot be written.
+        """
+        if self._folder is None:
             return
-        start = time.monotonic()
-        with session.graph.as_default():  # outside of a graph the saver takes the variables for eager ones
-            self._contents.saver.save(
-                session, f"{self._directory}/{_NAME}", global_step=step, write_meta_graph=False
+        self.settle()
+        try:
+            self._save(session, self._folder, step)
+        except _DISK_FAULTS as error:
+            raise errors.CheckpointError(
+                f"step {step} could not be saved to {self._folder.path}: {errors.reason(error)}; the last "
+                f"checkpoint there is {self.latest()}. Make room or give rights, then resume the job"
+            ) from error
+
+    def settle(self) -> None:
+        """Waits for a save that is under way."""
+        if self._saving is not None:
+            self._saving.result()
+            self._saving = None
+
+    def _try(self, session: Any, folder: checkpoint_folders.Folder, step: int) -> None:
+        try:
+            self._save(session, folder, step)
+        except (tf.errors.OpError, OSError, RuntimeError) as error:  # RuntimeError: the session was closed
+            _log.warning(
+                "step %d could not be saved (%s); training goes on, the last checkpoint is %s, "
+                "the next try is in %.0f s",
+                step,
+                errors.reason(error),
+                self.latest(),
+                self._every_seconds,
             )
-        self._saved_at, self._saved_step = time.monotonic(), step
-        _log.info("saved step %d in %.1f s", step, self._saved_at - start)
+
+    def _save(self, session: Any, folder: checkpoint_folders.Folder, step: int) -> None:
+        start = time.monotonic()
+        try:
+            if self._is_whole(folder, step):
+                return
+            with contextlib.ExitStack() as undo:
+                undo.callback(folder.remove, step)
+                folder.remove(step)
+                prefix = folder.prefix(step)
+                self._contents.saver.save(session, prefix, gathered=self._is_gathered(session, prefix))
+                written = time.monotonic()
+                folder.seal(step, self._contents.keep)
+                undo.pop_all()
+        finally:
+            self._tried_at = time.monotonic()
+        _log.info(
+            "saved step %d in %.1f s and its checksums in %.1f s",
+            step,
+            written - start,
+            self._tried_at - written,
+        )
+
+    def _is_whole(self, folder: checkpoint_folders.Folder, step: int) -> bool:
+        """Whether this very step is saved already, by this chief or one that was lost after it."""
+        if step not in folder.finished():
+            return False
+        try:
+            checksums.check(folder.prefix(step))
+        except errors.CheckpointError:
+            return False
+        return True
+
+    def _is_gathered(self, session: Any, prefix: str) -> bool:
+        """Whether the chief has to write and read for the servers, as one of them does not see the folder."""
+        stranger = self._contents.saver.stranger(session, prefix)
+        if stranger is not None and self._stranger is None:
+            _log.warning(
+                "%s does not share %s with the chief, so parameters are saved through the chief; "
+                "give all replicas a folder that they share",
+                stranger,
+                prefix.rpartition("/")[0],
+            )
+        self._stranger = stranger
+        return stranger is not None
 
 
 def step_of(checkpoint: str) -> int:
     """The global step in the name of a checkpoint."""
     return int(checkpoint.rpartition("-")[2])
-
-
-Stored = Mapping[tuple[parameters.Parameter, str], str]
-
-
-def _stored(
-    every: Sequence[parameters.Parameter], shapes: Mapping[str, Sequence[int]], checkpoint: str
-) -> Stored:
-    """The name in the checkpoint of each shard's variable and slots, in whatever order its rows are there.
-
-    TensorFlow itself would let a variable take on another shape.
-    """
-    found = {}
-    for parameter in every:
-        variable = parameter.shard.variable
-        for slot in parameter.saved:
-            own, plain = parameters.stored_name(parameter.shard, slot), variable.name + slot
-            orders = [name for name in shapes if name == plain or _order(plain, name) is not None]
-            if not orders:
-                raise _unfit(checkpoint, f"it has no variable {plain!r}")
-            name = own if own in orders else orders[0]
-            if tuple(shapes[name]) != variable.shape:
-                there, here = list(shapes[name]), list(variable.shape)
-                raise _unfit(checkpoint, f"its {plain!r} has the shape {there}, the model's has {here}")
-            found[parameter, slot] = name
-    return found
-
-
-def _order(plain: str, name: str) -> tuple[RowOrder, int] | None:
-    """The order of rows and the number of shards that a stored name tells; None for another variable's."""
-    order, _, shards = name.removeprefix(f"{plain}/").partition("-")
-    if (
-        name.startswith(f"{plain}/")
-        and order in (RowOrder.HASHED, RowOrder.STRIDED)
-        and (shards or "1").isdigit()
-    ):
-        return RowOrder(order), int(shards or 1)
-    return None
-
-
-def _reorder(session: Any, reader: Any, stored: Stored) -> None:
-    name, values = "", np.empty(0)
-    for (parameter, slot), found in sorted(stored.items(), key=lambda item: item[1]):
-        variable, shard = parameter.saved[slot], parameter.shard
-        if found != name:  # all shards of a variable come from one tensor, which may be large
-            name, values = found, reader.get_tensor(found)
-        if not shard.variable.shape:
-            variable.load(values, session)
-            continue
-        order, shards = _order(shard.variable.name + slot, name) or (RowOrder.CONTIGUOUS, 1)
-        there = RowLayout(rows=shard.layout.rows, shards=shards, order=order)
-        ids, piece = tf1.placeholder(tf.int32, [None]), tf1.placeholder(tf.float32, [None, *values.shape[1:]])
-        update = tf1.scatter_update(variable, ids, piece)
-        if not session.run(variable.is_initialized()):
-            session.run(variable.initializer)
-        step = max(1, _PIECE_BYTES // max(1, values[:1].nbytes))
-        for first in range(0, shard.rows, step):
-            places = np.arange(first, min(first + step, shard.rows), dtype=np.int64)
-            from_shard, from_place = there.locate(shard.layout.row(shard.index, places))
-            session.run(update, {ids: places, piece: values[there.start(from_shard) + from_place]})
-
-
-def _unfit(checkpoint: str, why: str) -> errors.CheckpointError:
-    return errors.CheckpointError(
-        f"{checkpoint} does not fit this model: {why}; "
-        "use another checkpoint folder, or delete this one to start anew"
-    )

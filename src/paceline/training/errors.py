@@ -4,7 +4,9 @@
     ├── ClusterError      TF_CONFIG is missing or makes no sense
     ├── SettingsError     the job file's `training:` block is wrong
     ├── InputError        a file, a column or a row of the data is wrong
-    └── CheckpointError   a checkpoint does not fit the model
+    ├── CheckpointError   a checkpoint does not fit the model, or cannot be written or read
+    │   └── DamagedError  a checkpoint is not what was written
+    └── ExportError       a SavedModel cannot be written
 
 A message says what is wrong, where, and what to do next. Errors of TensorFlow's runtime that are not of
 these kinds pass through unchanged.
@@ -13,6 +15,7 @@ these kinds pass through unchanged.
 from __future__ import annotations
 
 import difflib
+import itertools
 from collections.abc import Iterable
 
 
@@ -33,7 +36,15 @@ class InputError(TrainingError):
 
 
 class CheckpointError(TrainingError):
-    """A checkpoint exists but does not fit the model that is being trained."""
+    """A checkpoint does not fit the model that is being trained, or cannot be written or read."""
+
+
+class DamagedError(CheckpointError):
+    """A file of a checkpoint is missing, cut short, or not what was written."""
+
+
+class ExportError(TrainingError):
+    """A SavedModel cannot be written where it should be."""
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -41,3 +52,12 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     words = sorted(known)
     near = difflib.get_close_matches(word, words, n=1)
     return f"; did you mean {near[0]!r}?" if near else f"; known are: {', '.join(words)}"
+
+
+def reason(error: Exception) -> str:
+    """The line of an error that says what went wrong, without the trace that TensorFlow's runtime puts
+    around it.
+    """
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    after_node = [line for node, line in itertools.pairwise(lines) if node.startswith("Node: ")]
+    return (after_node or lines)[0]

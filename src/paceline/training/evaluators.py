@@ -59,13 +59,14 @@ def serve(
         total = trainers.total_steps(chosen, sources.count(train))
         graph = graphs.build(model, cluster, chosen)
         saved = checkpoints.Checkpoints(checkpoint_dir, graph.contents, chosen.checkpoint.every_seconds)
-        result = None
+        result, seen = None, None
         while True:
             last_look = stopping.is_set()
             newest = saved.latest()
-            if newest is not None and (result is None or checkpoints.step_of(newest) != result.step):
+            if newest is not None and newest != seen:
                 result = _evaluate(graph, saved, newest, model, evaluation, reporting) or result
-            if last_look or (result is not None and result.step >= total):
+                seen = newest
+            if last_look or (seen is not None and checkpoints.step_of(seen) >= total):
                 return result
             stopping.wait(_POLL_SECONDS)
     finally:
@@ -80,14 +81,15 @@ def _evaluate(
     evaluation: sources.Source,
     reporting: reports.Reports,
 ) -> evaluations.Evaluation | None:
-    """Evaluates one checkpoint; None when the chief removed it meanwhile."""
+    """Evaluates one checkpoint; None when it is damaged, or the chief removed it meanwhile."""
     with tf1.Session(graph=graph.graph) as session:
         try:
             saved.restore(session, checkpoint)
-        except errors.CheckpointError:
+        except errors.DamagedError as error:
             if saved.latest() == checkpoint:
-                raise
-            _log.info("%s was replaced while it was read", checkpoint)
+                _log.warning("%s; it is not evaluated", error)
+            else:
+                _log.info("%s was replaced while it was read", checkpoint)
             return None
         step = int(session.run(graph.step))
         return trainers.evaluate(session, graph, inputs.once(evaluation, model.features), step, reporting)

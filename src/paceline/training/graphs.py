@@ -6,6 +6,7 @@ the same names and are shared. The evaluator builds it in its own process, witho
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -75,7 +76,8 @@ class _Layout:
 def build(model: blocks.Model, cluster: clusters.Cluster, chosen: settings.Settings) -> Graph:
     """Builds the graph of this replica."""
     layout = _layout(model, cluster, chosen)
-    rules = {part: optimizers.rule(chosen.optimizer_of(part)) for part in declarations.PARTS}
+    learns = cluster.role != "evaluator"
+    rules = {part: _rule(chosen.optimizer_of(part), learns=learns) for part in declarations.PARTS}
     exchange = exchanges.Exchange(
         cluster.server_device,
         cluster.task_device,
@@ -96,7 +98,7 @@ def build(model: blocks.Model, cluster: clusters.Cluster, chosen: settings.Setti
 
         (scored,) = forward([inputs])
         trained, counted, updates = [scored], None, []
-        if cluster.role != "evaluator":
+        if learns:
             if chosen.steps_per_exchange > 1:
                 trained = forward(_split(inputs, chosen.steps_per_exchange))
             updates = _updates(trained, exchange, chosen, layout.parts)
@@ -168,6 +170,12 @@ def _updates(
         rates,
         parts,
     )
+
+
+def _rule(optimizer: settings.Optimizer, *, learns: bool) -> optimizers.Rule:
+    """An optimizer's rule; who only evaluates needs no memory for its slots."""
+    rule = optimizers.rule(optimizer)
+    return rule if learns else dataclasses.replace(rule, slots={}, counters={})
 
 
 def _gradients(loss: Any, pulled: Mapping[str, steps.Pulled], clip_norm: float | None) -> list[Any]:

@@ -81,10 +81,7 @@ def _create(shard: Shard, initializer: Any, rule: optimizers.Rule, device: str) 
             counter: _variable(f"{shard.name}/{counter}", (), initializers.filled(decay), trainable=False)
             for counter, decay in rule.counters.items()
         }
-    created = Parameter(shard, variable, {**slots, **counters}, rule)
-    for slot, each in created.saved.items() if shape else ():
-        each._set_save_slice_info(_slice(shard, slot))
-    return created
+    return Parameter(shard, variable, {**slots, **counters}, rule)
 
 
 def _rows(values: Any, shard: Shard) -> Any:
@@ -104,10 +101,12 @@ def stored_name(shard: Shard, slot: str) -> str:
     return shard.variable.name + slot + ("" if order == RowOrder.CONTIGUOUS else f"/{order}")
 
 
-def _slice(shard: Shard, slot: str) -> Any:
-    """Tells the saver that this is a range of one tensor: restored by TensorFlow whatever the shards then
-    are.
+def stored_place(shard: Shard, first: int, rows: int) -> str:
+    """Where some rows of a shard lie in that whole variable, as TensorFlow writes it for its kernels: the
+    whole shape, then start and length in each dimension; empty for all of it.
     """
-    shape = list(shard.variable.shape)
-    offset = [shard.layout.start(shard.index), *[0] * (len(shape) - 1)]
-    return tf1.Variable.SaveSliceInfo(stored_name(shard, slot), shape, offset, [shard.rows, *shape[1:]])
+    shape = shard.variable.shape
+    if rows == shard.layout.rows:
+        return ""
+    ranges = [(shard.layout.start(shard.index) + first, rows), *((0, width) for width in shape[1:])]
+    return f"{' '.join(map(str, shape))} {':'.join(f'{start},{length}' for start, length in ranges)}"

@@ -13,6 +13,7 @@ from paceline.training import (
     errors,
     evaluations,
     evaluators,
+    exports,
     reports,
     sessions,
     settings,
@@ -33,9 +34,9 @@ def run(
     """Does this replica's part of the job and returns when that is over.
 
     A parameter server serves until it is terminated. A trainer trains to the job's last step; the chief
-    then saves and evaluates. An evaluator judges checkpoints. Cluster, settings, checkpoint folder and
-    report file come from the environment (see `clusters`, `settings`); `inputs` in the settings replaces
-    the given files.
+    then saves, evaluates and, where the settings say so, exports. An evaluator judges checkpoints. Cluster,
+    settings, checkpoint folder and report file come from the environment (see `clusters`, `settings`);
+    `inputs` in the settings replaces the given files.
 
     Args:
         model: what to train.
@@ -73,7 +74,8 @@ def run(
             checkpoint_dir=checkpoint_dir,
             reporting=reporting,
         )
-    return trainers.Trainer(
+    _check_export(chosen.export_dir, checkpoint_dir)
+    result = trainers.Trainer(
         model,
         cluster,
         chosen,
@@ -83,6 +85,18 @@ def run(
         reporting=reporting,
         run_dir=environment.get("PACELINE_RUN_DIR") or None,
     ).run()
+    if cluster.is_chief and chosen.export_dir and checkpoint_dir:
+        exports.write(model, checkpoint_dir, chosen.export_dir, chosen)
+    return result
+
+
+def _check_export(export_dir: str | None, checkpoint_dir: str | None) -> None:
+    """Finds out before training whether its result can be exported."""
+    if export_dir is None:
+        return
+    if checkpoint_dir is None:
+        raise errors.SettingsError("training.export_dir needs a checkpoint folder (PACELINE_CHECKPOINT_DIR)")
+    exports.check(export_dir)
 
 
 def _source(

@@ -17,7 +17,7 @@ from typing import Any
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from paceline.training import checkpoints, clusters, graphs
+from paceline.training import checkpoints, clusters, errors, graphs
 
 _log = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ class Sessions:
         """Waits until the parameters have values, for ever if need be, and returns a session.
 
         Raises:
-            CheckpointError: the newest checkpoint does not fit the model.
+            CheckpointError: the checkpoints do not fit the model, or are all damaged.
         """
         noticed = time.monotonic()
         while True:
@@ -77,7 +77,7 @@ class Sessions:
                 if self._is_ready(session):
                     return session
             except STATE_LOST as error:
-                _log.warning("parameters are not reachable yet: %s", _first_line(error))
+                _log.warning("parameters are not reachable yet: %s", errors.reason(error))
             close(session)
             if time.monotonic() - noticed > _NOTICE_SECONDS:
                 noticed = time.monotonic()
@@ -127,7 +127,3 @@ def _is_listening(address: str) -> bool:
             return True
     except OSError:
         return False
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

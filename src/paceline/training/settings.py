@@ -93,7 +93,8 @@ class Settings:
     `optimizer` serves the deep part and `wide_optimizer` the wide part; `clip_norm` bounds the norm of a
     step's gradient. `batch_size` is one trainer's, in examples. A `variable_plan` is obeyed in place of
     `partitioning` and `variable_placement`. Training ends after `epochs` passes over the data of all trainers
-    together, or at the global step `max_steps` if that comes first.
+    together, or at the global step `max_steps` if that comes first. Then the chief writes a SavedModel to
+    `export_dir`, if that is given.
     """
 
     optimizer: Optimizer = Optimizer("adagrad")
@@ -111,6 +112,7 @@ class Settings:
     steps_per_exchange: int = _at_least(1, 1)
     steps_in_flight: int = _at_least(1, 1)
     checkpoint: Checkpoint = Checkpoint()
+    export_dir: str | None = None
     inputs: Inputs = Inputs()
     seed: int = _at_least(0, 0)
     max_steps: int | None = _at_least(1, None)

@@ -105,6 +105,7 @@ class Trainer:
                     _log.warning("lost a parameter server (%s), waiting for it", type(error).__name__)
                 finally:
                     sessions.close(session)
+                    self._saved.settle()
 
     def _with(self, session: Any, batches: inputs.Prefetched) -> evaluations.Evaluation | None:
         step = self._loop(session, batches)

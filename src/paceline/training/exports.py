@@ -1,0 +1,98 @@
+"""A trained model as a TensorFlow SavedModel, which scores wherever TensorFlow runs, without Paceline.
+
+It is made from a checkpoint, in this process alone: the parameters without the optimizer's slots, each whole
+and its rows in their own order, in files beside the graph (a graph holds 2 GiB at most). Its signature takes
+what `features.FeatureSet.encode` gives; not raw columns, as TensorFlow has no BLAKE2b to hash them with.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import logging
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+import tensorflow as tf
+import tensorflow.compat.v1 as tf1
+
+from paceline.training import blocks, checkpoints, clusters, errors, graphs, settings
+
+_log = logging.getLogger(__name__)
+_ALONE = clusters.Cluster({}, "evaluator", 0)
+_WHOLE = settings.Partitioning("none", "contiguous")
+
+
+def export(
+    model: blocks.Model, checkpoint_dir: str, path: str, training: Mapping[str, Any] | None = None
+) -> None:
+    """Writes the newest whole checkpoint of a job as a SavedModel.
+
+    Args:
+        model: what the job trained.
+        checkpoint_dir: the folder of its checkpoints.
+        path: the folder of the SavedModel; one that is there is replaced.
+        training: the `training:` block of its job file, for the widths of the model; defaults if none.
+
+    Raises:
+        CheckpointError: there is no checkpoint, or it does not fit the model.
+        ExportError: the folder is something else than a SavedModel, or cannot be written.
+    """
+    check(path)
+    write(model, checkpoint_dir, path, settings.parse(dict(training or {})))
+
+
+def check(path: str) -> None:
+    """Raises an ExportError where the folder is something that an export must not replace."""
+    if tf.io.gfile.exists(path) and not tf.io.gfile.exists(f"{path}/saved_model.pb"):
+        raise errors.ExportError(f"{path} exists and is no SavedModel; name another folder to export to")
+
+
+def write(model: blocks.Model, checkpoint_dir: str, path: str, chosen: settings.Settings) -> None:
+    """Writes the newest whole checkpoint as a SavedModel, under another name until it is complete."""
+    graph = graphs.build(model, _ALONE, dataclasses.replace(chosen, partitioning=_WHOLE))
+    saved = checkpoints.Checkpoints(checkpoint_dir, graph.contents, chosen.checkpoint.every_seconds)
+    path = path.rstrip("/")
+    temporary = f"{path}.temp{uuid.uuid4().hex}"
+    with tf1.Session(graph=graph.graph) as session, contextlib.ExitStack() as undo:
+        checkpoint = saved.restore(session)
+        if checkpoint is None:
+            raise errors.CheckpointError(f"{checkpoint_dir} has no checkpoint to export")
+        undo.callback(_remove, temporary)
+        try:
+            _write(session, graph, temporary)
+            _replace(temporary, path)
+        except (tf.errors.ResourceExhaustedError, tf.errors.PermissionDeniedError, OSError) as error:
+            raise errors.ExportError(f"{path} cannot be written: {error}") from error
+    _log.info("exported %s to %s", checkpoint, path)
+
+
+def _write(session: Any, graph: graphs.Graph, path: str) -> None:
+    inputs = {name: tensor for name, tensor in graph.inputs._asdict().items() if name != "labels"}
+    with session.graph.as_default():
+        signature = tf1.saved_model.predict_signature_def(inputs, {"probabilities": graph.probabilities})
+        builder = tf1.saved_model.Builder(path)
+        builder.add_meta_graph_and_variables(
+            session,
+            [tf.saved_model.SERVING],
+            {tf.saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY: signature},
+            saver=tf1.train.Saver([each.variable for each in graph.contents.parameters]),
+        )
+        builder.save()
+
+
+def _replace(temporary: str, path: str) -> None:
+    """Puts a folder in the place of another; the old one is removed when the new one is there."""
+    if tf.io.gfile.exists(path):
+        old = f"{temporary}.old"
+        tf.io.gfile.rename(path, old)
+        tf.io.gfile.rename(temporary, path)
+        tf.io.gfile.rmtree(old)
+    else:
+        tf.io.gfile.rename(temporary, path)
+
+
+def _remove(path: str) -> None:
+    with contextlib.suppress(tf.errors.OpError):
+        tf.io.gfile.rmtree(path)
