@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from paceline.training import features, settings
+from paceline.training import clusters, features, settings
 
 pytestmark = pytest.mark.slow
 

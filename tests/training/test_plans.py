@@ -79,6 +79,7 @@ def stepped(cluster, graph, folder, seed, *, first=False):
     from paceline.training import checkpoints
 
     kept = checkpoints.Checkpoints(str(folder), graph.contents, 60)
+    kept.prepare()
     tf1.Session.reset(cluster[1])  # the servers of a new job hold no variables
     with tf1.Session(cluster[1], graph=graph.graph) as session:
         if first:

@@ -27,8 +27,8 @@ from paceline.training import (
     lookups,
     optimizers,
     parameters,
-    plans,
     places,
+    plans,
     settings,
     steps,
 )
