@@ -173,18 +173,14 @@ def _greedy(pieces: Sequence[Shard], servers: int) -> list[int]:
 
 
 def _balanced(pieces: Sequence[Shard], servers: int) -> list[int]:
-    """A table that is spread over all servers lies there by the index of its shards: its traffic is even
-    whatever it is, and tables that are cut alike share the ids that are sent to a server.
-    """
-    spread = {number: piece.index for number, piece in enumerate(pieces) if piece.is_spread(servers)}
-    return _busiest_first(pieces, servers, _assumed_step_bytes, spread)
+    return _busiest_first(pieces, servers, _assumed_step_bytes)
 
 
 def _by_traffic(pieces: Sequence[Shard], servers: int) -> list[int]:
     unknown = sorted({piece.variable.name for piece in pieces if piece.step_bytes is None})
     if unknown:
         raise ValueError(f"the traffic of {', '.join(unknown)} is not measured")
-    return _busiest_first(pieces, servers, _step_bytes, {})
+    return _busiest_first(pieces, servers, _step_bytes)
 
 
 def _assumed_step_bytes(shard: Shard) -> float:
@@ -195,20 +191,21 @@ def _step_bytes(shard: Shard) -> float:
     return shard.step_bytes or 0.0
 
 
-def _busiest_first(
-    pieces: Sequence[Shard], servers: int, traffic: Callable[[Shard], float], fixed: Mapping[int, int]
-) -> list[int]:
-    """Place those that are not fixed, the busiest first; bytes decide where traffic does not.
+def _busiest_first(pieces: Sequence[Shard], servers: int, traffic: Callable[[Shard], float]) -> list[int]:
+    """Place shards one after the other, the busiest first; bytes decide where traffic does not.
 
-    Source: longest processing time first, Graham 1969.
+    A table that is spread over all servers lies there by the index of its shards: its traffic is even
+    whatever it is, and tables that are cut alike share the ids that are sent to a server. Source of the rest:
+    longest processing time first, Graham 1969.
     """
 
     def load(shard: Shard) -> tuple[float, ...]:
         return traffic(shard), float(shard.memory_bytes)
 
-    others = [number for number in range(len(pieces)) if number not in fixed]
+    spread = {number: piece.index for number, piece in enumerate(pieces) if piece.is_spread(servers)}
+    others = [number for number in range(len(pieces)) if number not in spread]
     others.sort(key=lambda number: load(pieces[number]), reverse=True)
-    return _least_loaded(pieces, [*fixed, *others], servers, load, fixed)
+    return _least_loaded(pieces, [*spread, *others], servers, load, spread)
 
 
 def _least_loaded(

@@ -87,9 +87,9 @@ class Shard:
         return total * self.rows / self.layout.rows
 
     def is_spread(self, servers: int) -> bool:
-        """Return whether this is part of a table of one shard a server, in no particular order of rows."""
+        """Return whether this is part of a table of one shard a server, alike in rows and traffic."""
         shuffled = self.variable.sparse and self.layout.order is not RowOrder.CONTIGUOUS
-        return shuffled and self.layout.shards == servers
+        return shuffled and self.layout.shards == servers and self.layout.rows >= 100 * servers
 
     @property
     def assumed_step_bytes(self) -> float:

@@ -74,17 +74,16 @@ def differences(found: Sequence[Difference], *, width: int | None) -> Renderable
     """Return a row for each variable that lies otherwise: where it was, where it is, what has to move."""
     if not found:
         return Text("nothing moves: both plans are the same")
-    moved = sum(one.moved_bytes or 0 for one in found)
+    moved = cells.compact_bytes(sum(one.moved_bytes or 0 for one in found))
+    most = "at most " if any(one.is_reordered for one in found) else ""
     columns = [
         tables.Column(header="VARIABLE", cells=[one.variable for one in found], shrink_to=16),
         tables.Column(header="BEFORE ON PS", cells=[_servers(one.before) for one in found], shrink_to=12),
         tables.Column(header="AFTER ON PS", cells=[_servers(one.after) for one in found], shrink_to=12),
         tables.Column(header="MOVES", cells=[_moved(one) for one in found], right=True),
     ]
-    return Group(
-        tables.fit(columns, width).text,
-        Text(f"{cells.compact_bytes(moved)} move to another PS, slots included"),
-    )
+    summary = Text(f"{most}{moved} move to another PS, slots included")
+    return Group(tables.fit(columns, width).text, summary)
 
 
 def _servers(parts: Sequence[Shard]) -> str:

@@ -92,11 +92,18 @@ def _save(plan: Plan, path: str) -> None:
 
     try:
         with open(path, "w", encoding="utf-8") as stream:
-            stream.write(json.dumps(saved_plans.write(plan), indent=1) + "\n")
+            stream.write(_lines(saved_plans.write(plan)))
     except OSError as error:
         raise InvalidInput(
             f"{path}: the plan cannot be written: {error.strerror}", "choose another file"
         ) from error
+
+
+def _lines(document: dict[str, Any]) -> str:
+    """Return a saved plan as JSON with a line for each variable."""
+    head = json.dumps({key: value for key, value in document.items() if key != "variables"})
+    variables = ",\n".join(json.dumps(each) for each in document["variables"])
+    return f'{head[:-1]}, "variables": [\n{variables}\n]}}\n'
 
 
 def _show_all(found: Sequence[Alternative], output: str) -> None:
