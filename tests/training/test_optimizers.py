@@ -88,7 +88,7 @@ def trained(name, *, rows):
     import tensorflow.compat.v1 as tf1
 
     from paceline.model import variable_plans, variables
-    from paceline.training import optimizers, parameters
+    from paceline.training import learning_rates, optimizers, parameters
 
     rule = optimizers.rule(settings.Optimizer(name, RATE))
     plan = variable_plans.plan(
@@ -106,7 +106,8 @@ def trained(name, *, rows):
             lambda _: "",
         )
         gradient = tf1.placeholder(tf1.float32, [None, WIDTH])
-        update = parameter.update(gradient, RATE, USED if rows else None)
+        rate = learning_rates.create({"deep": settings.Optimizer(name, RATE)}, [0], lambda _: "")
+        update = parameter.update(gradient, rate.next(0, gradient)[0]["deep"], USED if rows else None)
         session.run(tf1.global_variables_initializer())
         for each in gradients():
             session.run(update, {gradient: each if rows else dense(each)})

@@ -34,23 +34,25 @@ _PIECE_BYTES = 64 * 2**20  # a message to a parameter server may have 2 GiB
 class Contents:
     """What a checkpoint holds: parameters and the global step, with TensorFlow's saver of them.
 
-    `counted_anew` sets the counters of optimizers, which are not saved, by the global step.
+    `renewed` sets what is not saved, but follows from the global step.
     """
 
     parameters: tuple[parameters.Parameter, ...]
     step: Any
     saver: Any
-    counted_anew: Any
+    renewed: Any
 
 
-def contents(created: Sequence[parameters.Parameter], step: Any, keep: int) -> Contents:
-    """Adds to the graph what saves and restores these parameters."""
+def contents(
+    created: Sequence[parameters.Parameter], step: Any, keep: int, renewed: Sequence[Any] = ()
+) -> Contents:
+    """Adds to the graph what saves and restores these parameters; `renewed` are operations."""
     saved = [variable for parameter in created for variable in parameter.saved.values()]
     return Contents(
         parameters=tuple(created),
         step=step,
         saver=tf1.train.Saver([*saved, step], max_to_keep=keep, save_relative_paths=True),
-        counted_anew=tf.group(*(operation for parameter in created for operation in parameter.counted(step))),
+        renewed=tf.group(*renewed),
     )
 
 
@@ -113,7 +115,7 @@ class Checkpoints:
                 _log.info("%s has its rows in another order: putting them in this one", checkpoint)
                 _reorder(session, reader, stored)
                 self._contents.step.load(reader.get_tensor(self._contents.step.op.name), session)
-            session.run(self._contents.counted_anew)
+            session.run(self._contents.renewed)
 
     def save_if_due(self, session: Any, step: int) -> None:
         """Saves when the last time is long enough ago."""
