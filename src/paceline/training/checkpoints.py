@@ -34,7 +34,7 @@ _PIECE_BYTES = 64 * 2**20  # a message to a parameter server may have 2 GiB
 class Contents:
     """What a checkpoint holds: parameters and the global step, with TensorFlow's saver of them.
 
-    `renewed` sets what is not saved, but follows from the global step.
+    `renewed` sets what is not saved, after a restore.
     """
 
     parameters: tuple[parameters.Parameter, ...]
@@ -46,7 +46,7 @@ class Contents:
 def contents(
     created: Sequence[parameters.Parameter], step: Any, keep: int, renewed: Sequence[Any] = ()
 ) -> Contents:
-    """Adds to the graph what saves and restores these parameters; `renewed` are operations."""
+    """Adds to the graph what saves and restores these parameters; `renewed` are operations of a restore."""
     saved = [variable for parameter in created for variable in parameter.saved.values()]
     return Contents(
         parameters=tuple(created),
