@@ -160,3 +160,8 @@ def test_adam_moves_rows_that_a_step_does_not_use_and_lazy_adam_does_not():
             session.run(update, {row: [1]})
             moved[name] = session.run(parameter.variable.read_value())[0, 0] != before
     assert moved == {"adam": True, "lazy-adam": False}
+
+
+def test_ftrl_without_regularisation_is_adagrad_for_weights_that_start_from_zero():
+    zero, every = np.zeros((len(USED), WIDTH)), gradients().astype(np.float64)
+    np.testing.assert_allclose(ftrl(zero, every), adagrad(zero, every), rtol=1e-9)

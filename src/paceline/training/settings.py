@@ -46,7 +46,7 @@ class Optimizer:
         if self.name == "ftrl" and not self.schedule.is_constant:
             return (
                 "ftrl makes its weights anew from the rate of each step, so a schedule would scale them; "
-                "use adagrad, which without regularisation computes the same"
+                "use adagrad, which computes the same for weights that start from zero"
             )
         return None
 
