@@ -10,15 +10,15 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-def _processes():
-    """The module beside this file; test folders are no packages."""
-    spec = importlib.util.spec_from_file_location("processes", Path(__file__).with_name("processes.py"))
+def _beside(name):
+    """The module of this name beside this file; test folders are no packages."""
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-Processes = _processes().Processes
+Processes = _beside("processes").Processes
 
 
 @pytest.fixture(scope="module")
@@ -72,3 +72,9 @@ def job(tmp_path, tiny_data):
     yield make
     for each in made:
         each.end()
+
+
+@pytest.fixture(scope="session")
+def servers():
+    """Two parameter servers and three workers in this process."""
+    return _beside("servers").Servers(ps=2, worker=3)

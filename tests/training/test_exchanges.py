@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from paceline.model import consistencies, schedules
 from paceline.training import clusters, features, settings
 
 pytestmark = pytest.mark.slow
@@ -68,7 +69,8 @@ def crossing(cluster, **chosen):
     from paceline.training import graphs
 
     graph = graphs.build(training.WideAndDeep(FEATURES), cluster[0], dataclasses.replace(CHOSEN, **chosen))
-    wanted, seen, edges = [each.op if hasattr(each, "op") else each for each in graph.updates], set(), set()
+    fetched = [*graph.updates, *([graph.clocks.ticked] if graph.clocks is not None else [])]
+    wanted, seen, edges = [each.op if hasattr(each, "op") else each for each in fetched], set(), set()
     while wanted:
         operation = wanted.pop()
         if operation.name not in seen:
@@ -77,6 +79,10 @@ def crossing(cluster, **chosen):
                 if tensor.op.device != operation.device and tensor.dtype.name != "resource":
                     edges.add((tensor.name, operation.device))
                 wanted.append(tensor.op)
+            for other in operation.control_inputs:
+                if other.device != operation.device:
+                    edges.add((other.name, operation.device))
+                wanted.append(other)
     return len(edges)
 
 
@@ -114,3 +120,18 @@ def test_features_of_several_values_train_as_in_one_process(cluster, tmp_path):
             found.append([session.run([graph.loss, *graph.updates], feed)[0] for feed in batches])
     np.testing.assert_allclose(*found, rtol=1e-4)
     assert found[0][-2] < found[0][0]
+
+
+@pytest.mark.parametrize(
+    "consistency",
+    [
+        consistencies.Consistency(),
+        consistencies.Consistency("bounded-staleness", 3),
+        consistencies.Consistency("synchronous"),
+    ],
+    ids=lambda consistency: consistency.mode,
+)
+def test_schedules_and_consistency_take_no_message_more(cluster, consistency):
+    schedule = schedules.Schedule("cosine", warmup_steps=10, decay_steps=100)
+    optimizer = settings.Optimizer("lazy-adam", 0.1, schedule)
+    assert crossing(cluster, optimizer=optimizer, consistency=consistency) == 2 * 3

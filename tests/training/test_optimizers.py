@@ -88,7 +88,7 @@ def trained(name, *, rows):
     import tensorflow.compat.v1 as tf1
 
     from paceline.model import variable_plans, variables
-    from paceline.training import optimizers, parameters
+    from paceline.training import learning_rates, optimizers, parameters
 
     rule = optimizers.rule(settings.Optimizer(name, RATE))
     plan = variable_plans.plan(
@@ -106,7 +106,8 @@ def trained(name, *, rows):
             lambda _: "",
         )
         gradient = tf1.placeholder(tf1.float32, [None, WIDTH])
-        update = parameter.update(gradient, RATE, USED if rows else None)
+        rate = learning_rates.create({"deep": settings.Optimizer(name, RATE)}, [0], lambda _: "")
+        update = parameter.update(gradient, rate.next(0, gradient)[0]["deep"], USED if rows else None)
         session.run(tf1.global_variables_initializer())
         for each in gradients():
             session.run(update, {gradient: each if rows else dense(each)})
@@ -159,3 +160,8 @@ def test_adam_moves_rows_that_a_step_does_not_use_and_lazy_adam_does_not():
             session.run(update, {row: [1]})
             moved[name] = session.run(parameter.variable.read_value())[0, 0] != before
     assert moved == {"adam": True, "lazy-adam": False}
+
+
+def test_ftrl_without_regularisation_is_adagrad_for_weights_that_start_from_zero():
+    zero, every = np.zeros((len(USED), WIDTH)), gradients().astype(np.float64)
+    np.testing.assert_allclose(ftrl(zero, every), adagrad(zero, every), rtol=1e-9)

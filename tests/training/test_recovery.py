@@ -73,6 +73,29 @@ def test_killed_parameter_server_is_set_back_to_the_last_checkpoint(job, index, 
     assert "model.ckpt-" in processes.log("worker", 0)
 
 
+@pytest.mark.parametrize(
+    "consistency",
+    [{"mode": "bounded-staleness", "staleness": 4}, {"mode": "synchronous"}],
+    ids=lambda consistency: consistency["mode"],
+)
+def test_trainers_that_wait_for_each_other_outlive_the_loss_of_each_kind(job, consistency):
+    processes = job({**LONG, "max_steps": 2000, "consistency": consistency}, ps=2, worker=2)
+    processes.start_all()
+    processes.await_checkpoint()
+    processes.kill("worker", 1)
+    processes.start("worker", 1, attempt=2)
+    processes.await_step(last_step(processes) + 100)
+    processes.kill("ps", 1)
+    processes.start("ps", 1, attempt=2)
+    processes.await_that(lambda: "model.ckpt-" in processes.log("worker", 0), "restored parameters")
+    processes.await_step(300)
+    processes.kill("worker", 0)
+    processes.start("worker", 0, attempt=2)
+    processes.wait("worker", 0)
+    processes.wait("worker", 1)
+    finished(processes, steps=2000)
+
+
 def test_parameter_server_lost_before_the_first_checkpoint(job):
     processes = job(RARELY, ps=2, worker=2)
     processes.start_all()

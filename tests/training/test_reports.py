@@ -32,8 +32,8 @@ def test_the_meter_reports_sums_of_an_interval(tmp_path):
     path = tmp_path / "reports"
     meter = reports.StepMeter(reports.Reports(str(path)), total_steps=100, every_seconds=1000)
     meter.restart(2.0)
-    meter.add(step=11, steps=1, examples=8, loss=0.5, wait_seconds=2.25)
-    meter.add(step=13, steps=1, examples=8, loss=0.25, wait_seconds=2.5)
+    meter.add(step=11, steps=1, examples=8, loss=0.5, wait_seconds=2.25, waited_seconds=0.5)
+    meter.add(step=13, steps=1, examples=8, loss=0.25, wait_seconds=2.5, dropped=True)
     meter.flush(2.5)
     meter.flush(2.5)  # nothing since
     (line,) = lines(path)
@@ -41,6 +41,7 @@ def test_the_meter_reports_sums_of_an_interval(tmp_path):
     assert (line["step"], line["steps"], line["examples"], line["total_steps"]) == (13, 2, 16, 100)
     assert line["loss"] == 0.375
     assert line["input_wait_seconds"] == 0.5
+    assert (line["trainer_wait_seconds"], line["gradients_dropped"]) == (0.5, 1)
     assert line["interval_seconds"] >= 0
 
 

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from paceline.model import saved_plans, variable_plans
+from paceline.model import consistencies, saved_plans, schedules, variable_plans
 from paceline.model.variables import Variable
 from paceline.training import errors, settings
 
@@ -32,7 +32,17 @@ def test_defaults():
 
 def test_every_key_can_be_set():
     raw = {
-        "optimizer": {"name": "adam", "learning_rate": 1},
+        "optimizer": {
+            "name": "adam",
+            "learning_rate": 1,
+            "schedule": {
+                "decay": "polynomial",
+                "warmup_steps": 5,
+                "decay_steps": 9,
+                "end_factor": 1,
+                "power": 2,
+            },
+        },
         "wide_optimizer": {"learning_rate": 0.5},
         "clip_norm": 5,
         "batch_size": 32,
@@ -46,6 +56,7 @@ def test_every_key_can_be_set():
         "transfers": {"packed": False, "precision": "bfloat16"},
         "steps_per_exchange": 4,
         "steps_in_flight": 2,
+        "consistency": {"mode": "bounded-staleness", "staleness": 3},
         "checkpoint": {"every_seconds": 0.5, "keep": 1},
         "export_dir": "exported",
         "inputs": {"train": "a.csv", "evaluation": ["b", "c"], "format": "csv"},
@@ -53,7 +64,8 @@ def test_every_key_can_be_set():
         "max_steps": 9,
     }
     chosen = settings.read({"PACELINE_TRAINING": json.dumps(raw)})
-    assert chosen.optimizer == settings.Optimizer("adam", 1.0)
+    schedule = schedules.Schedule("polynomial", 5, 9, 1.0, 2.0)
+    assert chosen.optimizer == settings.Optimizer("adam", 1.0, schedule)
     assert chosen.wide_optimizer == settings.Optimizer("ftrl", 0.5)  # the default of this very block
     assert chosen.inputs == settings.Inputs(("a.csv",), ("b", "c"), "csv")
     assert chosen.partitioning == settings.Partitioning("min-size", "hashed", 3, 10)
@@ -62,6 +74,7 @@ def test_every_key_can_be_set():
     assert chosen.transfers == settings.Transfers(packed=False, precision="bfloat16")
     assert chosen.steps_per_exchange == 4
     assert chosen.steps_in_flight == 2
+    assert chosen.consistency == consistencies.Consistency("bounded-staleness", 3)
     assert chosen.clip_norm == 5.0
     assert chosen.export_dir == "exported"
     assert chosen.max_steps == 9
@@ -92,6 +105,17 @@ def test_every_key_can_be_set():
         ({"inputs": {"format": "orc"}}, "training.inputs.format: 'orc' is not allowed"),
         ({"variable_plan": "plan.json"}, "training.variable_plan: the plan: a mapping is wanted"),
         ({"variable_plan": {**PLAIN, "servers": 0}}, "training.variable_plan: servers: a whole number"),
+        (
+            {"optimizer": {"schedule": {"decay": "cosine"}}},
+            "training.optimizer.schedule: .* needs decay_steps",
+        ),
+        (
+            {"wide_optimizer": {"schedule": {"warmup_steps": 9}}},
+            "training.wide_optimizer: ftrl .*use adagrad",
+        ),
+        ({"optimizer": {"schedule": {"end_factor": 2}}}, "end_factor: must be at most 1, got 2"),
+        ({"consistency": {"staleness": 1}}, "training.consistency: staleness belongs to the mode"),
+        ({"consistency": {"mode": "bounded-staleness"}}, "training.consistency: .* needs staleness"),
         ({"batch_size": None}, "expected a whole number, got None"),
     ],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from paceline.model import jobs, placements
+from paceline.model import consistencies, jobs, placements, schedules
 from paceline.model.roles import Role
 from paceline.model.variable_plans import PlacementRule
 from paceline.specs import documents, problems, shapes, trainings
@@ -113,6 +113,8 @@ def contradictions(document: documents.Document, section: shapes.JobSection) -> 
     yield from _volumes(document, section.spec)
     yield from _variables(document, section.spec)
     yield from _plans(document, section.spec)
+    yield from _schedules(document, section.spec)
+    yield from _consistency(document, section.spec)
 
 
 def _roles(document: documents.Document, spec: shapes.SpecSection) -> Found:
@@ -195,6 +197,32 @@ def _plans(document: documents.Document, spec: shapes.SpecSection) -> Found:
     elif training.variable_placement == PlacementRule.TRAFFIC and training.measured_variables is None:
         message = "traffic has to be measured; write measured_variables: FILE, the variables.json of a run"
         yield document.problem((*path, "variable_placement"), message)
+
+
+def _schedules(document: documents.Document, spec: shapes.SpecSection) -> Found:
+    for key in ("optimizer", "wide_optimizer"):
+        optimizer = getattr(spec.training, key, None)
+        if optimizer is not None and optimizer.schedule is not None:
+            schedule = schedules.Schedule(**optimizer.schedule.model_dump(exclude_unset=True))
+            conflict = schedule.conflict()
+            if conflict is not None:
+                yield document.problem(("spec", "training", key, "schedule"), conflict, key=True)
+
+
+def _consistency(document: documents.Document, spec: shapes.SpecSection) -> Found:
+    if spec.training is None or spec.training.consistency is None:
+        return
+    consistency = consistencies.Consistency(**spec.training.consistency.model_dump(exclude_unset=True))
+    trainers = sum(
+        section.replicas for role in Role if role.trains and (section := getattr(spec.roles, role))
+    )
+    conflict = consistency.conflict() or consistency.conflict_with(
+        steps_in_flight=spec.training.steps_in_flight or 1,
+        steps_per_exchange=spec.training.steps_per_exchange or 1,
+        trainers=trainers,
+    )
+    if conflict is not None:
+        yield document.problem(("spec", "training", "consistency"), conflict, key=True)
 
 
 def _twice(document: documents.Document, path: documents.Path, key: str, values: Sequence[str]) -> Found:

@@ -76,7 +76,10 @@ COMMAND
 @|  - {name: models, claim: models, mount_path: /models}
 @|  secrets: [clicks-database]   # Secrets whose keys become environment variables
 @training|  training:                  # obeyed by the training library
-@training|    optimizer: {name: adagrad, learning_rate: 0.05}   # lazy-adam, ftrl, ...
+@training|    optimizer:               # lazy-adam, ftrl, ...
+@training|      name: adagrad
+@training|      learning_rate: 0.05
+@|      schedule: {decay: polynomial, warmup_steps: 1000, decay_steps: 100000, end_factor: 0.1, power: 1}
 @|    wide_optimizer: {name: ftrl, learning_rate: 0.05}   # of the wide part
 @|    clip_norm: 10            # largest norm of a step's gradient
 @training|    batch_size: 512          # examples in a step of one worker
@@ -91,6 +94,7 @@ COMMAND
 @|    transfers: {packed: true, precision: float32}   # one message for each PS; bfloat16 halves it
 @|    steps_per_exchange: 1    # steps of a worker that share their messages
 @|    steps_in_flight: 1       # exchanges of a worker that overlap
+@|    consistency: {mode: synchronous, backup_workers: 1}   # or {mode: bounded-staleness, staleness: 8}
 @training|    checkpoint: {every_seconds: 600, keep: 3}   # saving the model
 @|    export_dir: models/mine  # the trained model as a SavedModel
 @training|    inputs: {train: data/train-*.csv, evaluation: data/test-*.csv, format: csv}   # or parquet

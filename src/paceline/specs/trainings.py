@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import typing
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from paceline.model import saved_plans
+from paceline.model import consistencies, saved_plans, schedules
 from paceline.model.row_layouts import RowOrder
 from paceline.model.variable_plans import CutStrategy, PlacementRule
 from paceline.specs import documents, fields, plan_files
@@ -17,6 +18,8 @@ PARTITIONING = tuple(strategy.value for strategy in CutStrategy)
 ROW_ORDERS = tuple(order.value for order in RowOrder)
 PRECISIONS = ("float32", "bfloat16", "float16")
 VARIABLE_PLACEMENTS = tuple(rule.value for rule in PlacementRule)
+DECAYS = typing.get_args(schedules.Decay)
+CONSISTENCY_MODES = typing.get_args(consistencies.Mode)
 FORMATS = ("csv", "parquet")
 
 
@@ -43,11 +46,20 @@ _VariablePlan = Annotated[
     str | dict[str, Any], fields.Leaf(_plan, {"anyOf": [{"type": "string"}, {"type": "object"}]})
 ]
 _Format = Annotated[str, fields.choice(FORMATS)]
+_Decay = Annotated[str, fields.choice(DECAYS)]
+_ConsistencyMode = Annotated[str, fields.choice(CONSISTENCY_MODES)]
+_Steps = Annotated[int, fields.whole(0, 10**15)]
+_Backups = Annotated[int, fields.whole(0, 10_000)]
 _Small = Annotated[int, fields.whole(1, 10_000)]
 _Width = Annotated[int, fields.whole(1, 1_000_000)]
 _Count = Annotated[int, fields.whole(1, 10**15)]
 _Seed = Annotated[int, fields.whole(0, 2**31 - 1)]
 _Rate = Annotated[
+    float,
+    fields.Leaf(fields.number(0, 100, above=True), {"type": "number", "exclusiveMinimum": 0, "maximum": 100}),
+]
+_Factor = Annotated[float, fields.Leaf(fields.number(0, 1), {"type": "number", "minimum": 0, "maximum": 1})]
+_Power = Annotated[
     float,
     fields.Leaf(fields.number(0, 100, above=True), {"type": "number", "exclusiveMinimum": 0, "maximum": 100}),
 ]
@@ -66,6 +78,21 @@ _Epochs = Annotated[
 ]
 
 
+class ScheduleSection(Section):
+    """How a learning rate changes over the global steps."""
+
+    decay: _Decay | None = Field(
+        None, description="constant, exponential, polynomial (a line, if power is 1) or cosine"
+    )
+    warmup_steps: _Steps | None = Field(None, description="steps in which the rate grows in a line at first")
+    decay_steps: _Count | None = Field(
+        None,
+        description="steps of the decay after that; exponential: in which it is multiplied by end_factor",
+    )
+    end_factor: _Factor | None = Field(None, description="share of the rate that the decay leads to")
+    power: _Power | None = Field(None, description="of the decay polynomial")
+
+
 class OptimizerSection(Section):
     """How gradients are applied."""
 
@@ -73,6 +100,7 @@ class OptimizerSection(Section):
         None, description="adagrad, ftrl, lazy-adam, adadelta, momentum; adam touches all rows of a table"
     )
     learning_rate: _Rate | None = Field(None, description="step size, above 0; default: the optimizer's own")
+    schedule: ScheduleSection | None = Field(None, description="how it changes; default: not at all")
 
 
 class PartitioningSection(Section):
@@ -97,6 +125,20 @@ class TransfersSection(Section):
     )
     precision: _Precision | None = Field(
         None, description="of values on the wire: float32, bfloat16 or float16; the PS keep float32"
+    )
+
+
+class ConsistencySection(Section):
+    """How far workers may be apart."""
+
+    mode: _ConsistencyMode | None = Field(
+        None, description="asynchronous: nobody waits; bounded-staleness; synchronous"
+    )
+    staleness: _Steps | None = Field(
+        None, description="bounded-staleness: steps that a worker may be ahead of the slowest"
+    )
+    backup_workers: _Backups | None = Field(
+        None, description="synchronous: workers that a step does not wait for; what comes late is dropped"
     )
 
 
@@ -162,6 +204,7 @@ class TrainingSection(Section):
     steps_in_flight: _InFlight | None = Field(
         None, description="exchanges of a worker that overlap: one pulls while another computes"
     )
+    consistency: ConsistencySection | None = Field(None, description="how far workers may be apart")
     checkpoint: CheckpointSection | None = Field(None, description="saving the model")
     export_dir: fields.Text | None = Field(
         None,

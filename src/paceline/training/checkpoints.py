@@ -36,25 +36,26 @@ _DISK_FAULTS = (
 class Contents:
     """What a checkpoint holds: parameters and the global step, with what writes and reads them.
 
-    `keep` is how many checkpoints stay; `counted_anew` sets the counters of optimizers, which are not saved,
-    by the global step.
+    `keep` is how many checkpoints stay; `renewed` sets what is not saved, after a restore.
     """
 
     parameters: tuple[parameters.Parameter, ...]
     step: Any
     saver: savers.Saver
     keep: int
-    counted_anew: Any
+    renewed: Any
 
 
-def contents(created: Sequence[parameters.Parameter], step: Any, keep: int) -> Contents:
-    """Adds to the graph what saves and restores these parameters."""
+def contents(
+    created: Sequence[parameters.Parameter], step: Any, keep: int, renewed: Sequence[Any] = ()
+) -> Contents:
+    """Adds to the graph what saves and restores these parameters; `renewed` are operations of a restore."""
     return Contents(
         parameters=tuple(created),
         step=step,
         saver=savers.Saver(created, step),
         keep=keep,
-        counted_anew=tf.group(*(operation for parameter in created for operation in parameter.counted(step))),
+        renewed=tf.group(*renewed),
     )
 
 
@@ -130,7 +131,7 @@ class Checkpoints:
                     _log.info("%s has its rows in another order: putting them in this one", checkpoint)
                     restores.reorder(session, reader, found)
                     self._contents.step.load(reader.get_tensor(self._contents.step.op.name), session)
-                session.run(self._contents.counted_anew)
+                session.run(self._contents.renewed)
         except (tf.errors.DataLossError, tf.errors.OutOfRangeError) as error:
             raise errors.DamagedError(f"{checkpoint} cannot be read: {errors.reason(error)}") from error
         except tf.errors.InvalidArgumentError as error:

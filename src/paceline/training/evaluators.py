@@ -56,7 +56,7 @@ def serve(
 
     before = signal.signal(signal.SIGTERM, stop)
     try:
-        total = trainers.total_steps(chosen, sources.count(train))
+        total = trainers.total_steps(chosen, sources.count(train), len(cluster.trainers))
         graph = graphs.build(model, cluster, chosen)
         saved = checkpoints.Checkpoints(checkpoint_dir, graph.contents, chosen.checkpoint.every_seconds)
         result, seen = None, None

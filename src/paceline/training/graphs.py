@@ -19,6 +19,7 @@ from paceline.model.variables import Variable
 from paceline.training import (
     blocks,
     checkpoints,
+    clocks,
     clusters,
     declarations,
     errors,
@@ -29,8 +30,10 @@ from paceline.training import (
     parameters,
     places,
     plans,
+    rounds,
     settings,
     steps,
+    updates,
 )
 
 
@@ -42,6 +45,8 @@ class Graph:
     `updates` train on the inputs, cut into `steps_per_exchange` batches, and `counted` gives the step after
     them (not for an evaluator), `ready` is true when every variable is initialised, `initialise` gives all
     their first values, `contents` is what a checkpoint holds, `tables` are those that ids are looked up in.
+    With bounded staleness there are `clocks`. In a synchronous job there are `rounds`, and the updates leave
+    gradients for them.
     """
 
     graph: Any
@@ -51,6 +56,8 @@ class Graph:
     step: Any
     counted: Any
     updates: tuple[Any, ...]
+    clocks: clocks.Clocks | None
+    rounds: rounds.Rounds | None
     ready: Any
     initialise: Any
     contents: checkpoints.Contents
@@ -97,13 +104,11 @@ def build(model: blocks.Model, cluster: clusters.Cluster, chosen: settings.Setti
             return _forward(model, exchange, chosen, layout.tables, created, batches)
 
         (scored,) = forward([inputs])
-        trained, counted, updates = [scored], None, []
+        trained, made = [scored], updates.NONE
         if learns:
             if chosen.steps_per_exchange > 1:
                 trained = forward(_split(inputs, chosen.steps_per_exchange))
-            updates = _updates(trained, exchange, chosen, layout.parts)
-            with tf1.device(cluster.server_device(0)):
-                counted = step.assign_add(len(trained), read_value=True)
+            made = updates.create(_pushed(trained, exchange, chosen), step, layout.parts, cluster, chosen)
         variables = tf1.global_variables()
         return Graph(
             graph=graph,
@@ -111,11 +116,13 @@ def build(model: blocks.Model, cluster: clusters.Cluster, chosen: settings.Setti
             probabilities=tf.sigmoid(scored.logits),
             loss=tf.add_n([each.loss for each in trained]) / len(trained),
             step=step.read_value(),
-            counted=counted,
-            updates=tuple(updates),
+            counted=made.counted,
+            updates=made.operations,
+            clocks=made.clocks,
+            rounds=made.rounds,
             ready=tf.reduce_all(tf.stack([each.is_initialized() for each in variables])),
             initialise=tf1.global_variables_initializer(),
-            contents=checkpoints.contents(created, step, chosen.checkpoint.keep),
+            contents=checkpoints.contents(created, step, chosen.checkpoint.keep, made.renewed),
             tables=layout.tables,
         )
 
@@ -155,27 +162,21 @@ def _split(inputs: features.Examples, parts: int) -> list[features.Examples]:
     ]
 
 
-def _updates(
-    trained: Sequence[_Forward],
-    exchange: exchanges.Exchange,
-    chosen: settings.Settings,
-    parts: Mapping[str, declarations.Part],
-) -> list[Any]:
+def _pushed(
+    trained: Sequence[_Forward], exchange: exchanges.Exchange, chosen: settings.Settings
+) -> tuple[steps.Pushed, ...]:
     gradients = [_gradients(each.loss, each.pulled, chosen.clip_norm) for each in trained]
-    rates = {part: chosen.optimizer_of(part).learning_rate for part in declarations.PARTS}
     return steps.push(
         exchange,
         [pulled for each in trained for pulled in each.pulled.values()],
         [gradient for own in gradients for gradient in own],
-        rates,
-        parts,
     )
 
 
 def _rule(optimizer: settings.Optimizer, *, learns: bool) -> optimizers.Rule:
     """An optimizer's rule; who only evaluates needs no memory for its slots."""
     rule = optimizers.rule(optimizer)
-    return rule if learns else dataclasses.replace(rule, slots={}, counters={})
+    return rule if learns else dataclasses.replace(rule, slots={})
 
 
 def _gradients(loss: Any, pulled: Mapping[str, steps.Pulled], clip_norm: float | None) -> list[Any]:

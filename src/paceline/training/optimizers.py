@@ -32,15 +32,16 @@ _INITIAL_ACCUMULATOR = 0.1
 class Rule:
     """How one kind of optimizer updates a shard.
 
-    `slots` are the values kept for each value of the variable, by name, with what they start from; `counters`
-    are kept once for each shard. `whole(variable, slots, gradient, rate)` updates all of it, `rows(variable,
-    slots, ids, gradients, rate)` the rows of these distinct ids; both return operations.
+    `slots` are the values kept for each value of the variable, by name, with what they start from.
+    `whole(variable, slots, gradient, rate)` updates all of it, `rows(variable, slots, ids, gradients, rate)`
+    the rows of these distinct ids; both return operations. The rate must have been multiplied by
+    `correction(number)`, where there is one, with the number of the step from 1 (float64).
     """
 
     slots: Mapping[str, float]
-    counters: Mapping[str, float]
     whole: Callable[[Any, Slots, Any, Any], Any]
     rows: Callable[[Any, Slots, Any, Any, Any], Any]
+    correction: Callable[[Any], Any] | None = None
 
 
 def rule(optimizer: settings.Optimizer) -> Rule:
@@ -70,24 +71,23 @@ def _kernels(name: str, arguments: Mapping[str, str], **constants: Any) -> tuple
 
 
 def _adam(variable: Any, slots: Slots, gradient: Any, rate: Any) -> Any:
-    update = tf.raw_ops.ResourceApplyAdam(
+    return tf.raw_ops.ResourceApplyAdam(
         var=variable.handle,
         m=slots["m"].handle,
         v=slots["v"].handle,
-        beta1_power=slots["beta1_power"].read_value(),
-        beta2_power=slots["beta2_power"].read_value(),
+        beta1_power=0.0,  # the rate is corrected already
+        beta2_power=0.0,
         lr=rate,
         beta1=_BETA1,
         beta2=_BETA2,
         epsilon=_EPSILON,
         grad=gradient,
     )
-    return _counted(slots, update)
 
 
 def _adam_rows(variable: Any, slots: Slots, ids: Any, gradients: Any, rate: Any) -> Any:
     """Every row moves in each step; source: tensorflow/python/training/adam.py, `_apply_sparse_shared`."""
-    first, second, scaled = slots["m"], slots["v"], _adam_rate(slots, rate)
+    first, second = slots["m"], slots["v"]
     decayed = (first.assign(first * _BETA1), second.assign(second * _BETA2))
     with tf1.control_dependencies(decayed):
         added = (
@@ -95,47 +95,31 @@ def _adam_rows(variable: Any, slots: Slots, ids: Any, gradients: Any, rate: Any)
             tf1.scatter_add(second, ids, gradients * gradients * (1 - _BETA2)),
         )
     with tf1.control_dependencies(added):
-        step = scaled * first.read_value() / (tf.sqrt(second.read_value()) + _EPSILON)
-        return _counted(slots, variable.assign_sub(step).op)
+        step = rate * first.read_value() / (tf.sqrt(second.read_value()) + _EPSILON)
+        return variable.assign_sub(step).op
 
 
 def _lazy_adam_rows(variable: Any, slots: Slots, ids: Any, gradients: Any, rate: Any) -> Any:
-    scaled = _adam_rate(slots, rate)
     first = tf.gather(slots["m"], ids) * _BETA1 + gradients * (1 - _BETA1)
     second = tf.gather(slots["v"], ids) * _BETA2 + gradients * gradients * (1 - _BETA2)
-    return _counted(
-        slots,
-        tf.group(
-            tf1.scatter_update(slots["m"], ids, first),
-            tf1.scatter_update(slots["v"], ids, second),
-            tf1.scatter_sub(variable, ids, scaled * first / (tf.sqrt(second) + _EPSILON)),
-        ),
+    return tf.group(
+        tf1.scatter_update(slots["m"], ids, first),
+        tf1.scatter_update(slots["v"], ids, second),
+        tf1.scatter_sub(variable, ids, rate * first / (tf.sqrt(second) + _EPSILON)),
     )
 
 
-def _adam_rate(slots: Slots, rate: Any) -> Any:
-    """The learning rate corrected for moments that start from zero (Kingma and Ba 2015, section 2)."""
-    first, second = slots["beta1_power"].read_value(), slots["beta2_power"].read_value()
-    return rate * tf.sqrt(1 - second) / (1 - first)
-
-
-def _counted(slots: Slots, update: Any) -> Any:
-    with tf1.control_dependencies([update]):
-        return tf.group(
-            slots["beta1_power"].assign(slots["beta1_power"] * _BETA1).op,
-            slots["beta2_power"].assign(slots["beta2_power"] * _BETA2).op,
-        )
+def _adam_correction(number: Any) -> Any:
+    """Makes up for moments that start from zero (Kingma and Ba 2015, end of section 2)."""
+    first, second = (1.0 - tf.pow(tf.constant(beta, tf.float64), number) for beta in (_BETA1, _BETA2))
+    return tf.sqrt(second) / first
 
 
 _MOMENTS = {"m": 0.0, "v": 0.0}
-_POWERS = {"beta1_power": _BETA1, "beta2_power": _BETA2}
 _RULES = {
-    "adagrad": Rule(
-        {"accumulator": _INITIAL_ACCUMULATOR}, {}, *_kernels("Adagrad", {"accumulator": "accum"})
-    ),
+    "adagrad": Rule({"accumulator": _INITIAL_ACCUMULATOR}, *_kernels("Adagrad", {"accumulator": "accum"})),
     "ftrl": Rule(
         {"accumulator": _INITIAL_ACCUMULATOR, "linear": 0.0},
-        {},
         *_kernels(
             "Ftrl",
             {"accumulator": "accum", "linear": "linear"},
@@ -144,12 +128,11 @@ _RULES = {
             lr_power=_LEARNING_RATE_POWER,
         ),
     ),
-    "momentum": Rule({"momentum": 0.0}, {}, *_kernels("Momentum", {"momentum": "accum"}, momentum=_MOMENTUM)),
+    "momentum": Rule({"momentum": 0.0}, *_kernels("Momentum", {"momentum": "accum"}, momentum=_MOMENTUM)),
     "adadelta": Rule(
         {"accumulator": 0.0, "update": 0.0},
-        {},
         *_kernels("Adadelta", {"accumulator": "accum", "update": "accum_update"}, rho=_RHO, epsilon=_EPSILON),
     ),
-    "adam": Rule(_MOMENTS, _POWERS, _adam, _adam_rows),
-    "lazy-adam": Rule(_MOMENTS, _POWERS, _adam, _lazy_adam_rows),
+    "adam": Rule(_MOMENTS, _adam, _adam_rows, _adam_correction),
+    "lazy-adam": Rule(_MOMENTS, _adam, _lazy_adam_rows, _adam_correction),
 }

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from paceline.model.row_layouts import RowOrder
@@ -31,14 +30,7 @@ class Parameter:
     @property
     def saved(self) -> Mapping[str, Any]:
         """What a checkpoint holds of it: the variable under "", a slot under "/" and its name."""
-        return {"": self.variable, **{f"/{slot}": self.slots[slot] for slot in self.rule.slots}}
-
-    def counted(self, step: Any) -> list[Any]:
-        """Operations that set the counters to what they are after so many steps."""
-        return [
-            self.slots[counter].assign(tf.pow(decay, tf.cast(step + 1, tf.float32)))
-            for counter, decay in self.rule.counters.items()
-        ]
+        return {"": self.variable, **{f"/{slot}": each for slot, each in self.slots.items()}}
 
     def update(self, gradient: Any, rate: Any, ids: Any = None) -> Any:
         """The operation that applies a gradient: of all its rows, or of those with distinct local ids."""
@@ -77,11 +69,7 @@ def _create(shard: Shard, initializer: Any, rule: optimizers.Rule, device: str) 
             slot: _variable(f"{shard.name}/{slot}", shape, initializers.filled(value), trainable=False)
             for slot, value in rule.slots.items()
         }
-        counters = {
-            counter: _variable(f"{shard.name}/{counter}", (), initializers.filled(decay), trainable=False)
-            for counter, decay in rule.counters.items()
-        }
-    return Parameter(shard, variable, {**slots, **counters}, rule)
+    return Parameter(shard, variable, slots, rule)
 
 
 def _rows(values: Any, shard: Shard) -> Any:

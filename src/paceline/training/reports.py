@@ -59,13 +59,29 @@ class StepMeter:
         self._since = time.monotonic()
         self._wait_before = wait_seconds
         self._steps = self._examples = self._last_step = 0
-        self._loss = 0.0
+        self._loss = self._waited_seconds = 0.0
+        self._dropped = 0
 
-    def add(self, step: int, steps: int, examples: int, loss: float, wait_seconds: float) -> None:
+    def add(
+        self,
+        step: int,
+        steps: int,
+        examples: int,
+        loss: float,
+        wait_seconds: float,
+        *,
+        waited_seconds: float = 0.0,
+        dropped: bool = False,
+    ) -> None:
         """Counts so many steps, whose updates made the global step `step`, with their mean loss; reports when
         a second is over.
+
+        `waited_seconds` is how long they waited for other trainers, `dropped` says that the gradient came too
+        late.
         """
         self._steps += steps
+        self._waited_seconds += waited_seconds
+        self._dropped += dropped
         self._examples += examples
         self._loss += loss * steps
         self._last_step = step
@@ -83,6 +99,8 @@ class StepMeter:
                     "steps": self._steps,
                     "examples": self._examples,
                     "loss": self._loss / self._steps,
+                    "gradients_dropped": self._dropped,
+                    "trainer_wait_seconds": self._waited_seconds,
                     "input_wait_seconds": wait_seconds - self._wait_before,
                     "total_steps": self._total_steps,
                 }

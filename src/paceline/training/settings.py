@@ -1,8 +1,9 @@
 """The `training:` block of a job file, as frozen values.
 
 The engine hands it over as JSON in `PACELINE_TRAINING`; what is missing there takes the defaults below. The
-dataclasses are the whole declaration: their fields give the keys, types and defaults, and the metadata the
-least allowed value. A key or a value that does not fit is an error that names its place, never a guess.
+dataclasses are the whole declaration: their fields give the keys, types and defaults, the metadata the
+bounds of a value, and a method `conflict` what does not go together. A key or a value that does not fit is
+an error that names its place, never a guess.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from paceline.model import row_layouts, saved_plans, variable_plans
+from paceline.model import consistencies, row_layouts, saved_plans, schedules, variable_plans
 from paceline.training import errors
 
 VARIABLE = "PACELINE_TRAINING"
+_CONSTANT = schedules.Schedule()
+_ASYNCHRONOUS = consistencies.Consistency()
 
 
 def _at_least(least: float, default: Any) -> Any:
@@ -32,10 +35,20 @@ def _above(bound: float, default: Any) -> Any:
 
 @dataclass(frozen=True)
 class Optimizer:
-    """An optimizer and its constant learning rate."""
+    """An optimizer and its learning rate, which the schedule may change over training."""
 
     name: Literal["adagrad", "ftrl", "adam", "lazy-adam", "adadelta", "momentum"] = "adagrad"
     learning_rate: float = _above(0, 0.05)
+    schedule: schedules.Schedule = _CONSTANT
+
+    def conflict(self) -> str | None:
+        """What is wrong with the keys together, or None."""
+        if self.name == "ftrl" and not self.schedule.is_constant:
+            return (
+                "ftrl makes its weights anew from the rate of each step, so a schedule would scale them; "
+                "use adagrad, which computes the same for weights that start from zero"
+            )
+        return None
 
 
 @dataclass(frozen=True)
@@ -111,6 +124,7 @@ class Settings:
     transfers: Transfers = Transfers()
     steps_per_exchange: int = _at_least(1, 1)
     steps_in_flight: int = _at_least(1, 1)
+    consistency: consistencies.Consistency = _ASYNCHRONOUS
     checkpoint: Checkpoint = Checkpoint()
     export_dir: str | None = None
     inputs: Inputs = Inputs()
@@ -165,7 +179,11 @@ def _dataclass(kind: type, raw: object, place: str, default: Any) -> Any:
         else:
             values[key] = _value(hints[key], value, where)
             _check_bounds(values[key], fields[key].metadata, where)
-    return dataclasses.replace(default, **values)
+    made = dataclasses.replace(default, **values)
+    conflict = made.conflict() if hasattr(made, "conflict") else None
+    if conflict is not None:
+        raise errors.SettingsError(f"{place}: {conflict}")
+    return made
 
 
 def _value(kind: Any, raw: object, place: str) -> Any:
@@ -207,5 +225,7 @@ def _check_bounds(value: Any, bounds: Mapping[str, Any], place: str) -> None:
             continue
         if "least" in bounds and each < bounds["least"]:
             raise errors.SettingsError(f"{place}: must be at least {bounds['least']}, got {each}")
+        if "most" in bounds and each > bounds["most"]:
+            raise errors.SettingsError(f"{place}: must be at most {bounds['most']}, got {each}")
         if "above" in bounds and not each > bounds["above"]:
             raise errors.SettingsError(f"{place}: must be above {bounds['above']}, got {each}")

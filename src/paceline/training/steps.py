@@ -82,36 +82,62 @@ def pull(
         ]
 
 
-def push(
-    exchange: exchanges.Exchange,
-    pulled: Sequence[Pulled],
-    gradients: Sequence[Any],
-    rates: Mapping[declarations.Part, Any],
-    parts: Mapping[str, declarations.Part],
-) -> list[Any]:
-    """Pushes the gradients of what the batches pulled; returns the operations that apply them.
+@dataclass(frozen=True)
+class Pushed:
+    """The gradient of a parameter, on its server: of all its rows, or of those with these distinct ids."""
 
-    Those of one parameter are applied in the order given: of one batch after the other.
-    """
+    parameter: parameters.Parameter
+    ids: Any
+    gradient: Any
+
+
+def push(
+    exchange: exchanges.Exchange, pulled: Sequence[Pulled], gradients: Sequence[Any]
+) -> tuple[Pushed, ...]:
+    """Pushes the gradients of what the batches pulled; returns them in this order."""
     items = [item for each in pulled for item in each.items]
     with tf1.device(exchange.trainer_device):
         cut = [
             part for each, gradient in zip(pulled, gradients, strict=True) for part in each.apart(gradient)
         ]
     distinct = {each.name: each.distinct for each in pulled}
-    before: dict[parameters.Parameter, list[Any]] = {}
+    pushed = []
     for item, gradient in zip(items, exchange.push(items, cut), strict=True):
-        parameter, ids = item.parameter, item.received
-        name = parameter.shard.variable.name
-        done = before.setdefault(parameter, [])
-        with tf1.device(exchange.server_device(parameter.shard.server)), tf1.control_dependencies(done[-1:]):
-            if not distinct[name]:
-                ids, gradient = _summed(ids, gradient)
-            done.append(parameter.update(gradient, rates[parts[name]], ids))
+        ids = item.received
+        if not distinct[item.parameter.shard.variable.name]:
+            with tf1.device(exchange.server_device(item.parameter.shard.server)):
+                ids, gradient = summed(ids, gradient)
+        pushed.append(Pushed(item.parameter, ids, gradient))
+    return tuple(pushed)
+
+
+def apply(
+    pushed: Sequence[Pushed],
+    rates: Sequence[Mapping[declarations.Part, Any]],
+    parts: Mapping[str, declarations.Part],
+) -> list[Any]:
+    """The operations that apply gradients pushed to one server; `rates` are those of each batch.
+
+    Those of one parameter are applied in the order given: of one batch after the other.
+    """
+    before: dict[parameters.Parameter, list[Any]] = {}
+    for each in pushed:
+        done = before.setdefault(each.parameter, [])
+        rate = rates[len(done)][parts[each.parameter.shard.variable.name]]
+        with tf1.device(each.parameter.variable.device), tf1.control_dependencies(done[-1:]):
+            done.append(each.parameter.update(each.gradient, rate, each.ids))
     return [update for done in before.values() for update in done]
 
 
-def _summed(ids: Any, gradients: Any) -> tuple[Any, Any]:
+def by_server(pushed: Sequence[Pushed]) -> dict[int, list[Pushed]]:
+    """Gradients by the server that they lie on, in their order."""
+    found: dict[int, list[Pushed]] = {}
+    for each in pushed:
+        found.setdefault(each.parameter.shard.server, []).append(each)
+    return found
+
+
+def summed(ids: Any, gradients: Any) -> tuple[Any, Any]:
     """Each id once, with the sum of its gradients."""
     distinct, position = tf.unique(ids)
     return distinct, tf.math.unsorted_segment_sum(gradients, position, tf.size(distinct))

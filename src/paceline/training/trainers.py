@@ -24,10 +24,13 @@ from paceline.training import (
     blocks,
     checkpoints,
     clusters,
+    consistencies,
+    errors,
     evaluations,
     features,
     graphs,
     inputs,
+    paces,
     reports,
     sessions,
     settings,
@@ -40,11 +43,22 @@ _log = logging.getLogger(__name__)
 _FRUITLESS_TRIES = 10
 
 
-def total_steps(chosen: settings.Settings, examples: int) -> int:
+def total_steps(chosen: settings.Settings, examples: int, trainers: int) -> int:
     """The global step at which training ends: `epochs` passes over all examples, or `max_steps` if that is
     less.
+
+    Raises:
+        SettingsError: the consistency does not fit a job of so many trainers.
     """
-    whole = max(1, math.ceil(chosen.epochs * examples / chosen.batch_size))
+    conflict = chosen.consistency.conflict_with(
+        steps_in_flight=chosen.steps_in_flight,
+        steps_per_exchange=chosen.steps_per_exchange,
+        trainers=trainers,
+    )
+    if conflict is not None:
+        raise errors.SettingsError(f"training.consistency: {conflict}")
+    batch_size = chosen.batch_size * chosen.consistency.gradients(trainers)
+    whole = max(1, math.ceil(chosen.epochs * examples / batch_size))
     return whole if chosen.max_steps is None else min(whole, chosen.max_steps)
 
 
@@ -69,7 +83,7 @@ class Trainer:
         self._train = train
         self._evaluation = evaluation
         self._reports = reporting
-        self._total = total_steps(chosen, sources.count(train))
+        self._total = total_steps(chosen, sources.count(train), len(cluster.trainers))
         self._meter = reports.StepMeter(reporting, self._total)
         self._graph = graphs.build(model, cluster, chosen)
         self._saved = checkpoints.Checkpoints(
@@ -120,9 +134,6 @@ class Trainer:
     def _loop(self, session: Any, batches: inputs.Prefetched) -> int:
         """Trains until the total (or a stop) and returns the global step."""
         graph, meter, total, chief = self._graph, self._meter, self._total, self._cluster.is_chief
-        update = session.make_callable(
-            [graph.counted, graph.loss, *graph.updates], feed_list=list(graph.inputs)
-        )
         step = int(session.run(graph.step))
         _log.info(
             "trainer %d of %d is at step %d of %d",
@@ -132,12 +143,16 @@ class Trainer:
             total,
         )
         meter.restart(batches.wait_seconds)
-        under_way: collections.deque[tuple[futures.Future[Any], int]] = collections.deque()
-        with futures.ThreadPoolExecutor(self._chosen.steps_in_flight, "steps") as pool:
+        under_way: collections.deque[tuple[futures.Future[paces.Finished], int]] = collections.deque()
+        with (
+            consistencies.pace(session, graph, self._cluster, self._chosen, lambda: self._stopping) as pace,
+            futures.ThreadPoolExecutor(self._chosen.steps_in_flight, "steps") as pool,
+        ):
             while step < total and not self._stopping:
                 batch = batches.next()
                 self._count_traffic(batch)
-                under_way.append((pool.submit(lambda given: update(*given), batch), len(batch.labels)))
+                pace.wait()
+                under_way.append((pool.submit(pace.step, batch), len(batch.labels)))
                 if len(under_way) == self._chosen.steps_in_flight:
                     step = self._finish(*under_way.popleft(), batches)
                     if chief:
@@ -159,13 +174,23 @@ class Trainer:
                 _log.warning("the traffic of variables cannot be written: %s", error)
             self._traffic = None
 
-    def _finish(self, started: futures.Future[Any], examples: int, batches: inputs.Prefetched) -> int:
+    def _finish(
+        self, started: futures.Future[paces.Finished], examples: int, batches: inputs.Prefetched
+    ) -> int:
         """Waits for the steps of an exchange and counts them; returns the global step after them."""
-        step, loss, *_ = started.result()
+        finished = started.result()
         steps = self._chosen.steps_per_exchange
         self._steps += steps
-        self._meter.add(int(step), steps, examples, float(loss), batches.wait_seconds)
-        return int(step)
+        self._meter.add(
+            finished.step,
+            steps,
+            examples,
+            finished.loss,
+            batches.wait_seconds,
+            waited_seconds=finished.waited_seconds,
+            dropped=finished.dropped,
+        )
+        return finished.step
 
     def _evaluate(self, session: Any, step: int) -> evaluations.Evaluation | None:
         if self._evaluation is None:

@@ -1,0 +1,45 @@
+"""The pace that a trainer keeps, by the consistency of its job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from paceline.training import clocks, clusters, graphs, paces, settings, synchronisations
+
+
+@contextmanager
+def pace(
+    session: Any,
+    graph: graphs.Graph,
+    cluster: clusters.Cluster,
+    chosen: settings.Settings,
+    stopping: Callable[[], bool],
+) -> Iterator[paces.Pace]:
+    """Takes up the pace of a trainer; when it ends well, the others are told.
+
+    `stopping` says that the trainer is to stop and shall wait for nobody.
+    """
+    if graph.rounds is not None:
+        with synchronisations.Synchronous(session, graph, graph.rounds, cluster, stopping) as synchronous:
+            yield synchronous
+        return
+    fetched = [graph.counted, graph.loss, *graph.updates]
+    if graph.clocks is None:
+        step = session.make_callable(fetched, feed_list=list(graph.inputs))
+        yield paces.Asynchronous(lambda batch: step(*batch))
+        return
+    fetched.insert(2, graph.clocks.ticked)
+    step = session.make_callable(fetched, feed_list=list(graph.inputs))
+    bounded = clocks.Bounded(
+        session,
+        graph.clocks,
+        cluster.trainer_index,
+        chosen.consistency.staleness or 0,
+        chosen.steps_per_exchange,
+        lambda batch: step(*batch),
+        stopping,
+    )
+    yield bounded
+    bounded.end()

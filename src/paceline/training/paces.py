@@ -1,0 +1,71 @@
+"""How a trainer takes its steps beside the others: what the modes of consistency have in common."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+_log = logging.getLogger(__name__)
+_SHORTEST_SECONDS, _LONGEST_SECONDS = 0.001, 0.02
+_NOTICE_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A step that is over: the global step after it, the loss, how long it waited for other trainers, and
+    whether its gradient came too late.
+    """
+
+    step: int
+    loss: float
+    waited_seconds: float = 0.0
+    dropped: bool = False
+
+
+class Pace(Protocol):
+    """Takes the steps of one trainer."""
+
+    def wait(self) -> None:
+        """Waits until the next step may start, or the trainer is to stop."""
+
+    def step(self, batch: Any) -> Finished:
+        """Takes a step; several may be under way in threads."""
+
+
+class Asynchronous:
+    """Takes the steps of one trainer that waits for nobody."""
+
+    def __init__(self, step: Callable[[Any], Sequence[Any]]) -> None:
+        """`step` takes a batch and returns the global step and the loss."""
+        self._step = step
+
+    def wait(self) -> None:
+        """Returns at once."""
+
+    def step(self, batch: Any) -> Finished:
+        """Takes a step."""
+        step, loss, *_ = self._step(batch)
+        return Finished(int(step), float(loss))
+
+
+class Pauses:
+    """Pauses between looks at what others do: short at first, so that a short wait stays short.
+
+    A long wait is logged now and then, if it has a name.
+    """
+
+    def __init__(self, awaited: str | None = None) -> None:
+        self._awaited = awaited
+        self._seconds = _SHORTEST_SECONDS
+        self._noticed = time.monotonic()
+
+    def next(self) -> None:
+        """Sleeps for the next pause."""
+        time.sleep(self._seconds)
+        self._seconds = min(2 * self._seconds, _LONGEST_SECONDS)
+        if self._awaited is not None and time.monotonic() - self._noticed > _NOTICE_SECONDS:
+            self._noticed = time.monotonic()
+            _log.info("still waiting for %s", self._awaited)

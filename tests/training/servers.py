@@ -1,0 +1,62 @@
+"""Real servers in this process; each trainer of a job is a session of its own."""
+
+import socket
+from dataclasses import dataclass
+from typing import Any
+
+from paceline.training import checkpoints, clusters, consistencies, graphs, settings
+
+
+class Servers:
+    """TensorFlow's servers of some replicas of each role."""
+
+    def __init__(self, **roles):
+        import tensorflow as tf
+
+        names = [(role, index) for role, count in roles.items() for index in range(count)]
+        sockets = [socket.create_server(("127.0.0.1", 0)) for _ in names]
+        hosts = [f"127.0.0.1:{each.getsockname()[1]}" for each in sockets]
+        for each in sockets:
+            each.close()
+        self.addresses = {
+            role: tuple(host for host, name in zip(hosts, names, strict=True) if name[0] == role)
+            for role in roles
+        }
+        spec = tf.train.ClusterSpec({role: list(every) for role, every in self.addresses.items()})
+        self.started = {name: tf.distribute.Server(spec, *name) for name in names}
+
+    def trainers(self, model, chosen, folder, count):
+        """The trainers of a job; its parameters come from a folder, or are left there."""
+        addresses = {**self.addresses, "worker": self.addresses["worker"][:count]}
+        made = [
+            _trainer(
+                model, clusters.Cluster(addresses, "worker", index), chosen, self.started["worker", index]
+            )
+            for index in range(count)
+        ]
+        chief = made[0]
+        saved = checkpoints.Checkpoints(str(folder), chief.graph.contents, 60)
+        if saved.restore(chief.session) is None:
+            chief.session.run(chief.graph.initialise)
+            saved.save(chief.session, 0)
+        return made
+
+
+@dataclass(frozen=True)
+class Trainer:
+    """One trainer of a job in this process."""
+
+    cluster: clusters.Cluster
+    chosen: settings.Settings
+    graph: graphs.Graph
+    session: Any
+
+    def pace(self):
+        return consistencies.pace(self.session, self.graph, self.cluster, self.chosen, lambda: False)
+
+
+def _trainer(model, cluster, chosen, server):
+    import tensorflow.compat.v1 as tf1
+
+    graph = graphs.build(model, cluster, chosen)
+    return Trainer(cluster, chosen, graph, tf1.Session(server.target, graph=graph.graph))
