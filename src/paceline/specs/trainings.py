@@ -91,6 +91,15 @@ class CheckpointSection(Section):
     keep: _Small | None = Field(None, description="checkpoints that are kept, newest first")
 
 
+class TraceSection(Section):
+    """How often steps are traced; on demand they are in any case."""
+
+    every_seconds: _Interval | None = Field(
+        None, description="seconds from trace to trace, default 60; null: on demand alone"
+    )
+    steps: _Small | None = Field(None, description="steps in a row that each worker traces")
+
+
 class InputsSection(Section):
     """Where the examples are."""
 
@@ -139,6 +148,7 @@ class TrainingSection(Section):
         None, description="exchanges of a worker that overlap: one pulls while another computes"
     )
     checkpoint: CheckpointSection | None = Field(None, description="saving the model")
+    trace: TraceSection | None = Field(None, description="tracing steps, for diagnosis")
     inputs: InputsSection | None = Field(None, description="where the examples are")
     seed: _Seed | None = Field(None, description="of all random numbers")
     variables: list[VariableSection] | None = Field(None, description="big tables known beforehand, for lint")

@@ -27,8 +27,20 @@ if TYPE_CHECKING:
     from paceline.training.models.wide_and_deep import WideAndDeep
     from paceline.training.runs import run
     from paceline.training.sources import Source
+    from paceline.training.traces import Tracer
 
-__all__ = ["DCN", "DLRM", "Blocks", "DeepFM", "Evaluation", "Source", "TrainingError", "WideAndDeep", "run"]
+__all__ = [
+    "DCN",
+    "DLRM",
+    "Blocks",
+    "DeepFM",
+    "Evaluation",
+    "Source",
+    "Tracer",
+    "TrainingError",
+    "WideAndDeep",
+    "run",
+]
 
 _HOMES = {
     "Blocks": "blocks",
@@ -37,6 +49,7 @@ _HOMES = {
     "DeepFM": "models.deepfm",
     "Evaluation": "evaluations",
     "Source": "sources",
+    "Tracer": "traces",
     "TrainingError": "errors",
     "WideAndDeep": "models.wide_and_deep",
     "run": "runs",

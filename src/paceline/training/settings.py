@@ -76,6 +76,14 @@ class Checkpoint:
 
 
 @dataclass(frozen=True)
+class Trace:
+    """How often a trainer traces how many of its steps in a row; null: only when asked."""
+
+    every_seconds: float | None = _above(0, 60.0)
+    steps: int = _at_least(1, 2)
+
+
+@dataclass(frozen=True)
 class Inputs:
     """Where the examples are: URLs or patterns that fsspec understands; a null format goes by the file's
     suffix.
@@ -109,6 +117,7 @@ class Settings:
     steps_per_exchange: int = _at_least(1, 1)
     steps_in_flight: int = _at_least(1, 1)
     checkpoint: Checkpoint = Checkpoint()
+    trace: Trace = Trace()
     inputs: Inputs = Inputs()
     seed: int = _at_least(0, 0)
     max_steps: int | None = _at_least(1, None)

@@ -33,6 +33,7 @@ from paceline.training import (
     settings,
     shards,
     sources,
+    traces,
     traffics,
 )
 
@@ -76,6 +77,9 @@ class Trainer:
             checkpoint_dir, self._graph.contents, chosen.checkpoint.every_seconds
         )
         self._run_dir = run_dir
+        self._tracer = traces.Tracer(
+            cluster, chosen.trace, run_dir, traces.names(self._graph.contents.parameters)
+        )
         self._traffic: traffics.Traffic | None = None
         if cluster.is_chief:
             self._saved.prepare()
@@ -119,9 +123,7 @@ class Trainer:
     def _loop(self, session: Any, batches: inputs.Prefetched) -> int:
         """Trains until the total (or a stop) and returns the global step."""
         graph, meter, total, chief = self._graph, self._meter, self._total, self._cluster.is_chief
-        update = session.make_callable(
-            [graph.counted, graph.loss, *graph.updates], feed_list=list(graph.inputs)
-        )
+        update = self._tracer.callable(session, [graph.counted, graph.loss, *graph.updates], graph.inputs)
         step = int(session.run(graph.step))
         _log.info(
             "trainer %d of %d is at step %d of %d",
@@ -136,7 +138,7 @@ class Trainer:
             while step < total and not self._stopping:
                 batch = batches.next()
                 self._count_traffic(batch)
-                under_way.append((pool.submit(lambda given: update(*given), batch), len(batch.labels)))
+                under_way.append((pool.submit(update, batch, batches.wait_seconds), len(batch.labels)))
                 if len(under_way) == self._chosen.steps_in_flight:
                     step = self._finish(*under_way.popleft(), batches)
                     if chief:

@@ -1,0 +1,304 @@
+"""From the `RunMetadata` of traced steps to the record of `paceline.model.traces`: pure.
+
+Bytes of a message are shared out to the variables in it by the sizes of their parts, exactly; ids that serve
+several variables count for each of them alike; time goes by bytes. The start of a message is when its sender
+began to send (``grpc_remote_worker.cc``), so waiting for a value that is not made yet is no time on the way.
+"""
+
+from __future__ import annotations
+
+import collections
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from paceline.model.traces import ClockOffset, Direction, Event, Operation, Split, Transfer
+from paceline.training import clock_offsets, dataflows
+
+Name = tuple[str | None, int | None]
+"""A variable as the user calls it, and the number of its shard."""
+
+_SERVER = "/job:ps/"
+_MESSAGE_KIND = "RecvTensor"
+_PART = re.compile(r"(?P<variable>.+)/part_(?P<shard>\d+)$")
+_INPUT_KINDS = re.compile(r"IteratorGetNext|QueueDequeue|ReaderRead")
+
+
+@dataclass(frozen=True)
+class TracedStep:
+    """A step as TensorFlow traced it; `waited_seconds` for input before it, None: not measured."""
+
+    number: int
+    metadata: Any
+    waited_seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Record:
+    """What the steps say."""
+
+    splits: tuple[Split, ...]
+    transfers: tuple[Transfer, ...]
+    operations: tuple[Operation, ...]
+    events: tuple[Event, ...]
+    clocks: tuple[ClockOffset, ...]
+
+
+def read(steps: Sequence[TracedStep], trainer: str, names: Mapping[str, Name] | None = None) -> Record:
+    """Reads traced steps of a trainer.
+
+    Args:
+        steps: their statistics; nothing follows from one without any.
+        trainer: its task, `/job:worker/task:0`.
+        names: the user's names of variables and slots by TensorFlow's; without them those of partitioned
+            variables are taken apart, and a slot is known by standing below its variable.
+    """
+    flows = {step.number: dataflows.read(step.metadata.step_stats) for step in steps}
+    flows = {number: flow for number, flow in flows.items() if flow.nodes}
+    tasks = {node.device for flow in flows.values() for node in flow.nodes.values()} - {trainer}
+    offsets = {task: clock_offsets.between(flows.values(), trainer, task) for task in sorted(tasks)}
+    waits = {step.number: step.waited_seconds for step in steps}
+    clock = _Clock({task: found.microseconds for task, found in offsets.items() if found is not None})
+    read_steps = [_Step(number, flow, trainer, names or {}, clock) for number, flow in flows.items()]
+    return Record(
+        splits=tuple(each.split(waits[each.number]) for each in read_steps),
+        transfers=tuple(transfer for each in read_steps for transfer in each.transfers()),
+        operations=tuple(operation for each in read_steps for operation in each.operations()),
+        events=tuple(sorted((event for each in read_steps for event in each.events()), key=_start_of_event)),
+        clocks=tuple(
+            ClockOffset(
+                process=process(task),
+                offset_microseconds=found.microseconds,
+                uncertainty_microseconds=found.uncertainty,
+            )
+            for task, found in offsets.items()
+            if found is not None
+        ),
+    )
+
+
+def process(task: str) -> str:
+    """The name of a task's replica: `ps-0`."""
+    _, job, index = task.replace("/job:", "/").replace("task:", "").split("/")
+    return f"{job}-{index}"
+
+
+def shared_out(total: int, shares: dataflows.Shares) -> dict[str, int]:
+    """Shares out a whole number, exactly: what rounding leaves goes to those that lost most by it."""
+    exact = {name: total * share for name, share in shares.items()}
+    parts = {name: int(value) for name, value in exact.items()}
+    missing = total - sum(parts.values())
+    for name in sorted(exact, key=lambda name: parts[name] - exact[name])[: max(0, missing)]:
+        parts[name] += 1
+    return parts
+
+
+def length(intervals: Iterable[tuple[float, float]]) -> float:
+    """The length of a union of intervals."""
+    total, reached = 0.0, float("-inf")
+    for start, end in sorted(intervals):
+        total += max(0.0, end - max(start, reached))
+        reached = max(reached, end)
+    return total
+
+
+@dataclass(frozen=True)
+class _Clock:
+    """Times of all tasks on the trainer's clock; `offsets` in microseconds."""
+
+    offsets: Mapping[str, float]
+
+    def at(self, task: str, microseconds: float) -> float:
+        return microseconds - self.offsets.get(task, 0.0)
+
+    def of_node(self, node: dataflows.Node) -> tuple[float, float]:
+        start = self.at(node.device, node.start)
+        return start, start + node.microseconds
+
+    def of_message(self, message: dataflows.Message, made: dataflows.Node | None) -> tuple[float, float]:
+        """TensorFlow forces a start into the receiver's time; where clocks differ that means nothing, and the
+        message began when what it carries was made.
+        """
+        end = self.at(message.receiver, message.end)
+        apart = self.at(message.sender, 0.0) != self.at(message.receiver, 0.0)
+        if apart and made is not None:
+            return min(self.of_node(made)[1], end), end
+        return min(self.at(message.receiver, message.start), end), end
+
+
+class _Step:
+    """One step's statistics."""
+
+    def __init__(
+        self,
+        number: int,
+        flow: dataflows.Dataflow,
+        trainer: str,
+        names: Mapping[str, Name],
+        clock: _Clock,
+    ) -> None:
+        self.number = number
+        self._flow = flow
+        self._trainer = trainer
+        self._names = names
+        self._clock = clock
+        self._times = {
+            message: clock.of_message(message, flow.producer(message)) for message in flow.messages
+        }
+
+    def split(self, waited_seconds: float | None) -> Split:
+        """Each moment of the step counts for the first that goes on: compute, input, pull, push."""
+        nodes = [(node, self._clock.of_node(node)) for node in self._flow.nodes.values()]
+        times = [time for _, time in nodes] + list(self._times.values())
+        start, end = min(time[0] for time in times), max(time[1] for time in times)
+        own = [(node, time) for node, time in nodes if node.device == self._trainer]
+        inputs = [time for node, time in own if _INPUT_KINDS.match(node.kind)]
+        covered = [time for node, time in own if not _INPUT_KINDS.match(node.kind)]
+        lengths = [length(covered)]
+        for kind in (inputs, self._pulls(start), self._pushes()):
+            covered += kind
+            lengths.append(length(covered))
+        compute, waiting, pull, push = (
+            after - before for before, after in zip([0.0, *lengths], lengths, strict=False)
+        )
+        measured = waited_seconds is not None or inputs
+        return Split(
+            step=self.number,
+            start_at=start / 1e6,
+            input_wait_microseconds=(waited_seconds or 0.0) * 1e6 + waiting if measured else None,
+            pull_microseconds=pull,
+            compute_microseconds=compute,
+            push_microseconds=push,
+            other_microseconds=max(0.0, end - start - lengths[-1]),
+        )
+
+    def _pulls(self, start: float) -> list[tuple[float, float]]:
+        """Until the last value is there, a trainer that computes nothing waits for values."""
+        ends = [
+            end
+            for message, (_, end) in self._times.items()
+            if self._direction(message) is Direction.PULL and self._flow.is_read(message)
+        ]
+        return [(start, max(ends))] if ends else []
+
+    def _pushes(self) -> list[tuple[float, float]]:
+        """From the first gradient on its way to the last update, by server."""
+        found = collections.defaultdict(list)
+        for message, (start, end) in self._times.items():
+            if self._direction(message) is Direction.PUSH:
+                made = self._flow.producer(message)
+                began = start if made is None else min(start, self._clock.of_node(made)[1])
+                found[message.receiver].append((began, end))
+        ends: dict[str, float] = {}
+        for node in self._flow.nodes.values():
+            ends[node.device] = max(ends.get(node.device, 0.0), self._clock.of_node(node)[1])
+        return [
+            (min(start for start, _ in times), max(ends.get(server, 0.0), *(end for _, end in times)))
+            for server, times in found.items()
+        ]
+
+    def transfers(self) -> list[Transfer]:
+        """What moved, by server, direction and variable."""
+        found: dict[tuple[str, Direction, Name], list[float]] = {}
+        for message, (start, end) in self._times.items():
+            direction = self._direction(message)
+            if direction is None:
+                continue
+            pulls = direction is Direction.PULL
+            server = process(message.sender if pulls else message.receiver)
+            shares = self._flow.pulled(message) if pulls else self._flow.pushed(message)
+            for name, part in (
+                shared_out(message.bytes, shares).items() if shares else [(None, message.bytes)]
+            ):
+                total = found.setdefault((server, direction, self._name(name)), [0, 0.0])
+                total[0] += part
+                total[1] += (end - start) * (
+                    part / message.bytes if message.bytes else 1 / max(1, len(shares))
+                )
+        return [
+            Transfer(
+                step=self.number, server=server, direction=direction, variable=variable, shard=shard,
+                bytes=int(total[0]), microseconds=total[1],
+            )
+            for (server, direction, (variable, shard)), total in sorted(found.items(), key=_sortable)
+        ]  # fmt: skip
+
+    def operations(self) -> list[Operation]:
+        """What the servers computed, by kind and variable."""
+        found: dict[tuple[str, str, Name], list[float]] = {}
+        for node in self._flow.nodes.values():
+            if not node.device.startswith(_SERVER) or not node.kind:
+                continue
+            names = {self._name(name) for name in self._flow.belongs_to(node)}
+            name = names.pop() if len(names) == 1 else (None, None)
+            total = found.setdefault((process(node.device), node.kind, name), [0, 0.0])
+            total[0] += 1
+            total[1] += node.microseconds
+        return [
+            Operation(
+                step=self.number, server=server, kind=kind, variable=variable, shard=shard,
+                calls=int(total[0]), microseconds=total[1],
+            )
+            for (server, kind, (variable, shard)), total in sorted(found.items(), key=_sortable)
+        ]  # fmt: skip
+
+    def events(self) -> list[Event]:
+        """All operations and messages."""
+        operations = [
+            self._event(
+                node.device, node.name, node.kind, None, sum(node.outputs.values()), self._clock.of_node(node)
+            )
+            for node in self._flow.nodes.values()
+        ]
+        return operations + [
+            self._event(
+                message.receiver, message.tensor, _MESSAGE_KIND, process(message.sender), message.bytes, time
+            )
+            for message, time in self._times.items()
+        ]
+
+    def _event(
+        self,
+        task: str,
+        name: str,
+        kind: str,
+        sender: str | None,
+        size: int | None,
+        time: tuple[float, float],
+    ) -> Event:
+        return Event(
+            step=self.number, process=process(task), name=name, kind=kind, sender=sender, bytes=size,
+            start_microseconds=time[0], microseconds=time[1] - time[0],
+        )  # fmt: skip
+
+    def _direction(self, message: dataflows.Message) -> Direction | None:
+        if message.receiver == self._trainer and message.sender.startswith(_SERVER):
+            return Direction.PULL
+        if message.sender != self._trainer or not message.receiver.startswith(_SERVER):
+            return None
+        made = self._flow.producer(message)
+        return Direction.IDS if made is not None and made.integer else Direction.PUSH
+
+    def _name(self, variable: str | None) -> Name:
+        """The user's name of a variable, of a slot that of its variable."""
+        name = variable
+        while name is not None and name not in self._names:
+            above = name
+            while "/" in above and (above := above.rpartition("/")[0]):
+                if above in self._names or above in self._flow.holders:
+                    break
+            else:
+                part = _PART.match(name)
+                return (part["variable"], int(part["shard"])) if part else (name, None)
+            name = above
+        return (None, None) if name is None else self._names[name]
+
+
+def _start_of_event(event: Event) -> float:
+    return event.start_microseconds
+
+
+def _sortable(item: tuple[tuple[Any, ...], Any]) -> tuple[Any, ...]:
+    *parts, (variable, shard) = item[0]
+    return (*parts, variable or "", -1 if shard is None else shard)
