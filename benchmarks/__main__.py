@@ -17,7 +17,7 @@ from rich.table import Table
 
 from benchmarks import figures, protocols
 
-NAMES = ("cli", "agent-cost", "accuracy", "local-faults", "ladder")
+NAMES = ("cli", "agent-cost", "accuracy", "local-faults", "ladder", "trace")
 
 
 @click.command()

@@ -15,6 +15,7 @@ def test_defaults():
     assert chosen.variable_placement == "greedy"
     assert chosen.fused_tables
     assert chosen.checkpoint == settings.Checkpoint(60, 3)
+    assert chosen.trace == settings.Trace(60, 2)
     assert chosen.inputs == settings.Inputs()
     assert (chosen.seed, chosen.max_steps) == (0, None)
 
@@ -35,6 +36,7 @@ def test_every_key_can_be_set():
         "steps_per_exchange": 4,
         "steps_in_flight": 2,
         "checkpoint": {"every_seconds": 0.5, "keep": 1},
+        "trace": {"every_seconds": None, "steps": 3},
         "inputs": {"train": "a.csv", "evaluation": ["b", "c"], "format": "csv"},
         "seed": 7,
         "max_steps": 9,
@@ -50,6 +52,7 @@ def test_every_key_can_be_set():
     assert chosen.steps_in_flight == 2
     assert chosen.clip_norm == 5.0
     assert chosen.max_steps == 9
+    assert chosen.trace == settings.Trace(None, 3)
     assert settings.parse({"max_steps": None, "partitioning": {"shards": None}}) == settings.Settings()
 
 

@@ -145,7 +145,10 @@ def test_the_parts_of_a_step_add_up_to_it(cluster):
     ends = [event.start_microseconds + event.microseconds for event in record.events]
     whole = max(ends) - record.events[0].start_microseconds
     assert split.total_microseconds == pytest.approx(250_000 + whole, abs=2)
-    assert [(clock.process, clock.offset_microseconds) for clock in record.clocks] == [("ps-0", 0), ("ps-1", 0)]
+    assert [(clock.process, clock.offset_microseconds) for clock in record.clocks] == [
+        ("ps-0", 0),
+        ("ps-1", 0),
+    ]
     shifted = shift(metadata, "/job:ps/replica:0/task:1", 5_000_000)
     (moved_split,) = step_stats.read([step_stats.TracedStep(7, shifted, 0.25)], WORKER).splits
     assert moved_split.total_microseconds == pytest.approx(split.total_microseconds, abs=2000)
@@ -167,7 +170,7 @@ def shift(metadata, device, microseconds):
 def test_a_script_of_its_own_is_read_by_its_variables_names(cluster, resource):
     import tensorflow.compat.v1 as tf1
 
-    made, target = cluster
+    _, target = cluster
     with tf1.Graph().as_default() as graph:
         setter = tf1.train.replica_device_setter(ps_tasks=2, worker_device=WORKER)
         with tf1.device(setter):
@@ -182,7 +185,9 @@ def test_a_script_of_its_own_is_read_by_its_variables_names(cluster, resource):
         session.run(initialise)
         metadata = traced(session, [train, loss], {ids: [3, 4, 5]})
     record = step_stats.read([step_stats.TracedStep(1, metadata)], WORKER)
-    pulled = {(each.variable, each.server): each.bytes for each in record.transfers if each.direction == "pull"}
+    pulled = {
+        (each.variable, each.server): each.bytes for each in record.transfers if each.direction == "pull"
+    }
     assert pulled == {("table", "ps-0"): 3 * 4 * 4, ("kernel", "ps-1"): 4 * 4}
     assert moved(record, Direction.PUSH)["kernel"] == 4 * 4
     applied = {each.variable for each in record.operations if "ApplyAdagrad" in each.kind}

@@ -149,8 +149,8 @@ class Trace:
         trainer: the replica, such as ``worker-0``.
         attempt: its launch.
         at: Unix seconds of the first step.
-        untraced_step_microseconds: the median of steps before it, to see what tracing adds; None: there were
-            none.
+        untraced_step_microseconds: the median of untraced steps around it, to see what tracing adds; None:
+            there were none.
         splits: one for each step.
         transfers: sorted by step, server, direction and variable.
         operations: likewise.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from paceline.errors import Conflict, NotFound, StoreError, WaitTimeout
@@ -25,6 +27,11 @@ def trainers(jobs: Jobs, run: Run) -> list[str]:
         for row in jobs.store.replicas(run.name)
         if row.replica.role in _TRAINERS and row.phase is ReplicaPhase.RUNNING
     ]
+
+
+def read(run: Run, name: str) -> sources.Reading:
+    """Return the traces of a moment."""
+    return sources.read(Path(run.directory), name)
 
 
 def newest(run: Run) -> sources.Reading:
@@ -53,26 +60,37 @@ def take(jobs: Jobs, name: str, *, timeout_seconds: float) -> sources.Reading:
         StoreError: the run's folder cannot be written.
     """
     run = jobs.get(name)
-    asked = trainers(jobs, run)
-    if run.phase is not JobPhase.RUNNING or not asked:
+    wanted = trainers(jobs, run)
+    if run.phase is not JobPhase.RUNNING or not wanted:
         raise Conflict(f"{name} is {run.phase}: no trainer can take a trace", f"paceline get {name}")
-    folder, trace = Path(run.directory), traces.name_at(jobs.clock())
-    request = folder / traces.FOLDER / traces.REQUEST
+    folder = Path(run.directory)
+    with asked(folder, jobs.clock()) as trace:
+        return _await(jobs, folder, trace, wanted, name, timeout_seconds)
+
+
+@contextlib.contextmanager
+def asked(folder: Path, at: float) -> Iterator[str]:
+    """Ask the trainers of a run for a trace as long as this is open; gives its name.
+
+    Raises:
+        StoreError: the run's folder cannot be written.
+    """
+    trace, request = traces.name_at(at), folder / traces.FOLDER / traces.REQUEST
     _write(request, trace)
     try:
-        return _await(jobs, folder, trace, asked, name, timeout_seconds)
+        yield trace
     finally:
         request.unlink(missing_ok=True)
 
 
 def _await(
-    jobs: Jobs, folder: Path, trace: str, asked: list[str], name: str, timeout_seconds: float
+    jobs: Jobs, folder: Path, trace: str, wanted: list[str], name: str, timeout_seconds: float
 ) -> sources.Reading:
     deadline = time.monotonic() + timeout_seconds
     while True:
         answered = {path.stem.rpartition(".")[0] for path in sources.files(folder, trace)}
         over = time.monotonic() >= deadline or jobs.get(name).phase.is_final
-        if answered >= set(asked) or (over and answered):
+        if answered >= set(wanted) or (over and answered):
             return sources.read(folder, trace)
         if over:
             raise WaitTimeout(

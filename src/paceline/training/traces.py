@@ -60,6 +60,7 @@ class Tracer:
         self._file = f"{self._trainer}.{self._attempt}.parquet"
         self._schedule = trace_schedules.Schedule(chosen, self._folder, self._file) if run_dir else None
         self._lock = threading.Lock()
+        self._busy = False  # TensorFlow traces one step of a process at a time
         self._steps = self._left = 0
         self._waited_seconds = 0.0
         self._taking: _Taking | None = None
@@ -112,9 +113,15 @@ class Tracer:
             self._untraced_seconds.append(time.perf_counter() - start)
             return result
         metadata = tf1.RunMetadata()
-        result = traced(options=tf1.RunOptions(trace_level=tf1.RunOptions.FULL_TRACE), run_metadata=metadata)
-        self._end(taking, step_stats.TracedStep(number, metadata, waited_seconds))
-        return result
+        options = tf1.RunOptions(trace_level=tf1.RunOptions.FULL_TRACE)
+        try:
+            result = traced(options=options, run_metadata=metadata)
+            self._end(taking, step_stats.TracedStep(number, metadata, waited_seconds))
+            return result
+        except tf1.errors.AlreadyExistsError:  # the script's own profiler is at work in this process
+            return plain()
+        finally:
+            self._busy = False
 
     def _begin(self, waited_seconds: float | None) -> tuple[_Taking | None, int, float | None]:
         """Counts a step; returns the trace that it belongs to, its number, and how long it waited."""
@@ -125,25 +132,25 @@ class Tracer:
                     max(0.0, waited_seconds - self._waited_seconds),
                     waited_seconds,
                 )
+            if self._busy or self._schedule is None:
+                return None, self._steps, waited_seconds
             if self._left == 0:
                 now = time.time()
-                name = None if self._schedule is None else self._schedule.due(now, self._steps)
+                name = self._schedule.due(now, self._steps)
                 self._taking = None if name is None else _Taking(name, now)
                 self._left = 0 if name is None else self._wanted
-            self._left -= self._taking is not None
+            self._busy = self._taking is not None
+            self._left -= self._busy
             return self._taking, self._steps, waited_seconds
 
     def _end(self, taking: _Taking, step: step_stats.TracedStep) -> None:
         """Keeps a traced step; the last one of a trace sends it to be written, beside the training."""
-        with self._lock:
-            taking.steps.append(step)
-            complete = len(taking.steps) == self._wanted
-        if complete:
+        taking.steps.append(step)
+        if len(taking.steps) == self._wanted:
             threading.Thread(target=self._write, args=(taking,), name="traces").start()
 
     def _write(self, taking: _Taking) -> None:
-        steps = sorted(taking.steps, key=lambda step: step.number)
-        record = step_stats.read(steps, self._task, self._names)
+        record = step_stats.read(taking.steps, self._task, self._names)
         untraced = list(self._untraced_seconds)
         trace = traces.Trace(
             trainer=self._trainer,
