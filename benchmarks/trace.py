@@ -27,6 +27,7 @@ from paceline.model import trace_summaries
 from paceline.model.jobs import Host, JobSpec
 from paceline.model.roles import ReplicaId
 from paceline.model.runs import Run
+from paceline.model.samples import Sample
 from paceline.model.traces import Trace
 from paceline.services import jobs, traces, variable_plans
 
@@ -37,6 +38,7 @@ WARM_UP_SECONDS = 10.0
 PAIRS_PER_REPEAT = 5
 COUNT_SECONDS = 12.0
 TRACES_PER_REPEAT = 4
+BATCH = 512
 COST_LIMIT = 0.01
 BYTES_LIMIT = 0.1
 _RUNG = "2 fused table"
@@ -113,35 +115,49 @@ def _bytes(*, quick: bool) -> Row:
     """Return the bytes of a step on the PS of the giant table: as traced, and as the kernel counted."""
     with trials.service() as api:
         counts = api.home.path / "counts"
-        spec = rungs.spec(_RUNG, "clicks-small" if quick else "clicks-large", 512, counts, epochs=10_000)
+        spec = rungs.spec(_RUNG, "clicks-small" if quick else "clicks-large", BATCH, counts, epochs=10_000)
         spec = dataclasses.replace(spec, hosts=(Host(name="a"), Host(name="b")))
         training = api.submit(spec, source="", base=ROOT)
         try:
             agent_cost.Job(training, counts).wait_for_training(api)
             time.sleep(WARM_UP_SECONDS)
             giant, server = _giant(spec, training)
+            found = _taken(api, training)
             since, before = time.time(), stepped.read(counts)
-            found = [traces.take(api, training.name, timeout_seconds=60) for _ in range(TRACES_PER_REPEAT)]
-            time.sleep(max(0.0, since + COUNT_SECONDS - time.time()))
+            time.sleep(COUNT_SECONDS)
             until, after = time.time(), stepped.read(counts)
-            time.sleep(2.0)  # until the samples are stored
-            samples = api.store.samples(
-                training.name, replica=ReplicaId.parse(server), since=since + 1, until=until
-            )
+            found += _taken(api, training)
+            samples = api.store.samples(training.name, replica=ReplicaId.parse(server), since=since)
         finally:
             api.stop(training.name)
             api.wait(training.name, timeout_seconds=120)
-    steps_per_second = stepped.rate(before, after) / 512
-    moved = sum((sample.network_received_bytes or 0) + (sample.network_sent_bytes or 0) for sample in samples)
-    kernel = moved / sum(sample.interval_seconds for sample in samples) / steps_per_second
-    every = [trace for reading in found for trace in reading.traces]
+    examples = sum(last.examples - first.examples for first, last in zip(before, after, strict=True))
+    kernel = _moved(samples, since, until) / (examples / BATCH)
     return {
         "giant": giant,
         "server": server,
-        "named": float(_costliest(every) == (giant, server)),
-        "traced_bytes": statistics.fmean(_on(server, [trace]) for trace in every),
+        "named": float(_costliest(found) == (giant, server)),
+        "traced_bytes": statistics.fmean(_on(server, [trace]) for trace in found),
         "kernel_bytes": kernel,
     }
+
+
+def _taken(api: jobs.Jobs, training: Run) -> list[Trace]:
+    """Return traces taken now; not while bytes are counted, since what is traced is sent as well."""
+    readings = [traces.take(api, training.name, timeout_seconds=60) for _ in range(TRACES_PER_REPEAT // 2)]
+    return [trace for reading in readings for trace in reading.traces]
+
+
+def _moved(samples: Sequence[Sample], since: float, until: float) -> float:
+    """Return the bytes in and out within a time; a sample that it cuts counts by the part within."""
+    total = 0.0
+    for sample in samples:
+        if sample.network_received_bytes is None or sample.network_sent_bytes is None:
+            raise RuntimeError("the kernel's counters are not there: this benchmark needs root")
+        within = min(sample.at, until) - max(sample.at - sample.interval_seconds, since)
+        moved = sample.network_received_bytes + sample.network_sent_bytes
+        total += moved * max(0.0, within) / sample.interval_seconds
+    return total
 
 
 def _giant(spec: JobSpec, training: Run) -> tuple[str, str]:
@@ -165,7 +181,7 @@ def _costliest(found: Sequence[Trace]) -> tuple[str | None, str]:
 
 
 def _on(server: str, found: Sequence[Trace]) -> float:
-    return sum(row.bytes for row in trace_summaries.traffic(found) if row.server == server)
+    return sum(row.bytes or 0 for row in trace_summaries.traffic(found) if row.server == server)
 
 
 def draw(result: Result, path: Path) -> None:

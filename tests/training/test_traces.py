@@ -119,3 +119,17 @@ def test_the_environment_says_who_traces(tmp_path):
         {"TF_CONFIG": json.dumps(config), "PACELINE_RUN_DIR": str(tmp_path)}
     )
     assert isinstance(mine, traces.Tracer)
+
+
+def test_a_trainer_of_a_job_traces_by_the_models_names(job, tmp_path, monkeypatch):
+    monkeypatch.setenv("PACELINE_RUN_DIR", str(tmp_path))
+    processes = job({"batch_size": 32, "epochs": 1000, "trace": {"every_seconds": 1}}, ps=1, worker=1)
+    processes.start_all()
+    processes.await_that(lambda: sources.names(tmp_path), "a trace", timeout=100)
+    (trace,) = sources.read(tmp_path, sources.names(tmp_path)[0]).traces
+    assert trace.trainer == "worker-0"
+    moved = {(each.variable, each.direction.value) for each in trace.transfers}
+    tables = {each for each in moved if each[0] == "deep/vectors/0"}
+    assert {direction for _, direction in tables} == {"ids", "pull", "push"}
+    assert ("deep/layer0/kernel", "pull") in moved
+    assert None not in {name for name, _ in moved}

@@ -9,19 +9,19 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from paceline.model.traces import Direction, Split, Trace
+from paceline.model.traces import Direction, Split, Trace, Transfer
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
-    """What a step moves of a shard of a variable, to or from its parameter server."""
+    """What a step moves of a shard of a variable, to or from its parameter server; None: not measured."""
 
     variable: str | None
     shard: int | None
     server: str
     direction: Direction
-    bytes: float
-    microseconds: float
+    bytes: float | None
+    microseconds: float | None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,19 +38,34 @@ class ServerTime:
 
 def traffic(traces: Sequence[Trace]) -> tuple[Traffic, ...]:
     """Return what a step moves, the most bytes first."""
-    found: dict[tuple[str | None, int | None, str, Direction], tuple[float, float]] = {}
+    found: dict[tuple[str | None, int | None, str, Direction], list[tuple[int, list[Transfer]]]] = {}
     for trace in traces:
+        own: dict[tuple[str | None, int | None, str, Direction], list[Transfer]] = {}
         for each in trace.transfers:
-            key = each.variable, each.shard, each.server, each.direction
-            found[key] = _added(found.get(key), trace, each.bytes, each.microseconds)
+            own.setdefault((each.variable, each.shard, each.server, each.direction), []).append(each)
+        for key, transfers in own.items():
+            found.setdefault(key, []).append((max(len(trace.splits), len(transfers)), transfers))
     rows = (
         Traffic(
             variable=variable, shard=shard, server=server, direction=direction,
-            bytes=total[0], microseconds=total[1],
+            bytes=_sum([_mean(steps, [each.bytes for each in some]) for steps, some in groups]),
+            microseconds=_sum([_mean(steps, [each.microseconds for each in some]) for steps, some in groups]),
         )
-        for (variable, shard, server, direction), total in found.items()
+        for (variable, shard, server, direction), groups in found.items()
     )  # fmt: skip
-    return tuple(sorted(rows, key=lambda row: (-row.bytes, row.server, row.variable or "")))
+    return tuple(sorted(rows, key=lambda row: (-(row.bytes or 0), row.server, row.variable or "")))
+
+
+def _mean(steps: int, values: Sequence[float | None]) -> float | None:
+    """Return the mean over the steps in which it was measured; a step without a value moved nothing."""
+    measured = steps - sum(value is None for value in values)
+    return sum(value for value in values if value is not None) / measured if measured else None
+
+
+def _sum(means: Sequence[float | None]) -> float | None:
+    """Return the sum over trainers; one where it was not measured counts as the others do on average."""
+    known = [mean for mean in means if mean is not None]
+    return sum(known) / len(known) * len(means) if known else None
 
 
 def server_time(traces: Sequence[Trace]) -> tuple[ServerTime, ...]:

@@ -47,8 +47,8 @@ class Transfer:
         direction: pull, push or ids.
         variable: the user's name of it.
         shard: its number; None for a variable that is whole.
-        bytes: its part of the messages.
-        microseconds: its part of their time on the way, in proportion to the bytes.
+        bytes: its part of the messages; None: not measured.
+        microseconds: its part of their time on the way, in proportion to the bytes; None: not measured.
     """
 
     step: int
@@ -56,8 +56,8 @@ class Transfer:
     direction: Direction
     variable: str | None
     shard: int | None
-    bytes: int
-    microseconds: float
+    bytes: int | None
+    microseconds: float | None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,7 @@ def between(flows: Iterable[dataflows.Dataflow], trainer: str, server: str) -> O
     for flow in flows:
         for message in flow.messages:
             made = flow.producer(message)
-            if made is None:
+            if made is None or message.end is None:
                 continue
             if (message.sender, message.receiver) == (trainer, server):
                 most.append(message.end - made.end)

@@ -6,11 +6,15 @@ each message with its bytes, tensor and devices (``step_stats_collector.cc``,
 received it has that name and a number behind `_S`. So what a message carries follows on the sender from the
 nodes before it, on the receiver from those behind it, however variables were packed and whatever script built
 the graph.
+
+TensorFlow turns its log of messages on in the background (``master_session.cc``), so a busy process may lack
+it. Then a message is known by its name at the receiver, and its bytes by what was made for it; not its time.
 """
 
 from __future__ import annotations
 
 import collections
+import functools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +29,7 @@ _MESSAGE = re.compile(
 )
 _DEVICE = re.compile(r"/device:[CGT]PU:\d+$")  # a GPU's streams repeat what the GPU itself has
 _HOLDERS = {"VarHandleOp", "VariableV2", "Variable"}
+_AS_IT_IS = {"Identity", "Reshape", "Split", "SplitV"}
 _NO_DATA = {"Shape", "ShapeN", "Size", "Rank", "Const", "NoOp"}
 _DATA_INPUTS: Mapping[str, Sequence[int]] = {
     **dict.fromkeys(("Reshape", "SplitV", "StridedSlice", "Slice", "ExpandDims", "Sum", "Cast"), (0,)),
@@ -64,7 +69,23 @@ class Node:
 
 @dataclass(frozen=True)
 class Message:
-    """A tensor that went from one process to another; `start` is the sender's time, `end` the receiver's."""
+    """A tensor that went from one process to another; `start` is the sender's time, `end` the receiver's.
+
+    `name` is what the receiver calls it, empty if nothing there takes it; None: not measured.
+    """
+
+    tensor: str
+    name: str
+    sender: str
+    receiver: str
+    bytes: int | None
+    start: float | None = None
+    end: float | None = None
+
+
+@dataclass(frozen=True)
+class _Logged:
+    """What the log has of a message."""
 
     edge: int
     tensor: str
@@ -90,9 +111,8 @@ class Dataflow:
             for name in {name for name, _ in node.data_inputs}:
                 readers[node.device, name].append(node)
         self._readers = readers
-        self._arrivals = _arrivals(self.nodes.values(), self.messages)
 
-    @property
+    @functools.cached_property
     def holders(self) -> frozenset[str]:
         """The names of all variables and slots that took part."""
         return frozenset(node.name for node in self.nodes.values() if node.kind in _HOLDERS)
@@ -111,9 +131,9 @@ class Dataflow:
         """The node that made what a message carries."""
         return self.nodes.get((message.sender, message.tensor))
 
-    def is_read(self, message: Message) -> bool:
-        """Whether an operation of its receiver takes it; what goes to the caller alone is not."""
-        return message in self._arrivals
+    def readers(self, message: Message) -> Sequence[Node]:
+        """The operations of its receiver that take a message; what goes to the caller alone has none."""
+        return self._readers.get((message.receiver, message.name), ())
 
     def pulled(self, message: Message) -> Shares:
         """Which variables of its sender a message brings."""
@@ -121,7 +141,7 @@ class Dataflow:
 
     def pushed(self, message: Message) -> Shares:
         """To which variables of its receiver a message goes."""
-        return self.behind(message.receiver, self._arrivals.get(message, ""), 0)
+        return self.behind(message.receiver, message.name, 0)
 
     def touched(self, node: Node) -> tuple[str, ...]:
         """The variables that an operation takes by themselves: that it reads or updates."""
@@ -182,16 +202,16 @@ class Dataflow:
 def read(step_stats: Any) -> Dataflow:
     """Reads a step's statistics (a `StepStats` message); what has no label that makes sense is left out."""
     nodes: dict[tuple[str, str], Node] = {}
-    messages = []
+    logged = []
     for stats in step_stats.dev_stats:
         device = task(stats.device)
         for each in stats.node_stats if _DEVICE.search(stats.device) else ():
             if each.node_name == "RecvTensor":
-                messages.append(_message(each))
+                logged.append(_message(each))
             else:
                 node = _node(device, each)
                 nodes[device, node.name] = node
-    return Dataflow(nodes, [message for message in messages if message is not None])
+    return Dataflow(nodes, _messages(nodes, [each for each in logged if each is not None]))
 
 
 def task(device: str) -> str:
@@ -226,11 +246,11 @@ def _input(text: str) -> tuple[str, int]:
     return name, int(slot) if slot.isdigit() else 0
 
 
-def _message(stats: Any) -> Message | None:
+def _message(stats: Any) -> _Logged | None:
     found = _MESSAGE.search(stats.timeline_label)
     if found is None:
         return None
-    return Message(
+    return _Logged(
         edge=int(found["edge"]),
         tensor=found["tensor"],
         sender=task(found["sender"]),
@@ -241,29 +261,44 @@ def _message(stats: Any) -> Message | None:
     )
 
 
-def _arrivals(nodes: Iterable[Node], messages: Iterable[Message]) -> dict[Message, str]:
-    """The names under which receivers have what was sent to them.
+def _messages(nodes: Mapping[tuple[str, str], Node], logged: Sequence[_Logged]) -> list[Message]:
+    """All messages: what receivers take, with what the log says of it, and what the log has beyond that.
 
     Where a node sent several of its outputs to one process, edges and names are numbered in the same order
     (``graph_partition.cc``).
     """
-    named: dict[tuple[str, str], set[tuple[int, str]]] = collections.defaultdict(set)
-    for node in nodes:
+    taken: dict[tuple[str, str], dict[str, list[Node]]] = {}
+    for node in nodes.values():
         for name, _ in node.inputs:
             tensor, marker, number = name.rpartition("_S")
-            if marker and number.isdigit():
-                named[node.device, tensor].add((int(number), name))
-    sent = collections.defaultdict(list)
-    for message in messages:
-        sent[message.receiver, message.tensor].append(message)
-    return {
-        message: name
-        for key, group in sent.items()
-        if len(group) == len(named[key])
-        for message, (_, name) in zip(
-            sorted(group, key=lambda message: message.edge), sorted(named[key]), strict=True
-        )
-    }
+            if marker and number.isdecimal() and (node.device, name) not in nodes:
+                taken.setdefault((node.device, tensor), {}).setdefault(name, []).append(node)
+    logs: dict[tuple[str, str], list[_Logged]] = {key: [] for key in taken}
+    for log in logged:
+        logs.setdefault((log.receiver, log.tensor), []).append(log)
+    makers = {name: node for (_, name), node in nodes.items()}
+    messages = []
+    for (receiver, tensor), found in logs.items():
+        names = sorted(taken.get((receiver, tensor), {}), key=lambda name: int(name.rpartition("_S")[2]))
+        if len(names) in (0, len(found)):
+            ordered = sorted(found, key=lambda log: log.edge)
+            for log, name in zip(ordered, names or [""] * len(found), strict=True):
+                messages.append(Message(tensor, name, log.sender, receiver, log.bytes, log.start, log.end))
+        elif tensor in makers:
+            maker = makers[tensor]
+            messages += [
+                Message(tensor, name, maker.device, receiver, _made(maker, taken[receiver, tensor][name]))
+                for name in names
+            ]
+    return messages
+
+
+def _made(maker: Node, readers: Sequence[Node]) -> int | None:
+    """The bytes of a message without a log: of its maker's only output, or of what takes it as it is."""
+    if len(maker.outputs) == 1:
+        return next(iter(maker.outputs.values()))
+    whole = [sum(node.outputs.values()) for node in readers if node.kind in _AS_IT_IS]
+    return whole[0] if whole else None
 
 
 def _mixed(parts: Iterable[tuple[Shares, float]]) -> Shares:

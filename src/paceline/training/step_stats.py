@@ -7,17 +7,18 @@ began to send (``grpc_remote_worker.cc``), so waiting for a value that is not ma
 
 from __future__ import annotations
 
-import collections
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from paceline.model.traces import ClockOffset, Direction, Event, Operation, Split, Transfer
 from paceline.training import clock_offsets, dataflows
 
 Name = tuple[str | None, int | None]
 """A variable as the user calls it, and the number of its shard."""
+
+Number = TypeVar("Number", int, float)
 
 _SERVER = "/job:ps/"
 _MESSAGE_KIND = "RecvTensor"
@@ -116,10 +117,14 @@ class _Clock:
         start = self.at(node.device, node.start)
         return start, start + node.microseconds
 
-    def of_message(self, message: dataflows.Message, made: dataflows.Node | None) -> tuple[float, float]:
+    def of_message(
+        self, message: dataflows.Message, made: dataflows.Node | None
+    ) -> tuple[float, float] | None:
         """TensorFlow forces a start into the receiver's time; where clocks differ that means nothing, and the
-        message began when what it carries was made.
+        message began when what it carries was made. None: not measured.
         """
+        if message.start is None or message.end is None:
+            return None
         end = self.at(message.receiver, message.end)
         apart = self.at(message.sender, 0.0) != self.at(message.receiver, 0.0)
         if apart and made is not None:
@@ -144,7 +149,9 @@ class _Step:
         self._names = names
         self._clock = clock
         self._times = {
-            message: clock.of_message(message, flow.producer(message)) for message in flow.messages
+            message: time
+            for message in flow.messages
+            if (time := clock.of_message(message, flow.producer(message))) is not None
         }
 
     def split(self, waited_seconds: float | None) -> Split:
@@ -176,53 +183,59 @@ class _Step:
     def _pulls(self, start: float) -> list[tuple[float, float]]:
         """Until the last value is there, a trainer that computes nothing waits for values."""
         ends = [
-            end
-            for message, (_, end) in self._times.items()
-            if self._direction(message) is Direction.PULL and self._flow.is_read(message)
+            self._end(message)
+            for message in self._flow.messages
+            if self._direction(message) is Direction.PULL and self._flow.readers(message)
         ]
         return [(start, max(ends))] if ends else []
 
+    def _end(self, message: dataflows.Message) -> float:
+        """When a message was there: where that was not measured, when the first operation took it."""
+        if message in self._times:
+            return self._times[message][1]
+        return min(self._clock.of_node(node)[0] for node in self._flow.readers(message))
+
     def _pushes(self) -> list[tuple[float, float]]:
-        """From the first gradient on its way to the last update, by server."""
-        found = collections.defaultdict(list)
-        for message, (start, end) in self._times.items():
-            if self._direction(message) is Direction.PUSH:
-                made = self._flow.producer(message)
-                began = start if made is None else min(start, self._clock.of_node(made)[1])
-                found[message.receiver].append((began, end))
+        """From when the first gradient was made to the last update, by server."""
+        began: dict[str, float] = {}
+        for message in self._flow.messages:
+            made = self._flow.producer(message)
+            if self._direction(message) is Direction.PUSH and made is not None:
+                server, ready = message.receiver, self._clock.of_node(made)[1]
+                began[server] = min(began.get(server, ready), ready)
         ends: dict[str, float] = {}
         for node in self._flow.nodes.values():
             ends[node.device] = max(ends.get(node.device, 0.0), self._clock.of_node(node)[1])
-        return [
-            (min(start for start, _ in times), max(ends.get(server, 0.0), *(end for _, end in times)))
-            for server, times in found.items()
-        ]
+        return [(start, max(start, ends.get(server, start))) for server, start in began.items()]
 
     def transfers(self) -> list[Transfer]:
         """What moved, by server, direction and variable."""
-        found: dict[tuple[str, Direction, Name], list[float]] = {}
-        for message, (start, end) in self._times.items():
+        found: dict[tuple[str, Direction, Name], list[tuple[int | None, float | None]]] = {}
+        for message in self._flow.messages:
             direction = self._direction(message)
             if direction is None:
                 continue
             pulls = direction is Direction.PULL
             server = process(message.sender if pulls else message.receiver)
             shares = self._flow.pulled(message) if pulls else self._flow.pushed(message)
-            for name, part in (
-                shared_out(message.bytes, shares).items() if shares else [(None, message.bytes)]
-            ):
-                total = found.setdefault((server, direction, self._name(name)), [0, 0.0])
-                total[0] += part
-                total[1] += (end - start) * (
-                    part / message.bytes if message.bytes else 1 / max(1, len(shares))
-                )
+            time = self._times.get(message)
+            for name, size, share in self._parts(message.bytes, shares):
+                microseconds = None if time is None else (time[1] - time[0]) * share
+                found.setdefault((server, direction, name), []).append((size, microseconds))
         return [
             Transfer(
                 step=self.number, server=server, direction=direction, variable=variable, shard=shard,
-                bytes=int(total[0]), microseconds=total[1],
+                bytes=_total([size for size, _ in parts]), microseconds=_total([time for _, time in parts]),
             )
-            for (server, direction, (variable, shard)), total in sorted(found.items(), key=_sortable)
+            for (server, direction, (variable, shard)), parts in sorted(found.items(), key=_sortable)
         ]  # fmt: skip
+
+    def _parts(self, total: int | None, shares: dataflows.Shares) -> list[tuple[Name, int | None, float]]:
+        """The variables in a message, with their bytes and shares."""
+        if not shares:
+            return [((None, None), total, 1.0)]
+        sizes = {} if total is None else shared_out(total, shares)
+        return [(self._name(variable), sizes.get(variable), share) for variable, share in shares.items()]
 
     def operations(self) -> list[Operation]:
         """What the servers computed, by kind and variable."""
@@ -280,19 +293,22 @@ class _Step:
         made = self._flow.producer(message)
         return Direction.IDS if made is not None and made.integer else Direction.PUSH
 
-    def _name(self, variable: str | None) -> Name:
-        """The user's name of a variable, of a slot that of its variable."""
-        name = variable
-        while name is not None and name not in self._names:
-            above = name
-            while "/" in above and (above := above.rpartition("/")[0]):
-                if above in self._names or above in self._flow.holders:
-                    break
-            else:
-                part = _PART.match(name)
-                return (part["variable"], int(part["shard"])) if part else (name, None)
-            name = above
-        return (None, None) if name is None else self._names[name]
+    def _name(self, variable: str) -> Name:
+        """The user's name of a variable, of a slot that of the variable that it stands below."""
+        parts = variable.split("/")
+        above = ["/".join(parts[:count]) for count in range(len(parts), 0, -1)]
+        known = next((name for name in above if name in self._names), None)
+        if known is not None:
+            return self._names[known]
+        owner = next((name for name in reversed(above) if name in self._flow.holders), variable)
+        part = _PART.match(owner)
+        return (part["variable"], int(part["shard"])) if part else (owner, None)
+
+
+def _total(values: Sequence[Number | None]) -> Number | None:
+    """The sum; None if one of them was not measured."""
+    known = [value for value in values if value is not None]
+    return sum(known[1:], known[0]) if known and len(known) == len(values) else None
 
 
 def _start_of_event(event: Event) -> float:

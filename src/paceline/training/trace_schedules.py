@@ -28,23 +28,23 @@ class Schedule:
         self._every_seconds = chosen.every_seconds
         self._folder = folder
         self._file = file
-        self._look_at = 0.0
-        self._done = self._answered = ""
+        self._looked_at = 0.0
+        self._taken = self._answered = ""
 
     def due(self, now: float, steps: int) -> str | None:
         """The name of the trace to take now (Unix seconds, after so many steps), once; None for none."""
-        if now < self._look_at:
+        if abs(now - self._looked_at) < POLL_SECONDS:
             return None
-        self._look_at = now + POLL_SECONDS
+        self._looked_at = now
         asked = self._asked()
         if asked is not None:
             return asked
         if self._every_seconds is None or steps < WARM_UP_STEPS:
             return None
         name = traces.name_at(now // self._every_seconds * self._every_seconds)
-        if name == self._done:
+        if name == self._taken:
             return None
-        self._done = name
+        self._taken = name
         return None if self._is_answered(name) else name
 
     def _asked(self) -> str | None:

@@ -49,7 +49,7 @@ def _splits(traces: Sequence[Trace], width: int | None) -> Text:
 
 def _traffic(rows: Sequence[trace_summaries.Traffic], width: int | None) -> Text:
     shown = rows if width is None else rows[:_TRAFFIC_ROWS]
-    total = sum(row.bytes for row in rows)
+    total = sum(row.bytes or 0 for row in rows)
     columns = [
         tables.Column(header="VARIABLE", cells=[_variable(row.variable) for row in shown], shrink_to=16),
         tables.Column(header="SHARD", cells=[_shard(row.shard) for row in shown], right=True, drop=1),
@@ -59,7 +59,7 @@ def _traffic(rows: Sequence[trace_summaries.Traffic], width: int | None) -> Text
             header="BYTES/STEP", cells=[cells.compact_bytes(row.bytes) for row in shown], right=True
         ),
         tables.Column(
-            header="SHARE", cells=[cells.percent(row.bytes / total) if total else "" for row in shown],
+            header="SHARE", cells=[_share(row.bytes, total) for row in shown],
             right=True, drop=2,
         ),
         tables.Column(
@@ -98,6 +98,10 @@ def _variable(name: str | None) -> str:
 
 def _shard(number: int | None) -> str:
     return "" if number is None else str(number)
+
+
+def _share(part: float | None, total: float) -> str:
+    return cells.UNMEASURED if part is None or total == 0 else cells.percent(part / total)
 
 
 def _milliseconds(microseconds: float | None) -> str:
