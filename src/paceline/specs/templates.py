@@ -91,6 +91,7 @@ COMMAND
 @|    steps_per_exchange: 1    # steps of a worker that share their messages
 @|    steps_in_flight: 1       # exchanges of a worker that overlap
 @training|    checkpoint: {every_seconds: 600, keep: 3}   # saving the model
+@|    trace: {every_seconds: 60, steps: 2}   # steps traced for diagnosis
 @training|    inputs: {train: data/train-*.csv, evaluation: data/test-*.csv, format: csv}   # or parquet
 @|    seed: 1                  # of all random numbers
 @|    variables:               # big tables known beforehand, so that lint can compute memory and balance
