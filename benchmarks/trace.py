@@ -67,7 +67,7 @@ def _measure_cost(bench: Bench, repeats: int) -> None:
     generator = random.Random(0)
     with trials.service() as api:
         counts = api.home.path / "counts"
-        spec = trials.example("clicks", "--data", str(data), epochs=10_000, trace={"every_seconds": None})
+        spec = trials.example("clicks", "--data", str(data), epochs=10_000, trace={"every_seconds": 0})
         command = (spec.command[0], "-m", "benchmarks.stepped", str(counts), *spec.command[3:])
         training = api.submit(dataclasses.replace(spec, command=command), source="", base=ROOT)
         job = agent_cost.Job(training, counts)

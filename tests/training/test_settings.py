@@ -36,7 +36,7 @@ def test_every_key_can_be_set():
         "steps_per_exchange": 4,
         "steps_in_flight": 2,
         "checkpoint": {"every_seconds": 0.5, "keep": 1},
-        "trace": {"every_seconds": None, "steps": 3},
+        "trace": {"every_seconds": 0, "steps": 3},
         "inputs": {"train": "a.csv", "evaluation": ["b", "c"], "format": "csv"},
         "seed": 7,
         "max_steps": 9,
@@ -52,7 +52,7 @@ def test_every_key_can_be_set():
     assert chosen.steps_in_flight == 2
     assert chosen.clip_norm == 5.0
     assert chosen.max_steps == 9
-    assert chosen.trace == settings.Trace(None, 3)
+    assert chosen.trace == settings.Trace(0, 3)
     assert settings.parse({"max_steps": None, "partitioning": {"shards": None}}) == settings.Settings()
 
 

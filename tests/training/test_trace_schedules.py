@@ -40,19 +40,19 @@ def test_a_request_is_answered_once(schedule, tmp_path):
     assert schedule.due(6000.2, 1) == name
     assert schedule.due(6001, 1) is None
     answer(tmp_path, name)
-    again = trace_schedules.Schedule(settings.Trace(every_seconds=None), tmp_path, "worker-0.1.parquet")
+    again = trace_schedules.Schedule(settings.Trace(every_seconds=0), tmp_path, "worker-0.1.parquet")
     assert again.due(6002, LONG) is None
-    other = trace_schedules.Schedule(settings.Trace(every_seconds=None), tmp_path, "worker-1.1.parquet")
+    other = trace_schedules.Schedule(settings.Trace(every_seconds=0), tmp_path, "worker-1.1.parquet")
     assert other.due(6002, LONG) == name
 
 
 def test_without_a_schedule_it_traces_on_request_alone(tmp_path):
-    asleep = trace_schedules.Schedule(settings.Trace(every_seconds=None), tmp_path, "worker-0.1.parquet")
+    asleep = trace_schedules.Schedule(settings.Trace(every_seconds=0), tmp_path, "worker-0.1.parquet")
     assert [asleep.due(at, LONG) for at in range(6000, 6200)] == [None] * 200
 
 
 @pytest.mark.parametrize("text", [b"", b"../../etc", b"2026-01-01", b"\xff\xfe"])
 def test_a_request_that_names_no_trace_is_none(tmp_path, text):
     (tmp_path / traces.REQUEST).write_bytes(text)
-    asleep = trace_schedules.Schedule(settings.Trace(every_seconds=None), tmp_path, "worker-0.1.parquet")
+    asleep = trace_schedules.Schedule(settings.Trace(every_seconds=0), tmp_path, "worker-0.1.parquet")
     assert asleep.due(6000, LONG) is None

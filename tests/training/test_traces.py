@@ -78,7 +78,7 @@ def test_a_request_is_answered(session, tmp_path):
     name = model.name_at(1e9)
     (tmp_path / model.FOLDER).mkdir()
     (tmp_path / model.FOLDER / model.REQUEST).write_text(name)
-    mine = tracer(tmp_path, every_seconds=None)
+    mine = tracer(tmp_path, every_seconds=0)
     for _ in range(5):
         mine.run(made, product, {given: [1.0]})
     assert len(written(tmp_path)) == 1

@@ -1,8 +1,8 @@
 """A trace: what a few steps of one trainer moved and did, by variable and parameter server.
 
 A step is one run of the session: where steps share an exchange (``steps_per_exchange``), all of them. Names
-of processes are ``worker-0`` and ``ps-1``, as everywhere in Paceline. None means "not measured", never 0; as a
-variable it means that the trace does not say to which one a message or an operation belongs.
+of processes are ``worker-0`` and ``ps-1``, as everywhere in Paceline. None means "not measured", never 0; as
+a variable it means that the trace does not say to which one a message or an operation belongs.
 """
 
 from __future__ import annotations

@@ -43,6 +43,10 @@ _Interval = Annotated[
     float,
     fields.Leaf(fields.number(0, 315_360_000, above=True), {"type": "number", "exclusiveMinimum": 0}),
 ]
+_IntervalOrNever = Annotated[
+    float,
+    fields.Leaf(fields.number(0, 315_360_000), {"type": "number", "minimum": 0, "maximum": 315_360_000}),
+]
 
 _Epochs = Annotated[
     float,
@@ -94,8 +98,8 @@ class CheckpointSection(Section):
 class TraceSection(Section):
     """How often steps are traced; on demand they are in any case."""
 
-    every_seconds: _Interval | None = Field(
-        None, description="seconds from trace to trace, default 60; null: on demand alone"
+    every_seconds: _IntervalOrNever | None = Field(
+        None, description="seconds from trace to trace, default 60; 0: on demand alone"
     )
     steps: _Small | None = Field(None, description="steps in a row that each worker traces")
 

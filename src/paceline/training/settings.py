@@ -77,9 +77,9 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class Trace:
-    """How often a trainer traces how many of its steps in a row; null: only when asked."""
+    """How often a trainer traces how many of its steps in a row; every 0 seconds: only when asked."""
 
-    every_seconds: float | None = _above(0, 60.0)
+    every_seconds: float = _at_least(0, 60.0)
     steps: int = _at_least(1, 2)
 
 

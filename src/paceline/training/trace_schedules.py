@@ -39,7 +39,7 @@ class Schedule:
         asked = self._asked()
         if asked is not None:
             return asked
-        if self._every_seconds is None or steps < WARM_UP_STEPS:
+        if self._every_seconds == 0 or steps < WARM_UP_STEPS:
             return None
         name = traces.name_at(now // self._every_seconds * self._every_seconds)
         if name == self._taken:
