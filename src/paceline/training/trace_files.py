@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -43,5 +44,5 @@ def prune(folder: Path, file: str) -> None:
     found = sorted(folder.glob(f"*/{file}"))
     for path in found[: max(0, len(found) - KEPT)]:
         path.unlink(missing_ok=True)
-        if not any(path.parent.iterdir()):
+        with contextlib.suppress(OSError):  # another trainer's trace is still there
             path.parent.rmdir()
