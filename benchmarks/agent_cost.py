@@ -113,10 +113,10 @@ class Job:
             for number in (signal.SIGSTOP,) if paused else (signal.SIGCONT, signal.SIGCHLD):
                 os.kill(pid, number)
 
-    def window(self) -> Window:
-        """Measure what is trained from now on, for a quarter of a second."""
+    def window(self, seconds: float = WINDOW_SECONDS) -> Window:
+        """Measure what is trained from now on, for so many seconds."""
         used, start, before = self._cpu_seconds(), time.monotonic(), stepped.read(self._counts)
-        time.sleep(WINDOW_SECONDS)
+        time.sleep(seconds)
         used, end, after = self._cpu_seconds() - used, time.monotonic(), stepped.read(self._counts)
         rate = stepped.rate(before, after)
         return Window(rate, rate * (end - start) / used)

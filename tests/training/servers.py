@@ -52,7 +52,12 @@ class Trainer:
     session: Any
 
     def pace(self):
-        return consistencies.pace(self.session, self.graph, self.cluster, self.chosen, lambda: False)
+        def make_step(fetches, feeds):
+            return self.session.make_callable(list(fetches), feed_list=list(feeds))
+
+        return consistencies.pace(
+            self.session, self.graph, self.cluster, self.chosen, make_step, lambda: False
+        )
 
 
 def _trainer(model, cluster, chosen, server):

@@ -26,6 +26,7 @@ def test_defaults():
     assert chosen.variable_plan is None
     assert chosen.fused_tables
     assert chosen.checkpoint == settings.Checkpoint(60, 3)
+    assert chosen.trace == settings.Trace(60, 2)
     assert chosen.inputs == settings.Inputs()
     assert (chosen.seed, chosen.max_steps) == (0, None)
 
@@ -59,6 +60,7 @@ def test_every_key_can_be_set():
         "consistency": {"mode": "bounded-staleness", "staleness": 3},
         "checkpoint": {"every_seconds": 0.5, "keep": 1},
         "export_dir": "exported",
+        "trace": {"every_seconds": 0, "steps": 3},
         "inputs": {"train": "a.csv", "evaluation": ["b", "c"], "format": "csv"},
         "seed": 7,
         "max_steps": 9,
@@ -78,6 +80,7 @@ def test_every_key_can_be_set():
     assert chosen.clip_norm == 5.0
     assert chosen.export_dir == "exported"
     assert chosen.max_steps == 9
+    assert chosen.trace == settings.Trace(0, 3)
     assert settings.parse({"max_steps": None, "partitioning": {"shards": None}}) == settings.Settings()
 
 

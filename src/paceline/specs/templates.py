@@ -97,6 +97,7 @@ COMMAND
 @|    consistency: {mode: synchronous, backup_workers: 1}   # or {mode: bounded-staleness, staleness: 8}
 @training|    checkpoint: {every_seconds: 600, keep: 3}   # saving the model
 @|    export_dir: models/mine  # the trained model as a SavedModel
+@|    trace: {every_seconds: 60, steps: 2}   # steps traced for diagnosis
 @training|    inputs: {train: data/train-*.csv, evaluation: data/test-*.csv, format: csv}   # or parquet
 @|    seed: 1                  # of all random numbers
 @|    variables:               # big tables known beforehand, so that lint can compute memory and balance

@@ -71,6 +71,10 @@ _Interval = Annotated[
     float,
     fields.Leaf(fields.number(0, 315_360_000, above=True), {"type": "number", "exclusiveMinimum": 0}),
 ]
+_IntervalOrNever = Annotated[
+    float,
+    fields.Leaf(fields.number(0, 315_360_000), {"type": "number", "minimum": 0, "maximum": 315_360_000}),
+]
 
 _Epochs = Annotated[
     float,
@@ -149,6 +153,15 @@ class CheckpointSection(Section):
     keep: _Small | None = Field(None, description="checkpoints that are kept, newest first")
 
 
+class TraceSection(Section):
+    """How often steps are traced; on demand they are in any case."""
+
+    every_seconds: _IntervalOrNever | None = Field(
+        None, description="seconds from trace to trace, default 60; 0: on demand alone"
+    )
+    steps: _Small | None = Field(None, description="steps in a row that each worker traces")
+
+
 class InputsSection(Section):
     """Where the examples are."""
 
@@ -210,6 +223,7 @@ class TrainingSection(Section):
         None,
         description="folder to which the trained model is written as a SavedModel, replaced if it exists",
     )
+    trace: TraceSection | None = Field(None, description="tracing steps, for diagnosis")
     inputs: InputsSection | None = Field(None, description="where the examples are")
     seed: _Seed | None = Field(None, description="of all random numbers")
     variables: list[VariableSection] | None = Field(None, description="big tables known beforehand, for lint")

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from paceline.training.models.wide_and_deep import WideAndDeep
     from paceline.training.runs import run
     from paceline.training.sources import Source
+    from paceline.training.traces import Tracer
 
 __all__ = [
     "DCN",
@@ -38,6 +39,7 @@ __all__ = [
     "Evaluation",
     "KerasModel",
     "Source",
+    "Tracer",
     "TrainingError",
     "WideAndDeep",
     "export",
@@ -52,6 +54,7 @@ _HOMES = {
     "Evaluation": "evaluations",
     "KerasModel": "keras_models",
     "Source": "sources",
+    "Tracer": "traces",
     "TrainingError": "errors",
     "WideAndDeep": "models.wide_and_deep",
     "export": "exports",

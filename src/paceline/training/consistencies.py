@@ -15,6 +15,7 @@ def pace(
     graph: graphs.Graph,
     cluster: clusters.Cluster,
     chosen: settings.Settings,
+    make_step: paces.MakeStep,
     stopping: Callable[[], bool],
 ) -> Iterator[paces.Pace]:
     """Takes up the pace of a trainer; when it ends well, the others are told.
@@ -22,16 +23,18 @@ def pace(
     `stopping` says that the trainer is to stop and shall wait for nobody.
     """
     if graph.rounds is not None:
-        with synchronisations.Synchronous(session, graph, graph.rounds, cluster, stopping) as synchronous:
+        with synchronisations.Synchronous(
+            session, graph, graph.rounds, cluster, make_step, stopping
+        ) as synchronous:
             yield synchronous
         return
     fetched = [graph.counted, graph.loss, *graph.updates]
     if graph.clocks is None:
-        step = session.make_callable(fetched, feed_list=list(graph.inputs))
+        step = make_step(fetched, graph.inputs)
         yield paces.Asynchronous(lambda batch: step(*batch))
         return
     fetched.insert(2, graph.clocks.ticked)
-    step = session.make_callable(fetched, feed_list=list(graph.inputs))
+    step = make_step(fetched, graph.inputs)
     bounded = clocks.Bounded(
         session,
         graph.clocks,

@@ -8,6 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+MakeStep = Callable[[Sequence[Any], Sequence[Any]], Callable[..., Any]]
+"""Makes, of what is fetched and what is fed, a function that runs a step on the values fed."""
+
 _log = logging.getLogger(__name__)
 _SHORTEST_SECONDS, _LONGEST_SECONDS = 0.001, 0.02
 _NOTICE_SECONDS = 10.0

@@ -89,6 +89,14 @@ class Checkpoint:
 
 
 @dataclass(frozen=True)
+class Trace:
+    """How often a trainer traces how many of its steps in a row; every 0 seconds: only when asked."""
+
+    every_seconds: float = _at_least(0, 60.0)
+    steps: int = _at_least(1, 2)
+
+
+@dataclass(frozen=True)
 class Inputs:
     """Where the examples are: URLs or patterns that fsspec understands; a null format goes by the file's
     suffix.
@@ -127,6 +135,7 @@ class Settings:
     consistency: consistencies.Consistency = _ASYNCHRONOUS
     checkpoint: Checkpoint = Checkpoint()
     export_dir: str | None = None
+    trace: Trace = Trace()
     inputs: Inputs = Inputs()
     seed: int = _at_least(0, 0)
     max_steps: int | None = _at_least(1, None)

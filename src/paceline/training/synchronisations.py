@@ -21,11 +21,10 @@ class Synchronous:
         graph: graphs.Graph,
         made: rounds.Rounds,
         cluster: clusters.Cluster,
+        make_step: paces.MakeStep,
         stopping: Callable[[], bool],
     ) -> None:
-        self._compute = session.make_callable(
-            [graph.loss, *made.staged], feed_list=[*graph.inputs, *made.keys]
-        )
+        self._compute = make_step([graph.loss, *made.staged], [*graph.inputs, *made.keys])
         self._servers = len(made.keys)
         self._note = session.make_callable(made.arrived, feed_list=[made.key])
         self._look = session.make_callable(made.state)

@@ -13,7 +13,7 @@ import logging
 import math
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -36,6 +36,7 @@ from paceline.training import (
     settings,
     shards,
     sources,
+    traces,
     traffics,
 )
 
@@ -90,6 +91,9 @@ class Trainer:
             checkpoint_dir, self._graph.contents, chosen.checkpoint.every_seconds
         )
         self._run_dir = run_dir
+        self._tracer = traces.Tracer(
+            cluster, chosen.trace, run_dir, traces.names(self._graph.contents.parameters)
+        )
         self._traffic: traffics.Traffic | None = None
         if cluster.is_chief:
             self._saved.prepare()
@@ -134,6 +138,10 @@ class Trainer:
     def _loop(self, session: Any, batches: inputs.Prefetched) -> int:
         """Trains until the total (or a stop) and returns the global step."""
         graph, meter, total, chief = self._graph, self._meter, self._total, self._cluster.is_chief
+
+        def make_step(fetches: Sequence[Any], feeds: Sequence[Any]) -> Callable[..., Any]:
+            return self._tracer.callable(session, fetches, feeds, lambda: batches.wait_seconds)
+
         step = int(session.run(graph.step))
         _log.info(
             "trainer %d of %d is at step %d of %d",
@@ -145,7 +153,9 @@ class Trainer:
         meter.restart(batches.wait_seconds)
         under_way: collections.deque[tuple[futures.Future[paces.Finished], int]] = collections.deque()
         with (
-            consistencies.pace(session, graph, self._cluster, self._chosen, lambda: self._stopping) as pace,
+            consistencies.pace(
+                session, graph, self._cluster, self._chosen, make_step, lambda: self._stopping
+            ) as pace,
             futures.ThreadPoolExecutor(self._chosen.steps_in_flight, "steps") as pool,
         ):
             while step < total and not self._stopping:

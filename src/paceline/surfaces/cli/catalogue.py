@@ -28,6 +28,7 @@ VERBS = {
         Verb("get", "Look", "Show one job and its replicas."),
         Verb("describe", "Look", "Show all about a job: spec, replicas, events, paths."),
         Verb("top", "Look", "Watch load, imbalance and progress of a job."),
+        Verb("trace", "Look", "Trace a few steps: bytes and time by variable and PS."),
         Verb("logs", "Look", "Print or follow the output of replicas."),
         Verb("wait", "Look", "Wait until jobs run or have ended."),
         Verb("report", "Look", "Write a page about a job, with plots, and its numbers."),

@@ -1,0 +1,124 @@
+"""What traces of one moment say together: means for a step, over the traced steps of each trainer.
+
+What trainers move and compute adds up on the parameter servers, so those means are added over the trainers:
+in the time that each takes for a step, this is what the servers see.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from paceline.model.traces import Direction, Split, Trace, Transfer
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """What a step moves of a shard of a variable, to or from its parameter server; None: not measured."""
+
+    variable: str | None
+    shard: int | None
+    server: str
+    direction: Direction
+    bytes: float | None
+    microseconds: float | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ServerTime:
+    """What a step computes on a parameter server for a shard of a variable, by kind of operation."""
+
+    kind: str
+    variable: str | None
+    shard: int | None
+    server: str
+    calls: float
+    microseconds: float
+
+
+def traffic(traces: Sequence[Trace]) -> tuple[Traffic, ...]:
+    """Return what a step moves, the most bytes first."""
+    found: dict[tuple[str | None, int | None, str, Direction], list[tuple[int, list[Transfer]]]] = {}
+    for trace in traces:
+        own: dict[tuple[str | None, int | None, str, Direction], list[Transfer]] = {}
+        for each in trace.transfers:
+            own.setdefault((each.variable, each.shard, each.server, each.direction), []).append(each)
+        for key, transfers in own.items():
+            found.setdefault(key, []).append((max(len(trace.splits), len(transfers)), transfers))
+    rows = (
+        Traffic(
+            variable=variable, shard=shard, server=server, direction=direction,
+            bytes=_sum([_mean(steps, [each.bytes for each in some]) for steps, some in groups]),
+            microseconds=_sum([_mean(steps, [each.microseconds for each in some]) for steps, some in groups]),
+        )
+        for (variable, shard, server, direction), groups in found.items()
+    )  # fmt: skip
+    return tuple(sorted(rows, key=lambda row: (-(row.bytes or 0), row.server, row.variable or "")))
+
+
+def _mean(steps: int, values: Sequence[float | None]) -> float | None:
+    """Return the mean over the steps in which it was measured; a step without a value moved nothing."""
+    measured = steps - sum(value is None for value in values)
+    return sum(value for value in values if value is not None) / measured if measured else None
+
+
+def _sum(means: Sequence[float | None]) -> float | None:
+    """Return the sum over trainers; one where it was not measured counts as the others do on average."""
+    known = [mean for mean in means if mean is not None]
+    return sum(known) / len(known) * len(means) if known else None
+
+
+def server_time(traces: Sequence[Trace]) -> tuple[ServerTime, ...]:
+    """Return what a step computes on parameter servers, the longest first."""
+    found: dict[tuple[str, str | None, int | None, str], tuple[float, float]] = {}
+    for trace in traces:
+        for each in trace.operations:
+            key = each.kind, each.variable, each.shard, each.server
+            found[key] = _added(found.get(key), trace, each.calls, each.microseconds)
+    rows = (
+        ServerTime(
+            kind=kind, variable=variable, shard=shard, server=server, calls=total[0], microseconds=total[1]
+        )
+        for (kind, variable, shard, server), total in found.items()
+    )
+    return tuple(sorted(rows, key=lambda row: (-row.microseconds, row.server, row.variable or "")))
+
+
+def _added(
+    total: tuple[float, float] | None, trace: Trace, first: float, second: float
+) -> tuple[float, float]:
+    before, steps = total or (0.0, 0.0), max(1, len(trace.splits))
+    return before[0] + first / steps, before[1] + second / steps
+
+
+def mean_split(trace: Trace) -> Split | None:
+    """Return the mean of a trace's steps under the number of the first; None if it has none.
+
+    The wait for input is None unless it is known of all.
+    """
+    if not trace.splits:
+        return None
+    count, waits = len(trace.splits), [split.input_wait_microseconds for split in trace.splits]
+    known = [wait for wait in waits if wait is not None]
+    return Split(
+        step=trace.splits[0].step,
+        start_at=trace.splits[0].start_at,
+        input_wait_microseconds=sum(known) / count if len(known) == count else None,
+        pull_microseconds=sum(split.pull_microseconds for split in trace.splits) / count,
+        compute_microseconds=sum(split.compute_microseconds for split in trace.splits) / count,
+        push_microseconds=sum(split.push_microseconds for split in trace.splits) / count,
+        other_microseconds=sum(split.other_microseconds for split in trace.splits) / count,
+    )
+
+
+def ahead_microseconds(trace: Trace, reference: Trace) -> float:
+    """Return by how much a trainer's clock is ahead of another's, through the server that both know best.
+
+    0 where they know none together.
+    """
+    known = {clock.process: clock for clock in reference.clocks}
+    both = [(clock, known[clock.process]) for clock in trace.clocks if clock.process in known]
+    if not both:
+        return 0.0
+    mine, other = min(both, key=lambda pair: sum(clock.uncertainty_microseconds for clock in pair))
+    return other.offset_microseconds - mine.offset_microseconds

@@ -1,0 +1,109 @@
+"""``paceline trace``: what a step moves and computes, variable by variable."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from paceline.errors import PacelineError
+from paceline.surfaces.cli import options, printing, sessions
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from paceline.services.traces import Reading
+
+
+@options.verb("trace")
+@options.name_argument
+@click.option(
+    "--last", is_flag=True, help="Show the newest trace that is there; so it is of a job that ended."
+)
+@click.option(
+    "--timeout",
+    type=options.DURATION,
+    default="60s",
+    show_default=True,
+    metavar="DURATION",
+    help="How long to wait for the trainers.",
+)
+@options.output_option("table", "wide", "json", "yaml")
+def command(session: sessions.Session, name: str, last: bool, timeout: float, output: str) -> None:
+    """Trace a few steps of the job NAME: bytes and time by variable and PS, and where a step's time goes.
+
+    Bytes and microseconds are those of a step of every trainer together. All events of all trainers and PS
+    are written for Perfetto, too. Needs pyarrow, as the extra `training` has it.
+    """  # fmt: skip
+    try:
+        from paceline.services import traces
+    except ModuleNotFoundError as error:
+        if error.name != "pyarrow":
+            raise
+        raise PacelineError(
+            "a trace needs pyarrow, which is not installed", "pip install 'paceline[training]'"
+        ) from error
+    from paceline.surfaces import documents
+    from paceline.surfaces.views import traces as views
+
+    with session.jobs() as jobs:
+        run = jobs.get(name)
+        if last or run.phase.is_final:
+            found = traces.newest(run)
+        else:
+            session.say(f"waiting for the trainers of {name}")
+            found = traces.take(jobs, name, timeout_seconds=timeout)
+    for each in found.broken:
+        session.say(f"left out: {each}")
+    if not found.traces:
+        raise PacelineError(f"no trace of {name} at {found.name} can be read", f"paceline trace {name}")
+    path = _write_events(found)
+    if output in ("json", "yaml"):
+        printing.emit(documents.document("Trace", _body(name, found, path)), output)
+        return
+    printing.show(views.page(found.traces, width=printing.width(wide=output == "wide")))
+    session.say(f"next: open {path} in https://ui.perfetto.dev")
+
+
+def _write_events(found: Reading) -> Path:
+    from paceline.surfaces import perfetto
+
+    path = found.folder / "perfetto.json"
+    try:
+        path.write_text(json.dumps(perfetto.document(found.traces)))
+    except OSError as error:
+        raise PacelineError(f"{path} cannot be written: {error.strerror or error}") from error
+    return path
+
+
+def _body(name: str, found: Reading, path: Path) -> dict[str, Any]:
+    from paceline.model import trace_summaries
+    from paceline.surfaces import documents
+
+    return {
+        "name": name,
+        "trace": found.name,
+        "perfetto_file": str(path),
+        "broken": list(found.broken),
+        "trainers": [
+            {
+                "trainer": trace.trainer,
+                "attempt": trace.attempt,
+                "at": documents.instant(trace.at),
+                "untraced_step_microseconds": trace.untraced_step_microseconds,
+                "steps": [
+                    {
+                        **documents.plain(split),
+                        "start_at": documents.instant(split.start_at),
+                        "total_microseconds": split.total_microseconds,
+                    }
+                    for split in trace.splits
+                ],
+                "clocks": documents.plain(trace.clocks),
+            }
+            for trace in found.traces
+        ],
+        "traffic": documents.plain(trace_summaries.traffic(found.traces)),
+        "server_time": documents.plain(trace_summaries.server_time(found.traces)),
+    }

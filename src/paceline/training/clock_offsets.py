@@ -1,0 +1,47 @@
+"""How far the clocks of two processes are apart, from what they sent each other.
+
+Nothing is received before it was made. A tensor that the trainer made at `t` (its clock) and the server had
+at `s` (its own) says that the server's clock is ahead by at most `s - t`; one the other way says at least
+how much. The truth lies between; the Network Time Protocol (RFC 5905) takes the middle. Where the two bounds
+allow it we take 0: processes of one machine share its clock, and hosts whose clocks agree within the time of
+a message agree well enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from paceline.training import dataflows
+
+
+@dataclass(frozen=True)
+class Offset:
+    """The clock of a process is ahead by so many microseconds, give or take `uncertainty`."""
+
+    microseconds: float
+    uncertainty: float
+
+
+def between(flows: Iterable[dataflows.Dataflow], trainer: str, server: str) -> Offset | None:
+    """By how much a server's clock is ahead of the trainer's; None if nothing went both ways."""
+    most, least = [], []
+    for flow in flows:
+        for message in flow.messages:
+            made = flow.producer(message)
+            if made is None or message.end is None:
+                continue
+            if (message.sender, message.receiver) == (trainer, server):
+                most.append(message.end - made.end)
+            elif (message.sender, message.receiver) == (server, trainer):
+                least.append(made.end - message.end)
+    if not most or not least:
+        return None
+    return estimate(max(least), min(most))
+
+
+def estimate(least: float, most: float) -> Offset:
+    """The offset between two bounds; they may cross a little, as clocks are read to the microsecond."""
+    if least <= 0 <= most:
+        return Offset(0.0, max(-least, most))
+    return Offset((least + most) / 2, abs(most - least) / 2)

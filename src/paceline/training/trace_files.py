@@ -1,0 +1,48 @@
+"""Traces as Parquet files: one for each trace, whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+import pyarrow
+from pyarrow import parquet
+
+from paceline.model import trace_tables
+from paceline.model.traces import Trace
+
+KEPT = 60
+"""So many traces of each trainer stay: an hour of the default schedule, a few megabytes."""
+
+_TYPES = {str: pyarrow.string(), int: pyarrow.int64(), float: pyarrow.float64()}
+
+
+def write(trace: Trace, path: Path) -> None:
+    """Writes a trace.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    schema = pyarrow.schema(
+        [(name, _TYPES[kind]) for name, kind in trace_tables.COLUMNS.items()],
+        metadata=trace_tables.labels(trace),
+    )
+    table = pyarrow.table(trace_tables.columns(trace), schema=schema)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.tmp")
+    parquet.write_table(table, temporary, compression="zstd")
+    os.replace(temporary, path)
+
+
+def prune(folder: Path, file: str) -> None:
+    """Removes a trainer's oldest traces, and folders that are empty then.
+
+    Raises:
+        OSError: one cannot be removed.
+    """
+    found = sorted(folder.glob(f"*/{file}"))
+    for path in found[: max(0, len(found) - KEPT)]:
+        path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # another trainer's trace is still there
+            path.parent.rmdir()

@@ -1,0 +1,59 @@
+"""When a trainer traces: now and then by itself, and when somebody asks.
+
+All trainers trace at the same times of the clock, so that their traces of one moment stand side by side. Who
+asks writes the name of the trace into a file of the run's folder, and every trainer that has not answered yet
+takes it. Both work wherever the trainers see that folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+from paceline.model import traces
+from paceline.training import settings
+
+POLL_SECONDS = 0.5
+WARM_UP_STEPS = 20
+"""The first steps of a session are not like the others."""
+
+
+class Schedule:
+    """Says when to trace; cheap to ask at every step.
+
+    `folder` is that of all traces of the run, `file` the name of this trainer's own.
+    """
+
+    def __init__(self, chosen: settings.Trace, folder: Path, file: str) -> None:
+        self._every_seconds = chosen.every_seconds
+        self._folder = folder
+        self._file = file
+        self._looked_at = 0.0
+        self._taken = self._answered = ""
+
+    def due(self, now: float, steps: int) -> str | None:
+        """The name of the trace to take now (Unix seconds, after so many steps), once; None for none."""
+        if abs(now - self._looked_at) < POLL_SECONDS:
+            return None
+        self._looked_at = now
+        asked = self._asked()
+        if asked is not None:
+            return asked
+        if self._every_seconds == 0 or steps < WARM_UP_STEPS:
+            return None
+        name = traces.name_at(now // self._every_seconds * self._every_seconds)
+        if name == self._taken:
+            return None
+        self._taken = name
+        return None if self._is_answered(name) else name
+
+    def _asked(self) -> str | None:
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            name = (self._folder / traces.REQUEST).read_text().strip()
+            if traces.is_name(name) and name != self._answered and not self._is_answered(name):
+                self._answered = name
+                return name
+        return None
+
+    def _is_answered(self, name: str) -> bool:
+        return (self._folder / name / self._file).exists()

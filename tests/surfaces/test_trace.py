@@ -1,0 +1,174 @@
+"""``paceline trace``: the tables, the document, the file for Perfetto, and asking for it."""
+
+import json
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from support.filled_homes import fill
+
+from paceline.model import traces
+from paceline.model.statuses import JobPhase
+from paceline.model.traces import ClockOffset, Direction, Event, Operation, Split, Trace, Transfer
+from paceline.surfaces import perfetto
+from paceline.training import trace_files
+
+LONG = "deep/" + "a_very_long_name_of_a_layer/" * 4 + "kernel"
+NAME = traces.name_at(1e9)
+
+
+def transfer(variable, shard, server, direction, size):
+    return Transfer(
+        step=1, server=server, direction=direction, variable=variable, shard=shard, bytes=size,
+        microseconds=size / 10,
+    )  # fmt: skip
+
+
+def trace(trainer, *, ahead=0.0, offset=0.0):
+    """A step whose trainer's clock is ahead of the others' by so many microseconds."""
+    event = {"step": 1, "bytes": 640, "microseconds": 50.0}
+    return Trace(
+        trainer=trainer, attempt=1, at=1e9, untraced_step_microseconds=900.0,
+        splits=(
+            Split(
+                step=1, start_at=1e9, input_wait_microseconds=None, pull_microseconds=1000.0,
+                compute_microseconds=2500.0, push_microseconds=500.0, other_microseconds=250.0,
+            ),
+        ),
+        transfers=(
+            transfer("deep/vectors", 1, "ps-1", Direction.PULL, 200_000),
+            transfer("deep/vectors", 1, "ps-1", Direction.PUSH, 150_000),
+            transfer("deep/vectors", 1, "ps-1", Direction.IDS, 9_000),
+            transfer(LONG, None, "ps-0", Direction.PULL, 1_000),
+            *(transfer(f"weight{place}", None, "ps-0", Direction.PULL, 10) for place in range(20)),
+        ),
+        operations=(
+            Operation(
+                step=1, server="ps-1", kind="ResourceSparseApplyAdagrad", variable="deep/vectors", shard=1,
+                calls=1, microseconds=3000.0,
+            ),
+            Operation(
+                step=1, server="ps-1", kind="ConcatV2", variable=None, shard=None, calls=1, microseconds=4.0
+            ),
+        ),
+        events=(
+            Event(process=trainer, name="MatMul", kind="MatMul", sender=None,
+                  start_microseconds=1e15 + ahead, **event),
+            Event(process=trainer, name="Relu", kind="Relu", sender=None,
+                  start_microseconds=1e15 + ahead + 10, **event),
+            Event(process="ps-1", name="grads", kind="RecvTensor", sender=trainer,
+                  start_microseconds=1e15 + ahead + 60, **event),
+        ),
+        clocks=(ClockOffset(process="ps-1", offset_microseconds=offset, uncertainty_microseconds=3.0),),
+    )  # fmt: skip
+
+
+def write(directory, found, name=NAME):
+    trace_files.write(found, Path(directory) / traces.FOLDER / name / f"{found.trainer}.1.parquet")
+
+
+@pytest.fixture
+def ended(home):
+    run = fill(home, "clicks")
+    write(run.directory, trace("worker-0"))
+    write(run.directory, trace("worker-1"))
+    return run
+
+
+def test_the_tables_fit_80_columns_and_name_what_moves(paceline, ended):
+    done = paceline("trace", "clicks")
+    assert done.exit_code == 0, done.output
+    lines = done.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[0] == "TRAINER   STEPS  STEP MS  INPUT WAIT  PULL  COMPUTE  PUSH  OTHER"
+    assert lines[1].split() == ["worker-0", "1", "4.25", "-", "1.00", "2.50", "0.50", "0.25"]
+    first = next(number for number, line in enumerate(lines) if line.startswith("VARIABLE")) + 1
+    assert lines[first].split() == ["deep/vectors", "1", "ps-1", "pull", "391K", "56%", "40.0k"]
+    assert "… 12 more (-o wide)" in lines
+    longest = next(line for line in lines if line.startswith("ResourceSparseApply"))
+    assert longest.split()[1:] == ["deep/vectors", "1", "ps-1", "2", "6000"]
+    assert "perfetto.json in https://ui.perfetto.dev" in done.stderr
+
+
+def test_wide_shows_everything(paceline, ended):
+    done = paceline("trace", "clicks", "-o", "wide")
+    assert LONG in done.stdout
+    assert "weight19" in done.stdout
+
+
+def test_the_document_has_units_and_the_file(paceline, ended):
+    done = paceline("trace", "clicks", "-o", "json")
+    document = json.loads(done.stdout)
+    assert document["kind"] == "Trace"
+    assert [each["trainer"] for each in document["trainers"]] == ["worker-0", "worker-1"]
+    assert document["trainers"][0]["steps"][0]["input_wait_microseconds"] is None
+    assert document["traffic"][0] == {
+        "variable": "deep/vectors", "shard": 1, "server": "ps-1", "direction": "pull",
+        "bytes": 400_000.0, "microseconds": 40_000.0,
+    }  # fmt: skip
+    events = json.loads(Path(document["perfetto_file"]).read_text())["traceEvents"]
+    assert {"grads", "MatMul"} <= {event["name"] for event in events}
+
+
+def test_all_processes_lie_on_one_clock():
+    """worker-1's clock is ahead by 700; ps-1's is ahead of worker-0's by 200, so behind worker-1's by 500."""
+    both = [trace("worker-0", offset=200.0), trace("worker-1", ahead=700.0, offset=-500.0)]
+    document = perfetto.document(both)
+    drawn = [event for event in document["traceEvents"] if event["ph"] == "X"]
+    starts = {name: {event["ts"] for event in drawn if event["name"] == name} for name in ("MatMul", "grads")}
+    assert starts == {"MatMul": {0.0}, "grads": {60.0}}
+    lanes = {event["name"]: event["tid"] for event in drawn if event["pid"] == drawn[0]["pid"]}
+    assert lanes["MatMul"] != lanes["Relu"]
+    message = next(event for event in drawn if event["name"] == "grads")
+    assert message["args"]["bytes"] == 640
+    assert message["args"]["from"].startswith("worker-")
+
+
+def test_a_corrupt_file_is_mentioned(paceline, ended):
+    path = Path(ended.directory) / traces.FOLDER / NAME / "worker-1.1.parquet"
+    path.write_bytes(b"PAR1 nothing")
+    done = paceline("trace", "clicks")
+    assert done.exit_code == 0
+    assert f"left out: {path} is no trace" in done.stderr
+    assert "worker-1" not in done.stdout
+
+
+def test_a_job_without_traces_says_how_to_get_them(paceline, home):
+    fill(home, "clicks")
+    done = paceline("trace", "clicks")
+    assert done.exit_code == 3
+    assert "clicks has no trace" in done.stderr
+    assert "paceline.training" in done.stderr
+
+
+def test_a_running_job_is_asked_and_awaited(paceline, home):
+    """Both trainers answer as the training library does: they see the request and leave their files."""
+    run = fill(home, "clicks", phase=JobPhase.RUNNING)
+    request = Path(run.directory) / traces.FOLDER / traces.REQUEST
+    Path(run.directory).mkdir(parents=True)
+
+    def answer():
+        deadline = time.monotonic() + 30
+        while not request.exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        name = request.read_text().strip()
+        for trainer in ("worker-0", "worker-1"):
+            write(run.directory, trace(trainer), name)
+
+    trainers = threading.Thread(target=answer)
+    trainers.start()
+    done = paceline("trace", "clicks", "-o", "json")
+    trainers.join()
+    assert done.exit_code == 0, done.output
+    assert len(json.loads(done.stdout)["trainers"]) == 2
+    assert not request.exists()
+
+
+def test_trainers_that_do_not_answer_are_not_awaited_for_ever(paceline, home):
+    run = fill(home, "clicks", phase=JobPhase.RUNNING)
+    Path(run.directory).mkdir(parents=True)
+    done = paceline("trace", "clicks", "--timeout", "1s")
+    assert done.exit_code == 5
+    assert "no trainer of clicks has answered within 1 s" in done.stderr
+    assert not (Path(run.directory) / traces.FOLDER / traces.REQUEST).exists()
