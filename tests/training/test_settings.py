@@ -48,14 +48,22 @@ def test_every_key_can_be_set():
         "steps_in_flight": 2,
         "checkpoint": {"every_seconds": 0.5, "keep": 1},
         "export_dir": "exported",
-        "inputs": {"train": "a.csv", "evaluation": ["b", "c"], "format": "csv"},
+        "inputs": {
+            "train": "a.csv",
+            "evaluation": ["b", "c"],
+            "format": "csv",
+            "threads": 3,
+            "cache": {"folder": "/tmp/cache", "max_bytes": 10},
+        },
         "seed": 7,
         "max_steps": 9,
     }
     chosen = settings.read({"PACELINE_TRAINING": json.dumps(raw)})
     assert chosen.optimizer == settings.Optimizer("adam", 1.0)
     assert chosen.wide_optimizer == settings.Optimizer("ftrl", 0.5)  # the default of this very block
-    assert chosen.inputs == settings.Inputs(("a.csv",), ("b", "c"), "csv")
+    assert chosen.inputs == settings.Inputs(
+        ("a.csv",), ("b", "c"), "csv", 3, settings.InputCache("/tmp/cache", 10)
+    )
     assert chosen.partitioning == settings.Partitioning("min-size", "hashed", 3, 10)
     assert chosen.variable_plan == PLAN
     assert not chosen.fused_tables

@@ -17,7 +17,7 @@ PARTITIONING = tuple(strategy.value for strategy in CutStrategy)
 ROW_ORDERS = tuple(order.value for order in RowOrder)
 PRECISIONS = ("float32", "bfloat16", "float16")
 VARIABLE_PLACEMENTS = tuple(rule.value for rule in PlacementRule)
-FORMATS = ("csv", "parquet")
+FORMATS = ("csv", "parquet", "tfrecord")
 
 
 def _plan(value: object) -> str | dict[str, Any]:
@@ -107,6 +107,15 @@ class CheckpointSection(Section):
     keep: _Small | None = Field(None, description="checkpoints that are kept, newest first")
 
 
+class InputCacheSection(Section):
+    """Copies of remote input files on this machine."""
+
+    folder: fields.Text | None = Field(None, description="where they are kept; default: none are")
+    max_bytes: fields.Bytes | None = Field(
+        None, description="what the folder may hold, such as 50Gi; the least recently used go"
+    )
+
+
 class InputsSection(Section):
     """Where the examples are."""
 
@@ -116,7 +125,11 @@ class InputsSection(Section):
     evaluation: fields.Texts | None = Field(
         None, description="path or pattern of the evaluation examples, or a list of them"
     )
-    format: _Format | None = Field(None, description="csv or parquet")
+    format: _Format | None = Field(None, description="csv, parquet or tfrecord")
+    threads: _Small | None = Field(
+        None, description="that decode the examples of a worker; default: the replica's threads"
+    )
+    cache: InputCacheSection | None = Field(None, description="copies of remote files on this machine")
 
 
 class VariableSection(Section):

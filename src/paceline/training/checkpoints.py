@@ -20,7 +20,15 @@ from typing import Any
 
 import tensorflow as tf
 
-from paceline.training import checkpoint_folders, checksums, errors, parameters, restores, savers
+from paceline.training import (
+    checkpoint_folders,
+    checksums,
+    errors,
+    parameters,
+    restores,
+    savers,
+    shared_queues,
+)
 
 _log = logging.getLogger(__name__)
 _DISK_FAULTS = (
@@ -37,7 +45,7 @@ class Contents:
     """What a checkpoint holds: parameters and the global step, with what writes and reads them.
 
     `keep` is how many checkpoints stay; `counted_anew` sets the counters of optimizers, which are not saved,
-    by the global step.
+    by the global step. `queue` says which examples are trained; a replica that does not train has none.
     """
 
     parameters: tuple[parameters.Parameter, ...]
@@ -45,15 +53,22 @@ class Contents:
     saver: savers.Saver
     keep: int
     counted_anew: Any
+    queue: shared_queues.Variables | None
 
 
-def contents(created: Sequence[parameters.Parameter], step: Any, keep: int) -> Contents:
-    """Adds to the graph what saves and restores these parameters."""
+def contents(
+    created: Sequence[parameters.Parameter],
+    step: Any,
+    keep: int,
+    queue: shared_queues.Variables | None = None,
+) -> Contents:
+    """Adds to the graph what saves and restores these parameters and the queue of shards."""
     return Contents(
         parameters=tuple(created),
         step=step,
-        saver=savers.Saver(created, step),
+        saver=savers.Saver(created, step, () if queue is None else queue.saved),
         keep=keep,
+        queue=queue,
         counted_anew=tf.group(*(operation for parameter in created for operation in parameter.counted(step))),
     )
 
@@ -123,6 +138,8 @@ class Checkpoints:
             raise errors.DamagedError(f"{checkpoint} cannot be read: {errors.reason(error)}") from error
         try:
             with session.graph.as_default():
+                if self._contents.queue is not None:
+                    self._contents.queue.restore(session, reader)
                 if restores.are_in_order(found):
                     gathered = self._is_gathered(session, checkpoint)
                     self._contents.saver.restore(session, checkpoint, gathered=gathered)
@@ -191,6 +208,8 @@ class Checkpoints:
                 undo.callback(folder.remove, step)
                 folder.remove(step)
                 prefix = folder.prefix(step)
+                if self._contents.queue is not None:
+                    self._contents.queue.keep(session)
                 self._contents.saver.save(session, prefix, gathered=self._is_gathered(session, prefix))
                 written = time.monotonic()
                 folder.seal(step, self._contents.keep)

@@ -30,6 +30,8 @@ from paceline.training import (
     places,
     plans,
     settings,
+    shards,
+    shared_queues,
     steps,
 )
 
@@ -41,7 +43,8 @@ class Graph:
     `inputs` are placeholders; `probabilities` (examples,), `loss` the mean log loss, `step` the global step,
     `updates` train on the inputs, cut into `steps_per_exchange` batches, and `counted` gives the step after
     them (not for an evaluator), `ready` is true when every variable is initialised, `initialise` gives all
-    their first values, `contents` is what a checkpoint holds, `tables` are those that ids are looked up in.
+    their first values, `contents` is what a checkpoint holds, `tables` are those that ids are looked up in,
+    `queue` is where a trainer takes its shards.
     """
 
     graph: Any
@@ -55,6 +58,7 @@ class Graph:
     initialise: Any
     contents: checkpoints.Contents
     tables: tuple[declarations.Table, ...]
+    queue: shared_queues.Variables | None
 
     @property
     def variables(self) -> tuple[Variable, ...]:
@@ -73,8 +77,13 @@ class _Layout:
     parts: Mapping[str, declarations.Part]
 
 
-def build(model: blocks.Model, cluster: clusters.Cluster, chosen: settings.Settings) -> Graph:
-    """Builds the graph of this replica."""
+def build(
+    model: blocks.Model,
+    cluster: clusters.Cluster,
+    chosen: settings.Settings,
+    work: shards.Work | None = None,
+) -> Graph:
+    """Builds the graph of this replica, with the queue of the work if a trainer is to take it from there."""
     layout = _layout(model, cluster, chosen)
     learns = cluster.role != "evaluator"
     rules = {part: _rule(chosen.optimizer_of(part), learns=learns) for part in declarations.PARTS}
@@ -104,6 +113,17 @@ def build(model: blocks.Model, cluster: clusters.Cluster, chosen: settings.Setti
             updates = _updates(trained, exchange, chosen, layout.parts)
             with tf1.device(cluster.server_device(0)):
                 counted = step.assign_add(len(trained), read_value=True)
+        queue = None
+        if work is not None:
+            queue = shared_queues.create(
+                work,
+                cluster.trainer_index,
+                len(cluster.trainers),
+                chosen.batch_size * chosen.steps_per_exchange,
+                chosen.steps_in_flight,
+                cluster.server_device(0),
+            )
+            updates.append(queue.counted)
         variables = tf1.global_variables()
         return Graph(
             graph=graph,
@@ -115,8 +135,9 @@ def build(model: blocks.Model, cluster: clusters.Cluster, chosen: settings.Setti
             updates=tuple(updates),
             ready=tf.reduce_all(tf.stack([each.is_initialized() for each in variables])),
             initialise=tf1.global_variables_initializer(),
-            contents=checkpoints.contents(created, step, chosen.checkpoint.keep),
+            contents=checkpoints.contents(created, step, chosen.checkpoint.keep, queue),
             tables=layout.tables,
+            queue=queue,
         )
 
 
@@ -144,15 +165,16 @@ def _forward(
     for batch, ids, values in zip(batches, found, pulled, strict=True):
         logits = model.logits(_blocks(batch, chosen, tables, ids, values))
         losses = tf.nn.sigmoid_cross_entropy_with_logits(labels=batch.labels, logits=logits)
-        computed.append(_Forward(values, logits, tf.reduce_mean(losses)))
+        loss = tf.math.divide_no_nan(tf.reduce_sum(losses), tf.cast(tf.size(losses), tf.float32))
+        computed.append(_Forward(values, logits, loss))  # 0 of no examples, which a last batch may be
     return computed
 
 
 def _split(inputs: features.Examples, parts: int) -> list[features.Examples]:
-    """Examples as batches of the same size."""
-    return [
-        features.Examples(*each) for each in zip(*(tf.split(rows, parts) for rows in inputs), strict=True)
-    ]
+    """Examples as batches of the same size, or almost where there are fewer than usual, at the end."""
+    sizes = (tf.size(inputs.labels) + tf.range(parts)) // parts
+    cut = (tf.split(rows, sizes, num=parts) for rows in inputs)
+    return [features.Examples(*each) for each in zip(*cut, strict=True)]
 
 
 def _updates(
