@@ -24,6 +24,7 @@ NAMES = (
     "local-faults",
     "training-faults",
     "ladder",
+    "inputs",
     "balance",
     "cpu-limits",
     "embedding-memory",
