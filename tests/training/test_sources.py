@@ -148,6 +148,8 @@ def test_what_is_left_is_a_smaller_batch_where_nothing_follows(tmp_path):
 
     found = reading.batches(iter([examples(5), examples(4), None, None, examples(4), examples(3)]), 4)
     assert [len(batch.labels) for batch in found] == [4, 4, 1, 4, 3]
+    found = reading.batches(iter([examples(5), None, examples(3)]), 4, parts=2)
+    assert [len(batch.labels) for batch in found] == [4, 2, 4]
 
 
 def test_a_file_that_became_shorter_is_explained(tmp_path):

@@ -165,16 +165,15 @@ def _forward(
     for batch, ids, values in zip(batches, found, pulled, strict=True):
         logits = model.logits(_blocks(batch, chosen, tables, ids, values))
         losses = tf.nn.sigmoid_cross_entropy_with_logits(labels=batch.labels, logits=logits)
-        loss = tf.math.divide_no_nan(tf.reduce_sum(losses), tf.cast(tf.size(losses), tf.float32))
-        computed.append(_Forward(values, logits, loss))  # 0 of no examples, which a last batch may be
+        computed.append(_Forward(values, logits, tf.reduce_mean(losses)))
     return computed
 
 
 def _split(inputs: features.Examples, parts: int) -> list[features.Examples]:
-    """Examples as batches of the same size, or almost where there are fewer than usual, at the end."""
-    sizes = (tf.size(inputs.labels) + tf.range(parts)) // parts
-    cut = (tf.split(rows, sizes, num=parts) for rows in inputs)
-    return [features.Examples(*each) for each in zip(*cut, strict=True)]
+    """Examples as batches of the same size."""
+    return [
+        features.Examples(*each) for each in zip(*(tf.split(rows, parts) for rows in inputs), strict=True)
+    ]
 
 
 def _updates(

@@ -88,13 +88,19 @@ def pools(
                     yield pool.take(order)
 
 
-def batches(examples: Iterator[Examples | None], batch_size: int) -> Generator[Examples, None, None]:
-    """Full batches of a sequence of examples; at its end, and at a None in it, the rest as a smaller one."""
+def batches(
+    examples: Iterator[Examples | None], batch_size: int, parts: int = 1
+) -> Generator[Examples, None, None]:
+    """Full batches of a sequence of examples; at its end, and at a None in it, the rest as a smaller one.
+
+    A batch can be cut into so many `parts`, for which the smaller one may repeat a few examples.
+    """
     rest: Examples | None = None
     for pool in itertools.chain(examples, [None]):
         if pool is None:
             if rest is not None and len(rest.labels):
-                yield rest
+                size = -(-len(rest.labels) // parts) * parts
+                yield rest.take(np.arange(size) % len(rest.labels))
             rest = None
             continue
         pool = pool if rest is None else _joined([rest, pool])

@@ -143,8 +143,9 @@ class Trainer:
         """The batches that this trainer is given, until all is trained; a pool of them is made ahead."""
         grants = queue.grants(lambda: self._stopping or closed.is_set())
         pools = inputs.pools(self._train, self._features, self._work, grants, self._threads)
-        examples = self._chosen.batch_size * self._chosen.steps_per_exchange
-        return inputs.batches(inputs.ahead(pools, _POOLS_AHEAD, closed), examples)
+        steps = self._chosen.steps_per_exchange
+        ahead = inputs.ahead(pools, _POOLS_AHEAD, closed)
+        return inputs.batches(ahead, self._chosen.batch_size * steps, steps)
 
     def _loop(
         self,
