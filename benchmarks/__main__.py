@@ -25,6 +25,7 @@ NAMES = (
     "training-faults",
     "ladder",
     "trace",
+    "inputs",
     "balance",
     "cpu-limits",
     "embedding-memory",

@@ -19,7 +19,7 @@ import tensorflow.compat.v1 as tf
 from benchmarks import stepped
 from examples.clicks import generate, train
 from paceline import training
-from paceline.training import features, inputs, shards
+from paceline.training import features, inputs
 
 DIMENSION, UNITS = 16, (256, 128, 64)
 
@@ -64,10 +64,11 @@ def work(
         step = tf.train.get_or_create_global_step()
         update = tf.train.AdamOptimizer(0.001).minimize(loss, global_step=step)
     hooks = [tf.train.StopAtStepHook(last_step=steps)]
-    source, shard = training.Source((data.train_pattern,)), shards.Shard(index, cluster.num_tasks("worker"))
+    source = training.Source((data.train_pattern,))
+    examples = inputs.shuffled(source, known, index, cluster.num_tasks("worker"), batch_size, 0)
     counter = stepped.Counter(counts / str(index))
     with (
-        inputs.Prefetched(inputs.shuffled(source, known, shard, batch_size, 0)) as batches,
+        inputs.Prefetched(examples) as batches,
         tf.train.MonitoredTrainingSession(server.target, is_chief=index == 0, hooks=hooks) as session,
     ):
         while not session.should_stop():

@@ -121,7 +121,7 @@ def test_a_trainer_that_ends_holds_nobody(servers, tmp_path):
     with futures.ThreadPoolExecutor(1) as pool:
         held = pool.submit(fast.wait)
         assert not held.done()
-        slow.end()
+        slow.rest()
         held.result()
     assert fast.step(BATCH).waited_seconds > 0
 

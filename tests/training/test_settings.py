@@ -61,7 +61,13 @@ def test_every_key_can_be_set():
         "checkpoint": {"every_seconds": 0.5, "keep": 1},
         "export_dir": "exported",
         "trace": {"every_seconds": 0, "steps": 3},
-        "inputs": {"train": "a.csv", "evaluation": ["b", "c"], "format": "csv"},
+        "inputs": {
+            "train": "a.csv",
+            "evaluation": ["b", "c"],
+            "format": "csv",
+            "threads": 3,
+            "cache": {"folder": "/tmp/cache", "max_bytes": 10},
+        },
         "seed": 7,
         "max_steps": 9,
     }
@@ -69,7 +75,9 @@ def test_every_key_can_be_set():
     schedule = schedules.Schedule("polynomial", 5, 9, 1.0, 2.0)
     assert chosen.optimizer == settings.Optimizer("adam", 1.0, schedule)
     assert chosen.wide_optimizer == settings.Optimizer("ftrl", 0.5)  # the default of this very block
-    assert chosen.inputs == settings.Inputs(("a.csv",), ("b", "c"), "csv")
+    assert chosen.inputs == settings.Inputs(
+        ("a.csv",), ("b", "c"), "csv", 3, settings.InputCache("/tmp/cache", 10)
+    )
     assert chosen.partitioning == settings.Partitioning("min-size", "hashed", 3, 10)
     assert chosen.variable_plan == PLAN
     assert not chosen.fused_tables

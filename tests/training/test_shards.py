@@ -4,32 +4,39 @@ from hypothesis import strategies as st
 
 from paceline.training import shards
 
-
-@given(
-    sizes=st.lists(st.integers(0, 40), min_size=1, max_size=8),
-    trainers=st.integers(1, 9),
-    chunk=st.integers(1, 17),
-)
-def test_shards_are_distinct_and_complete(sizes, trainers, chunk):
-    files = [f"file-{i}" for i in range(len(sizes))]
-    rows_of = dict(zip(files, sizes, strict=True))
-    seen = []
-    for index in range(trainers):
-        shard = shards.Shard(index, trainers)
-        for file in shard.files(files):
-            for first in range(0, rows_of[file], chunk):
-                rows = min(chunk, rows_of[file] - first)
-                mine = shard.rows(files, first, rows)
-                mine = np.arange(rows) if mine is None else mine
-                seen += [(file, first + int(row)) for row in mine]
-    assert sorted(seen) == sorted((file, row) for file, size in rows_of.items() for row in range(size))
+SIZES = st.lists(st.integers(0, 3_000), min_size=1, max_size=8).filter(any)
 
 
-@given(files=st.integers(1, 30), trainers=st.integers(1, 9))
-def test_shards_by_row_differ_by_one_at_most(files, trainers):
-    names = [str(i) for i in range(files)]
-    if files < trainers:
-        sizes = [len(shards.Shard(i, trainers).rows(names, 0, 100)) for i in range(trainers)]
-    else:
-        sizes = [len(shards.Shard(i, trainers).files(names)) for i in range(trainers)]
-    assert max(sizes) - min(sizes) <= 1
+def work(sizes, epochs=1.0, seed=0):
+    return shards.cut({f"file-{i}": size for i, size in enumerate(sizes)}, epochs, seed)
+
+
+@given(sizes=SIZES)
+def test_shards_are_distinct_and_complete(sizes):
+    cut = work(sizes)
+    rows = [(shard.file, shard.first + i) for shard in cut.shards for i in range(shard.rows)]
+    assert rows == [(file, row) for file, size in enumerate(sizes) for row in range(size)]
+    assert all(shard.rows > 0 for shard in cut.shards)
+
+
+def test_shards_are_many_but_not_too_many():
+    assert len(work([1_000_000]).shards) == 64
+    assert len(work([100]).shards) == 1
+    huge = work([10**9] * 8)
+    assert 4_000 <= len(huge.shards) <= 4_104
+    assert max(shard.rows for shard in work([10**7] * 8).shards) <= 65_536
+
+
+@given(sizes=SIZES, epochs=st.floats(0.01, 4), seed=st.integers(0, 99))
+def test_what_is_due_in_all_epochs_is_the_total(sizes, epochs, seed):
+    cut = work(sizes, epochs, seed)
+    ones = np.ones(len(cut.shards), dtype=np.int64)
+    due = sum(int(cut.due(ones * epoch).sum()) for epoch in range(6))
+    assert due == cut.total == int(cut.before(ones * 6).sum())
+    assert cut.total - epochs * cut.examples < 1
+
+
+def test_other_files_have_another_identity():
+    assert work([10, 20]).identity == work([10, 20], epochs=3).identity
+    assert work([10, 20]).identity != work([10, 20], seed=1).identity
+    assert work([10, 20]).identity != work([20, 10]).identity

@@ -1,3 +1,5 @@
+import threading
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
@@ -27,8 +29,8 @@ def csv(path, lines):
     return str(path)
 
 
-def read(source, **options):
-    return [int(x) for chunk in reading.once(source, ENCODER, **options) for x in chunk.numeric[:, 0]]
+def read(source):
+    return [int(x) for chunk in reading.once(source, ENCODER) for x in chunk.numeric[:, 0]]
 
 
 def test_count_and_decode_parquet(tmp_path):
@@ -76,19 +78,22 @@ def test_patterns_and_other_file_systems():
     memory.rm("/set", recursive=True)
 
 
-@pytest.mark.parametrize("files", [1, 5])
-def test_trainers_read_distinct_and_complete_shards(tmp_path, files):
-    paths = [parquet(tmp_path / f"{i}.parquet", 10, start=10 * i) for i in range(files)]
-    source = sources.Source(tuple(paths))
-    shares = [read(source, shard=shards.Shard(i, 3), seed=1) for i in range(3)]
-    assert sorted(row for share in shares for row in share) == list(range(10 * files))
+@pytest.mark.parametrize("first", [0, 3, 7, 50, 99])
+def test_a_file_is_read_from_any_row_on(tmp_path, first):
+    rows = [f"{i},w,1" for i in range(100)]
+    for path in (
+        parquet(tmp_path / "a.parquet", 100, row_group_size=7),
+        csv(tmp_path / "a.csv", ["x,w,y", *rows]),
+    ):
+        chunks = sources.chunks(sources.Source((path,)), path, {"x": "number"}, first=first)
+        assert [int(x) for chunk in chunks for x in chunk["x"]] == list(range(first, 100))
 
 
-def test_shuffled_batches_are_full_and_repeat_the_whole_shard(tmp_path):
+def test_shuffled_batches_are_full_and_repeat_the_whole_share(tmp_path):
     source = sources.Source((parquet(tmp_path / "a.parquet", 10),))
 
     def first(count, seed):
-        stream = reading.shuffled(source, ENCODER, shards.WHOLE, 4, seed)
+        stream = reading.shuffled(source, ENCODER, 0, 1, 4, seed)
         batches = [next(stream).numeric[:, 0].tolist() for _ in range(count)]
         assert all(len(batch) == 4 for batch in batches)
         return [row for batch in batches for row in batch]
@@ -99,15 +104,65 @@ def test_shuffled_batches_are_full_and_repeat_the_whole_shard(tmp_path):
     assert rows != first(5, seed=1)
 
 
-def test_a_batch_may_be_larger_than_the_shard(tmp_path):
+def test_readers_have_shards_of_their_own(tmp_path):
+    source = sources.Source((parquet(tmp_path / "a.parquet", 3_000),))
+    shares = []
+    for index in range(3):
+        stream = reading.shuffled(source, ENCODER, index, 3, 10, 0)
+        shares.append({int(x) for _ in range(100) for x in next(stream).numeric[:, 0]})
+    assert set.union(*shares) == set(range(3_000))
+    assert sum(map(len, shares)) == 3_000
+
+
+def test_a_batch_may_be_larger_than_the_share(tmp_path):
     source = sources.Source((parquet(tmp_path / "a.parquet", 3),))
-    batch = next(reading.shuffled(source, ENCODER, shards.WHOLE, 7, 0))
+    batch = next(reading.shuffled(source, ENCODER, 0, 1, 7, 0))
     assert sorted(batch.numeric[:6, 0].tolist()) == [0, 0, 1, 1, 2, 2]
+
+
+def test_whoever_goes_on_with_a_shard_gets_what_is_left_of_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "_POOL_ROWS", 64)
+    source = sources.Source(
+        (parquet(tmp_path / "a.parquet", 1_000), parquet(tmp_path / "b.parquet", 500, 1_000))
+    )
+    work = shards.cut(sources.rows(source), 1.0)
+
+    def rows(*grants):
+        pools = reading.pools(source, ENCODER, work, grants)
+        return [int(x) for pool in pools for x in pool.numeric[:, 0]]
+
+    whole = rows(shards.Grant(1, 0, 0, 250))
+    assert sorted(whole) == list(range(250, 500))
+    assert rows(shards.Grant(1, 0, 0, 100)) == whole[:100]
+    assert rows(shards.Grant(1, 0, 100, 250)) == whole[100:]
+    assert rows(shards.Grant(1, 1, 0, 250)) != whole
+    every = rows(*(shards.Grant(s, 0, 0, work.shards[s].rows) for s in (3, 0, 1, 2, 5, 4)))
+    assert sorted(every) == list(range(1_500))
+
+
+def test_what_is_left_is_a_smaller_batch_where_nothing_follows(tmp_path):
+    def examples(rows):
+        return features.Examples(
+            np.zeros((rows, 0), np.float32), np.zeros((rows, 0), np.int32), np.zeros(rows, np.float32)
+        )
+
+    found = reading.batches(iter([examples(5), examples(4), None, None, examples(4), examples(3)]), 4)
+    assert [len(batch.labels) for batch in found] == [4, 4, 1, 4, 3]
+    found = reading.batches(iter([examples(5), None, examples(3)]), 4, parts=2)
+    assert [len(batch.labels) for batch in found] == [4, 2, 4]
+
+
+def test_a_file_that_became_shorter_is_explained(tmp_path):
+    source = sources.Source((parquet(tmp_path / "a.parquet", 100),))
+    work = shards.cut(sources.rows(source), 1.0)
+    parquet(tmp_path / "a.parquet", 60)
+    with pytest.raises(errors.InputError, match=r"a.parquet: it has only 60 rows"):
+        list(reading.pools(source, ENCODER, work, [shards.Grant(0, 0, 0, 100)]))
 
 
 def test_prefetching_counts_the_wait_and_passes_errors_on(tmp_path):
     source = sources.Source((parquet(tmp_path / "a.parquet", 10),))
-    with reading.Prefetched(reading.shuffled(source, ENCODER, shards.WHOLE, 4, 0)) as batches:
+    with reading.Prefetched(reading.shuffled(source, ENCODER, 0, 1, 4, 0)) as batches:
         assert len(batches.next().labels) == 4
         assert batches.wait_seconds > 0
 
@@ -158,7 +213,19 @@ def test_other_bad_inputs_are_explained(tmp_path):
         attempt(sources.Source((str(tmp_path / "c.parquet"),)))
 
 
-def test_a_trainer_without_examples_says_so(tmp_path):
+def test_a_reader_without_examples_says_so(tmp_path):
     source = sources.Source((parquet(tmp_path / "a.parquet", 1),))
-    with pytest.raises(errors.InputError, match="trainer 1 of 2 gets no example"):
-        next(reading.shuffled(source, ENCODER, shards.Shard(1, 2), 4, 0))
+    with pytest.raises(errors.InputError, match="reader 1 of 2 gets no example"):
+        reading.shuffled(source, ENCODER, 1, 2, 4, 0)
+
+
+def test_what_is_made_ahead_stops_when_it_is_told_to():
+    closed = threading.Event()
+
+    def endless():
+        while not closed.is_set():
+            yield None
+
+    with reading.Prefetched(reading.batches(reading.ahead(endless(), 1, closed), 4), stopped=closed):
+        pass
+    assert closed.is_set()

@@ -98,7 +98,12 @@ COMMAND
 @training|    checkpoint: {every_seconds: 600, keep: 3}   # saving the model
 @|    export_dir: models/mine  # the trained model as a SavedModel
 @|    trace: {every_seconds: 60, steps: 2}   # steps traced for diagnosis
-@training|    inputs: {train: data/train-*.csv, evaluation: data/test-*.csv, format: csv}   # or parquet
+@training|    inputs:
+@training|      train: data/train-*.csv        # paths, patterns or URLs: s3, hdfs, webhdfs, https
+@training|      evaluation: data/test-*.csv
+@training|      format: csv            # or parquet, tfrecord
+@training|      # threads: 2           # that decode; default: the replica's
+@training|      # cache: {folder: /var/tmp/inputs, max_bytes: 50Gi}   # copies of remote files on each machine
 @|    seed: 1                  # of all random numbers
 @|    variables:               # big tables known beforehand, so that lint can compute memory and balance
 @|    - {name: embeddings, rows: 1000000, dimension: 16}

@@ -20,7 +20,7 @@ PRECISIONS = ("float32", "bfloat16", "float16")
 VARIABLE_PLACEMENTS = tuple(rule.value for rule in PlacementRule)
 DECAYS = typing.get_args(schedules.Decay)
 CONSISTENCY_MODES = typing.get_args(consistencies.Mode)
-FORMATS = ("csv", "parquet")
+FORMATS = ("csv", "parquet", "tfrecord")
 
 
 def _plan(value: object) -> str | dict[str, Any]:
@@ -162,6 +162,15 @@ class TraceSection(Section):
     steps: _Small | None = Field(None, description="steps in a row that each worker traces")
 
 
+class InputCacheSection(Section):
+    """Copies of remote input files on this machine."""
+
+    folder: fields.Text | None = Field(None, description="where they are kept; default: none are")
+    max_bytes: fields.Bytes | None = Field(
+        None, description="what the folder may hold, such as 50Gi; the least recently used go"
+    )
+
+
 class InputsSection(Section):
     """Where the examples are."""
 
@@ -171,7 +180,11 @@ class InputsSection(Section):
     evaluation: fields.Texts | None = Field(
         None, description="path or pattern of the evaluation examples, or a list of them"
     )
-    format: _Format | None = Field(None, description="csv or parquet")
+    format: _Format | None = Field(None, description="csv, parquet or tfrecord")
+    threads: _Small | None = Field(
+        None, description="that decode the examples of a worker; default: the replica's threads"
+    )
+    cache: InputCacheSection | None = Field(None, description="copies of remote files on this machine")
 
 
 class VariableSection(Section):

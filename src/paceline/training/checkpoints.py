@@ -20,7 +20,15 @@ from typing import Any
 
 import tensorflow as tf
 
-from paceline.training import checkpoint_folders, checksums, errors, parameters, restores, savers
+from paceline.training import (
+    checkpoint_folders,
+    checksums,
+    errors,
+    parameters,
+    restores,
+    savers,
+    shared_queues,
+)
 
 _log = logging.getLogger(__name__)
 _DISK_FAULTS = (
@@ -36,7 +44,8 @@ _DISK_FAULTS = (
 class Contents:
     """What a checkpoint holds: parameters and the global step, with what writes and reads them.
 
-    `keep` is how many checkpoints stay; `renewed` sets what is not saved, after a restore.
+    `keep` is how many checkpoints stay; `renewed` sets what is not saved, after a restore. `queue` says which
+    examples are trained; a replica that does not train has none.
     """
 
     parameters: tuple[parameters.Parameter, ...]
@@ -44,18 +53,26 @@ class Contents:
     saver: savers.Saver
     keep: int
     renewed: Any
+    queue: shared_queues.Variables | None
 
 
 def contents(
-    created: Sequence[parameters.Parameter], step: Any, keep: int, renewed: Sequence[Any] = ()
+    created: Sequence[parameters.Parameter],
+    step: Any,
+    keep: int,
+    renewed: Sequence[Any] = (),
+    queue: shared_queues.Variables | None = None,
 ) -> Contents:
-    """Adds to the graph what saves and restores these parameters; `renewed` are operations of a restore."""
+    """Adds to the graph what saves and restores these parameters and the queue of shards; `renewed` are
+    operations of a restore.
+    """
     return Contents(
         parameters=tuple(created),
         step=step,
-        saver=savers.Saver(created, step),
+        saver=savers.Saver(created, step, () if queue is None else queue.saved),
         keep=keep,
         renewed=tf.group(*renewed),
+        queue=queue,
     )
 
 
@@ -124,6 +141,8 @@ class Checkpoints:
             raise errors.DamagedError(f"{checkpoint} cannot be read: {errors.reason(error)}") from error
         try:
             with session.graph.as_default():
+                if self._contents.queue is not None:
+                    self._contents.queue.restore(session, reader)
                 if restores.are_in_order(found):
                     gathered = self._is_gathered(session, checkpoint)
                     self._contents.saver.restore(session, checkpoint, gathered=gathered)
@@ -192,6 +211,8 @@ class Checkpoints:
                 undo.callback(folder.remove, step)
                 folder.remove(step)
                 prefix = folder.prefix(step)
+                if self._contents.queue is not None:
+                    self._contents.queue.keep(session)
                 self._contents.saver.save(session, prefix, gathered=self._is_gathered(session, prefix))
                 written = time.monotonic()
                 folder.seal(step, self._contents.keep)

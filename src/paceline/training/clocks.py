@@ -6,9 +6,10 @@ counts on the own clock and returns all clocks, so a trainer that need not wait 
 clock is advanced when the first server has applied its part of the step; the parts of the same step on other
 servers may be under way for another moment.
 
-A trainer that is not there, since it has not begun, has ended, or is taken for lost, has the clock `AWAY`,
-which is later than all others, so nobody waits for it. It is taken for lost when it holds others up and has
-finished no step for `LOST_SECONDS`. Whoever comes, or comes back, starts at the slowest clock.
+A trainer that is not there, since it has not begun, has ended, waits for input, or is taken for lost, has the
+clock `AWAY`, which is later than all others, so nobody waits for it. It is taken for lost when it holds
+others up and has finished no step for `LOST_SECONDS`. Whoever comes, or comes back, starts at the slowest
+clock.
 """
 
 from __future__ import annotations
@@ -100,8 +101,15 @@ class Bounded:
         self._lost_seconds = lost_seconds
         self._join()
 
+    def rest(self) -> None:
+        """Is away until the next step: who waits for input computes nothing on old parameters."""
+        self._put(self._trainer, AWAY)
+        self._clocks[self._trainer] = AWAY
+
     def wait(self) -> None:
         """Waits until the next steps may start (or the trainer is to stop)."""
+        if self._clocks[self._trainer] >= AWAY:
+            self._join()
         if not self._holding().size:
             self._started += self._steps
             return
@@ -131,10 +139,6 @@ class Bounded:
         step, loss, clocks, *_ = self._step(batch)
         self._see(clocks)
         return paces.Finished(int(step), float(loss), waited)
-
-    def end(self) -> None:
-        """Nobody is to wait for this trainer any more."""
-        self._put(self._trainer, AWAY)
 
     def _holding(self) -> npt.NDArray[np.int64]:
         """The trainers that the next steps have to wait for."""

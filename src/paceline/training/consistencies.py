@@ -45,4 +45,4 @@ def pace(
         stopping,
     )
     yield bounded
-    bounded.end()
+    bounded.rest()

@@ -32,6 +32,8 @@ from paceline.training import (
     plans,
     rounds,
     settings,
+    shards,
+    shared_queues,
     steps,
     updates,
 )
@@ -44,9 +46,9 @@ class Graph:
     `inputs` are placeholders; `probabilities` (examples,), `loss` the mean log loss, `step` the global step,
     `updates` train on the inputs, cut into `steps_per_exchange` batches, and `counted` gives the step after
     them (not for an evaluator), `ready` is true when every variable is initialised, `initialise` gives all
-    their first values, `contents` is what a checkpoint holds, `tables` are those that ids are looked up in.
-    With bounded staleness there are `clocks`. In a synchronous job there are `rounds`, and the updates leave
-    gradients for them.
+    their first values, `contents` is what a checkpoint holds, `tables` are those that ids are looked up in,
+    `queue` is where a trainer takes its shards. With bounded staleness there are `clocks`. In a synchronous
+    job there are `rounds`, and the updates leave gradients for them.
     """
 
     graph: Any
@@ -62,6 +64,7 @@ class Graph:
     initialise: Any
     contents: checkpoints.Contents
     tables: tuple[declarations.Table, ...]
+    queue: shared_queues.Variables | None
 
     @property
     def variables(self) -> tuple[Variable, ...]:
@@ -80,8 +83,13 @@ class _Layout:
     parts: Mapping[str, declarations.Part]
 
 
-def build(model: blocks.Model, cluster: clusters.Cluster, chosen: settings.Settings) -> Graph:
-    """Builds the graph of this replica."""
+def build(
+    model: blocks.Model,
+    cluster: clusters.Cluster,
+    chosen: settings.Settings,
+    work: shards.Work | None = None,
+) -> Graph:
+    """Builds the graph of this replica, with the queue of the work if a trainer is to take it from there."""
     layout = _layout(model, cluster, chosen)
     learns = cluster.role != "evaluator"
     rules = {part: _rule(chosen.optimizer_of(part), learns=learns) for part in declarations.PARTS}
@@ -109,6 +117,17 @@ def build(model: blocks.Model, cluster: clusters.Cluster, chosen: settings.Setti
             if chosen.steps_per_exchange > 1:
                 trained = forward(_split(inputs, chosen.steps_per_exchange))
             made = updates.create(_pushed(trained, exchange, chosen), step, layout.parts, cluster, chosen)
+        operations, queue = list(made.operations), None
+        if work is not None:
+            queue = shared_queues.create(
+                work,
+                cluster.trainer_index,
+                len(cluster.trainers),
+                chosen.batch_size * chosen.steps_per_exchange,
+                chosen.steps_in_flight,
+                cluster.server_device(0),
+            )
+            operations.append(queue.counted)
         variables = tf1.global_variables()
         return Graph(
             graph=graph,
@@ -117,13 +136,14 @@ def build(model: blocks.Model, cluster: clusters.Cluster, chosen: settings.Setti
             loss=tf.add_n([each.loss for each in trained]) / len(trained),
             step=step.read_value(),
             counted=made.counted,
-            updates=made.operations,
+            updates=tuple(operations),
             clocks=made.clocks,
             rounds=made.rounds,
             ready=tf.reduce_all(tf.stack([each.is_initialized() for each in variables])),
             initialise=tf1.global_variables_initializer(),
-            contents=checkpoints.contents(created, step, chosen.checkpoint.keep, made.renewed),
+            contents=checkpoints.contents(created, step, chosen.checkpoint.keep, made.renewed, queue),
             tables=layout.tables,
+            queue=queue,
         )
 
 

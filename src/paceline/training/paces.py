@@ -31,6 +31,9 @@ class Finished:
 class Pace(Protocol):
     """Takes the steps of one trainer."""
 
+    def rest(self) -> None:
+        """Lets nobody wait for this trainer until its next step: it has no batch, and no step under way."""
+
     def wait(self) -> None:
         """Waits until the next step may start, or the trainer is to stop."""
 
@@ -44,6 +47,9 @@ class Asynchronous:
     def __init__(self, step: Callable[[Any], Sequence[Any]]) -> None:
         """`step` takes a batch and returns the global step and the loss."""
         self._step = step
+
+    def rest(self) -> None:
+        """Nobody waits for it anyway."""
 
     def wait(self) -> None:
         """Returns at once."""

@@ -14,6 +14,7 @@ from paceline.training import (
     evaluations,
     evaluators,
     exports,
+    locations,
     reports,
     sessions,
     settings,
@@ -103,7 +104,11 @@ def _source(
     urls: tuple[str, ...], chosen: settings.Settings, given: sources.Source | None
 ) -> sources.Source | None:
     """The files that the job file names, decoded as the script says; else the script's own."""
+    cache = chosen.inputs.cache
+    kept = locations.Cache(cache.folder, cache.max_bytes) if cache.folder else None
     if not urls:
-        return given
+        return given and dataclasses.replace(given, cache=kept or given.cache)
     own = given or sources.Source(urls)
-    return dataclasses.replace(own, urls=urls, format=chosen.inputs.format or own.format)
+    return dataclasses.replace(
+        own, urls=urls, format=chosen.inputs.format or own.format, cache=kept or own.cache
+    )

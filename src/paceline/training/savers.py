@@ -81,17 +81,24 @@ def parts(found: Iterable[Piece], part_bytes: int) -> list[list[Piece]]:
 
 
 class Saver:
-    """Writes and reads all parameters and the global step; part of a graph, on the device that builds it.
+    """Writes and reads all parameters and the global step, and only writes what there is `beside` them; part
+    of a graph, on the device that builds it.
 
     `gathered` in its methods means that the chief writes and reads, not the servers.
     """
 
-    def __init__(self, every: Sequence[parameters.Parameter], step: Any) -> None:
+    def __init__(self, every: Sequence[parameters.Parameter], step: Any, beside: Sequence[Any] = ()) -> None:
         self._prefix = tf1.placeholder(tf.string, ())
         self._temporary = tf1.placeholder(tf.string, ())
         single = Piece(step, step.op.name)
+        others = [Piece(variable, variable.op.name) for variable in beside]
         self._writes = [
-            _write([single, *pieces(every, PIECE_BYTES)], self._prefix, self._temporary, gathered=gathered)
+            _write(
+                [single, *others, *pieces(every, PIECE_BYTES)],
+                self._prefix,
+                self._temporary,
+                gathered=gathered,
+            )
             for gathered in (False, True)
         ]
         self._reads = [

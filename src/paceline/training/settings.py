@@ -97,14 +97,24 @@ class Trace:
 
 
 @dataclass(frozen=True)
+class InputCache:
+    """The folder for copies of remote input files (null: none are kept), and how much it may hold."""
+
+    folder: str | None = None
+    max_bytes: int | None = _at_least(1, None)
+
+
+@dataclass(frozen=True)
 class Inputs:
     """Where the examples are: URLs or patterns that fsspec understands; a null format goes by the file's
-    suffix.
+    suffix. They are decoded by so many `threads`; null means the replica's own.
     """
 
     train: tuple[str, ...] = ()
     evaluation: tuple[str, ...] = ()
-    format: Literal["csv", "parquet"] | None = None
+    format: Literal["csv", "parquet", "tfrecord"] | None = None
+    threads: int | None = _at_least(1, None)
+    cache: InputCache = InputCache()
 
 
 @dataclass(frozen=True)

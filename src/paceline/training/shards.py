@@ -1,42 +1,145 @@
-"""Which examples each trainer reads: shards that are distinct and together complete.
+"""How the examples are cut into shards, and how many of each are due in an epoch.
 
-With at least as many files as trainers a shard is a set of whole files, so nobody decodes what another reads;
-with fewer files every trainer reads all of them and keeps each n-th row. Both depend only on the
-sorted list of files and the numbers of trainers, so a restarted trainer finds its own shard again.
+A shard is a range of rows of one file, small enough that many trainers finish an epoch together and that
+little is lost with one of them. The cut depends on the files alone, so every trainer finds the same one,
+also after a restart and in a job of another size.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import itertools
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
+Integers = npt.NDArray[np.int64]
+
+_SHARDS = 64  # at least, if there are rows for them; 64 trainers are the most that work evenly on small data
+_MOST_SHARDS = 4_096  # each takes 40 bytes of the queue, which is read whole
+_MOST_ROWS = 65_536
+_FEWEST_ROWS = 256
+
 
 @dataclass(frozen=True)
 class Shard:
-    """Trainer `index` of `count`."""
+    """Rows `first` to `first + rows` of a file, given by its place in the sorted list."""
 
-    index: int = 0
-    count: int = 1
-
-    def by_file(self, files: Sequence[str]) -> bool:
-        """True when there are enough files to give every trainer whole ones."""
-        return len(files) >= self.count
-
-    def files(self, files: Sequence[str]) -> tuple[str, ...]:
-        """The files that this trainer reads."""
-        return tuple(files[self.index :: self.count]) if self.by_file(files) else tuple(files)
-
-    def rows(self, files: Sequence[str], first: int, rows: int) -> npt.NDArray[np.int64] | None:
-        """Which of `rows` rows belong to this shard, the first being row `first` of its file; None for
-        all.
-        """
-        if self.by_file(files):
-            return None
-        return np.arange((self.index - first) % self.count, rows, self.count, dtype=np.int64)
+    file: int
+    first: int
+    rows: int
 
 
-WHOLE = Shard()
-"""Everything, for one reader."""
+@dataclass(frozen=True)
+class Work:
+    """All that is to be trained on: each shard once in an epoch, for so many epochs.
+
+    The last epoch may be a part of one: then of some shards less, or nothing, is due in it.
+    """
+
+    files: tuple[str, ...]
+    shards: tuple[Shard, ...]
+    epochs: float
+    seed: int = 0
+
+    @property
+    def examples(self) -> int:
+        """Of one epoch."""
+        return int(self.sizes.sum())
+
+    @property
+    def total(self) -> int:
+        """Of all epochs, rounded up."""
+        return math.ceil(self.epochs * self.examples)
+
+    @cached_property
+    def sizes(self) -> Integers:
+        """The rows of each shard."""
+        return np.array([shard.rows for shard in self.shards], dtype=np.int64)
+
+    @cached_property
+    def file_of(self) -> Integers:
+        """The file of each shard."""
+        return np.array([shard.file for shard in self.shards], dtype=np.int64)
+
+    @cached_property
+    def identity(self) -> int:
+        """A number that two cuts share only if they are alike and have the examples in the same order."""
+        text = repr((self.files, self.shards, self.seed)).encode()
+        return int.from_bytes(hashlib.blake2b(text, digest_size=7).digest(), "little")
+
+    def order(self, epoch: int) -> Integers:
+        """The place of each file among the files of an epoch."""
+        return _permutation(self.seed, epoch, len(self.files))
+
+    def due(self, epochs: Integers) -> Integers:
+        """How many examples of each shard are due in the epoch that it is in: 0 after the last one."""
+        whole = math.floor(self.epochs)
+        return np.where(epochs < whole, self.sizes, np.where(epochs == whole, self._rest, 0))
+
+    def before(self, epochs: Integers) -> Integers:
+        """How many examples of each shard are due in all epochs before the one that it is in."""
+        whole = math.floor(self.epochs)
+        return self.sizes * np.minimum(epochs, whole) + np.where(epochs > whole, self._rest, 0)
+
+    @cached_property
+    def _rest(self) -> Integers:
+        """What is due in the part of an epoch at the end, from the files that are first in its order."""
+        due = self.total - math.floor(self.epochs) * self.examples
+        sequence = np.lexsort(
+            (np.arange(len(self.shards)), self.order(math.floor(self.epochs))[self.file_of])
+        )
+        before = np.cumsum(self.sizes[sequence]) - self.sizes[sequence]
+        rest = np.zeros_like(self.sizes)
+        rest[sequence] = np.clip(due - before, 0, self.sizes[sequence])
+        return rest
+
+
+@dataclass(frozen=True)
+class Grant:
+    """Examples `skip` to `rows` of a shard, in the order that the shard has in this epoch."""
+
+    shard: int
+    epoch: int
+    skip: int
+    rows: int
+
+
+def cut(rows: Mapping[str, int], epochs: float, seed: int = 0) -> Work:
+    """Cuts files with so many rows each into shards of nearly equal size."""
+    total = sum(rows.values())
+    size = max(
+        min(_MOST_ROWS, max(_FEWEST_ROWS, math.ceil(total / _SHARDS))), math.ceil(total / _MOST_SHARDS)
+    )
+    files = tuple(sorted(rows))
+    return Work(
+        files=files,
+        shards=tuple(
+            Shard(number, first, end - first)
+            for number, file in enumerate(files)
+            for first, end in itertools.pairwise(_bounds(rows[file], size))
+        ),
+        epochs=epochs,
+        seed=seed,
+    )
+
+
+def _bounds(rows: int, size: int) -> list[int]:
+    parts = math.ceil(rows / size)
+    return [rows * part // parts for part in range(parts + 1)] if parts else []
+
+
+def repeated(work: Work, index: int, count: int) -> Iterator[Grant]:
+    """Reader `index` of `count`'s own shards, each n-th one, epoch after epoch without end: no queue."""
+    for epoch in itertools.count():
+        for shard in range(index, len(work.shards), count):
+            yield Grant(shard, epoch, 0, work.shards[shard].rows)
+
+
+@lru_cache(maxsize=16)
+def _permutation(seed: int, epoch: int, files: int) -> Integers:
+    return np.random.default_rng([seed, epoch]).permutation(files).astype(np.int64)

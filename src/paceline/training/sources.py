@@ -1,8 +1,8 @@
 """Data files, opened by URL and decoded a chunk of whole columns at a time.
 
-fsspec opens any URL (a local path, s3://, hdfs://, https://) and pyarrow decodes CSV and Parquet. Nothing
-here knows about trainers or batches. When pyarrow refuses a CSV file the file is read again, slowly, to
-name the line.
+`locations` opens any URL (a local path, s3://, hdfs://, https://); pyarrow decodes CSV and Parquet,
+TensorFlow TFRecord. Nothing here knows about trainers or batches. When pyarrow refuses a CSV file the file is
+read again, slowly, to name the line.
 """
 
 from __future__ import annotations
@@ -12,31 +12,42 @@ import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any, Literal, NoReturn
 
-import fsspec
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from paceline.training import columns, errors, features
+from paceline.training import columns, errors, features, locations
 
 _CHUNK_ROWS = 65_536
 _BLOCK_BYTES = 8 << 20
+
+
+Format = Literal["csv", "parquet", "tfrecord"]
+_SUFFIXES: Mapping[str, Format] = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".tfrecord": "tfrecord",
+    ".tfrecords": "tfrecord",
+}
 
 
 @dataclass(frozen=True)
 class Source:
     """Where examples are and how to decode them.
 
-    `urls` may hold patterns with `*`. A null format goes by each file's suffix (`.parquet`, or else CSV). CSV
-    files without a header line need `column_names`; `skip_rows` lines at their head are ignored.
+    `urls` may hold patterns with `*`. A null format goes by each file's suffix: `.parquet`, `.tfrecord`
+    (perhaps `.gz` after it), or else CSV. CSV files without a header line need `column_names`; `skip_rows`
+    lines at their head are ignored. Copies of remote files are kept in the `cache`, if there is one.
     """
 
     urls: tuple[str, ...]
-    format: Literal["csv", "parquet"] | None = None
+    format: Format | None = None
     column_names: tuple[str, ...] = ()
     skip_rows: int = 0
+    cache: locations.Cache | None = None
 
     def files(self) -> tuple[str, ...]:
         """Every file, patterns replaced by what they match, sorted.
@@ -44,51 +55,65 @@ class Source:
         Raises:
             InputError: a pattern matches nothing, or a file does not exist.
         """
-        found: list[str] = []
-        for url in self.urls:
-            system, path = fsspec.core.url_to_fs(url)
-            if "*" in url:
-                matches = [system.unstrip_protocol(each) for each in system.glob(path)]
-                if not matches:
-                    raise errors.InputError(f"{url}: no file matches this pattern")
-                found.extend(matches)
-            elif not system.exists(path):
-                raise errors.InputError(f"{url}: there is no such file")
-            else:
-                found.append(url)
+        found = [file for url in self.urls for file in locations.matches(url)]
         if not found:
             raise errors.InputError("no input files are given: set training.inputs.train in the job file")
         return tuple(sorted(found))
 
-    def is_parquet(self, file: str) -> bool:
-        """Whether this file is decoded as Parquet."""
-        return (self.format or ("parquet" if file.endswith((".parquet", ".pq")) else "csv")) == "parquet"
+    def format_of(self, file: str) -> Format:
+        """How this file is decoded."""
+        suffix = PurePosixPath(file.removesuffix(".gz")).suffix
+        return self.format or _SUFFIXES.get(suffix, "csv")
+
+
+def use_threads(count: int) -> None:
+    """Has pyarrow decode columns side by side in so many threads, in this process."""
+    pa.set_cpu_count(count)
 
 
 def count(source: Source) -> int:
-    """The number of examples in all files: from Parquet's footers, and for CSV from the lines that are not
-    empty.
+    """The number of examples in all files.
 
     Raises:
         InputError: a file cannot be read, or there is no example in any of them.
     """
-    files = source.files()
-    total = sum(_parquet_rows(file) if source.is_parquet(file) else _csv_rows(source, file) for file in files)
-    if total <= 0:
-        raise errors.InputError(f"{', '.join(files)}: no examples in {'it' if len(files) == 1 else 'them'}")
-    return total
+    return sum(rows(source).values())
 
 
-def chunks(source: Source, file: str, kinds: Mapping[str, features.Kind]) -> Iterator[dict[str, Any]]:
-    """Decodes a file: dictionaries of columns by name, each chunk some ten thousand rows.
+def rows(source: Source) -> dict[str, int]:
+    """The number of examples in each file: from Parquet's footer, else counted: lines that are not empty, or
+    records.
+
+    Raises:
+        InputError: a file cannot be read, or there is no example in any of them.
+    """
+    counters = {"csv": _csv_rows, "parquet": _parquet_rows, "tfrecord": _records}
+    found = {file: max(0, counters[source.format_of(file)](source, file)) for file in source.files()}
+    if not sum(found.values()):
+        raise errors.InputError(f"{', '.join(found)}: no examples in {'it' if len(found) == 1 else 'them'}")
+    return found
+
+
+def chunks(
+    source: Source, file: str, kinds: Mapping[str, features.Kind], first: int = 0
+) -> Iterator[dict[str, Any]]:
+    """Decodes a file from row `first` on: dictionaries of columns by name, each chunk some ten thousand rows.
 
     Raises:
         InputError: the file lacks a column or a row does not fit; the message names file and line.
     """
-    read = _parquet_chunks if source.is_parquet(file) else _csv_chunks
-    for table in read(source, file, kinds):
+    readers = {"csv": _csv_chunks, "parquet": _parquet_chunks, "tfrecord": _record_chunks}
+    for table in readers[source.format_of(file)](source, file, kinds, first):
         if table.num_rows:
             yield {name: _decoded(table.column(name), kind, name, file) for name, kind in kinds.items()}
+
+
+def _without(tables: Iterator[Any], skip: int) -> Iterator[Any]:
+    """The same rows without so many of the first ones."""
+    for table in tables:
+        if skip < table.num_rows:
+            yield table.slice(skip)
+        skip = max(0, skip - table.num_rows)
 
 
 def _decoded(column: Any, kind: features.Kind, name: str, file: str) -> Any:
@@ -106,8 +131,8 @@ def _missing_column(file: str, name: str, known: Sequence[str]) -> NoReturn:
 # Parquet
 
 
-def _parquet_rows(file: str) -> int:
-    with fsspec.open(file, "rb") as stream:
+def _parquet_rows(source: Source, file: str) -> int:
+    with locations.opened(file, whole=False) as stream:
         return int(_parquet_file(stream, file).metadata.num_rows)
 
 
@@ -118,14 +143,43 @@ def _parquet_file(stream: Any, file: str) -> Any:
         raise errors.InputError(f"{file}: this is not a whole Parquet file: {error}") from error
 
 
-def _parquet_chunks(source: Source, file: str, kinds: Mapping[str, features.Kind]) -> Iterator[Any]:
-    with fsspec.open(file, "rb") as stream:
+def _parquet_chunks(
+    source: Source, file: str, kinds: Mapping[str, features.Kind], first: int
+) -> Iterator[Any]:
+    with locations.opened(file, source.cache) as stream:
         opened = _parquet_file(stream, file)
         for name in kinds:
             if name not in opened.schema_arrow.names:
                 _missing_column(file, name, opened.schema_arrow.names)
-        for batch in opened.iter_batches(batch_size=_CHUNK_ROWS, columns=list(kinds)):
-            yield pa.Table.from_batches([batch])
+        group = 0
+        while group < opened.num_row_groups and first >= opened.metadata.row_group(group).num_rows:
+            first -= opened.metadata.row_group(group).num_rows
+            group += 1
+        groups = range(group, opened.num_row_groups)
+        batches = opened.iter_batches(batch_size=_CHUNK_ROWS, row_groups=groups, columns=list(kinds))
+        try:
+            yield from _without((pa.Table.from_batches([batch]) for batch in batches), first)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise errors.InputError(f"{file}: this Parquet file is damaged: {error}") from error
+
+
+# TFRecord
+
+
+def _records(source: Source, file: str) -> int:
+    from paceline.training import records  # imports TensorFlow, which other formats need not
+
+    with locations.local(file, source.cache) as path:
+        return records.count(path, file)
+
+
+def _record_chunks(
+    source: Source, file: str, kinds: Mapping[str, features.Kind], first: int
+) -> Iterator[Any]:
+    from paceline.training import records
+
+    with locations.local(file, source.cache) as path:
+        yield from records.tables(path, file, kinds, first)
 
 
 # CSV
@@ -133,14 +187,18 @@ def _parquet_chunks(source: Source, file: str, kinds: Mapping[str, features.Kind
 
 def _csv_rows(source: Source, file: str) -> int:
     lines, inside = 0, False
-    with fsspec.open(file, "rb") as stream:
+    with locations.opened(file, source.cache) as stream:
         while block := stream.read(_BLOCK_BYTES):
             lines += len(re.findall(rb"[^\r\n]+", block)) - (inside and block[:1] not in (b"\r", b"\n"))
             inside = block[-1:] not in (b"\r", b"\n")
     return lines - source.skip_rows - (0 if source.column_names else 1)
 
 
-def _csv_chunks(source: Source, file: str, kinds: Mapping[str, features.Kind]) -> Iterator[Any]:
+def _csv_chunks(source: Source, file: str, kinds: Mapping[str, features.Kind], first: int) -> Iterator[Any]:
+    yield from _without(_csv_tables(source, file, kinds), first)
+
+
+def _csv_tables(source: Source, file: str, kinds: Mapping[str, features.Kind]) -> Iterator[Any]:
     types: dict[features.Kind, Any] = {
         "number": pa.float64(),
         "integer": pa.int64(),
@@ -150,7 +208,7 @@ def _csv_chunks(source: Source, file: str, kinds: Mapping[str, features.Kind]) -
     for name in kinds:
         if name not in names:
             _missing_column(file, name, names)
-    with fsspec.open(file, "rb") as stream:
+    with locations.opened(file, source.cache) as stream:
         try:
             for batch in pyarrow.csv.open_csv(
                 stream,
@@ -178,7 +236,7 @@ def _csv_header(source: Source, file: str) -> tuple[str, ...]:
 
 def _csv_lines(source: Source, file: str) -> Iterator[tuple[int, list[str]]]:
     """Line number (from 1) and fields of each line that is not empty, after the skipped ones."""
-    with fsspec.open(file, "rb") as stream:
+    with locations.opened(file, source.cache) as stream:
         text = io.TextIOWrapper(stream, encoding="utf-8", errors="replace", newline="")
         for number, line in enumerate(text, start=1):
             if number > source.skip_rows and line.strip("\r\n"):

@@ -257,7 +257,7 @@ class _Step:
         ]  # fmt: skip
 
     def _owner(self, node: dataflows.Node) -> Name:
-        """The variable that nearly all values of an operation are of: a learning rate is computed from a count
+        """The variable that nearly all values of an operation are of: a learning rate follows from a count
         of steps, which is a variable as well.
         """
         shares: dict[Name, float] = {}

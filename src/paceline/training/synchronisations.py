@@ -24,7 +24,7 @@ class Synchronous:
         make_step: paces.MakeStep,
         stopping: Callable[[], bool],
     ) -> None:
-        self._compute = make_step([graph.loss, *made.staged], [*graph.inputs, *made.keys])
+        self._compute = make_step([graph.loss, *graph.updates], [*graph.inputs, *made.keys])
         self._servers = len(made.keys)
         self._note = session.make_callable(made.arrived, feed_list=[made.key])
         self._look = session.make_callable(made.state)
@@ -48,6 +48,9 @@ class Synchronous:
         """Ends the chief's part."""
         if self._chief is not None:
             self._chief.stop()
+
+    def rest(self) -> None:
+        """The others need its gradients, or those of a backup."""
 
     def wait(self) -> None:
         """Returns at once: a step waits at its end."""

@@ -9,14 +9,15 @@ same door.
 from __future__ import annotations
 
 import collections
+import contextlib
+import dataclasses
 import logging
 import math
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent import futures
-from contextlib import contextmanager
-from dataclasses import asdict
 from types import FrameType
 from typing import Any
 
@@ -35,6 +36,7 @@ from paceline.training import (
     sessions,
     settings,
     shards,
+    shared_queues,
     sources,
     traces,
     traffics,
@@ -42,11 +44,14 @@ from paceline.training import (
 
 _log = logging.getLogger(__name__)
 _FRUITLESS_TRIES = 10
+_POOLS_AHEAD = 1
+_WITHOUT_END = 1e6
 
 
 def total_steps(chosen: settings.Settings, examples: int, trainers: int) -> int:
-    """The global step at which training ends: `epochs` passes over all examples, or `max_steps` if that is
-    less.
+    """The global step at which training is to end: `epochs` passes over all examples, or `max_steps` if that
+    is less. The passes may take a few steps more: examples that are trained twice after a loss, and each
+    trainer's last batch.
 
     Raises:
         SettingsError: the consistency does not fit a job of so many trainers.
@@ -59,7 +64,7 @@ def total_steps(chosen: settings.Settings, examples: int, trainers: int) -> int:
     if conflict is not None:
         raise errors.SettingsError(f"training.consistency: {conflict}")
     batch_size = chosen.batch_size * chosen.consistency.gradients(trainers)
-    whole = max(1, math.ceil(chosen.epochs * examples / batch_size))
+    whole = max(1, math.ceil(math.ceil(chosen.epochs * examples) / batch_size))
     return whole if chosen.max_steps is None else min(whole, chosen.max_steps)
 
 
@@ -84,9 +89,16 @@ class Trainer:
         self._train = train
         self._evaluation = evaluation
         self._reports = reporting
-        self._total = total_steps(chosen, sources.count(train), len(cluster.trainers))
+        self._work = shards.cut(sources.rows(train), chosen.epochs, chosen.seed)
+        self._wanted_examples = self._work.total
+        self._total = total_steps(chosen, self._work.examples, len(cluster.trainers))
+        self._last_step = chosen.max_steps
+        if chosen.consistency.mode == "synchronous":
+            # Nobody can take a step alone, so all end at the same one, and no data may run out before.
+            self._last_step = self._total
+            self._work = dataclasses.replace(self._work, epochs=_WITHOUT_END)
         self._meter = reports.StepMeter(reporting, self._total)
-        self._graph = graphs.build(model, cluster, chosen)
+        self._graph = graphs.build(model, cluster, chosen, self._work)
         self._saved = checkpoints.Checkpoints(
             checkpoint_dir, self._graph.contents, chosen.checkpoint.every_seconds
         )
@@ -100,22 +112,20 @@ class Trainer:
             distinct = chosen.fused_tables
             self._traffic = traffics.Traffic(self._graph.tables, self._features, distinct=distinct)
         self._sessions = sessions.Sessions(self._graph, cluster, self._saved)
+        self._threads = chosen.inputs.threads or cluster.threads or 1
+        sources.use_threads(self._threads)
         self._stopping = False
         self._steps = 0
 
     def run(self) -> evaluations.Evaluation | None:
         """Trains to the end; the chief then saves, evaluates and returns what it found."""
-        shard = shards.Shard(self._cluster.trainer_index, len(self._cluster.trainers))
-        seed = self._chosen.seed + 1_000_003 * (self._cluster.attempt - 1)  # a restart draws another order
-        examples = self._chosen.batch_size * self._chosen.steps_per_exchange
-        stream = inputs.shuffled(self._train, self._features, shard, examples, seed)
-        with self._stoppable(), inputs.Prefetched(stream) as batches:
+        with self._stoppable():
             fruitless = 0
             while True:
                 before = self._steps
                 session = self._sessions.open()
                 try:
-                    return self._with(session, batches)
+                    return self._with(session)
                 except sessions.STATE_LOST as error:
                     fruitless = 0 if self._steps > before else fruitless + 1
                     if fruitless > _FRUITLESS_TRIES and not isinstance(error, sessions.CONNECTION_LOST):
@@ -125,19 +135,51 @@ class Trainer:
                     sessions.close(session)
                     self._saved.settle()
 
-    def _with(self, session: Any, batches: inputs.Prefetched) -> evaluations.Evaluation | None:
-        step = self._loop(session, batches)
+    def _with(self, session: Any) -> evaluations.Evaluation | None:
+        assert self._graph.queue is not None, "a graph that was built with the work has its queue"
+        queue = shared_queues.SharedQueue(
+            self._graph.queue,
+            session,
+            self._cluster.trainer_index,
+            announce=self._cluster.is_chief,
+        )
+        with inputs.Prefetched(self._batches(queue, closed := threading.Event()), stopped=closed) as batches:
+            step = self._loop(session, queue, batches)
+        with contextlib.suppress(*sessions.STATE_LOST):
+            queue.leave()
         if not self._cluster.is_chief:
             return None
         self._saved.save(session, step)
+        progress = dataclasses.replace(queue.progress(), total_examples=self._wanted_examples)
+        _log.info(
+            "trained %s of %s examples, %s of them perhaps twice",
+            f"{progress.examples:,}",
+            f"{progress.total_examples:,}",
+            f"{progress.twice:,}",
+        )
         if self._stopping:
             _log.info("stopped at step %d of %d on SIGTERM", step, self._total)
             sys.exit(128 + signal.SIGTERM)
-        return self._evaluate(session, step)
+        return self._evaluate(session, step, progress)
 
-    def _loop(self, session: Any, batches: inputs.Prefetched) -> int:
-        """Trains until the total (or a stop) and returns the global step."""
-        graph, meter, total, chief = self._graph, self._meter, self._total, self._cluster.is_chief
+    def _batches(
+        self, queue: shared_queues.SharedQueue, closed: threading.Event
+    ) -> Generator[features.Examples, None, None]:
+        """The batches that this trainer is given, until all is trained; a pool of them is made ahead."""
+        grants = queue.grants(lambda: self._stopping or closed.is_set())
+        pools = inputs.pools(self._train, self._features, self._work, grants, self._threads)
+        steps = self._chosen.steps_per_exchange
+        ahead = inputs.ahead(pools, _POOLS_AHEAD, closed)
+        return inputs.batches(ahead, self._chosen.batch_size * steps, steps)
+
+    def _loop(
+        self,
+        session: Any,
+        queue: shared_queues.SharedQueue,
+        batches: inputs.Prefetched[features.Examples],
+    ) -> int:
+        """Trains until nothing is left, the last step or a stop, and returns the global step."""
+        graph, meter, chief = self._graph, self._meter, self._cluster.is_chief
 
         def make_step(fetches: Sequence[Any], feeds: Sequence[Any]) -> Callable[..., Any]:
             return self._tracer.callable(session, fetches, feeds, lambda: batches.wait_seconds)
@@ -148,7 +190,7 @@ class Trainer:
             self._cluster.trainer_index + 1,
             len(self._cluster.trainers),
             step,
-            total,
+            self._total,
         )
         meter.restart(batches.wait_seconds)
         under_way: collections.deque[tuple[futures.Future[paces.Finished], int]] = collections.deque()
@@ -158,17 +200,23 @@ class Trainer:
             ) as pace,
             futures.ThreadPoolExecutor(self._chosen.steps_in_flight, "steps") as pool,
         ):
-            while step < total and not self._stopping:
-                batch = batches.next()
+            while step < (self._last_step or math.inf) and not self._stopping:
+                if batches.is_empty:
+                    pace.rest()
+                try:
+                    batch = batches.next()
+                except EOFError:
+                    break
                 self._count_traffic(batch)
                 pace.wait()
                 under_way.append((pool.submit(pace.step, batch), len(batch.labels)))
-                if len(under_way) == self._chosen.steps_in_flight:
-                    step = self._finish(*under_way.popleft(), batches)
+                # Nothing is left under way while input is awaited: the queue may wait for the end of it.
+                while under_way and (len(under_way) == self._chosen.steps_in_flight or batches.is_empty):
+                    step = self._finish(*under_way.popleft(), queue, batches)
                     if chief:
                         self._saved.save_if_due(session, step)
             for started in under_way:
-                step = self._finish(*started, batches)
+                step = self._finish(*started, queue, batches)
         meter.flush(batches.wait_seconds)
         return step
 
@@ -185,10 +233,15 @@ class Trainer:
             self._traffic = None
 
     def _finish(
-        self, started: futures.Future[paces.Finished], examples: int, batches: inputs.Prefetched
+        self,
+        started: futures.Future[paces.Finished],
+        examples: int,
+        queue: shared_queues.SharedQueue,
+        batches: inputs.Prefetched[features.Examples],
     ) -> int:
         """Waits for the steps of an exchange and counts them; returns the global step after them."""
         finished = started.result()
+        queue.confirm()
         steps = self._chosen.steps_per_exchange
         self._steps += steps
         self._meter.add(
@@ -202,14 +255,17 @@ class Trainer:
         )
         return finished.step
 
-    def _evaluate(self, session: Any, step: int) -> evaluations.Evaluation | None:
+    def _evaluate(
+        self, session: Any, step: int, progress: shared_queues.Progress
+    ) -> evaluations.Evaluation | None:
         if self._evaluation is None:
             return None
+        chunks = inputs.once(self._evaluation, self._features)
         return evaluate(
-            session, self._graph, inputs.once(self._evaluation, self._features), step, self._reports
+            session, self._graph, chunks, step, self._reports, progress=dataclasses.asdict(progress)
         )
 
-    @contextmanager
+    @contextlib.contextmanager
     def _stoppable(self) -> Iterator[None]:
         """While training, SIGTERM lets the chief finish its step and save; others just end."""
         if not self._cluster.is_chief:
@@ -228,9 +284,9 @@ class Trainer:
 
 
 def evaluate(
-    session: Any, graph: graphs.Graph, chunks: Any, step: int, reporting: reports.Reports
+    session: Any, graph: graphs.Graph, chunks: Any, step: int, reporting: reports.Reports, **more: object
 ) -> evaluations.Evaluation:
-    """Evaluates the session's parameters, logs and reports the result."""
+    """Evaluates the session's parameters, logs the result and reports it with what else there is to say."""
     predict = session.make_callable(graph.probabilities, feed_list=list(graph.inputs[:2]))
     result = evaluations.evaluate(lambda batch: predict(*batch[:2]), chunks, step)
     _log.info(
@@ -241,5 +297,5 @@ def evaluate(
         result.accuracy,
         result.examples,
     )
-    reporting.append({"type": "evaluation", **asdict(result)})
+    reporting.append({"type": "evaluation", **dataclasses.asdict(result), **more})
     return result

@@ -1,0 +1,284 @@
+"""Files wherever fsspec finds them: read ahead, resumed when the connection drops, kept in a local folder.
+
+A remote file is read in blocks, the next one fetched in the background (fsspec's `background` cache). Reading
+goes on where it was after a lost connection; when that fails again and again it is an `InputError`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import logging
+import os
+import shutil
+import sys
+import tempfile
+import threading
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, TypeVar, cast
+
+import fsspec
+
+from paceline.training import errors
+
+_log = logging.getLogger(__name__)
+_BLOCK_BYTES = 2 << 20
+_SMALL_BLOCK_BYTES = 64 << 10
+_DELAYS_SECONDS = (0.5, 1.0, 2.0, 4.0, 8.0)
+_FINAL = (FileNotFoundError, PermissionError, IsADirectoryError)
+
+_BUSY = (408, 429)  # HTTP's "request timeout" and "too many requests"
+
+Answer = TypeVar("Answer")
+
+
+def matches(url: str) -> list[str]:
+    """The files that a URL or a pattern with `*` stands for.
+
+    Raises:
+        InputError: there is none, or its server does not answer.
+    """
+    system, path = _found(url)
+    if "*" not in url:
+        _retried(url, lambda: system.info(path))
+        return [url]
+    found = [system.unstrip_protocol(each) for each in _retried(url, lambda: system.glob(path))]
+    if not found:
+        raise errors.InputError(f"{url}: no file matches this pattern")
+    return found
+
+
+@contextlib.contextmanager
+def opened(url: str, cache: Cache | None = None, *, whole: bool = True) -> Iterator[BinaryIO]:
+    """Opens a file to read its bytes, anywhere in it; not `whole` if only a little of it is wanted.
+
+    Raises:
+        InputError: there is no such file, or the connection to its server is lost for good; reading too.
+    """
+    system, path = _found(url)
+    if _is_local(system):
+        with _retried(url, lambda: open(path, "rb")) as stream:
+            yield stream
+        return
+    kept = cache.path(url) if cache else None
+    block_bytes = _BLOCK_BYTES if whole else _SMALL_BLOCK_BYTES
+    with open(kept, "rb") if kept else _remote(url, block_bytes) as stream:
+        yield stream
+
+
+@contextlib.contextmanager
+def local(url: str, cache: Cache | None = None) -> Iterator[str]:
+    """A path to the file on this machine: its own, in the cache, or of a copy that is removed afterwards.
+
+    Raises:
+        InputError: as `opened`.
+    """
+    system, path = _found(url)
+    kept = path if _is_local(system) else cache.path(url) if cache else None
+    if kept:
+        yield str(kept)
+        return
+    with tempfile.NamedTemporaryFile(prefix="paceline-") as copy, _remote(url, _BLOCK_BYTES) as stream:
+        shutil.copyfileobj(stream, copy, _BLOCK_BYTES)
+        copy.flush()
+        yield copy.name
+
+
+@dataclass(frozen=True)
+class Cache:
+    """Copies of remote files in a folder, the least recently used ones removed beyond `max_bytes`.
+
+    A copy's name holds the checksum of its content. Whatever is wrong with the folder or a copy, the file is
+    read from its source and a warning says so.
+    """
+
+    folder: str
+    max_bytes: int | None = None
+
+    def path(self, url: str) -> Path | None:
+        """The copy of a file, fetched if need be; None where there can be none.
+
+        Raises:
+            InputError: the file cannot be read at its source.
+        """
+        system, path = _found(url)
+        info = _retried(url, lambda: system.info(path))
+        size = info.get("size")
+        version = [
+            str(info[key]) for key in ("ETag", "mtime", "LastModified", "modificationTime") if key in info
+        ]
+        name = hashlib.blake2b("\n".join([url, str(size), *version]).encode(), digest_size=16).hexdigest()
+        try:
+            Path(self.folder).mkdir(parents=True, exist_ok=True)
+            kept = self._whole(name)
+            if kept is None and (self.max_bytes is None or (size is not None and size <= self.max_bytes)):
+                self._make_room(size or 0)
+                kept = self._fetch(url, name)
+        except OSError as error:
+            _log.warning(
+                "the cache of input files %s is of no use (%s): %s is read remotely", self.folder, error, url
+            )
+            return None
+        return kept
+
+    def _whole(self, name: str) -> Path | None:
+        """The copy of that name, if its content is what it was."""
+        for kept in Path(self.folder).glob(f"{name}.*"):
+            if f".{_checksum(kept):08x}" == kept.suffix:
+                os.utime(kept)
+                return kept
+            _log.warning("%s in the cache of input files is broken: it is fetched again", kept)
+            kept.unlink(missing_ok=True)
+        return None
+
+    def _fetch(self, url: str, name: str) -> Path:
+        part = Path(self.folder) / f".{name}.{os.getpid()}.{threading.get_ident()}"
+        try:
+            with _remote(url, _BLOCK_BYTES) as stream, part.open("wb") as copy:
+                shutil.copyfileobj(stream, copy, _BLOCK_BYTES)
+            return part.replace(Path(self.folder) / f"{name}.{_checksum(part):08x}")
+        finally:
+            part.unlink(missing_ok=True)
+
+    def _make_room(self, wanted: int) -> None:
+        if self.max_bytes is None:
+            return
+        copies = sorted(
+            (each.stat().st_mtime, each.stat().st_size, each) for each in Path(self.folder).iterdir()
+        )
+        used = sum(size for _, size, _ in copies)
+        for _, size, copy in copies:
+            if used + wanted <= self.max_bytes:
+                return
+            copy.unlink(missing_ok=True)
+            used -= size
+
+
+def _checksum(path: Path) -> int:
+    checksum = 0
+    with path.open("rb") as stream:
+        while block := stream.read(_BLOCK_BYTES):
+            checksum = zlib.crc32(block, checksum)
+    return checksum
+
+
+def _found(url: str) -> tuple[Any, str]:
+    """The file system of a URL and the path there.
+
+    Raises:
+        InputError: a package that it needs is missing.
+    """
+    try:
+        system, path = fsspec.core.url_to_fs(url)
+    except (ImportError, ValueError) as error:
+        raise errors.InputError(f"{url}: {error}") from error
+    return system, path
+
+
+def _is_local(system: Any) -> bool:
+    return isinstance(system, fsspec.implementations.local.LocalFileSystem)
+
+
+def _remote(url: str, block_bytes: int) -> BinaryIO:
+    return cast(BinaryIO, io.BufferedReader(_Remote(url, block_bytes), block_bytes))
+
+
+class _Remote(io.RawIOBase):
+    """A remote file that is opened again, and read on, when its connection is lost."""
+
+    def __init__(self, url: str, block_bytes: int) -> None:
+        self._url = url
+        self._block_bytes = block_bytes
+        self._place = 0
+        self._stream: Any = None
+        self._size: int = _retried(url, lambda: self._opened().seek(0, io.SEEK_END))
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._place, io.SEEK_END: self._size}[whence]
+        self._place = base + offset
+        return self._place
+
+    def tell(self) -> int:
+        return self._place
+
+    def readinto(self, buffer: Any) -> int:
+        data = _retried(self._url, lambda: self._read(len(buffer)), self._lose)
+        buffer[: len(data)] = data
+        self._place += len(data)
+        return len(data)
+
+    def close(self) -> None:
+        self._lose()
+        super().close()
+
+    def _read(self, count: int) -> bytes:
+        stream = self._opened()
+        stream.seek(self._place)
+        return bytes(stream.read(count))
+
+    def _opened(self) -> Any:
+        if self._stream is None:
+            system, path = _found(self._url)
+            stream = system.open(path, "rb", cache_type="background", block_size=self._block_bytes)
+            self._stream = stream if stream.seekable() else _copied(stream)
+        return self._stream
+
+    def _lose(self) -> None:
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+
+
+def _copied(stream: Any) -> BinaryIO:
+    """All of a stream whose server cannot give parts of a file."""
+    copy = cast(BinaryIO, tempfile.TemporaryFile(prefix="paceline-"))  # noqa: SIM115 - closed by its reader
+    with stream:
+        shutil.copyfileobj(stream, copy, _BLOCK_BYTES)
+    return copy
+
+
+def _retried(url: str, action: Callable[[], Answer], lose: Callable[[], None] = lambda: None) -> Answer:
+    """Does something over a connection, again after a while when that is lost.
+
+    Raises:
+        InputError: there is no such file, or the connection was lost every time.
+    """
+    for tries, delay in enumerate((*_DELAYS_SECONDS, None), start=1):
+        try:
+            return action()
+        except _lost_errors() as error:
+            if isinstance(error, _FINAL) and not _is_lost(error.__cause__):
+                raise errors.InputError(f"{url}: there is no such file, or it may not be read") from error
+            reason = f"{type(error.__cause__ or error).__name__}: {error.__cause__ or error}"
+            if delay is None:
+                raise errors.InputError(
+                    f"{url}: the connection was lost {tries} times in a row ({reason}); "
+                    "see that its server can be reached from here, then start the job again to go on"
+                ) from error
+            _log.warning("%s: the connection was lost (%s), trying again in %.1f s", url, reason, delay)
+            lose()
+            time.sleep(delay)
+    raise AssertionError("the last try returns or raises")
+
+
+def _is_lost(cause: BaseException | None) -> bool:
+    """Whether a file was said not to be there because its server did not answer well."""
+    status = getattr(cause, "status", 500)
+    return isinstance(cause, _lost_errors()[1:]) and (status >= 500 or status in _BUSY)
+
+
+def _lost_errors() -> tuple[type[Exception], ...]:
+    """What fsspec's file systems raise when a connection is lost; aiohttp's only where HTTP is in use."""
+    aiohttp = sys.modules.get("aiohttp")
+    return (OSError, TimeoutError, *((aiohttp.ClientError,) if aiohttp else ()))
