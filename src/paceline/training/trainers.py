@@ -81,7 +81,7 @@ class Trainer:
             self._saved.prepare()
             distinct = chosen.fused_tables
             self._traffic = traffics.Traffic(self._graph.tables, self._features, distinct=distinct)
-        self._sessions = sessions.Sessions(self._graph, cluster, self._saved)
+        self._sessions = sessions.Sessions(self._graph, cluster, self._saved, self._total)
         self._stopping = False
         self._steps = 0
 
@@ -96,6 +96,9 @@ class Trainer:
             while True:
                 before = self._steps
                 session = self._sessions.open()
+                if session is None:
+                    _log.info("training is over: the newest checkpoint has the last step")
+                    return None
                 try:
                     return self._with(session, batches)
                 except sessions.STATE_LOST as error:
