@@ -162,6 +162,8 @@ def test_probabilities_and_gradients_are_those_of_the_model(tmp_path, name, fuse
     before, after = (
         checkpoints.Checkpoints(str(tmp_path / name), graph.contents, 60) for name in ("before", "after")
     )
+    before.prepare()
+    after.prepare()
     feed = dict(zip(graph.inputs, examples, strict=True))
     with tf1.Session(graph=graph.graph) as session:
         session.run(graph.initialise)

@@ -142,6 +142,18 @@ def test_a_job_that_is_restarted_whole_resumes_from_its_checkpoint(job):
     assert reached - 1 <= resumed < STEPS
 
 
+def test_a_worker_does_not_wait_for_a_chief_that_has_finished(job):
+    processes = job({**LONG, "max_steps": 50}, ps=1, worker=2)
+    processes.start("ps", 0)
+    processes.start("worker", 0)
+    processes.wait("worker", 0)
+    processes.kill("ps", 0)
+    processes.start("ps", 0, attempt=2)
+    processes.start("worker", 1)
+    processes.wait("worker", 1)
+    assert "training is over" in processes.log("worker", 1)
+
+
 def test_evaluator_follows_the_checkpoints(job):
     processes = job(LONG, ps=1, worker=1, evaluator=1)
     processes.start_all()

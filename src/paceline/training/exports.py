@@ -51,7 +51,7 @@ def check(path: str) -> None:
 
 def write(model: blocks.Model, checkpoint_dir: str, path: str, chosen: settings.Settings) -> None:
     """Writes the newest whole checkpoint as a SavedModel, under another name until it is complete."""
-    graph = graphs.build(model, _ALONE, dataclasses.replace(chosen, partitioning=_WHOLE))
+    graph = graphs.build(model, _ALONE, dataclasses.replace(chosen, partitioning=_WHOLE, variable_plan=None))
     saved = checkpoints.Checkpoints(checkpoint_dir, graph.contents, chosen.checkpoint.every_seconds)
     path = path.rstrip("/")
     temporary = f"{path}.temp{uuid.uuid4().hex}"

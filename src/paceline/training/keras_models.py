@@ -129,8 +129,10 @@ class KerasModel:
             CheckpointError: there is no checkpoint, or it does not fit.
         """
         chosen = chosen or settings.read()
-        whole = dataclasses.replace(chosen, partitioning=settings.Partitioning("none"))
-        graph = graphs.build(self, _ALONE, whole)
+        unplanned = dataclasses.replace(
+            chosen, partitioning=settings.Partitioning("none"), variable_plan=None
+        )
+        graph = graphs.build(self, _ALONE, unplanned)
         saved = checkpoints.Checkpoints(checkpoint_dir, graph.contents, chosen.checkpoint.every_seconds)
         with tf1.Session(graph=graph.graph) as session:
             if saved.restore(session) is None:

@@ -56,15 +56,21 @@ class Sessions:
     """
 
     def __init__(
-        self, graph: graphs.Graph, cluster: clusters.Cluster, saved: checkpoints.Checkpoints
+        self,
+        graph: graphs.Graph,
+        cluster: clusters.Cluster,
+        saved: checkpoints.Checkpoints,
+        last_step: int,
     ) -> None:
         self._graph = graph
         self._cluster = cluster
         self._saved = saved
+        self._last_step = last_step
         self._server = None if cluster.is_local else serve(cluster)
 
-    def open(self) -> Any:
-        """Waits until the parameters have values, for ever if need be, and returns a session.
+    def open(self) -> Any | None:
+        """Waits until the parameters have values, for ever if need be, and returns a session; None when they
+        are lost and training is over, so that there is no chief any more who would give them values.
 
         Raises:
             CheckpointError: the checkpoints do not fit the model, or are all damaged.
@@ -79,6 +85,8 @@ class Sessions:
             except STATE_LOST as error:
                 _log.warning("parameters are not reachable yet: %s", errors.reason(error))
             close(session)
+            if self._is_over():
+                return None
             if time.monotonic() - noticed > _NOTICE_SECONDS:
                 noticed = time.monotonic()
                 _log.info("still waiting for the chief to initialise the parameters")
@@ -94,6 +102,10 @@ class Sessions:
             session.run(self._graph.initialise)
         _log.info("parameters start from %s", restored or "their first values")
         return True
+
+    def _is_over(self) -> bool:
+        newest = None if self._cluster.is_chief else self._saved.latest()
+        return newest is not None and checkpoints.step_of(newest) >= self._last_step
 
     def _connect(self) -> Any:
         if self._server is None:

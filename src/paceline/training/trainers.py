@@ -111,7 +111,7 @@ class Trainer:
             self._saved.prepare()
             distinct = chosen.fused_tables
             self._traffic = traffics.Traffic(self._graph.tables, self._features, distinct=distinct)
-        self._sessions = sessions.Sessions(self._graph, cluster, self._saved)
+        self._sessions = sessions.Sessions(self._graph, cluster, self._saved, self._total)
         self._threads = chosen.inputs.threads or cluster.threads or 1
         sources.use_threads(self._threads)
         self._stopping = False
@@ -124,6 +124,9 @@ class Trainer:
             while True:
                 before = self._steps
                 session = self._sessions.open()
+                if session is None:
+                    _log.info("training is over: the newest checkpoint has the last step")
+                    return None
                 try:
                     return self._with(session)
                 except sessions.STATE_LOST as error:
