@@ -69,9 +69,9 @@ def _count_in(path: Path) -> None:
     add, counter = reports.StepMeter.add, Counter(path)
 
     @functools.wraps(add)
-    def counting(*arguments: Any) -> None:
+    def counting(*arguments: Any, **more: Any) -> None:
         counter.add(arguments[3])
-        add(*arguments)
+        add(*arguments, **more)
 
     reports.StepMeter.add = counting  # type: ignore[assignment,method-assign]
 
