@@ -64,7 +64,7 @@ def run(bench: Bench) -> list[Check]:
 
 def _spec(data: Path, counts: Path) -> JobSpec:
     spec = trials.example("clicks", "--data", str(data), epochs=10_000)
-    command = (spec.command[0], "-m", "benchmarks.stepped", str(counts), *spec.command[3:])
+    command = (spec.command[0], "-m", "benchmarks.stepped", str(counts), "clicks", *spec.command[3:])
     return dataclasses.replace(spec, command=command)
 
 

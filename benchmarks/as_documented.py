@@ -1,9 +1,10 @@
-"""The clicks model in TF1 style as TensorFlow's documentation has it; nothing of Paceline but the reading of
+"""An example's model in TF1 style as TensorFlow's documentation has it; of Paceline only the reading of
 examples.
 
-``python -m benchmarks.as_documented FOLDER --data DATA``: `replica_device_setter` (round-robin), a table and
-a lookup for each feature, `AdamOptimizer` for everything, `MonitoredTrainingSession`, no setting of threads.
-Each worker counts as `benchmarks.stepped` does.
+``python -m benchmarks.as_documented FOLDER EXAMPLE --data DATA``: `replica_device_setter` (round-robin), a
+table and a lookup for each feature, `AdamOptimizer` for everything, `MonitoredTrainingSession`, no setting of
+threads. Variables are resource variables, as TensorFlow 2 makes them; ``--reference-variables`` takes those
+of TensorFlow 1. Each worker counts as `benchmarks.stepped` does.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from benchmarks import stepped
+from examples.census import data as census_data
+from examples.census import train as census
 from examples.clicks import generate, train
 from paceline import training
 from paceline.training import features, inputs
@@ -24,8 +27,16 @@ from paceline.training import features, inputs
 DIMENSION, UNITS = 16, (256, 128, 64)
 
 
+def example(name: str, folder: Path) -> tuple[training.WideAndDeep, training.Source]:
+    """An example's model and its examples."""
+    if name == "census":
+        return census.MODEL, census_data.sources(folder)[0]
+    data = generate.load(folder)
+    return train.model(data.parameters.tables), training.Source((data.train_pattern,))
+
+
 def logits(known: features.FeatureSet, deep: int, numeric: Any, ids: Any) -> Any:
-    """Wide & Deep with a table for each feature and part."""
+    """Wide & Deep with a table for each feature and part; the first features are deep."""
     wide, vectors = [], []
     for i, feature in enumerate(known.categorical):
         weights = tf.get_variable(
@@ -49,22 +60,28 @@ def logits(known: features.FeatureSet, deep: int, numeric: Any, ids: Any) -> Any
 
 
 def work(
-    server: Any, cluster: Any, index: int, counts: Path, data: generate.DataSet, batch_size: int, steps: int
+    server: Any,
+    cluster: Any,
+    index: int,
+    counts: Path,
+    wide_and_deep: training.WideAndDeep,
+    source: training.Source,
+    batch_size: int,
+    steps: int,
 ) -> None:
     """Trains as one worker."""
-    wide_and_deep = train.model(data.parameters.tables)
     known = wide_and_deep.features
     worker = f"/job:worker/task:{index}"
     with tf.device(tf.train.replica_device_setter(worker_device=worker, cluster=cluster)):
         numeric = tf.placeholder(tf.float32, [None, len(known.numeric)])
         ids = tf.placeholder(tf.int32, [None, len(known.categorical)])
         labels = tf.placeholder(tf.float32, [None])
-        found = logits(known, len(wide_and_deep.deep or known.categorical), numeric, ids)
+        deep = known.categorical if wide_and_deep.deep is None else wide_and_deep.deep
+        found = logits(known, len(deep), numeric, ids)
         loss = tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(labels=labels, logits=found))
         step = tf.train.get_or_create_global_step()
         update = tf.train.AdamOptimizer(0.001).minimize(loss, global_step=step)
     hooks = [tf.train.StopAtStepHook(last_step=steps)]
-    source = training.Source((data.train_pattern,))
     examples = inputs.shuffled(source, known, index, cluster.num_tasks("worker"), batch_size, 0)
     counter = stepped.Counter(counts / str(index))
     with (
@@ -81,10 +98,14 @@ def main() -> None:
     """Be whichever replica this process is."""
     parser = argparse.ArgumentParser()
     parser.add_argument("counts", type=Path)
+    parser.add_argument("example", choices=("clicks", "census"))
     parser.add_argument("--data", type=Path)
+    parser.add_argument("--reference-variables", action="store_true")
     options = parser.parse_args()
     options.counts.mkdir(exist_ok=True)
     tf.disable_v2_behavior()
+    if not options.reference_variables:
+        tf.enable_resource_variables()
     config = json.loads(os.environ["TF_CONFIG"])
     cluster, role, index = (
         tf.train.ClusterSpec(config["cluster"]),
@@ -96,7 +117,8 @@ def main() -> None:
         server.join()
     chosen = json.loads(os.environ["PACELINE_TRAINING"])
     steps = chosen.get("max_steps") or 10**9
-    work(server, cluster, index, options.counts, generate.load(options.data), chosen["batch_size"], steps)
+    known, source = example(options.example, options.data)
+    work(server, cluster, index, options.counts, known, source, chosen["batch_size"], steps)
 
 
 if __name__ == "__main__":

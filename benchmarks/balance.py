@@ -92,7 +92,9 @@ def _spec(servers: int, exponent: float, counts: Path) -> JobSpec:
     generate.generate(
         data, dataclasses.replace(large, train_rows=ROWS, evaluation_rows=10_000, zipf=exponent)
     )
-    made = rungs.job(rungs.BEST, data, BATCH, counts, epochs=10_000, checkpoint={"every_seconds": 100_000})
+    made = rungs.job(
+        rungs.BEST, "clicks", data, BATCH, counts, epochs=10_000, checkpoint={"every_seconds": 100_000}
+    )
     roles = tuple(
         dataclasses.replace(role, replicas=servers) if role.role is Role.PS else role for role in made.roles
     )

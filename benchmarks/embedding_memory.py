@@ -88,7 +88,9 @@ def _spec(rows: int, counts: Path) -> JobSpec:
     data = KEPT / f"clicks-{rows}-rows"
     tables = (rows, *OTHERS)
     generate.generate(data, generate.Parameters(train_rows=TRAIN_ROWS, evaluation_rows=1_000, tables=tables))
-    made = rungs.job(rungs.BEST, data, 512, counts, epochs=10_000, checkpoint={"every_seconds": 100_000})
+    made = rungs.job(
+        rungs.BEST, "clicks", data, 512, counts, epochs=10_000, checkpoint={"every_seconds": 100_000}
+    )
     roles = tuple(
         dataclasses.replace(role, replicas=SERVERS) if role.role is Role.PS else role for role in made.roles
     )

@@ -8,6 +8,7 @@ every side runs once, in another order; a figure compares sides of the same roun
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import random
 import statistics
@@ -19,15 +20,16 @@ from typing import Any, NamedTuple
 from benchmarks import plots, rungs, stepped, trials
 from benchmarks.protocols import ROOT, Bench, Check, Result, Row, interval
 from paceline.model.imbalances import max_over_mean
-from paceline.model.jobs import JobSpec
+from paceline.model.jobs import Host, JobSpec
 from paceline.model.roles import Role
 from paceline.model.samples import Sample
 
 WARM_UP_SECONDS = 5.0
 WINDOW_SECONDS = 10.0
-AUC_EXAMPLES = 150_000
+AUC_EXAMPLES = {"clicks-large": 1_000_000, "clicks-small": 1_000_000, rungs.CENSUS: 260_000}
 ROUNDS = 4
 BATCH, LARGE_BATCH = 512, 4096
+MODELS = (*rungs.DATA, rungs.CENSUS)
 
 
 class Side(NamedTuple):
@@ -50,22 +52,24 @@ def run(bench: Bench) -> list[Check]:
     rounds = 1 if bench.quick else ROUNDS
     names = {name for name, _, _ in rungs.RUNGS}
     judged = [] if bench.quick else [each for each in sides if each.batch == BATCH and each.name in names]
-    bench.plan(rounds * len(sides) + len(judged))
+    bench.plan(rounds * len(sides) + 2 * len(judged))
     generator = random.Random(0)
     for number in range(rounds):
         for side in generator.sample(sides, len(sides)):
             bench.repeat(f"{side.key} {number}", functools.partial(_speed, side))
     for side in judged:
+        bench.repeat(f"{side.key} network", functools.partial(_network, side))
         bench.repeat(f"{side.key} AUC", functools.partial(_quality, side))
     return _checks(bench.rows) if not bench.quick else []
 
 
 def _sides() -> Iterator[Side]:
-    for data in rungs.DATA:
+    for data in MODELS:
         for rung, _, _ in rungs.RUNGS:
             yield Side(rung, data)
         yield Side(rungs.DOCUMENTED, data)
         yield Side(rungs.LIMIT, data)
+    yield Side(rungs.REFERENCES, "clicks-large")
     yield Side(rungs.STRATEGY, "clicks-large")
     for name in (rungs.BEST, rungs.LIMIT):
         yield Side(name, "clicks-large", LARGE_BATCH)
@@ -73,9 +77,44 @@ def _sides() -> Iterator[Side]:
 
 def _speed(side: Side) -> Row:
     """Return examples per second within a window of training, and what that took of the replicas."""
+    spec, before, after, samples = _window(side)
+    return {"side": side.key, "examples_per_second": stepped.rate(before, after), **_used(spec, samples)}
+
+
+def _network(side: Side) -> Row:
+    """Return what goes over the interfaces of the parameter servers; for that, hosts are emulated."""
+    spec, before, after, samples = _window(side, hosts=(Host(name="host-0"), Host(name="host-1")))
+    examples = sum(last.examples - first.examples for first, last in zip(before, after, strict=True))
+    loads = []
+    for replica in (each for each in spec.replicas() if each.role is Role.PS):
+        own = [sample for sample in samples if sample.replica == replica]
+        if not own or any(sample.network_sent_bytes is None for sample in own):
+            return {"side": side.key, "bytes_per_example": None, "ps_bytes_max_over_mean": None}
+        moved = sum((one.network_sent_bytes or 0) + (one.network_received_bytes or 0) for one in own)
+        loads.append(moved / sum(sample.interval_seconds for sample in own))
+    seconds = statistics.fmean(last.at - first.at for first, last in zip(before, after, strict=True))
+    return {
+        "side": side.key,
+        "bytes_per_example": sum(loads) * seconds / examples,
+        "ps_bytes_max_over_mean": max_over_mean(loads),
+    }
+
+
+class Window(NamedTuple):
+    """A window of a side's training: what its workers had counted before and after, and the samples."""
+
+    spec: JobSpec
+    before: list[stepped.Count]
+    after: list[stepped.Count]
+    samples: list[Sample]
+
+
+def _window(side: Side, hosts: tuple[Host, ...] = ()) -> Window:
     with trials.service() as api:
         counts = api.home.path / "counts"
-        spec = rungs.spec(side.name, side.data, side.batch, counts, epochs=10_000)
+        made = rungs.spec(side.name, side.data, side.batch, counts, epochs=10_000)
+        # Ended at once: nobody needs the last checkpoint.
+        spec = dataclasses.replace(made, hosts=hosts, termination_grace_seconds=1.0)
         training = api.submit(spec, source="", base=ROOT)
         try:
             trials.wait_for_steps(api, training, counts)
@@ -90,12 +129,7 @@ def _speed(side: Side) -> Row:
         finally:
             api.stop(training.name)
             api.wait(training.name, timeout_seconds=120)
-        samples = api.store.samples(training.name, since=since, until=until)
-        return {
-            "side": side.key,
-            "examples_per_second": stepped.rate(before, after),
-            **_used(spec, samples),
-        }
+        return Window(spec, before, after, list(api.store.samples(training.name, since=since, until=until)))
 
 
 def _used(spec: JobSpec, samples: Sequence[Sample]) -> dict[str, Any]:
@@ -116,7 +150,7 @@ def _quality(side: Side) -> Row:
     """Return the AUC after the same number of examples on every rung."""
     with trials.service() as api:
         counts = api.home.path / "counts"
-        steps = AUC_EXAMPLES // side.batch
+        steps = AUC_EXAMPLES[side.data] // side.batch
         spec = rungs.spec(side.name, side.data, side.batch, counts, epochs=10, max_steps=steps)
         training = trials.finish(api, spec)
         return {"side": side.key, "auc": api.store.evaluations(training.name)[-1].auc}
@@ -136,15 +170,16 @@ def _ratio(rows: Sequence[Row], name: str, one: Side, other: Side, least: float)
 
 
 def _checks(rows: Sequence[Row]) -> list[Check]:
-    large, small = (Side(rungs.BEST, data) for data in ("clicks-large", "clicks-small"))
+    large, small, census = (Side(rungs.BEST, data) for data in MODELS)
     bigger = Side(rungs.BEST, "clicks-large", LARGE_BATCH)
     return [
         _ratio(rows, "clicks-large: over rung 0", large, Side(rungs.DOCUMENTED, large.data), 30),
         _ratio(rows, "clicks-large: over the TF2 strategy", large, Side(rungs.STRATEGY, large.data), 25),
         _ratio(rows, "clicks-small: over rung 0", small, Side(rungs.DOCUMENTED, small.data), 1.0),
+        _ratio(rows, "Census: over rung 0", census, Side(rungs.DOCUMENTED, census.data), 1.0),
         _ratio(rows, "batch 512: over the limit", large, Side(rungs.LIMIT, large.data), 0.7),
         _ratio(rows, "batch 4,096: over the limit", bigger, Side(rungs.LIMIT, large.data, LARGE_BATCH), 0.9),
-        *(_behind(rows, data) for data in rungs.DATA),
+        *(_behind(rows, data) for data in MODELS),
     ]
 
 

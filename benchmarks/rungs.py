@@ -14,9 +14,16 @@ from paceline.model.jobs import JobSpec, RoleSpec
 from paceline.model.roles import Role
 
 CORES = 2
+CENSUS = "census"
 LIMIT, STRATEGY = "limit: one process", "TF2 strategy"
-DOCUMENTED, FIRST, BEST = "0 as documented", "0 in the library", "6 everything"
-_SCRIPTS = {DOCUMENTED: "benchmarks.as_documented", STRATEGY: "benchmarks.strategy"}
+DOCUMENTED, REFERENCES = "0 as documented", "0 as documented, TF1 variables"
+FIRST, BEST = "0 in the library", "6 everything"
+_SCRIPTS = {
+    DOCUMENTED: ("benchmarks.as_documented",),
+    REFERENCES: ("benchmarks.as_documented", "--reference-variables"),
+    STRATEGY: ("benchmarks.strategy",),
+}
+_PLAIN_PAGES = {"GLIBC_TUNABLES": ""}
 
 _ADAM = {"name": "adam", "learning_rate": 0.001}
 #: What each rung adds to the one before, and its threads; TensorFlow's default is the cores of the machine.
@@ -52,7 +59,7 @@ RUNGS: tuple[tuple[str, Mapping[str, Any], int], ...] = (
             "partitioning": {"strategy": "min-size", "rows": "hashed"},
             "variable_placement": "balanced",
             "transfers": {"packed": True, "precision": "bfloat16"},
-            "steps_in_flight": 2,
+            "steps_per_exchange": 4,
         },
         1,
     ),
@@ -80,17 +87,22 @@ DATA: dict[str, generate.Parameters] = {
 
 def spec(side: str, data: str, batch: int, counts: Path, **more: object) -> JobSpec:
     """Return the job of a side, a rung or one beside the ladder; it counts its examples in a folder."""
+    if data == CENSUS:
+        return job(side, "census", trials.census_data(), batch, counts, **more)
     folder = KEPT / data
     generate.generate(folder, DATA[data])
-    return job(side, folder, batch, counts, **more)
+    return job(side, "clicks", folder, batch, counts, **more)
 
 
-def job(side: str, folder: Path, batch: int, counts: Path, **more: object) -> JobSpec:
-    """Return the job of a side on the click data in a folder."""
-    block, threads = _blocks()[{LIMIT: BEST, DOCUMENTED: FIRST, STRATEGY: FIRST}.get(side, side)]
-    made = trials.example("clicks", "--data", str(folder), **{**block, "batch_size": batch, **more})
-    script = _SCRIPTS.get(side, "benchmarks.stepped")
-    command = (made.command[0], "-m", script, str(counts), *made.command[3:])
+def job(side: str, example: str, folder: Path, batch: int, counts: Path, **more: object) -> JobSpec:
+    """Return the job of a side on the data of an example in a folder."""
+    beside = {LIMIT: BEST, DOCUMENTED: FIRST, REFERENCES: FIRST, STRATEGY: FIRST}
+    block, threads = _blocks()[beside.get(side, side)]
+    made = trials.example(example, "--data", str(folder), **{**block, "batch_size": batch, **more})
+    script, *options = _SCRIPTS.get(side, ("benchmarks.stepped",))
+    command = (made.command[0], "-m", script, str(counts), example, "--data", str(folder), *options)
+    if side not in (BEST, LIMIT):
+        made = dataclasses.replace(made, environment=_PLAIN_PAGES)
     roles = tuple(
         dataclasses.replace(role, cpu_cores=None, memory_bytes=None, threads=threads) for role in made.roles
     )

@@ -1,12 +1,13 @@
-"""The clicks training that also keeps, in a file per worker, how many examples it has seen and when.
+"""The training of an example that also keeps, in a file per worker, how many examples it has seen and when.
 
-``python -m benchmarks.stepped FOLDER ARGUMENTS``: reports come once a second; a window of that length needs
-the exact count.
+``python -m benchmarks.stepped FOLDER EXAMPLE ARGUMENTS``: reports come once a second; a window of that length
+needs the exact count.
 """
 
 from __future__ import annotations
 
 import functools
+import importlib
 import mmap
 import os
 import struct
@@ -15,7 +16,6 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from examples.clicks import train
 from paceline.training import reports
 
 _LAYOUT = struct.Struct("qd")
@@ -73,7 +73,7 @@ def _count_in(path: Path) -> None:
         counter.add(arguments[3])
         add(*arguments, **more)
 
-    reports.StepMeter.add = counting  # type: ignore[assignment,method-assign]
+    reports.StepMeter.add = counting  # type: ignore[method-assign]
 
 
 def main() -> None:
@@ -82,7 +82,7 @@ def main() -> None:
     folder.mkdir(exist_ok=True)
     if os.environ["PACELINE_ROLE"] == "worker":
         _count_in(folder / os.environ["PACELINE_INDEX"])
-    train.main(sys.argv[2:])
+    importlib.import_module(f"examples.{sys.argv[2]}.train").main(sys.argv[3:])
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """The clicks model with TensorFlow 2's ``ParameterServerStrategy`` and Keras, as its tutorial has it.
 
-``python -m benchmarks.strategy FOLDER --data DATA``: an embedding layer for each feature, Adam, ``Model.fit``
-with several steps to an execution. Nothing of Paceline but the reading of the examples, which lie in memory
-before training starts. The chief counts as `benchmarks.stepped` does.
+``python -m benchmarks.strategy FOLDER clicks --data DATA``: an embedding layer for each feature, Adam,
+``Model.fit`` with several steps to an execution. Nothing of Paceline but the reading of the examples, which
+lie in memory before training starts. The chief counts as `benchmarks.stepped` does.
 """
 
 from __future__ import annotations
@@ -94,6 +94,7 @@ def main() -> None:
     """Be whichever replica this process is."""
     parser = argparse.ArgumentParser()
     parser.add_argument("counts", type=Path)
+    parser.add_argument("example", choices=("clicks",))
     parser.add_argument("--data", type=Path)
     parser.add_argument("--epochs", type=int, default=1_000_000)
     options = parser.parse_args()

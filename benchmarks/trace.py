@@ -68,7 +68,7 @@ def _measure_cost(bench: Bench, repeats: int) -> None:
     with trials.service() as api:
         counts = api.home.path / "counts"
         spec = trials.example("clicks", "--data", str(data), epochs=10_000, trace={"every_seconds": 0})
-        command = (spec.command[0], "-m", "benchmarks.stepped", str(counts), *spec.command[3:])
+        command = (spec.command[0], "-m", "benchmarks.stepped", str(counts), "clicks", *spec.command[3:])
         training = api.submit(dataclasses.replace(spec, command=command), source="", base=ROOT)
         job = agent_cost.Job(training, counts)
         try:

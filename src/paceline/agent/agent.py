@@ -127,6 +127,8 @@ def command_environment(config: Config, threads: int, inherited: Dict[str, str])
     values = placeholder_values(config, threads)
     environment = {name: str(threads) for name in THREAD_VARIABLES}
     environment["GRPC_FAIL_FAST"] = "use_caller"
+    # Tables in huge pages, where the kernel allows it: rows are read at random, all over gigabytes.
+    environment["GLIBC_TUNABLES"] = "glibc.malloc.hugetlb=1"
     environment.update(inherited)
     environment["TF_CONFIG"] = tf_config(config)
     environment["PACELINE_REPORT_FILE"] = os.path.abspath(config.reports)
