@@ -59,7 +59,7 @@ RUNGS: tuple[tuple[str, Mapping[str, Any], int], ...] = (
             "partitioning": {"strategy": "min-size", "rows": "hashed"},
             "variable_placement": "balanced",
             "transfers": {"packed": True, "precision": "bfloat16"},
-            "steps_per_exchange": 4,
+            "steps_per_exchange": 6,
         },
         1,
     ),
