@@ -1,37 +1,17 @@
 """The reader of traced steps, on what real servers in this process say of real steps."""
 
-import socket
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.model.traces import Direction
-from paceline.training import clusters, features, settings, step_stats, traces
+from paceline.training import features, settings, step_stats, traces
 
 COLUMNS = tuple(features.Identity(f"f{i}", rows) for i, rows in enumerate((300, 200, 10)))
 FEATURES = features.FeatureSet((features.Numeric("x"),), COLUMNS, features.Label("l"))
 WORKER = "/job:worker/task:0"
 EXAMPLES = 64
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    """Two parameter servers and a worker."""
-    import tensorflow as tf
-
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    addresses = {"ps": [f"127.0.0.1:{port}" for port in ports[:2]], "worker": [f"127.0.0.1:{ports[2]}"]}
-    spec = tf.train.ClusterSpec(addresses)
-    servers = [
-        tf.distribute.Server(spec, role, index) for role, index in (("ps", 0), ("ps", 1), ("worker", 0))
-    ]
-    made = clusters.Cluster({role: tuple(hosts) for role, hosts in addresses.items()}, "worker", 0)
-    return made, servers[2].target
 
 
 def examples():
