@@ -27,8 +27,8 @@ START_SECONDS = 300.0
 WARM_UP_SECONDS = 5.0
 #: What was read ahead has to be used up before a slow link is felt.
 DRAIN_SECONDS, QUICK_DRAIN_SECONDS = 30.0, 15.0
-#: A file is one row group, so a slow link brings examples in bursts; the window has to hold several.
-WINDOW_SECONDS, LINK_WINDOW_SECONDS = 15.0, 150.0
+#: A slow link brings examples a row group at a time; the window has to hold many.
+WINDOW_SECONDS, LINK_WINDOW_SECONDS = 15.0, 40.0
 LINK_SHARE = 0.5
 DECODING, TRAINING, FREE, SLOW = "decoding", "rung 6", "free link", "slow link"
 
