@@ -146,7 +146,7 @@ def _checks(rows: Sequence[Row]) -> list[Check]:
 def _within(name: str, values: Sequence[float], least: float | None, most: float | None) -> Check:
     """Return the check that the mean of the values, with its whole interval, lies between two bounds."""
     value, low, high = interval(values)
-    bounds = [f">= {least:g}"] * (least is not None) + [f"<= {most:g}"] * (most is not None)
+    bounds = [f"{sign} {bound:g}" for sign, bound in ((">=", least), ("<=", most)) if bound is not None]
     holds = (least is None or low >= least) and (most is None or high <= most)
     return Check(name=name, value=value, low=low, high=high, target=" and ".join(bounds), holds=holds)
 
