@@ -73,15 +73,31 @@ def test_killed_parameter_server_is_set_back_to_the_last_checkpoint(job, index, 
     assert "model.ckpt-" in processes.log("worker", 0)
 
 
+def test_a_parameter_server_that_is_lost_while_the_chief_waits_for_a_trainer(job):
+    processes = job({**LONG, "max_steps": 1000, "consistency": {"mode": "synchronous"}}, ps=2, worker=2)
+    processes.start_all()
+    processes.await_checkpoint()
+    processes.kill("worker", 1)
+    time.sleep(1.0)  # the chief has staged its gradients by now
+    processes.kill("ps", 1)
+    processes.start("ps", 1, attempt=2)
+    processes.start("worker", 1, attempt=2)
+    processes.wait("worker", 0)
+    processes.wait("worker", 1)
+    finished(processes, steps=1000)
+    assert "model.ckpt-" in processes.log("worker", 0)
+
+
 @pytest.mark.parametrize(
     "consistency",
     [{"mode": "bounded-staleness", "staleness": 4}, {"mode": "synchronous"}],
     ids=lambda consistency: consistency["mode"],
 )
 def test_trainers_that_wait_for_each_other_outlive_the_loss_of_each_kind(job, consistency):
-    processes = job({**LONG, "max_steps": 2000, "consistency": consistency}, ps=2, worker=2)
+    processes = job({**LONG, "max_steps": 1200, "consistency": consistency}, ps=2, worker=2)
     processes.start_all()
     processes.await_checkpoint()
+    processes.await_step(100)  # a checkpoint may come before the first report
     processes.kill("worker", 1)
     processes.start("worker", 1, attempt=2)
     processes.await_step(last_step(processes) + 100)
@@ -93,7 +109,7 @@ def test_trainers_that_wait_for_each_other_outlive_the_loss_of_each_kind(job, co
     processes.start("worker", 0, attempt=2)
     processes.wait("worker", 0)
     processes.wait("worker", 1)
-    finished(processes, steps=2000)
+    finished(processes, steps=1200)
 
 
 def test_parameter_server_lost_before_the_first_checkpoint(job):

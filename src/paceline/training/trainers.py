@@ -40,6 +40,7 @@ from paceline.training import (
     sources,
     traces,
     traffics,
+    watches,
 )
 
 _log = logging.getLogger(__name__)
@@ -146,8 +147,19 @@ class Trainer:
             self._cluster.trainer_index,
             announce=self._cluster.is_chief,
         )
-        with inputs.Prefetched(self._batches(queue, closed := threading.Event()), stopped=closed) as batches:
-            step = self._loop(session, queue, batches)
+        closed = threading.Event()
+        watch = watches.Watch(session.make_callable(self._graph.ready))
+
+        def stopping() -> bool:
+            return self._stopping or watch.has_lost
+
+        made = self._batches(queue, stopping, closed)
+        with (
+            watch if self._cluster.is_chief else contextlib.nullcontext(),
+            inputs.Prefetched(made, stopped=closed) as batches,
+        ):
+            step = self._loop(session, queue, batches, stopping)
+        watch.check()
         with contextlib.suppress(*sessions.STATE_LOST):
             queue.leave()
         if not self._cluster.is_chief:
@@ -166,10 +178,10 @@ class Trainer:
         return self._evaluate(session, step, progress)
 
     def _batches(
-        self, queue: shared_queues.SharedQueue, closed: threading.Event
+        self, queue: shared_queues.SharedQueue, stopping: Callable[[], bool], closed: threading.Event
     ) -> Generator[features.Examples, None, None]:
         """The batches that this trainer is given, until all is trained; a pool of them is made ahead."""
-        grants = queue.grants(lambda: self._stopping or closed.is_set())
+        grants = queue.grants(lambda: stopping() or closed.is_set())
         pools = inputs.pools(self._train, self._features, self._work, grants, self._threads)
         steps = self._chosen.steps_per_exchange
         ahead = inputs.ahead(pools, _POOLS_AHEAD, closed)
@@ -180,6 +192,7 @@ class Trainer:
         session: Any,
         queue: shared_queues.SharedQueue,
         batches: inputs.Prefetched[features.Examples],
+        stopping: Callable[[], bool],
     ) -> int:
         """Trains until nothing is left, the last step or a stop, and returns the global step."""
         graph, meter, chief = self._graph, self._meter, self._cluster.is_chief
@@ -198,12 +211,10 @@ class Trainer:
         meter.restart(batches.wait_seconds)
         under_way: collections.deque[tuple[futures.Future[paces.Finished], int]] = collections.deque()
         with (
-            consistencies.pace(
-                session, graph, self._cluster, self._chosen, make_step, lambda: self._stopping
-            ) as pace,
+            consistencies.pace(session, graph, self._cluster, self._chosen, make_step, stopping) as pace,
             futures.ThreadPoolExecutor(self._chosen.steps_in_flight, "steps") as pool,
         ):
-            while step < (self._last_step or math.inf) and not self._stopping:
+            while step < (self._last_step or math.inf) and not stopping():
                 if batches.is_empty:
                     pace.rest()
                 try:

@@ -1,0 +1,64 @@
+"""A look now and then at whether the parameters are still there.
+
+A step notices a parameter server that lost its variables. A chief that waits for other trainers takes no
+step, and asks the first server alone; the others wait for the chief to give the variables values again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+import tensorflow as tf
+
+from paceline.training import sessions
+
+LOOK_SECONDS = 2.0
+
+
+class Watch:
+    """Looks, in a thread, as long as its context lasts."""
+
+    def __init__(self, ready: Callable[[], Any], look_seconds: float = LOOK_SECONDS) -> None:
+        """`ready` asks every server, and says whether all variables have values."""
+        self._ready = ready
+        self._look_seconds = look_seconds
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="watch")
+        self._error: Exception | None = None
+
+    @property
+    def has_lost(self) -> bool:
+        """Whether variables have lost their values."""
+        return self._error is not None
+
+    def check(self) -> None:
+        """Returns if all variables have values.
+
+        Raises:
+            Exception: one of `sessions.STATE_LOST`, if a look has found them lost.
+        """
+        if self._error is not None:
+            raise self._error
+
+    def __enter__(self) -> Watch:
+        """Starts looking."""
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Ends looking."""
+        self._ended.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while self._error is None and not self._ended.wait(self._look_seconds):
+            try:
+                if not self._ready():
+                    raise tf.errors.FailedPreconditionError(None, None, "variables lost their values")
+            except sessions.STATE_LOST as error:
+                self._error = error
