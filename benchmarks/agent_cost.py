@@ -25,7 +25,6 @@ from benchmarks import plots, stepped, trials
 from benchmarks.protocols import KEPT, ROOT, Bench, Check, Result, Row, at_most
 from examples.clicks import generate
 from paceline.engines.local import machines, processes
-from paceline.model.jobs import JobSpec
 from paceline.model.runs import Run
 from paceline.services import jobs
 
@@ -46,7 +45,8 @@ def run(bench: Bench) -> list[Check]:
     generator = random.Random(0)
     with trials.service() as api:
         counts = api.home.path / "counts"
-        job = Job(api.submit(_spec(data, counts), source="", base=ROOT), counts)
+        spec = trials.counted("clicks", counts, "--data", str(data), epochs=10_000)
+        job = Job(api.submit(spec, source="", base=ROOT), counts)
         job.wait_for_training(api)
         time.sleep(WARM_UP_SECONDS)
         for number in range(repeats):
@@ -60,12 +60,6 @@ def run(bench: Bench) -> list[Check]:
         at_most("throughput that the agents cost, by the clock", _losses(bench.rows, "clock"), LIMIT),
         at_most("CPU cores of one agent", cores, LIMIT),
     ]
-
-
-def _spec(data: Path, counts: Path) -> JobSpec:
-    spec = trials.example("clicks", "--data", str(data), epochs=10_000)
-    command = (spec.command[0], "-m", "benchmarks.stepped", str(counts), "clicks", *spec.command[3:])
-    return dataclasses.replace(spec, command=command)
 
 
 def _losses(rows: Sequence[Row], by: str) -> list[float]:
@@ -99,11 +93,7 @@ class Job:
 
     def wait_for_training(self, api: jobs.Jobs) -> None:
         """Return as soon as both workers train."""
-        deadline = time.monotonic() + 180
-        while len(api.store.latest_step_reports(self.run.name)) < 2:
-            if time.monotonic() > deadline or api.get(self.run.name).phase.is_final:
-                raise RuntimeError(f"training did not start: {api.get(self.run.name).message}")
-            time.sleep(0.5)
+        trials.wait_for_steps(api, self.run, self._counts)
         found = [processes.agent_pid(self._folder.config(replica, 1)) for replica in self.run.spec.replicas()]
         self.agents = [pid for pid in found if pid is not None]
 

@@ -17,12 +17,11 @@ from benchmarks import plots, rungs, trials
 from benchmarks.protocols import KEPT, ROOT, Bench, Check, Result, Row
 from examples.clicks import generate
 from paceline import specs
-from paceline.engines.local import networks, processes
 from paceline.model.imbalances import max_over_mean
 from paceline.model.jobs import Host, JobSpec
 from paceline.model.roles import Role
 from paceline.model.runs import Run
-from paceline.services import jobs, variable_plans
+from paceline.services import variable_plans
 
 LIMIT = 1.10
 SERVERS = (2, 4, 8)
@@ -70,9 +69,12 @@ def _measure(servers: int, exponent: float) -> Row:
         try:
             trials.wait_for_steps(api, training, counts)
             time.sleep(WARM_UP_SECONDS)
-            before = _bytes(training)
+            before = trials.server_bytes(training)
             time.sleep(WINDOW_SECONDS)
-            moved = [last - first for first, last in zip(before, _bytes(training), strict=True)]
+            after = trials.server_bytes(training)
+            if before is None or after is None:
+                raise RuntimeError("this benchmark needs emulated hosts, so root")
+            moved = [last - first for first, last in zip(before, after, strict=True)]
             foretold = _foretold(training)
         finally:
             api.stop(training.name)
@@ -101,19 +103,6 @@ def _spec(servers: int, exponent: float, counts: Path) -> JobSpec:
     hosts = (Host(name="host-0"), Host(name="host-1"))
     # Ended at once: nobody needs the last checkpoint.
     return dataclasses.replace(made, roles=roles, hosts=hosts, termination_grace_seconds=1.0)
-
-
-def _bytes(training: Run) -> list[int]:
-    """Return the bytes received and sent so far on the interface of each parameter server."""
-    folder = jobs.folder_of(training)
-    found = []
-    for replica in training.spec.replicas():
-        if replica.role is Role.PS:
-            pid = processes.agent_pid(folder.config(replica, 1))
-            lines = Path(f"/proc/{pid}/net/dev").read_text().splitlines()
-            fields = next(line.split() for line in lines if line.strip().startswith(networks.INTERFACE))
-            found.append(int(fields[1]) + int(fields[9]))
-    return found
 
 
 def _foretold(training: Run) -> float | None:

@@ -23,7 +23,6 @@ from paceline.training import inputs
 
 DATA = "clicks-large"
 ROUNDS, QUICK_ROUNDS = 5, 1
-START_SECONDS = 300.0
 WARM_UP_SECONDS = 5.0
 #: What was read ahead has to be used up before a slow link is felt.
 DRAIN_SECONDS, QUICK_DRAIN_SECONDS = 30.0, 15.0
@@ -86,11 +85,7 @@ def _train(
         spec = dataclasses.replace(spec, roles=roles)
         job = api.submit(spec, source="", base=ROOT)
         try:
-            deadline = time.monotonic() + START_SECONDS
-            while not counts.exists() or sum(each.examples > 0 for each in stepped.read(counts)) < workers:
-                if time.monotonic() > deadline or api.get(job.name).phase.is_final:
-                    raise RuntimeError(f"{job.name} did not start: {api.get(job.name).message}")
-                time.sleep(0.2)
+            trials.wait_for_steps(api, job, counts)
             time.sleep(warm_up)
             since, before = time.time(), stepped.read(counts)
             time.sleep(window)

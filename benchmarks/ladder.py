@@ -77,36 +77,34 @@ def _sides() -> Iterator[Side]:
 
 def _speed(side: Side) -> Row:
     """Return examples per second within a window of training, and what that took of the replicas."""
-    spec, before, after, samples = _window(side)
-    return {"side": side.key, "examples_per_second": stepped.rate(before, after), **_used(spec, samples)}
+    window = _window(side)
+    rate = stepped.rate(window.before, window.after)
+    return {"side": side.key, "examples_per_second": rate, **_used(window.spec, window.samples)}
 
 
 def _network(side: Side) -> Row:
     """Return what goes over the interfaces of the parameter servers; for that, hosts are emulated."""
-    spec, before, after, samples = _window(side, hosts=(Host(name="host-0"), Host(name="host-1")))
-    examples = sum(last.examples - first.examples for first, last in zip(before, after, strict=True))
-    loads = []
-    for replica in (each for each in spec.replicas() if each.role is Role.PS):
-        own = [sample for sample in samples if sample.replica == replica]
-        if not own or any(sample.network_sent_bytes is None for sample in own):
-            return {"side": side.key, "bytes_per_example": None, "ps_bytes_max_over_mean": None}
-        moved = sum((one.network_sent_bytes or 0) + (one.network_received_bytes or 0) for one in own)
-        loads.append(moved / sum(sample.interval_seconds for sample in own))
-    seconds = statistics.fmean(last.at - first.at for first, last in zip(before, after, strict=True))
+    window = _window(side, hosts=(Host(name="host-0"), Host(name="host-1")))
+    if window.moved is None:
+        return {"side": side.key, "bytes_per_example": None, "ps_bytes_max_over_mean": None}
+    pairs = zip(window.before, window.after, strict=True)
     return {
         "side": side.key,
-        "bytes_per_example": sum(loads) * seconds / examples,
-        "ps_bytes_max_over_mean": max_over_mean(loads),
+        "bytes_per_example": sum(window.moved) / sum(last.examples - first.examples for first, last in pairs),
+        "ps_bytes_max_over_mean": max_over_mean(window.moved),
     }
 
 
 class Window(NamedTuple):
-    """A window of a side's training: what its workers had counted before and after, and the samples."""
+    """A window of a side's training: what its workers had counted before and after, the samples, and the
+    bytes of each parameter server (None without emulated hosts).
+    """
 
     spec: JobSpec
     before: list[stepped.Count]
     after: list[stepped.Count]
     samples: list[Sample]
+    moved: list[int] | None
 
 
 def _window(side: Side, hosts: tuple[Host, ...] = ()) -> Window:
@@ -119,17 +117,21 @@ def _window(side: Side, hosts: tuple[Host, ...] = ()) -> Window:
         try:
             trials.wait_for_steps(api, training, counts)
             time.sleep(WARM_UP_SECONDS)
-            since, before = time.time(), stepped.read(counts)
+            since, before, sent = time.time(), stepped.read(counts), trials.server_bytes(training)
             until = since + WINDOW_SECONDS
             time.sleep(WINDOW_SECONDS)
             after = stepped.read(counts)
             while not all(last.at > first.at for first, last in zip(before, after, strict=True)):
                 time.sleep(1.0)  # an epoch of the strategy may be longer than the window
                 after, until = stepped.read(counts), time.time()
+            moved = sent and [
+                last - first for first, last in zip(sent, trials.server_bytes(training) or [], strict=True)
+            ]
         finally:
             api.stop(training.name)
             api.wait(training.name, timeout_seconds=120)
-        return Window(spec, before, after, list(api.store.samples(training.name, since=since, until=until)))
+        samples = list(api.store.samples(training.name, since=since, until=until))
+        return Window(spec, before, after, samples, moved)
 
 
 def _used(spec: JobSpec, samples: Sequence[Sample]) -> dict[str, Any]:

@@ -98,9 +98,10 @@ def job(side: str, example: str, folder: Path, batch: int, counts: Path, **more:
     """Return the job of a side on the data of an example in a folder."""
     beside = {LIMIT: BEST, DOCUMENTED: FIRST, REFERENCES: FIRST, STRATEGY: FIRST}
     block, threads = _blocks()[beside.get(side, side)]
-    made = trials.example(example, "--data", str(folder), **{**block, "batch_size": batch, **more})
     script, *options = _SCRIPTS.get(side, ("benchmarks.stepped",))
-    command = (made.command[0], "-m", script, str(counts), example, "--data", str(folder), *options)
+    arguments = ("--data", str(folder), *options)
+    chosen = {**block, "batch_size": batch, **more}
+    made = trials.counted(example, counts, *arguments, script=script, **chosen)
     if side not in (BEST, LIMIT):
         made = dataclasses.replace(made, environment=_PLAIN_PAGES)
     roles = tuple(
@@ -112,7 +113,7 @@ def job(side: str, example: str, folder: Path, batch: int, counts: Path, **more:
         )
     if side == STRATEGY:
         roles = (*roles, RoleSpec(role=Role.CHIEF, replicas=1, threads=CORES))
-    return dataclasses.replace(made, command=command, roles=roles)
+    return dataclasses.replace(made, roles=roles)
 
 
 def _blocks() -> dict[str, tuple[dict[str, Any], int]]:

@@ -67,9 +67,10 @@ def _measure_cost(bench: Bench, repeats: int) -> None:
     generator = random.Random(0)
     with trials.service() as api:
         counts = api.home.path / "counts"
-        spec = trials.example("clicks", "--data", str(data), epochs=10_000, trace={"every_seconds": 0})
-        command = (spec.command[0], "-m", "benchmarks.stepped", str(counts), "clicks", *spec.command[3:])
-        training = api.submit(dataclasses.replace(spec, command=command), source="", base=ROOT)
+        spec = trials.counted(
+            "clicks", counts, "--data", str(data), epochs=10_000, trace={"every_seconds": 0}
+        )
+        training = api.submit(spec, source="", base=ROOT)
         job = agent_cost.Job(training, counts)
         try:
             job.wait_for_training(api)
@@ -119,7 +120,7 @@ def _bytes(*, quick: bool) -> Row:
         spec = dataclasses.replace(spec, hosts=(Host(name="a"), Host(name="b")))
         training = api.submit(spec, source="", base=ROOT)
         try:
-            agent_cost.Job(training, counts).wait_for_training(api)
+            trials.wait_for_steps(api, training, counts)
             time.sleep(WARM_UP_SECONDS)
             giant, server = _giant(spec, training)
             found = _taken(api, training)

@@ -14,6 +14,7 @@ from pathlib import Path
 from benchmarks import stepped
 from benchmarks.protocols import KEPT, ROOT
 from paceline import specs
+from paceline.engines.local import networks, processes
 from paceline.model.jobs import JobSpec
 from paceline.model.roles import Role
 from paceline.model.runs import Run
@@ -45,6 +46,17 @@ def example(name: str, *arguments: str, **training: object) -> JobSpec:
     )
 
 
+def counted(
+    name: str, counts: Path, *arguments: str, script: str = "benchmarks.stepped", **training: object
+) -> JobSpec:
+    """Return an example's job that counts its examples in a folder, by `benchmarks.stepped` or a script that
+    takes the same arguments.
+    """
+    spec = example(name, *arguments, **training)
+    command = (spec.command[0], "-m", script, str(counts), name, *arguments)
+    return dataclasses.replace(spec, command=command)
+
+
 def finish(api: jobs.Jobs, spec: JobSpec) -> Run:
     """Submit a job and return it when it has ended well.
 
@@ -71,6 +83,23 @@ def wait_for_steps(api: jobs.Jobs, run: Run, counts: Path) -> None:
         if time.monotonic() > deadline or api.get(run.name).phase.is_final:
             raise RuntimeError(f"{run.name} did not start: {api.get(run.name).message}")
         time.sleep(0.2)
+
+
+def server_bytes(run: Run) -> list[int] | None:
+    """Return the bytes received and sent so far on the interface of each parameter server; None if they have
+    none of their own, for want of emulated hosts.
+    """
+    folder = jobs.folder_of(run)
+    found = []
+    for replica in run.spec.replicas():
+        if replica.role is Role.PS:
+            pid = processes.agent_pid(folder.config(replica, 1))
+            lines = Path(f"/proc/{pid}/net/dev").read_text().splitlines()
+            own = [line.split() for line in lines if line.strip().startswith(networks.INTERFACE)]
+            if not own:
+                return None
+            found.append(int(own[0][1]) + int(own[0][9]))
+    return found
 
 
 def census_data() -> Path:

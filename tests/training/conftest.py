@@ -1,7 +1,6 @@
 """Data and jobs for the tests of the training library."""
 
 import importlib.util
-import socket
 from pathlib import Path
 
 import numpy as np
@@ -24,21 +23,13 @@ Processes = _beside("processes").Processes
 @pytest.fixture(scope="module")
 def cluster():
     """Two parameter servers and a worker in this process, and where to connect to the worker."""
-    import tensorflow as tf
+    return _beside("servers").Servers(ps=2, worker=1).cluster()
 
-    from paceline.training import clusters
 
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    addresses = {"ps": [f"127.0.0.1:{port}" for port in ports[:2]], "worker": [f"127.0.0.1:{ports[2]}"]}
-    spec = tf.train.ClusterSpec(addresses)
-    servers = [
-        tf.distribute.Server(spec, role, index) for role, index in (("ps", 0), ("ps", 1), ("worker", 0))
-    ]
-    made = clusters.Cluster({role: tuple(hosts) for role, hosts in addresses.items()}, "worker", 0)
-    return made, servers[2].target
+@pytest.fixture(scope="module")
+def three_servers():
+    """As `cluster`, with three parameter servers."""
+    return _beside("servers").Servers(ps=3, worker=1).cluster()
 
 
 @pytest.fixture

@@ -25,6 +25,10 @@ class Servers:
         spec = tf.train.ClusterSpec({role: list(every) for role, every in self.addresses.items()})
         self.started = {name: tf.distribute.Server(spec, *name) for name in names}
 
+    def cluster(self):
+        """What the first worker knows of them, and where to connect to it."""
+        return clusters.Cluster(self.addresses, "worker", 0), self.started["worker", 0].target
+
     def trainers(self, model, chosen, folder, count):
         """The trainers of a job; its parameters come from a folder, or are left there."""
         addresses = {**self.addresses, "worker": self.addresses["worker"][:count]}

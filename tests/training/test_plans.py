@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import socket
 
 import numpy as np
 import pytest
@@ -18,21 +17,9 @@ CHOSEN = settings.Settings(embedding_dimension=4, hidden_units=(16, 8))
 
 
 @pytest.fixture(scope="module")
-def cluster():
+def cluster(three_servers):
     """Three parameter servers and a worker."""
-    import tensorflow as tf
-
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(4)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    addresses = {"ps": [f"127.0.0.1:{port}" for port in ports[:3]], "worker": [f"127.0.0.1:{ports[3]}"]}
-    spec = tf.train.ClusterSpec(addresses)
-    servers = [
-        tf.distribute.Server(spec, role, index) for role in addresses for index in range(len(addresses[role]))
-    ]
-    made = clusters.Cluster({role: tuple(hosts) for role, hosts in addresses.items()}, "worker", 0)
-    return made, servers[-1].target
+    return three_servers
 
 
 def with_servers(cluster, count):
