@@ -16,7 +16,7 @@ from paceline.training import (
     exports,
     locations,
     reports,
-    sessions,
+    servers,
     settings,
     sources,
     trainers,
@@ -57,7 +57,7 @@ def run(
     chosen = settings.read(environment)
     if cluster.role == "ps":
         _log.info("ps %d serves at %s", cluster.index, cluster.addresses["ps"][cluster.index])
-        sessions.serve(cluster).join()
+        servers.serve(cluster)
         return None
     train = _source(chosen.inputs.train, chosen, train)
     if train is None:

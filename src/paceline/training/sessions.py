@@ -17,7 +17,7 @@ from typing import Any
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from paceline.training import checkpoints, clusters, errors, graphs
+from paceline.training import checkpoints, clusters, errors, graphs, servers
 
 _log = logging.getLogger(__name__)
 
@@ -39,17 +39,6 @@ _PROBE_SECONDS = 2.0
 _NOTICE_SECONDS = 10.0
 
 
-def serve(cluster: clusters.Cluster) -> Any:
-    """Starts TensorFlow's server of this replica."""
-    return tf.distribute.Server(
-        tf.train.ClusterSpec(
-            {role: list(hosts) for role, hosts in cluster.addresses.items() if role != "evaluator"}
-        ),
-        job_name=cluster.role,
-        task_index=cluster.index,
-    )
-
-
 class Sessions:
     """Opens sessions of one trainer; its server, if the cluster has more than this process, starts at
     once.
@@ -66,7 +55,7 @@ class Sessions:
         self._cluster = cluster
         self._saved = saved
         self._last_step = last_step
-        self._server = None if cluster.is_local else serve(cluster)
+        self._server = None if cluster.is_local else servers.start(cluster)
 
     def open(self) -> Any | None:
         """Waits until the parameters have values, for ever if need be, and returns a session; None when they
