@@ -29,6 +29,7 @@ class Processes:
             if role != "evaluator"
         }
         self.checkpoint_dir = folder / "checkpoints"
+        self.environment = {}
         self.running = {}
 
     def start_all(self):
@@ -49,6 +50,7 @@ class Processes:
             PACELINE_TRAINING=json.dumps({**self.training, **training}),
             PACELINE_REPORT_FILE=str(self.folder / f"{role}-{index}.jsonl"),
             PACELINE_CHECKPOINT_DIR=str(self.checkpoint_dir),
+            **self.environment,
         )
         with open(self.folder / f"{role}-{index}.log", "ab") as log:
             self.running[role, index] = subprocess.Popen(

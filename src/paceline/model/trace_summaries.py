@@ -37,7 +37,7 @@ class ServerTime:
 
 
 def traffic(traces: Sequence[Trace]) -> tuple[Traffic, ...]:
-    """Return what a step moves, the most bytes first."""
+    """Return what a step moves, the most bytes first, and where they are not measured the longest."""
     found: dict[tuple[str | None, int | None, str, Direction], list[tuple[int, list[Transfer]]]] = {}
     for trace in traces:
         own: dict[tuple[str | None, int | None, str, Direction], list[Transfer]] = {}
@@ -53,7 +53,12 @@ def traffic(traces: Sequence[Trace]) -> tuple[Traffic, ...]:
         )
         for (variable, shard, server, direction), groups in found.items()
     )  # fmt: skip
-    return tuple(sorted(rows, key=lambda row: (-(row.bytes or 0), row.server, row.variable or "")))
+    return tuple(sorted(rows, key=_order))
+
+
+def _order(row: Traffic) -> tuple[float, float, str, str]:
+    longest = (row.microseconds or 0.0) if row.bytes is None else 0.0
+    return -(row.bytes or 0.0), -longest, row.server, row.variable or ""
 
 
 def _mean(steps: int, values: Sequence[float | None]) -> float | None:

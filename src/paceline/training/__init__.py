@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from paceline.training.models.wide_and_deep import WideAndDeep
     from paceline.training.runs import run
     from paceline.training.sources import Source
+    from paceline.training.strategy_traces import StrategyTracer
     from paceline.training.traces import Tracer
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "Evaluation",
     "KerasModel",
     "Source",
+    "StrategyTracer",
     "Tracer",
     "TrainingError",
     "WideAndDeep",
@@ -54,6 +56,7 @@ _HOMES = {
     "Evaluation": "evaluations",
     "KerasModel": "keras_models",
     "Source": "sources",
+    "StrategyTracer": "strategy_traces",
     "Tracer": "traces",
     "TrainingError": "errors",
     "WideAndDeep": "models.wide_and_deep",

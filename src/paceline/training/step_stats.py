@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from paceline.model.traces import ClockOffset, Direction, Event, Operation, Split, Transfer
+from paceline.model.traces import ClockOffset, Direction, Event, Operation, Split, Trace, Transfer
 from paceline.training import clock_offsets, dataflows
 
 Name = tuple[str | None, int | None]
@@ -46,6 +46,22 @@ class Record:
     events: tuple[Event, ...]
     clocks: tuple[ClockOffset, ...]
 
+    def trace(
+        self, trainer: str, attempt: int, at: float, untraced_step_microseconds: float | None = None
+    ) -> Trace:
+        """The trace of a trainer that says so."""
+        return Trace(
+            trainer=trainer,
+            attempt=attempt,
+            at=at,
+            untraced_step_microseconds=untraced_step_microseconds,
+            splits=self.splits,
+            transfers=self.transfers,
+            operations=self.operations,
+            events=self.events,
+            clocks=self.clocks,
+        )
+
 
 def read(steps: Sequence[TracedStep], trainer: str, names: Mapping[str, Name] | None = None) -> Record:
     """Reads traced steps of a trainer.
@@ -58,13 +74,22 @@ def read(steps: Sequence[TracedStep], trainer: str, names: Mapping[str, Name] | 
     """
     flows = {step.number: dataflows.read(step.metadata.step_stats) for step in steps}
     flows = {number: flow for number, flow in flows.items() if flow.nodes}
+    return record(flows, trainer, names, {step.number: step.waited_seconds for step in steps})
+
+
+def record(
+    flows: Mapping[int, dataflows.Dataflow],
+    trainer: str,
+    names: Mapping[str, Name] | None = None,
+    waits: Mapping[int, float | None] | None = None,
+) -> Record:
+    """Says what the dataflows of a trainer's steps, by their numbers, mean; `waits` are seconds."""
     tasks = {node.device for flow in flows.values() for node in flow.nodes.values()} - {trainer}
     offsets = {task: clock_offsets.between(flows.values(), trainer, task) for task in sorted(tasks)}
-    waits = {step.number: step.waited_seconds for step in steps}
     clock = _Clock({task: found.microseconds for task, found in offsets.items() if found is not None})
     read_steps = [_Step(number, flow, trainer, names or {}, clock) for number, flow in flows.items()]
     return Record(
-        splits=tuple(each.split(waits[each.number]) for each in read_steps),
+        splits=tuple(each.split((waits or {}).get(each.number)) for each in read_steps),
         transfers=tuple(transfer for each in read_steps for transfer in each.transfers()),
         operations=tuple(operation for each in read_steps for operation in each.operations()),
         events=tuple(sorted((event for each in read_steps for event in each.events()), key=_start_of_event)),

@@ -158,17 +158,8 @@ class Tracer:
     def _write(self, taking: _Taking) -> None:
         record = step_stats.read(taking.steps, self._task, self._names)
         untraced = list(self._untraced_seconds)
-        trace = traces.Trace(
-            trainer=self._trainer,
-            attempt=self._attempt,
-            at=taking.at,
-            untraced_step_microseconds=statistics.median(untraced) * 1e6 if untraced else None,
-            splits=record.splits,
-            transfers=record.transfers,
-            operations=record.operations,
-            events=record.events,
-            clocks=record.clocks,
-        )
+        median = statistics.median(untraced) * 1e6 if untraced else None
+        trace = record.trace(self._trainer, self._attempt, taking.at, median)
         try:
             trace_files.write(trace, self._folder / taking.name / self._file)
             trace_files.prune(self._folder, self._file)

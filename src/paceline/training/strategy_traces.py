@@ -1,0 +1,138 @@
+"""Traces of a `ParameterServerStrategy`, by its coordinator and TensorFlow's profiler.
+
+    with training.StrategyTracer.from_environment():
+        model.fit(...)
+
+Every server of a TensorFlow cluster can be profiled at its own address (`grpc_server_lib.cc`), so workers and
+parameter servers need nothing. They write what they profiled into the run's folder, which all must see.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.tsl.profiler.protobuf import xplane_pb2
+
+from paceline.model import traces
+from paceline.training import clusters, profiles, settings, step_stats, trace_files, trace_schedules
+
+_log = logging.getLogger(__name__)
+WARM_UP_SECONDS = 30.0
+"""Functions are traced and placed at first."""
+WINDOW_SECONDS, LONGEST_SECONDS = 1.0, 8.0
+_EVERY_OPERATION = 3  # the profiler's host_tracer_level
+
+
+class StrategyTracer:
+    """Traces steps of all workers while it is open, as `trace` in the settings says and on demand.
+
+    Other replicas than the coordinator, and a process without `run_dir`, trace nothing.
+    """
+
+    def __init__(self, cluster: clusters.Cluster, chosen: settings.Trace, run_dir: str | None) -> None:
+        self._cluster = cluster
+        self._wanted = chosen.steps
+        self._folder = Path(run_dir or "", traces.FOLDER)
+        self._file = f"{cluster.role}-{cluster.index}.{cluster.attempt}.parquet"
+        self._schedule = trace_schedules.Schedule(chosen, self._folder, self._file)
+        self._window_seconds = WINDOW_SECONDS
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="strategy traces", daemon=True)
+        self._is_on = run_dir is not None and cluster.role == "chief"
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] | None = None) -> StrategyTracer:
+        """Returns the tracer of this process.
+
+        Raises:
+            TrainingError: TF_CONFIG or the settings are wrong.
+        """
+        environment = os.environ if environment is None else environment
+        return cls(
+            clusters.read(environment),
+            settings.read(environment).trace,
+            environment.get("PACELINE_RUN_DIR") or None,
+        )
+
+    def __enter__(self) -> StrategyTracer:
+        """Starts to trace."""
+        if self._is_on:
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Ends; a trace that is being taken is still written."""
+        self._ended.set()
+        if self._is_on:
+            self._thread.join()
+
+    def _run(self) -> None:
+        began = time.time()
+        while not self._ended.wait(trace_schedules.POLL_SECONDS):
+            now = time.time()
+            warm = now - began > WARM_UP_SECONDS
+            name = self._schedule.due(now, trace_schedules.WARM_UP_STEPS if warm else 0)
+            if name is not None:
+                self._take(name, now)
+
+    def _take(self, name: str, at: float) -> None:
+        """Traces all workers; the coordinator, which has no steps, answers last."""
+        folder = self._folder / name
+        try:
+            steps = profiles.read(self._profile(folder / "profile"), self._wanted)
+            for task, found in steps.items():
+                self._write(
+                    step_stats.process(task), at, step_stats.record(dict(enumerate(found, 1)), task), name
+                )
+            self._write(f"{self._cluster.role}-{self._cluster.index}", at, step_stats.record({}, ""), name)
+        except (OSError, tf.errors.OpError, RuntimeError) as error:  # the last: nobody answered in time
+            _log.warning("a trace cannot be taken: %s", error)
+            return
+        finally:
+            shutil.rmtree(folder / "profile", ignore_errors=True)
+        if not steps and self._window_seconds < LONGEST_SECONDS:
+            self._window_seconds *= 2
+            _log.info("no whole step within a trace; the next one takes %g s", self._window_seconds)
+
+    def _profile(self, folder: Path) -> dict[str, Any]:
+        """Profiles all workers and parameter servers at once; returns what they found by task."""
+        addresses = {
+            address: f"/job:{role}/task:{index}"
+            for role in ("ps", "worker")
+            for index, address in enumerate(self._cluster.addresses.get(role, ()))
+        }
+        tf.profiler.experimental.client.trace(
+            ",".join(f"grpc://{address}" for address in addresses),
+            str(folder),
+            int(self._window_seconds * 1000),
+            num_tracing_attempts=1,
+            options=tf.profiler.experimental.ProfilerOptions(
+                host_tracer_level=_EVERY_OPERATION, python_tracer_level=0, device_tracer_level=0
+            ),
+        )
+        found = {path.name.removesuffix(".xplane.pb"): path for path in folder.rglob("*.xplane.pb")}
+        missing = [task for address, task in addresses.items() if address.replace(":", "_") not in found]
+        if missing:
+            _log.warning("no profile came from %s", ", ".join(map(step_stats.process, missing)))
+        return {
+            task: xplane_pb2.XSpace.FromString(found[address.replace(":", "_")].read_bytes())
+            for address, task in addresses.items()
+            if address.replace(":", "_") in found
+        }
+
+    def _write(self, trainer: str, at: float, record: step_stats.Record, name: str) -> None:
+        file = f"{trainer}.{self._cluster.attempt}.parquet"
+        trace = record.trace(trainer, self._cluster.attempt, at)
+        trace_files.write(trace, self._folder / name / file)
+        trace_files.prune(self._folder, file)
