@@ -82,6 +82,18 @@ def test_tf_config_of_the_evaluator_has_the_whole_cluster():
     assert value["task"] == {"type": "evaluator", "index": 0}
 
 
+@pytest.mark.parametrize(
+    ("role", "threads", "operations"), [("worker", 1, "2"), ("worker", 3, "3"), ("ps", 1, "1")]
+)
+def test_a_worker_runs_two_operations_at_once(role, threads, operations):
+    """With one, workers of a ParameterServerStrategy hang."""
+    seen = agent.command_environment(config(role=role), threads, {})
+    assert seen["TF_NUM_INTEROP_THREADS"] == operations
+    assert seen["TF_NUM_INTRAOP_THREADS"] == seen["OMP_NUM_THREADS"] == str(threads)
+    asked = agent.command_environment(config(role=role), threads, {"TF_NUM_INTEROP_THREADS": "1"})
+    assert asked["TF_NUM_INTEROP_THREADS"] == "1"
+
+
 def test_the_environment():
     seen = agent.command_environment(
         config(environment={"MKL_NUM_THREADS": "9", "OUT": "{run_dir}/x"}),

@@ -45,7 +45,7 @@ class Processes:
             TF_CONFIG=json.dumps({"cluster": self.cluster, "task": {"type": role, "index": index}}),
             GRPC_FAIL_FAST="use_caller",
             TF_NUM_INTRAOP_THREADS="1",
-            TF_NUM_INTEROP_THREADS="1",
+            TF_NUM_INTEROP_THREADS="2",
             PACELINE_ATTEMPT=str(attempt),
             PACELINE_TRAINING=json.dumps({**self.training, **training}),
             PACELINE_REPORT_FILE=str(self.folder / f"{role}-{index}.jsonl"),

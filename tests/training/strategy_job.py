@@ -19,7 +19,7 @@ from paceline.model import traces
 
 FOLDER = Path(os.environ["PACELINE_RUN_DIR"], traces.FOLDER)
 BATCH, STEPS = 256, 20
-ASK_SECONDS = 20  # again with another name, for a busy machine may fail to answer
+ASK_SECONDS = 15  # again with another name, for a busy machine may fail to answer
 
 
 class UntilTraced(keras.callbacks.Callback):

@@ -126,6 +126,9 @@ def command_environment(config: Config, threads: int, inherited: Dict[str, str])
     """Return the command's environment: inherited < the agent's < what the job file sets."""
     values = placeholder_values(config, threads)
     environment = {name: str(threads) for name in THREAD_VARIABLES}
+    if config.role != "ps" and threads < 2:
+        # A worker of a ParameterServerStrategy waits for its input in one thread for ever.
+        environment["TF_NUM_INTEROP_THREADS"] = "2"
     environment["GRPC_FAIL_FAST"] = "use_caller"
     # Tables in huge pages, where the kernel allows it: rows are read at random, all over gigabytes.
     environment["GLIBC_TUNABLES"] = "glibc.malloc.hugetlb=1"
