@@ -24,6 +24,7 @@ NAMES = (
     "local-faults",
     "training-faults",
     "ladder",
+    "precision",
     "trace",
     "inputs",
     "balance",

@@ -58,6 +58,7 @@ RUNGS: tuple[tuple[str, Mapping[str, Any], int], ...] = (
         {
             "partitioning": {"strategy": "min-size", "rows": "hashed"},
             "variable_placement": "balanced",
+            "compute_precision": "bfloat16",
             "transfers": {"packed": True, "precision": "bfloat16"},
             "steps_per_exchange": 6,
         },

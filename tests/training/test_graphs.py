@@ -174,6 +174,30 @@ def test_every_partitioning_computes_the_same(tmp_path, cut):
             update(other, two, batch)
 
 
+def test_dense_layers_in_bfloat16_compute_nearly_the_same_with_parameters_in_float32():
+    import tensorflow as tf
+
+    exact, coarse = build(SMALL), build(dataclasses.replace(SMALL, compute_precision="bfloat16"))
+    (batch,) = batches(1)
+    values, moved, scores = {}, [], []
+    for graph in (exact, coarse):
+        with session_of(graph) as session:
+            session.run(graph.initialise)
+            if graph is exact:
+                values = {name: session.run(each) for name, each in variables(graph).items()}
+            assign(graph, session, values)
+            scores.append(session.run(graph.probabilities, feed(graph, batch)))
+            update(graph, session, batch)
+            moved.append({name: session.run(each) for name, each in variables(graph).items()})
+        products = {each.outputs[0].dtype for each in graph.graph.get_operations() if each.type == "MatMul"}
+        assert (tf.bfloat16 in products) == (graph is coarse)
+    assert not np.array_equal(*scores)
+    np.testing.assert_allclose(*scores, atol=0.01)
+    for name in values:
+        assert moved[1][name].dtype == np.float32
+        np.testing.assert_allclose(moved[1][name], moved[0][name], atol=0.01)
+
+
 def test_steps_of_one_exchange_are_applied_one_after_the_other():
     momentum, rate = 0.9, 0.1
     chosen = dataclasses.replace(

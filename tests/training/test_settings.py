@@ -54,6 +54,7 @@ def test_every_key_can_be_set():
         "variable_placement": "greedy",
         "variable_plan": PLAIN,
         "fused_tables": False,
+        "compute_precision": "bfloat16",
         "transfers": {"packed": False, "precision": "bfloat16"},
         "steps_per_exchange": 4,
         "steps_in_flight": 2,
@@ -81,6 +82,7 @@ def test_every_key_can_be_set():
     assert chosen.partitioning == settings.Partitioning("min-size", "hashed", 3, 10)
     assert chosen.variable_plan == PLAN
     assert not chosen.fused_tables
+    assert chosen.compute_precision == "bfloat16"
     assert chosen.transfers == settings.Transfers(packed=False, precision="bfloat16")
     assert chosen.steps_per_exchange == 4
     assert chosen.steps_in_flight == 2

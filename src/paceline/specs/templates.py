@@ -91,6 +91,7 @@ COMMAND
 @|    variable_placement: balanced   # which PS holds a part; or else variable_plan: plan.json, a saved plan
 @|    measured_variables: variables.json   # of an earlier run, for variable_placement: traffic
 @training|    fused_tables: true       # one table for all categorical features
+@|    compute_precision: float32   # of dense layers; bfloat16 where the CPU has instructions for it
 @|    transfers: {packed: true, precision: float32}   # one message for each PS; bfloat16 halves it
 @|    steps_per_exchange: 1    # steps of a worker that share their messages
 @|    steps_in_flight: 1       # exchanges of a worker that overlap

@@ -17,6 +17,7 @@ OPTIMIZERS = ("adagrad", "ftrl", "adam", "lazy-adam", "adadelta", "momentum")
 PARTITIONING = tuple(strategy.value for strategy in CutStrategy)
 ROW_ORDERS = tuple(order.value for order in RowOrder)
 PRECISIONS = ("float32", "bfloat16", "float16")
+COMPUTE_PRECISIONS = ("float32", "bfloat16")
 VARIABLE_PLACEMENTS = tuple(rule.value for rule in PlacementRule)
 DECAYS = typing.get_args(schedules.Decay)
 CONSISTENCY_MODES = typing.get_args(consistencies.Mode)
@@ -38,6 +39,7 @@ def _plan(value: object) -> str | dict[str, Any]:
 _Optimizer = Annotated[str, fields.choice(OPTIMIZERS)]
 _RowOrder = Annotated[str, fields.choice(ROW_ORDERS)]
 _Precision = Annotated[str, fields.choice(PRECISIONS)]
+_ComputePrecision = Annotated[str, fields.choice(COMPUTE_PRECISIONS)]
 _PerExchange = Annotated[int, fields.whole(1, 100)]
 _InFlight = Annotated[int, fields.whole(1, 100)]
 _Partitioning = Annotated[str, fields.choice(PARTITIONING)]
@@ -223,6 +225,9 @@ class TrainingSection(Section):
         None, description="a saved plan: the path of its file, or the plan itself; it is obeyed exactly"
     )
     fused_tables: fields.Boolean | None = Field(None, description="one table for all categorical features")
+    compute_precision: _ComputePrecision | None = Field(
+        None, description="of dense layers: float32 or bfloat16; parameters and the loss are float32"
+    )
     transfers: TransfersSection | None = Field(None, description="what a step sends")
     steps_per_exchange: _PerExchange | None = Field(
         None, description="steps of a worker that share their messages: parameters pulled once for all"

@@ -85,22 +85,26 @@ class Blocks:
     def dense(
         self, name: str, inputs: Any, units: int, activation: Callable[[Any], Any] | None = None
     ) -> Any:
-        """A dense layer over inputs (examples, width): (examples, units). Glorot and Bengio 2010 at first."""
+        """A dense layer over inputs (examples, width): (examples, units), computed in the type of the inputs.
+        Glorot and Bengio 2010 at first.
+        """
         width = int(inputs.shape[-1])
         limit = math.sqrt(6 / (width + units))
         kernel = self.weight(
             f"{name}/kernel", (width, units), initializer=tf1.random_uniform_initializer(-limit, limit)
         )
-        outputs = tf.matmul(inputs, kernel) + self.weight(f"{name}/bias", (units,))
+        bias = self.weight(f"{name}/bias", (units,))
+        outputs = tf.matmul(inputs, tf.cast(kernel, inputs.dtype)) + tf.cast(bias, inputs.dtype)
         return activation(outputs) if activation else outputs
 
     def tower(self, name: str, inputs: Any, units: Sequence[int] | None = None) -> Any:
-        """Dense layers with rectified linear units, one after the other; of the job file's widths if none are
-        given.
+        """Dense layers with rectified linear units, one after the other, computed in the precision of the job
+        file; of its widths if none are given.
         """
+        hidden = tf.cast(inputs, self.chosen.compute_precision)
         for i, width in enumerate(units or self.chosen.hidden_units):
-            inputs = self.dense(f"{name}{i}", inputs, width, tf.nn.relu)
-        return inputs
+            hidden = self.dense(f"{name}{i}", hidden, width, tf.nn.relu)
+        return tf.cast(hidden, tf.float32)
 
 
 def flat(vectors: Any) -> Any:

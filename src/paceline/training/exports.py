@@ -51,7 +51,10 @@ def check(path: str) -> None:
 
 def write(model: blocks.Model, checkpoint_dir: str, path: str, chosen: settings.Settings) -> None:
     """Writes the newest whole checkpoint as a SavedModel, under another name until it is complete."""
-    graph = graphs.build(model, _ALONE, dataclasses.replace(chosen, partitioning=_WHOLE, variable_plan=None))
+    scoring = dataclasses.replace(
+        chosen, partitioning=_WHOLE, variable_plan=None, compute_precision="float32"
+    )
+    graph = graphs.build(model, _ALONE, scoring)
     saved = checkpoints.Checkpoints(checkpoint_dir, graph.contents, chosen.checkpoint.every_seconds)
     path = path.rstrip("/")
     temporary = f"{path}.temp{uuid.uuid4().hex}"

@@ -139,6 +139,7 @@ class Settings:
     variable_placement: Literal["round-robin", "greedy", "balanced"] = variable_plans.DEFAULT_RULE.value
     variable_plan: variable_plans.Plan | None = None
     fused_tables: bool = True
+    compute_precision: Literal["float32", "bfloat16"] = "float32"
     transfers: Transfers = Transfers()
     steps_per_exchange: int = _at_least(1, 1)
     steps_in_flight: int = _at_least(1, 1)

@@ -32,6 +32,7 @@ from paceline.training import (
     graphs,
     inputs,
     paces,
+    processors,
     reports,
     sessions,
     settings,
@@ -98,6 +99,8 @@ class Trainer:
             # Nobody can take a step alone, so all end at the same one, and no data may run out before.
             self._last_step = self._total
             self._work = dataclasses.replace(self._work, epochs=_WITHOUT_END)
+        if chosen.compute_precision == "bfloat16" and processors.has_bfloat16() is False:
+            _log.warning("compute_precision: bfloat16 is slower than float32 on this CPU, which lacks it")
         self._meter = reports.StepMeter(reporting, self._total)
         self._graph = graphs.build(model, cluster, chosen, self._work)
         self._saved = checkpoints.Checkpoints(

@@ -1,0 +1,19 @@
+"""What the processor can do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_FLAGS = {"avx512_bf16", "amx_bf16", "bf16"}  # the last on Arm
+
+
+def has_bfloat16(description: Path = Path("/proc/cpuinfo")) -> bool | None:
+    """Whether it multiplies bfloat16 by itself; None where the system does not say (proc(5))."""
+    try:
+        lines = description.read_text().splitlines()
+    except OSError:
+        return None
+    flags = [
+        line.partition(":")[2].split() for line in lines if line.lower().startswith(("flags", "features"))
+    ]
+    return any(_FLAGS & set(each) for each in flags) if flags else None
