@@ -69,6 +69,8 @@ def _sides() -> Iterator[Side]:
             yield Side(rung, data)
         yield Side(rungs.DOCUMENTED, data)
         yield Side(rungs.LIMIT, data)
+    for name in rungs.WITHOUT:
+        yield Side(name, "clicks-large")
     yield Side(rungs.REFERENCES, "clicks-large")
     yield Side(rungs.STRATEGY, "clicks-large")
     for name in (rungs.BEST, rungs.LIMIT):
@@ -192,6 +194,61 @@ def _behind(rows: Sequence[Row], data: str) -> Check:
     behind = max(mine.values()) - mine[Side(rungs.BEST, data).key]
     name = f"{data}: AUC behind the best rung's"
     return Check(name=name, value=behind, low=None, high=None, target="<= 0.002", holds=behind <= 0.002)
+
+
+def details(rows: Sequence[Row]) -> list[str]:
+    """Return the lines of a table of what each side reached, and each rung over the one before."""
+    lines = [
+        "| side | examples/s | over the rung before | AUC | bytes/example | PS bytes, max/mean "
+        "| cores of PS | cores of workers | involuntary switches/s |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    names = {name for name, *_ in rungs.RUNGS}
+    before = None
+    for side in _sides():
+        own = [row for row in rows if row["side"] == side.key]
+        rates = _rates(rows, side)
+        if not rates:
+            continue
+        value, low, high = interval(rates)
+        gain = "-"
+        if before is not None and before[1:] == side[1:] and side.name in names:
+            gain = "{:.2f} ({:.2f} to {:.2f})".format(*_gain(rows, side, before))
+        cells = [
+            side.key,
+            f"{value:,.0f} ({low:,.0f} to {high:,.0f})",
+            gain,
+            _cell(own, "auc", "{:.4f}"),
+            _cell(own, "bytes_per_example", "{:,.0f}"),
+            _cell(own, "ps_bytes_max_over_mean", "{:.2f}"),
+            _by_replica(own, "cpu_cores", "ps", "{:.2f}"),
+            _by_replica(own, "cpu_cores", "worker", "{:.2f}"),
+            _by_replica(own, "involuntary_switches", "", "{:,.0f}"),
+        ]
+        lines.append("| " + " | ".join(cells) + " |")
+        before = side
+    return lines
+
+
+def _gain(rows: Sequence[Row], side: Side, before: Side) -> tuple[float, float, float]:
+    pairs = zip(_rates(rows, side), _rates(rows, before), strict=False)
+    return interval([one / other for one, other in pairs])
+
+
+def _cell(rows: Sequence[Row], name: str, form: str) -> str:
+    values = [row[name] for row in rows if row.get(name) is not None]
+    return form.format(statistics.fmean(values)) if values else "not measured"
+
+
+def _by_replica(rows: Sequence[Row], name: str, role: str, form: str) -> str:
+    """Return the mean of each replica of a role over the repeats, one after the other."""
+    found: dict[str, list[float]] = {}
+    for row in rows:
+        for replica, value in row.get(name, {}).items():
+            if replica.startswith(role) and value is not None:
+                found.setdefault(replica, []).append(value)
+    means = [form.format(statistics.fmean(found[replica])) for replica in sorted(found)]
+    return " / ".join(means) if means else "not measured"
 
 
 def draw(result: Result, path: Path) -> None:

@@ -1,6 +1,7 @@
 """How every benchmark runs, resumes, judges itself and is written down (``docs/architecture.md``, "Figures").
 
-A benchmark is a module with ``run(bench) -> list[Check]`` and ``draw(result, path)``. It asks
+A benchmark is a module with ``run(bench) -> list[Check]`` and ``draw(result, path)``, and if the page of
+figures is to have more than its checks, ``details(rows) -> lines``. It asks
 ``bench.repeat(key, measure)`` for each repeat; finished repeats are kept, so a long benchmark that is cut off
 goes on where it stopped.
 """

@@ -18,6 +18,7 @@ CENSUS = "census"
 LIMIT, STRATEGY = "limit: one process", "TF2 strategy"
 DOCUMENTED, REFERENCES = "0 as documented", "0 as documented, TF1 variables"
 FIRST, BEST = "0 in the library", "6 everything"
+SMALL_PAGES = "6 without huge pages"
 _SCRIPTS = {
     DOCUMENTED: ("benchmarks.as_documented",),
     REFERENCES: ("benchmarks.as_documented", "--reference-variables"),
@@ -66,6 +67,15 @@ RUNGS: tuple[tuple[str, Mapping[str, Any], int], ...] = (
     ),
 )
 
+#: What each part of the last rung is worth: all but that.
+WITHOUT: Mapping[str, Mapping[str, Any]] = {
+    "6 without packing": {"transfers": {"packed": False, "precision": "bfloat16"}},
+    "6 without bfloat16 on the wire": {"transfers": {"packed": True, "precision": "float32"}},
+    "6 without shared exchanges": {"steps_per_exchange": 1},
+    "6 without bfloat16 in layers": {"compute_precision": "float32"},
+    SMALL_PAGES: {},
+}
+
 DATA: dict[str, generate.Parameters] = {
     "clicks-large": generate.Parameters(
         train_rows=1_000_000,
@@ -97,13 +107,13 @@ def spec(side: str, data: str, batch: int, counts: Path, **more: object) -> JobS
 
 def job(side: str, example: str, folder: Path, batch: int, counts: Path, **more: object) -> JobSpec:
     """Return the job of a side on the data of an example in a folder."""
-    beside = {LIMIT: BEST, DOCUMENTED: FIRST, REFERENCES: FIRST, STRATEGY: FIRST}
+    beside = {**dict.fromkeys((LIMIT, *WITHOUT), BEST), **dict.fromkeys(_SCRIPTS, FIRST)}
     block, threads = _blocks()[beside.get(side, side)]
     script, *options = _SCRIPTS.get(side, ("benchmarks.stepped",))
     arguments = ("--data", str(folder), *options)
-    chosen = {**block, "batch_size": batch, **more}
+    chosen = {**block, **WITHOUT.get(side, {}), "batch_size": batch, **more}
     made = trials.counted(example, counts, *arguments, script=script, **chosen)
-    if side not in (BEST, LIMIT):
+    if side == SMALL_PAGES or side not in (BEST, LIMIT, *WITHOUT):
         made = dataclasses.replace(made, environment=_PLAIN_PAGES)
     roles = tuple(
         dataclasses.replace(role, cpu_cores=None, memory_bytes=None, threads=threads) for role in made.roles
