@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from paceline.training import dataflows
@@ -95,6 +95,7 @@ NODES = st.lists(
 )
 
 
+@example(ps=[], worker=[stats("a", "b = c(d:²)", ())])  # a digit that is no number
 @given(NODES, NODES)
 def test_any_labels_can_be_read_and_shares_add_up(ps, worker):
     found = flow(ps=ps, worker=worker)

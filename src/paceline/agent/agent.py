@@ -491,7 +491,7 @@ class ProcessTree:
 
     def refresh(self) -> Dict[int, ProcessStat]:
         """Return the descendants that there are now; parents are read first, so no time counts twice."""
-        present = {int(name) for name in os.listdir("/proc") if name.isdigit()}
+        present = {int(name) for name in os.listdir("/proc") if name.isdecimal()}
         self._strangers &= present
         unknown = {}  # type: Dict[int, int]
         for pid in sorted(present - self._strangers - set(self._members) - self.ignored - {self._root}):

@@ -32,7 +32,7 @@ def files(run: Path, name: str) -> list[Path]:
     found: dict[str, tuple[int, Path]] = {}
     for path in (run / traces.FOLDER / name).glob("*.parquet"):
         trainer, _, attempt = path.stem.rpartition(".")
-        if attempt.isdigit() and (trainer not in found or found[trainer][0] < int(attempt)):
+        if attempt.isdecimal() and (trainer not in found or found[trainer][0] < int(attempt)):
             found[trainer] = int(attempt), path
     return [path for _, path in sorted(found.values(), key=lambda item: item[1].name)]
 

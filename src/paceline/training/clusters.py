@@ -113,7 +113,7 @@ def _integer(environment: Mapping[str, str], name: str) -> int | None:
     text = environment.get(name, "").strip()
     if not text:
         return None
-    if not text.isdigit():
+    if not text.isdecimal():
         raise errors.ClusterError(f"{name} must be a whole number, but it is {text!r}")
     return int(text)
 

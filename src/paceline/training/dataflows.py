@@ -243,7 +243,7 @@ def _bytes(description: Any) -> int:
 
 def _input(text: str) -> tuple[str, int]:
     name, _, slot = text.partition(":")
-    return name, int(slot) if slot.isdigit() else 0
+    return name, int(slot) if slot.isdecimal() else 0
 
 
 def _message(stats: Any) -> _Logged | None:

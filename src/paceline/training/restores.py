@@ -59,7 +59,7 @@ def _order(plain: str, name: str) -> tuple[RowOrder, int] | None:
     if (
         name.startswith(f"{plain}/")
         and order in (RowOrder.HASHED, RowOrder.STRIDED)
-        and (shards or "1").isdigit()
+        and (shards or "1").isdecimal()
     ):
         return RowOrder(order), int(shards or 1)
     return None
