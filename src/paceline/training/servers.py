@@ -27,6 +27,7 @@ def serve(cluster: clusters.Cluster) -> None:
     """
     if not _LIBRARY.exists():
         start(cluster).join()
+        return
     definition = os.memfd_create("server", 0)  # 0: the next program inherits it
     os.write(definition, _definition(cluster).SerializeToString())
     os.lseek(definition, 0, os.SEEK_SET)
