@@ -116,7 +116,13 @@ def build(
         if learns:
             if chosen.steps_per_exchange > 1:
                 trained = forward(_split(inputs, chosen.steps_per_exchange))
-            made = updates.create(_pushed(trained, exchange, chosen), step, layout.parts, cluster, chosen)
+            # Within one process nothing else keeps an update from running before a pull of its exchange.
+            pulled = (
+                [each.value for one in trained for each in one.pulled.values()] if cluster.is_local else []
+            )
+            with tf1.control_dependencies(pulled):
+                pushed = _pushed(trained, exchange, chosen)
+            made = updates.create(pushed, step, layout.parts, cluster, chosen)
         operations, queue = list(made.operations), None
         if work is not None:
             queue = shared_queues.create(
