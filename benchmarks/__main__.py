@@ -5,7 +5,6 @@ Exit codes: 0 all checks hold, 1 one does not (everything is written all the sam
 
 from __future__ import annotations
 
-import importlib
 import json
 import sys
 from pathlib import Path
@@ -48,7 +47,7 @@ def main(name: str, quick: bool, json_path: Path | None) -> None:
 
 def run(name: str, *, quick: bool, path: Path | None) -> bool:
     """Run one benchmark, write and show its result; return whether all its checks hold."""
-    module = importlib.import_module(f"benchmarks.{name.replace('-', '_')}")
+    module = protocols.module(name)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True)) as progress:
         bench = protocols.Bench(name, quick=quick, progress=progress)

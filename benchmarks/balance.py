@@ -71,10 +71,9 @@ def _measure(servers: int, exponent: float) -> Row:
             time.sleep(WARM_UP_SECONDS)
             before = trials.server_bytes(training)
             time.sleep(WINDOW_SECONDS)
-            after = trials.server_bytes(training)
-            if before is None or after is None:
+            moved = trials.moved(before, trials.server_bytes(training))
+            if moved is None:
                 raise RuntimeError("this benchmark needs emulated hosts, so root")
-            moved = [last - first for first, last in zip(before, after, strict=True)]
             foretold = _foretold(training)
         finally:
             api.stop(training.name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from typing import Any
 
@@ -55,9 +54,7 @@ def _section(result: dict[str, Any]) -> str:
         span = interval(check["low"], check["high"])
         holds = "yes" if check["holds"] else "**no**"
         lines.append(f"| {check['name']} | {number(check['value'])} | {span} | {check['target']} | {holds} |")
-    details = getattr(
-        importlib.import_module(f"benchmarks.{result['name'].replace('-', '_')}"), "details", None
-    )
+    details = getattr(protocols.module(result["name"]), "details", None)
     if details is not None:
         lines += ["", *details(result["rows"])]
     lines.append(f"\n![{result['name']}](../benchmarks/results/{result['name']}.svg)\n")

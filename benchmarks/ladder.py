@@ -126,9 +126,7 @@ def _window(side: Side, hosts: tuple[Host, ...] = ()) -> Window:
             while not all(last.at > first.at for first, last in zip(before, after, strict=True)):
                 time.sleep(1.0)  # an epoch of the strategy may be longer than the window
                 after, until = stepped.read(counts), time.time()
-            moved = sent and [
-                last - first for first, last in zip(sent, trials.server_bytes(training) or [], strict=True)
-            ]
+            moved = trials.moved(sent, trials.server_bytes(training))
         finally:
             api.stop(training.name)
             api.wait(training.name, timeout_seconds=120)
@@ -166,10 +164,14 @@ def _rates(rows: Sequence[Row], side: Side) -> list[float]:
     ]
 
 
+def _gain(rows: Sequence[Row], side: Side, other: Side) -> tuple[float, float, float]:
+    """Return how many times as fast as another one side is, round by round, with its interval."""
+    return interval([a / b for a, b in zip(_rates(rows, side), _rates(rows, other), strict=True)])
+
+
 def _ratio(rows: Sequence[Row], name: str, one: Side, other: Side, least: float) -> Check:
     """Return the check that one side is so many times as fast as another, round by round."""
-    ratios = [a / b for a, b in zip(_rates(rows, one), _rates(rows, other), strict=True)]
-    value, low, high = interval(ratios)
+    value, low, high = _gain(rows, one, other)
     return Check(name=name, value=value, low=low, high=high, target=f">= {least:g}", holds=low >= least)
 
 
@@ -228,11 +230,6 @@ def details(rows: Sequence[Row]) -> list[str]:
         lines.append("| " + " | ".join(cells) + " |")
         before = side
     return lines
-
-
-def _gain(rows: Sequence[Row], side: Side, before: Side) -> tuple[float, float, float]:
-    pairs = zip(_rates(rows, side), _rates(rows, before), strict=False)
-    return interval([one / other for one, other in pairs])
 
 
 def _cell(rows: Sequence[Row], name: str, form: str) -> str:

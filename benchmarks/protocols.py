@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import importlib
 import json
 import os
 import platform
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -102,6 +104,11 @@ class Bench:
     def forget(self) -> None:
         """Remove the kept repeats: the result is written."""
         self._kept.unlink(missing_ok=True)
+
+
+def module(name: str) -> ModuleType:
+    """Return the module of a benchmark."""
+    return importlib.import_module(f"benchmarks.{name.replace('-', '_')}")
 
 
 def interval(values: Sequence[float], *, resamples: int = 10_000) -> tuple[float, float, float]:

@@ -102,6 +102,13 @@ def server_bytes(run: Run) -> list[int] | None:
     return found
 
 
+def moved(before: list[int] | None, after: list[int] | None) -> list[int] | None:
+    """Return what went over each interface between two readings of `server_bytes`; None: not measured."""
+    if before is None or after is None:
+        return None
+    return [last - first for first, last in zip(before, after, strict=True)]
+
+
 def census_data() -> Path:
     """Return the folder of the Census files; the example downloads them when they are not there."""
     return CENSUS_DATA if CENSUS_DATA.exists() else KEPT / "census"

@@ -38,6 +38,8 @@ CASES = [
     ("JOB202", 'LEVEL: "1"', "OMP_NUM_THREADS: 80", "7:34", "OMP_NUM_THREADS is 80 for ps, against 2 cores"),
     ("JOB202", "replicas: 4,", "replicas: 4, threads: 2, environment: {TF_NUM_INTRAOP_THREADS: 1},",
      "10:77", "threads: 2"),
+    ("JOB202", "replicas: 4,", "replicas: 4, threads: 1, environment: {TF_NUM_INTEROP_THREADS: 2},",
+     "", None),
     ("JOB301", "ps: {replicas: 2,", "ps: {replicas: 2, restart: {when: never},", "9:39", "worker is"),
     ("JOB302", "replicas: 4,", "replicas: 4, restart: {when: always},", "10:43", "even when it has finished"),
     ("JOB303", "", "  training: {checkpoint: {every_seconds: 7200}}", f"{LINES + 1}:42", "2h00m"),

@@ -42,8 +42,9 @@ class StrategyTracer:
         self._cluster = cluster
         self._wanted = chosen.steps
         self._folder = Path(run_dir or "", traces.FOLDER)
-        self._file = f"{cluster.role}-{cluster.index}.{cluster.attempt}.parquet"
-        self._schedule = trace_schedules.Schedule(chosen, self._folder, self._file)
+        self._name = f"{cluster.role}-{cluster.index}"
+        file = trace_files.name_of(self._name, cluster.attempt)
+        self._schedule = trace_schedules.Schedule(chosen, self._folder, file)
         self._window_seconds = WINDOW_SECONDS
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="strategy traces", daemon=True)
@@ -56,12 +57,7 @@ class StrategyTracer:
         Raises:
             TrainingError: TF_CONFIG or the settings are wrong.
         """
-        environment = os.environ if environment is None else environment
-        return cls(
-            clusters.read(environment),
-            settings.read(environment).trace,
-            environment.get("PACELINE_RUN_DIR") or None,
-        )
+        return cls(*trace_schedules.read(os.environ if environment is None else environment))
 
     def __enter__(self) -> StrategyTracer:
         """Starts to trace."""
@@ -91,11 +87,12 @@ class StrategyTracer:
         folder = self._folder / name
         try:
             steps = profiles.read(self._profile(folder / "profile"), self._wanted)
-            for task, found in steps.items():
-                self._write(
-                    step_stats.process(task), at, step_stats.record(dict(enumerate(found, 1)), task), name
-                )
-            self._write(f"{self._cluster.role}-{self._cluster.index}", at, step_stats.record({}, ""), name)
+            records = {
+                step_stats.process(task): step_stats.record(dict(enumerate(found, 1)), task)
+                for task, found in steps.items()
+            }
+            for trainer, record in {**records, self._name: step_stats.record({}, "")}.items():
+                trace_files.keep(record.trace(trainer, self._cluster.attempt, at), self._folder, name)
         except (OSError, tf.errors.OpError, RuntimeError) as error:  # the last: nobody answered in time
             _log.warning("a trace cannot be taken: %s", error)
             return
@@ -107,13 +104,13 @@ class StrategyTracer:
 
     def _profile(self, folder: Path) -> dict[str, Any]:
         """Profiles all workers and parameter servers at once; returns what they found by task."""
-        addresses = {
+        tasks = {
             address: f"/job:{role}/task:{index}"
             for role in ("ps", "worker")
             for index, address in enumerate(self._cluster.addresses.get(role, ()))
         }
         tf.profiler.experimental.client.trace(
-            ",".join(f"grpc://{address}" for address in addresses),
+            ",".join(f"grpc://{address}" for address in tasks),
             str(folder),
             int(self._window_seconds * 1000),
             num_tracing_attempts=1,
@@ -121,18 +118,13 @@ class StrategyTracer:
                 host_tracer_level=_EVERY_OPERATION, python_tracer_level=0, device_tracer_level=0
             ),
         )
-        found = {path.name.removesuffix(".xplane.pb"): path for path in folder.rglob("*.xplane.pb")}
-        missing = [task for address, task in addresses.items() if address.replace(":", "_") not in found]
+        written = {path.name: path for path in folder.rglob("*.xplane.pb")}
+        files = {task: f"{address.replace(':', '_')}.xplane.pb" for address, task in tasks.items()}
+        missing = [step_stats.process(task) for task, file in files.items() if file not in written]
         if missing:
-            _log.warning("no profile came from %s", ", ".join(map(step_stats.process, missing)))
+            _log.warning("no profile came from %s", ", ".join(missing))
         return {
-            task: xplane_pb2.XSpace.FromString(found[address.replace(":", "_")].read_bytes())
-            for address, task in addresses.items()
-            if address.replace(":", "_") in found
+            task: xplane_pb2.XSpace.FromString(written[file].read_bytes())
+            for task, file in files.items()
+            if file in written
         }
-
-    def _write(self, trainer: str, at: float, record: step_stats.Record, name: str) -> None:
-        file = f"{trainer}.{self._cluster.attempt}.parquet"
-        trace = record.trace(trainer, self._cluster.attempt, at)
-        trace_files.write(trace, self._folder / name / file)
-        trace_files.prune(self._folder, file)

@@ -18,6 +18,22 @@ KEPT = 60
 _TYPES = {str: pyarrow.string(), int: pyarrow.int64(), float: pyarrow.float64()}
 
 
+def name_of(trainer: str, attempt: int) -> str:
+    """The name of a trainer's file, in the folder of each trace."""
+    return f"{trainer}.{attempt}.parquet"
+
+
+def keep(trace: Trace, folder: Path, name: str) -> None:
+    """Writes a trace of this name into the folder of all traces, where a trainer's oldest ones then go.
+
+    Raises:
+        OSError: it cannot be written, or one cannot be removed.
+    """
+    file = name_of(trace.trainer, trace.attempt)
+    write(trace, folder / name / file)
+    prune(folder, file)
+
+
 def write(trace: Trace, path: Path) -> None:
     """Writes a trace.
 

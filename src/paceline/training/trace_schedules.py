@@ -8,14 +8,25 @@ takes it. Both work wherever the trainers see that folder.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from pathlib import Path
 
 from paceline.model import traces
-from paceline.training import settings
+from paceline.training import clusters, settings
 
 POLL_SECONDS = 0.5
 WARM_UP_STEPS = 20
 """The first steps of a session are not like the others."""
+
+
+def read(environment: Mapping[str, str]) -> tuple[clusters.Cluster, settings.Trace, str | None]:
+    """Which replica a process is, how often it is to trace, and the folder of the run, if it has one.
+
+    Raises:
+        TrainingError: TF_CONFIG or the settings are wrong.
+    """
+    run_dir = environment.get("PACELINE_RUN_DIR") or None
+    return clusters.read(environment), settings.read(environment).trace, run_dir
 
 
 class Schedule:

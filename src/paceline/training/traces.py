@@ -57,8 +57,8 @@ class Tracer:
         self._names = names
         self._wanted = chosen.steps
         self._folder = Path(run_dir or "", traces.FOLDER)
-        self._file = f"{self._trainer}.{self._attempt}.parquet"
-        self._schedule = trace_schedules.Schedule(chosen, self._folder, self._file) if run_dir else None
+        file = trace_files.name_of(self._trainer, self._attempt)
+        self._schedule = trace_schedules.Schedule(chosen, self._folder, file) if run_dir else None
         self._lock = threading.Lock()
         self._busy = False  # TensorFlow traces one step of a process at a time
         self._steps = self._left = 0
@@ -73,12 +73,7 @@ class Tracer:
         Raises:
             TrainingError: TF_CONFIG or the settings are wrong.
         """
-        environment = os.environ if environment is None else environment
-        return cls(
-            clusters.read(environment),
-            settings.read(environment).trace,
-            environment.get("PACELINE_RUN_DIR") or None,
-        )
+        return cls(*trace_schedules.read(os.environ if environment is None else environment))
 
     def run(self, session: Any, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> Any:
         """Runs a step as `session.run` does."""
@@ -161,8 +156,7 @@ class Tracer:
         median = statistics.median(untraced) * 1e6 if untraced else None
         trace = record.trace(self._trainer, self._attempt, taking.at, median)
         try:
-            trace_files.write(trace, self._folder / taking.name / self._file)
-            trace_files.prune(self._folder, self._file)
+            trace_files.keep(trace, self._folder, taking.name)
         except OSError as error:
             _log.warning("a trace cannot be written: %s", error)
 

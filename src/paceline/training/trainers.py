@@ -158,7 +158,7 @@ class Trainer:
 
         made = self._batches(queue, stopping, closed)
         with (
-            watch if self._cluster.is_chief else contextlib.nullcontext(),
+            watch if self._cluster.is_chief and not self._cluster.is_local else contextlib.nullcontext(),
             inputs.Prefetched(made, stopped=closed) as batches,
         ):
             step = self._loop(session, queue, batches, stopping)
