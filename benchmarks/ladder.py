@@ -27,7 +27,7 @@ from paceline.model.samples import Sample
 WARM_UP_SECONDS = 5.0
 WINDOW_SECONDS = 10.0
 AUC_EXAMPLES = {"clicks-large": 1_000_000, "clicks-small": 1_000_000, rungs.CENSUS: 260_000}
-ROUNDS = 4
+ROUNDS = 3
 BATCH, LARGE_BATCH = 512, 4096
 MODELS = (*rungs.DATA, rungs.CENSUS)
 

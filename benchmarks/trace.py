@@ -128,7 +128,7 @@ def _bytes(*, quick: bool) -> Row:
             time.sleep(COUNT_SECONDS)
             until, after = time.time(), stepped.read(counts)
             found += _taken(api, training)
-            samples = api.store.samples(training.name, replica=ReplicaId.parse(server), since=since)
+            samples = _samples(api, training, server, since, until)
         finally:
             api.stop(training.name)
             api.wait(training.name, timeout_seconds=120)
@@ -147,6 +147,15 @@ def _taken(api: jobs.Jobs, training: Run) -> list[Trace]:
     """Return traces taken now; not while bytes are counted, since what is traced is sent as well."""
     readings = [traces.take(api, training.name, timeout_seconds=60) for _ in range(TRACES_PER_REPEAT // 2)]
     return [trace for reading in readings for trace in reading.traces]
+
+
+def _samples(api: jobs.Jobs, training: Run, server: str, since: float, until: float) -> list[Sample]:
+    """Return the samples of a PS, once the last of them within a time is stored."""
+    while True:
+        found = list(api.store.samples(training.name, replica=ReplicaId.parse(server), since=since))
+        if found and found[-1].at >= until:
+            return found
+        time.sleep(0.5)
 
 
 def _moved(samples: Sequence[Sample], since: float, until: float) -> float:

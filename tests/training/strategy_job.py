@@ -1,6 +1,6 @@
 """A script with a `ParameterServerStrategy`, as TensorFlow's tutorial has it; the coordinator traces it.
 
-It trains until there is a trace that it asks for.
+It trains until there is a trace of both workers that it asks for.
 """
 
 import os
@@ -18,6 +18,7 @@ from paceline import training
 from paceline.model import traces
 
 FOLDER = Path(os.environ["PACELINE_RUN_DIR"], traces.FOLDER)
+BOTH = {"worker-0.1.parquet", "worker-1.1.parquet"}
 BATCH, STEPS = 256, 20
 ASK_SECONDS = 15  # again with another name, for a busy machine may fail to answer
 
@@ -28,7 +29,8 @@ class UntilTraced(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         FOLDER.mkdir(exist_ok=True)
         (FOLDER / traces.REQUEST).write_text(traces.name_at(time.time() // ASK_SECONDS * ASK_SECONDS))
-        self.model.stop_training = any(FOLDER.glob("*/worker-1.1.parquet"))
+        traced = [{path.name for path in each.glob("*.parquet")} for each in FOLDER.glob("*/")]
+        self.model.stop_training = any(BOTH <= names for names in traced)
 
 
 def dataset(context):

@@ -9,6 +9,7 @@ parameter servers need nothing. They write what they profiled into the run's fol
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import shutil
@@ -83,10 +84,15 @@ class StrategyTracer:
                 self._take(name, now)
 
     def _take(self, name: str, at: float) -> None:
-        """Traces all workers; the coordinator, which has no steps, answers last."""
+        """Traces all workers; the coordinator, which has no steps, answers last.
+
+        What has no step, as when training ended meanwhile, is no trace and is not kept.
+        """
         folder = self._folder / name
         try:
-            steps = profiles.read(self._profile(folder / "profile"), self._wanted)
+            steps = self._steps(folder / "profile")
+            if not steps:
+                return
             records = {
                 step_stats.process(task): step_stats.record(dict(enumerate(found, 1)), task)
                 for task, found in steps.items()
@@ -98,9 +104,18 @@ class StrategyTracer:
             return
         finally:
             shutil.rmtree(folder / "profile", ignore_errors=True)
-        if not steps and self._window_seconds < LONGEST_SECONDS:
+            with contextlib.suppress(OSError):
+                folder.rmdir()  # where nothing was kept
+
+    def _steps(self, folder: Path) -> dict[str, list[profiles.Step]]:
+        """Steps of each worker, in a window that grows until it holds some and is remembered."""
+        while not (steps := profiles.read(self._profile(folder), self._wanted)):
+            if self._window_seconds >= LONGEST_SECONDS or self._ended.is_set():
+                _log.warning("no whole step within a trace of %g s", self._window_seconds)
+                break
             self._window_seconds *= 2
-            _log.info("no whole step within a trace; the next one takes %g s", self._window_seconds)
+            shutil.rmtree(folder, ignore_errors=True)
+        return steps
 
     def _profile(self, folder: Path) -> dict[str, Any]:
         """Profiles all workers and parameter servers at once; returns what they found by task."""
