@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import plots, trials
-from benchmarks.protocols import KEPT, Bench, Check, Result, at_least
+from benchmarks.protocols import Bench, Check, Result, at_least
 from examples.clicks import generate
 from paceline.model.jobs import JobSpec
 
@@ -53,12 +53,9 @@ def _train(example: str, spec: JobSpec) -> dict[str, Any]:
 
 
 def _clicks(quick: bool) -> dict[str, Any]:
-    folder = KEPT / ("clicks-quick" if quick else "clicks")
-    data = generate.generate(
-        folder, generate.Parameters(train_rows=300_000) if quick else generate.Parameters()
-    )
+    folder = trials.clicks_data("clicks-quick" if quick else "clicks")
     row = _train("clicks", trials.example("clicks", "--data", str(folder)))
-    return {"best_auc": data.best_auc, **row}
+    return {"best_auc": generate.load(folder).best_auc, **row}
 
 
 def draw(result: Result, path: Path) -> None:

@@ -22,8 +22,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import plots, stepped, trials
-from benchmarks.protocols import KEPT, ROOT, Bench, Check, Result, Row, at_most
-from examples.clicks import generate
+from benchmarks.protocols import ROOT, Bench, Check, Result, Row, at_most
 from paceline.engines.local import machines, processes
 from paceline.model.runs import Run
 from paceline.services import jobs
@@ -40,8 +39,7 @@ def run(bench: Bench) -> list[Check]:
     """Measure pairs of windows: agents at work, agents paused."""
     repeats = 4 if bench.quick else 60
     bench.plan(repeats)
-    data = KEPT / "clicks-quick"
-    generate.generate(data, generate.Parameters(train_rows=300_000, evaluation_rows=20_000))
+    data = trials.clicks_data("clicks-quick")
     generator = random.Random(0)
     with trials.service() as api:
         counts = api.home.path / "counts"

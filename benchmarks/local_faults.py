@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import kills, leftovers, plots, trials
-from benchmarks.protocols import KEPT, Bench, Check, Result
-from examples.clicks import generate
+from benchmarks.protocols import Bench, Check, Result
 from paceline import specs
 from paceline.errors import NotFound, PacelineError
 from paceline.model.jobs import Host, JobSpec, RestartPolicy, RestartWhen
@@ -50,8 +49,7 @@ def run(bench: Bench) -> list[Check]:
     count = 5 if bench.quick else 50
     bench.plan(count)
     generator = random.Random(0)
-    data = KEPT / "clicks-tiny"
-    generate.generate(data, generate.Parameters(train_rows=60_000, evaluation_rows=10_000))
+    data = trials.clicks_data("clicks-tiny")
     for number in range(count):
         trial = Trial(
             victim=VICTIMS[number % len(VICTIMS)],

@@ -20,8 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import agent_cost, plots, rungs, stepped, trials
-from benchmarks.protocols import KEPT, ROOT, Bench, Check, Result, Row, at_least, at_most
-from examples.clicks import generate
+from benchmarks.protocols import ROOT, Bench, Check, Result, Row, at_least, at_most
 from paceline import specs
 from paceline.model import trace_summaries
 from paceline.model.jobs import Host, JobSpec
@@ -62,8 +61,7 @@ def run(bench: Bench) -> list[Check]:
 
 
 def _measure_cost(bench: Bench, repeats: int) -> None:
-    data = KEPT / "clicks-quick"
-    generate.generate(data, generate.Parameters(train_rows=300_000, evaluation_rows=20_000))
+    data = trials.clicks_data("clicks-quick")
     generator = random.Random(0)
     with trials.service() as api:
         counts = api.home.path / "counts"

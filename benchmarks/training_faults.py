@@ -17,8 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import kills, plots, trials
-from benchmarks.protocols import KEPT, Bench, Check, Result, Row, interval
-from examples.clicks import generate
+from benchmarks.protocols import Bench, Check, Result, Row, interval
 from paceline.model.jobs import RestartPolicy, RestartWhen
 from paceline.model.runs import Run
 from paceline.services import jobs
@@ -42,13 +41,7 @@ def run(bench: Bench) -> list[Check]:
     """Run the pairs."""
     pairs, deaths = (1, 2) if bench.quick else (6, 5)
     bench.plan(2 * pairs)
-    data = KEPT / ("clicks-tiny" if bench.quick else "clicks-quick")
-    generate.generate(
-        data,
-        generate.Parameters(train_rows=60_000, evaluation_rows=10_000)
-        if bench.quick
-        else generate.Parameters(train_rows=300_000),
-    )
+    data = trials.clicks_data("clicks-tiny" if bench.quick else "clicks-quick")
     generator = random.Random(0)
     for seed in range(pairs):
         chosen = _kills(generator, deaths)

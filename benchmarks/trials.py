@@ -13,6 +13,7 @@ from pathlib import Path
 
 from benchmarks import stepped
 from benchmarks.protocols import KEPT, ROOT
+from examples.clicks import generate
 from paceline import specs
 from paceline.engines.local import networks, processes
 from paceline.model.jobs import JobSpec
@@ -24,6 +25,12 @@ from paceline.stores import open_store
 CENSUS_DATA = Path(os.environ.get("PACELINE_CENSUS_DATA", ROOT.parent / "shared" / "data" / "census-income"))
 TIMEOUT_SECONDS = 900.0
 START_SECONDS = 300.0
+#: Click data that several benchmarks train on; a folder of a name holds the same data for all of them.
+CLICKS = {
+    "clicks": generate.Parameters(),
+    "clicks-quick": generate.Parameters(train_rows=300_000),
+    "clicks-tiny": generate.Parameters(train_rows=60_000, evaluation_rows=10_000),
+}
 
 
 @contextlib.contextmanager
@@ -107,6 +114,13 @@ def moved(before: list[int] | None, after: list[int] | None) -> list[int] | None
     if before is None or after is None:
         return None
     return [last - first for first, last in zip(before, after, strict=True)]
+
+
+def clicks_data(name: str) -> Path:
+    """Return the folder of click data of a name in `CLICKS`, generated if need be."""
+    folder = KEPT / name
+    generate.generate(folder, CLICKS[name])
+    return folder
 
 
 def census_data() -> Path:

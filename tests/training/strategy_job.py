@@ -30,7 +30,7 @@ class UntilTraced(keras.callbacks.Callback):
         FOLDER.mkdir(exist_ok=True)
         (FOLDER / traces.REQUEST).write_text(traces.name_at(time.time() // ASK_SECONDS * ASK_SECONDS))
         traced = [{path.name for path in each.glob("*.parquet")} for each in FOLDER.glob("*/")]
-        self.model.stop_training = any(BOTH <= names for names in traced)
+        self.model.stop_training = any(names >= BOTH for names in traced)
 
 
 def dataset(context):

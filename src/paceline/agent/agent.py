@@ -76,11 +76,14 @@ class Config:
         self.orphan_seconds: float = values.get("orphan_seconds", 600.0)
 
 
-def parse_config(text: str) -> Config:
-    """Read the config; ValueError says what is wrong with it. Fields of later versions are ignored."""
-    values = json.loads(text)
-    if not isinstance(values, dict):
-        raise ValueError("it is not a JSON object")
+def parse_config(*texts: str) -> Config:
+    """Read the config from its parts; ValueError says what is wrong. Fields of later versions are ignored."""
+    values = {}  # type: Dict[str, Any]
+    for text in texts:
+        part = json.loads(text)
+        if not isinstance(part, dict):
+            raise ValueError("it is not a JSON object")
+        values.update(part)
     command = values.get("command")
     if not (isinstance(command, list) and command and all(isinstance(word, str) for word in command)):
         raise ValueError("command has to be a list of strings, the program first")
@@ -851,7 +854,12 @@ class ExitFile:
 
     def write(self, reason: Dict[str, Any]) -> None:
         """Put the reason in its place; OSError when that cannot be done."""
-        self._write(json.dumps(reason).encode("ascii") + b"\n")
+        data = json.dumps(reason).encode("ascii") + b"\n"
+        if os.path.exists(self._path):  # it could not be removed: a file that a container has mounted there
+            with open(self._path, "wb") as file:
+                file.write(data)
+            return
+        self._write(data)
         os.rename(self._temporary, self._path)
 
 
@@ -1112,16 +1120,23 @@ class Agent:
         return code
 
 
+def read_argument(argument: str) -> str:
+    """Return a part of the config: JSON as it is, or that of a file."""
+    if argument.startswith("{"):
+        return argument
+    with open(argument, encoding="utf-8") as file:
+        return file.read()
+
+
 def main(arguments: List[str]) -> int:
-    """Run the agent as ``agent.py CONFIG``."""
-    if len(arguments) != 1:
-        say("usage: agent.py CONFIG")
+    """Run the agent as ``agent.py CONFIG...``; of several configs the later ones win, field by field."""
+    if not arguments:
+        say("usage: agent.py CONFIG...")
         return 2
     try:
-        with open(arguments[0], encoding="utf-8") as file:
-            config = parse_config(file.read())
+        config = parse_config(*map(read_argument, arguments))
     except (OSError, ValueError) as error:
-        say(f"cannot use the config {arguments[0]}: {error}")
+        say(f"cannot use the config {' '.join(arguments)}: {error}")
         return 2
     return Agent(config).run()
 

@@ -88,6 +88,17 @@ class RoleSpec:
     restart: RestartPolicy = dataclasses.field(default_factory=RestartPolicy)
     memory_growth: MemoryGrowth | None = None
 
+    @property
+    def requested_millicores(self) -> int:
+        """What a replica requests of a Kubernetes node, in thousandths of a core.
+
+        A thousandth less than whole cores that are shared: with a request that equals its limit in whole
+        cores, the kubelet's static CPU manager would take them from everybody else (``policy_static.go``).
+        """
+        millicores = round((self.cpu_cores or 0) * 1000)
+        is_whole = millicores > 0 and millicores % 1000 == 0
+        return millicores - (1 if is_whole and self.cpu_policy is CpuPolicy.SHARED else 0)
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Host:

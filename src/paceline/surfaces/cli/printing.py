@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -39,8 +39,23 @@ def emit(document: Mapping[str, Any], output: str) -> None:
     else:
         import yaml
 
-        text = yaml.safe_dump(dict(document), sort_keys=False, allow_unicode=True, width=10**9)
+        class Dumper(yaml.SafeDumper):
+            def ignore_aliases(self, data: Any) -> bool:
+                return True
+
+        text = yaml.dump(dict(document), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=10**9)
         click.echo(text, nl=False)
+
+
+def emit_all(objects: Sequence[Mapping[str, Any]], output: str) -> None:
+    """Print objects of Kubernetes: YAML documents, or a ``List`` as JSON."""
+    if output == "json":
+        emit({"apiVersion": "v1", "kind": "List", "items": list(objects)}, output)
+        return
+    for number, each in enumerate(objects):
+        if number:
+            click.echo("---")
+        emit(each, output)
 
 
 class Screen:

@@ -1,0 +1,75 @@
+"""Brings the agent into a folder with all that it needs to run, so that it runs in any container image.
+
+``python3 -m paceline.agent.bring FOLDER`` in an init container; beside the user's program then
+
+    FOLDER/lib/ld.so --library-path FOLDER/lib FOLDER/bin/python3 -I -S FOLDER/agent.py CONFIG...
+
+needs neither a Python nor a C library nor a shell of the image, only the same kind of processor.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import sysconfig
+from pathlib import Path
+
+_NOT_NEEDED = (
+    "test", "tests", "idlelib", "tkinter", "turtledemo", "lib2to3", "ensurepip", "site-packages",
+    "dist-packages", "__pycache__", "config-*", "pydoc_data",
+)  # fmt: skip
+_LOADER = re.compile(r"ld-(linux|musl)[\w-]*\.so(\.\d+)?")
+
+
+def bring(folder: Path) -> None:
+    """Copy the agent, this interpreter, its standard library, and the shared libraries that it has loaded.
+
+    Raises:
+        OSError: something cannot be copied.
+    """
+    import ctypes  # noqa: F401  (the agent's one lazy import with a library of its own)
+
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    library = folder / "lib" / version
+    shutil.copytree(
+        sysconfig.get_path("stdlib"),
+        library,
+        ignore=shutil.ignore_patterns(*_NOT_NEEDED),
+        dirs_exist_ok=True,
+    )
+    (folder / "bin").mkdir(exist_ok=True)
+    shutil.copy("/proc/self/exe", folder / "bin" / "python3")
+    for path in _loaded():
+        if library.name not in path.parts:
+            for name in _names(path):
+                shutil.copy(path, folder / "lib" / name)
+    shutil.copy(Path(__file__).with_name("agent.py"), folder / "agent.py")
+
+
+def _names(path: Path) -> list[str]:
+    """Return the names that a library may be asked for by: ``libz.so.1`` for ``libz.so.1.2.13``, say."""
+    if _LOADER.fullmatch(path.name):
+        return ["ld.so", path.name]
+    stem, _, version = path.name.partition(".so")
+    parts = version.split(".")
+    return [f"{stem}.so{'.'.join(parts[:count])}" for count in range(1, len(parts) + 1)]
+
+
+def _loaded() -> set[Path]:
+    """Return the shared libraries that this process has mapped."""
+    with open("/proc/self/maps", encoding="utf-8") as file:
+        paths = {line.split(maxsplit=5)[5].strip() for line in file if line.count("/")}
+    return {Path(path) for path in paths if re.search(r"\.so(\.\d+)*$", path)}
+
+
+def main() -> None:
+    """Bring the agent into the folder that is named."""
+    folder = Path(sys.argv[1])
+    os.umask(0o022)
+    bring(folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,193 @@
+"""What a cluster has and what is taken of it, from objects of the Kubernetes API."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import json
+import os
+from collections.abc import Iterable, Mapping
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from pathlib import Path
+from typing import Any
+
+from paceline.errors import InvalidInput, NotFound
+from paceline.model import quantities
+from paceline.model.nodes import Node, Quota, Resources, Taint
+
+GPU = "nvidia.com/gpu"
+#: How the API calls each kind of `Resources`, with how many of our units one of theirs is.
+NAMES: Mapping[str, tuple[str, int]] = {
+    "millicores": ("cpu", 1000),
+    "memory_bytes": ("memory", 1),
+    "gpus": (GPU, 1),
+    "pods": ("pods", 1),
+}
+_ENDED = ("Succeeded", "Failed")
+_SAVED_BY = "kubectl get nodes,pods,resourcequotas --all-namespaces -o json > cluster.json writes one"
+
+Object = Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterState:
+    """The nodes of a cluster, and the quotas of one of its namespaces."""
+
+    nodes: tuple[Node, ...]
+    quotas: tuple[Quota, ...] = ()
+
+
+def load(path: str | os.PathLike[str], namespace: str) -> ClusterState:
+    """Return what a file says that ``kubectl get ... -o json`` wrote.
+
+    Raises:
+        NotFound: there is no such file.
+        InvalidInput: it cannot be read, or is no list of objects of the API.
+    """
+    try:
+        listed = json.loads(Path(path).read_bytes())
+    except FileNotFoundError as error:
+        raise NotFound(f"{os.fspath(path)}: there is no such file", _SAVED_BY) from error
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"{os.fspath(path)}: it cannot be read as JSON: {error}", _SAVED_BY) from error
+    items = listed.get("items") if isinstance(listed, dict) else None
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        raise InvalidInput(f"{os.fspath(path)}: it is no list of Kubernetes objects", _SAVED_BY)
+    try:
+        return read(items, namespace)
+    except ValueError as error:
+        raise InvalidInput(f"{os.fspath(path)}: {error}", _SAVED_BY) from error
+
+
+def read(objects: Iterable[Object], namespace: str) -> ClusterState:
+    """Return the state that nodes, pods of all namespaces, and quotas make; other objects are passed over.
+
+    Raises:
+        ValueError: an object is not as the API has them, and which.
+    """
+    by_kind: dict[str, list[Object]] = collections.defaultdict(list)
+    for each in objects:
+        by_kind[str(each.get("kind"))].append(each)
+    used: dict[str, Resources] = collections.defaultdict(Resources)
+    for pod in by_kind["Pod"]:
+        host = str(_at(pod, "spec", "nodeName") or "")
+        if host and _at(pod, "status", "phase") not in _ENDED:
+            used[host] += requests(pod)
+    return ClusterState(
+        nodes=tuple(_node(each, used) for each in by_kind["Node"]),
+        quotas=tuple(
+            _quota(each)
+            for each in by_kind["ResourceQuota"]
+            if _at(each, "metadata", "namespace") == namespace and not _is_scoped(each)
+        ),
+    )
+
+
+def requests(pod: Object) -> Resources:
+    """Return what a pod takes of its node.
+
+    Source: ``PodRequests`` of Kubernetes (``k8s.io/component-helpers/resource``): containers run together and
+    beside the init containers that restart always; the other init containers run one by one before them.
+    """
+    running = sum((_container(pod, each) for each in _list(pod, "spec", "containers")), Resources())
+    beside, most = Resources(), Resources()
+    for each in _list(pod, "spec", "initContainers"):
+        if each.get("restartPolicy") == "Always":
+            beside += _container(pod, each)
+            most = _larger(most, beside)
+        else:
+            most = _larger(most, beside + _container(pod, each))
+    overhead = _amounts(_mapping(pod, "spec", "overhead"), pod, ROUND_CEILING)
+    return _larger(running + beside, most) + overhead + Resources(pods=1)
+
+
+def _container(pod: Object, container: Object) -> Resources:
+    return _amounts(_mapping(container, "resources", "requests"), pod, ROUND_CEILING)
+
+
+def _larger(one: Resources, other: Resources) -> Resources:
+    return Resources(**{name: max(getattr(one, name), getattr(other, name)) for name in NAMES})
+
+
+def _node(node: Object, used: Mapping[str, Resources]) -> Node:
+    name = _name(node)
+    conditions = {str(each.get("type")): each.get("status") for each in _list(node, "status", "conditions")}
+    return Node(
+        name=name,
+        allocatable=_amounts(_mapping(node, "status", "allocatable"), node, ROUND_FLOOR),
+        used=used.get(name, Resources()),
+        labels=_mapping(node, "metadata", "labels"),
+        taints=tuple(
+            Taint(**{name: str(each.get(name) or "") for name in ("key", "value", "effect")})
+            for each in _list(node, "spec", "taints")
+        ),
+        is_ready=conditions.get("Ready") == "True",
+        is_cordoned=bool(_at(node, "spec", "unschedulable")),
+    )
+
+
+def _quota(quota: Object) -> Quota:
+    """Return the least that is left of each kind, be it of requests or of limits."""
+    hard, used = _mapping(quota, "status", "hard"), _mapping(quota, "status", "used")
+    left: dict[str, int] = {}
+    for kind, (name, unit) in NAMES.items():
+        for bound in (name, f"requests.{name}", f"limits.{name}", f"count/{name}"):
+            if bound in hard:
+                amount = _amount(hard[bound], quota, unit, ROUND_FLOOR)
+                amount -= _amount(used.get(bound, 0), quota, unit, ROUND_CEILING)
+                left[kind] = min(left.get(kind, amount), amount)
+    return Quota(name=_name(quota), left=left)
+
+
+def _is_scoped(quota: Object) -> bool:
+    """Whether a quota is for some pods only (best effort, a priority class): ours are not said to be."""
+    return bool(_at(quota, "spec", "scopes") or _at(quota, "spec", "scopeSelector"))
+
+
+def _amounts(texts: Mapping[str, Any], owner: Object, rounding: str) -> Resources:
+    return Resources(
+        **{kind: _amount(texts.get(name, 0), owner, unit, rounding) for kind, (name, unit) in NAMES.items()}
+    )
+
+
+def _amount(text: Any, owner: Object, unit: int, rounding: str) -> int:
+    try:
+        return int((quantities.parse_quantity(text) * Decimal(unit)).to_integral_value(rounding=rounding))
+    except ValueError as error:
+        raise ValueError(f"{owner.get('kind')} {_name(owner)}: {error}") from error
+
+
+def _name(each: Object) -> str:
+    return str(_at(each, "metadata", "name"))
+
+
+def _mapping(each: Object, *path: str) -> Object:
+    found = _at(each, *path)
+    if found is not None and not isinstance(found, Mapping):
+        raise ValueError(f"{each.get('kind')}: {'.'.join(path)} is no mapping")
+    return found or {}
+
+
+def _list(each: Object, *path: str) -> list[Object]:
+    found = _at(each, *path)
+    if found is not None and not (
+        isinstance(found, list) and all(isinstance(item, Mapping) for item in found)
+    ):
+        raise ValueError(f"{each.get('kind')}: {'.'.join(path)} is no list of mappings")
+    return found or []
+
+
+def _at(each: Object, *path: str) -> Any:
+    """Return what stands at a path; None when a part of it is not there.
+
+    Raises:
+        ValueError: a part of it is no mapping.
+    """
+    found: Any = each
+    for key in path:
+        if found is None:
+            return None
+        if not isinstance(found, Mapping):
+            raise ValueError(f"{each.get('kind')}: there is no {'.'.join(path)}")
+        found = found.get(key)
+    return found

@@ -1,0 +1,126 @@
+"""What can be seen of the attempts of a job: its pods, as the API server has them."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from paceline.control.reconciliations import Sight, Stage
+from paceline.model.roles import ReplicaId
+from paceline.model.statuses import ExitKind, ExitReason
+from paceline.rendering import labels, pods
+
+#: A pod whose node does not answer for so long is taken for lost.
+NODE_SECONDS = 60.0
+#: A container that cannot be started for so long never will be.
+START_SECONDS = 120.0
+#: Why it cannot (``pkg/kubelet/images/types.go``, ``pkg/kubelet/container/sync_result.go``).
+_STUCK = (
+    "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError",
+    "RegistryUnavailable", "CreateContainerConfigError", "CreateContainerError", "RunContainerError",
+    "CrashLoopBackOff",
+)  # fmt: skip
+#: What a shell and a container runtime say of a command that cannot be started.
+_NOT_STARTED = (126, 127, 128)
+
+Object = Mapping[str, Any]
+
+
+def sights(found: Iterable[Object], *, silent: Mapping[str, float], now: float) -> list[Sight]:
+    """Return what is seen of the pods of one job; pods that are not replicas are passed over.
+
+    Args:
+        found: the pods, as the API has them.
+        silent: since when nodes have not answered, by name; Unix seconds.
+        now: Unix seconds.
+    """
+    return [sight for pod in found if (sight := _sight(pod, silent, now)) is not None]
+
+
+def _sight(pod: Object, silent: Mapping[str, float], now: float) -> Sight | None:
+    own = pod["metadata"].get("labels") or {}
+    try:
+        replica = ReplicaId.parse(f"{own.get(labels.ROLE)}-{own.get(labels.INDEX)}")
+        attempt = int(own.get(labels.ATTEMPT, ""))
+    except ValueError:
+        return None
+    stage, reason = _stage(pod, silent, now)
+    is_leaving = pod["metadata"].get("deletionTimestamp") is not None
+    return Sight(replica=replica, attempt=attempt, stage=stage, reason=reason, is_leaving=is_leaving)
+
+
+def _stage(pod: Object, silent: Mapping[str, float], now: float) -> tuple[Stage, ExitReason | None]:
+    status = pod.get("status") or {}
+    state = _state(status, "containerStatuses", pods.TRAINING)
+    if "terminated" in state:
+        return Stage.ENDED, exit_reason(state["terminated"])
+    if status.get("phase") in ("Succeeded", "Failed"):
+        return Stage.ENDED, _ended_without_a_word(status)
+    node = str((pod.get("spec") or {}).get("nodeName"))
+    if node in silent and now - silent[node] > NODE_SECONDS:
+        message = f"node {node} has not answered for {now - silent[node]:.0f} s"
+        return Stage.ENDED, ExitReason(kind=ExitKind.LOST, message=message)
+    if "running" in state:
+        return Stage.RUNNING, None
+    bringing = _state(status, "initContainerStatuses", pods.AGENT_CONTAINER)
+    waiting = bringing.get("waiting") or state.get("waiting")
+    if waiting and waiting.get("reason") in _STUCK and now - _created_at(pod) > START_SECONDS:
+        message = ": ".join(part for part in (waiting["reason"], waiting.get("message")) if part)
+        return Stage.ENDED, ExitReason(kind=ExitKind.LAUNCH_FAILED, message=message)
+    return Stage.COMING, None
+
+
+def _state(status: Object, kind: str, name: str) -> Object:
+    """Return the state of a container: one of waiting, running and terminated."""
+    found = [each for each in status.get(kind) or () if each.get("name") == name]
+    return (found[0].get("state") or {}) if found else {}
+
+
+def exit_reason(terminated: Object) -> ExitReason:
+    """Return why a container ended: by its agent's last word, or else by what the runtime says."""
+    code, message = int(terminated.get("exitCode", 0)), str(terminated.get("message") or "")
+    if terminated.get("reason") == "OOMKilled":
+        return ExitReason(kind=ExitKind.OUT_OF_MEMORY, code=code, message="the container's limit was reached")
+    told = _told(message)
+    if told is not None:
+        return told
+    if code == 0:
+        return ExitReason(kind=ExitKind.COMPLETED, code=0)
+    if code in _NOT_STARTED:
+        return ExitReason(kind=ExitKind.LAUNCH_FAILED, code=code, message=message)
+    if code > _NOT_STARTED[-1]:
+        return ExitReason(kind=ExitKind.SIGNAL, code=code, signal=code - 128, message=message)
+    return ExitReason(kind=ExitKind.ERROR, code=code, message=message)
+
+
+def _told(message: str) -> ExitReason | None:
+    """Return what the agent wrote; None when there is something else."""
+    try:
+        said = json.loads(message)
+        return ExitReason(
+            kind=ExitKind(said["kind"]),
+            code=None if said["code"] is None else int(said["code"]),
+            signal=None if said["signal"] is None else int(said["signal"]),
+            message=str(said["message"]),
+        )
+    except (ValueError, TypeError, KeyError):
+        return None
+
+
+def _ended_without_a_word(status: Object) -> ExitReason:
+    """Return why a pod ended whose container says nothing: evicted, preempted, not admitted."""
+    if status.get("phase") == "Succeeded":
+        return ExitReason(kind=ExitKind.COMPLETED, code=0)
+    brought = _state(status, "initContainerStatuses", pods.AGENT_CONTAINER).get("terminated")
+    if brought and int(brought.get("exitCode", 0)) != 0:
+        message = f"the agent could not be brought: {brought.get('message') or brought.get('reason')}"
+        return ExitReason(kind=ExitKind.LAUNCH_FAILED, code=int(brought["exitCode"]), message=message)
+    parts = (status.get("reason"), status.get("message"))
+    message = ": ".join(str(part) for part in parts if part) or "its pod failed"
+    return ExitReason(kind=ExitKind.LOST, message=message)
+
+
+def _created_at(pod: Object) -> float:
+    return datetime.datetime.fromisoformat(pod["metadata"]["creationTimestamp"]).timestamp()

@@ -1,0 +1,92 @@
+"""What the agents of a job are told, as a config map.
+
+Everything that is the user's, command and environment, travels as JSON in it: neither a shell nor Kubernetes'
+own ``$(NAME)`` ever touches it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from paceline.errors import EngineError
+from paceline.model.jobs import JobSpec, RoleSpec
+from paceline.model.roles import ReplicaId, Role
+from paceline.rendering import environments, labels
+from paceline.rendering.labels import Object
+from paceline.rendering.surroundings import Surroundings
+
+#: Where the agent, and what it needs to run in any image, is brought; there it also writes.
+HOME = "/paceline"
+FOLDER = f"{HOME}/config"
+#: What Kubernetes keeps of a container that has ended: its last word.
+EXIT = "/dev/termination-log"
+#: A volume of this name holds the folders of runs; without one they are gone with the pods.
+RUNS = "runs"
+#: The API server takes no larger one (``MaxSecretSize`` of Kubernetes).
+MAX_BYTES = 1 << 20
+_CLUSTER, _OF_ATTEMPT = "cluster.json", ("index", "attempt")
+
+
+def config_map(spec: JobSpec, where: Surroundings, cluster: Mapping[str, Sequence[str]]) -> Object:
+    """Return the config map: the cluster once, and the rest once for each role.
+
+    Args:
+        spec: the job.
+        where: where it is to live.
+        cluster: the addresses of all replicas by role.
+
+    Raises:
+        EngineError: it is larger than Kubernetes allows.
+    """
+    data = {
+        _CLUSTER: _json({"cluster": cluster}),
+        **{f"{role.role}.json": _json(_config(spec, role)) for role in spec.roles},
+    }
+    size = sum(len(text.encode()) for text in data.values())
+    if size > MAX_BYTES:
+        raise EngineError(
+            f"commands, environment and addresses of {spec.name} take {size} bytes; "
+            f"Kubernetes allows {MAX_BYTES}",
+            "put large values into the image or a volume",
+        )
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": labels.metadata(spec, spec.name, where),
+        "data": data,
+    }
+
+
+def arguments(role: Role, index: int | str, attempt: int) -> list[str]:
+    """Return what the agent of one attempt is started with: the parts of its config, later ones winning.
+
+    The index may be text that Kubernetes fills in, where pods of a role are made from one template.
+    """
+    return [f"{FOLDER}/{_CLUSTER}", f"{FOLDER}/{role}.json", f'{{"index": {index}, "attempt": {attempt}}}']
+
+
+def _config(spec: JobSpec, role: RoleSpec) -> Object:
+    runs = next((volume.mount_path for volume in spec.volumes if volume.name == RUNS), HOME)
+    config = environments.agent_config(
+        spec,
+        ReplicaId(role.role, 0),
+        attempt=1,
+        cluster={},
+        files=environments.ReplicaFiles(
+            run_dir=f"{runs}/{spec.name}",
+            checkpoint_dir=f"{runs}/{spec.name}/checkpoints",
+            scratch_dir="/tmp",
+            spool=f"{HOME}/spool",
+            exit=EXIT,
+            reports=f"{HOME}/reports",
+        ),
+        interface="eth0",
+        own_cgroup=True,
+    )
+    return {name: value for name, value in config.items() if name not in ("cluster", *_OF_ATTEMPT)}
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)

@@ -1,0 +1,27 @@
+"""Pods that Kueue holds until all of a job fit into its queue.
+
+Source: Kueue's documentation, "Run a group of Pods".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from paceline.model.jobs import JobSpec
+from paceline.rendering.labels import Object
+
+_QUEUE, _GROUP, _COUNT = (
+    f"kueue.x-k8s.io/{name}" for name in ("queue-name", "pod-group-name", "pod-group-total-count")
+)
+
+
+def queued(objects: Iterable[Object], spec: JobSpec, queue: str) -> list[Object]:
+    """Return the objects of a job with its pods as one group in a queue."""
+    return [_grouped(each, spec, queue) if each["kind"] == "Pod" else each for each in objects]
+
+
+def _grouped(pod: Object, spec: JobSpec, queue: str) -> Object:
+    metadata = pod["metadata"]
+    labels = {**metadata["labels"], _QUEUE: queue, _GROUP: spec.name}
+    annotations = {_COUNT: str(len(spec.replicas()))}
+    return {**pod, "metadata": {**metadata, "labels": labels, "annotations": annotations}}

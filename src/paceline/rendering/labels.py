@@ -1,0 +1,38 @@
+"""How objects of the Kubernetes API that belong to a job are called and labelled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from paceline.model import jobs
+from paceline.model.jobs import JobSpec
+from paceline.model.roles import ReplicaId, Role
+from paceline.rendering.surroundings import Surroundings
+
+JOB, ROLE, INDEX, ATTEMPT, GROUP = (
+    f"{jobs.API_VERSION.split('/')[0]}/{name}" for name in ("job", "role", "index", "attempt", "group")
+)
+
+Object = dict[str, Any]
+
+
+def metadata(spec: JobSpec, name: str, where: Surroundings, own: Mapping[str, str] | None = None) -> Object:
+    """Return the metadata of an object of a job; Paceline's own labels win over the user's."""
+    labels = {**spec.labels, "app.kubernetes.io/managed-by": "paceline", JOB: spec.name, **(own or {})}
+    return {"name": name, "namespace": where.namespace, "labels": labels}
+
+
+def of_role(spec: JobSpec, role: Role) -> dict[str, str]:
+    """Return the labels by which placement knows the replicas of a role."""
+    return {JOB: spec.name, ROLE: str(role)}
+
+
+def host_name(spec: JobSpec, replica: ReplicaId) -> str:
+    """Return the name of a replica's host, the same for every attempt."""
+    return f"{spec.name}-{replica}"
+
+
+def given(fields: Mapping[str, Any]) -> Object:
+    """Return the fields that say something."""
+    return {name: value for name, value in fields.items() if value not in (None, {}, [], ())}

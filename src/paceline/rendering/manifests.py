@@ -1,0 +1,76 @@
+"""A job as objects of the Kubernetes API, by who is to run it."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+
+from paceline.errors import InvalidInput
+from paceline.model.jobs import JobSpec
+from paceline.model.roles import ReplicaId
+from paceline.rendering import config_maps, kueue, pods, services, tfjobs, vcjobs
+from paceline.rendering.labels import Object
+from paceline.rendering.surroundings import Surroundings
+
+
+class Target(enum.StrEnum):
+    """Who runs the job."""
+
+    PODS = "pods"  # nobody: pods as they are
+    TFJOB = "tfjob"  # Kubeflow's training operator
+    VCJOB = "vcjob"  # Volcano
+    KUEUE = "kueue"  # pods in a queue of Kueue
+
+
+def rendered(spec: JobSpec, target: Target, where: Surroundings) -> list[Object]:
+    """Return all objects of a job for a target, in the order in which to create them.
+
+    Raises:
+        InvalidInput: the job lacks what Kubernetes or the target needs.
+        EngineError: it is too large for Kubernetes.
+    """
+    check(spec)
+    match target:
+        case Target.PODS:
+            return bare(spec, where, places={})
+        case Target.TFJOB:
+            return tfjobs.objects(spec, where)
+        case Target.VCJOB:
+            return vcjobs.objects(spec, where)
+        case Target.KUEUE:
+            if where.queue is None:
+                raise InvalidInput("Kueue takes jobs in through a queue", "name it: --queue NAME")
+            return kueue.queued(bare(spec, where, places={}), spec, where.queue)
+
+
+def bare(spec: JobSpec, where: Surroundings, *, places: Mapping[ReplicaId, str]) -> list[Object]:
+    """Return the objects that the first attempts of a job need.
+
+    Args:
+        spec: the job.
+        where: where it is to live.
+        places: the node of each replica for which it is decided already.
+
+    Raises:
+        EngineError: it is too large for Kubernetes.
+    """
+    return [
+        services.service(spec, where),
+        config_maps.config_map(spec, where, services.cluster(spec, where)),
+        *(pods.pod(spec, each, where, node=places.get(each)) for each in spec.replicas()),
+    ]
+
+
+def check(spec: JobSpec) -> None:
+    """Let a job pass that can run in containers.
+
+    Raises:
+        InvalidInput: it cannot.
+    """
+    if spec.image is None:
+        raise InvalidInput(f"{spec.name} has no image to run in a container", "write spec.image: NAME:TAG")
+    if spec.working_dir is not None and not spec.working_dir.startswith("/"):
+        raise InvalidInput(
+            f"spec.working_dir is {spec.working_dir!r}; in a container it has to be absolute",
+            "write the folder of the image in which the command starts",
+        )

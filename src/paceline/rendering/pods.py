@@ -1,0 +1,195 @@
+"""A replica as a pod.
+
+It never restarts by itself: each attempt is a pod of its own, so that what an earlier one left can be seen.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+from paceline.model import jobs, quantities
+from paceline.model.jobs import JobSpec, RoleSpec
+from paceline.model.placements import Toleration
+from paceline.model.roles import ReplicaId
+from paceline.rendering import affinities, config_maps, labels, services
+from paceline.rendering.labels import Object
+from paceline.rendering.surroundings import Surroundings
+
+GPU = "nvidia.com/gpu"
+#: The interpreter that is brought, on the loader and libraries that are brought with it.
+AGENT = (
+    f"{config_maps.HOME}/lib/ld.so", "--library-path", f"{config_maps.HOME}/lib",
+    f"{config_maps.HOME}/bin/python3", "-I", "-S", f"{config_maps.HOME}/agent.py",
+)  # fmt: skip
+#: The containers: one brings the agent and ends, the other is the replica.
+AGENT_CONTAINER, TRAINING = "agent", "training"
+#: Where pods of a role are made from one template: their index, which Kubernetes fills in.
+INDEX_VARIABLE = "PACELINE_INDEX"
+_OWN, _CONFIG = "paceline", "paceline-config"
+#: What the agent needs for its own last act after it has killed the command.
+_SLACK_SECONDS = 5
+
+
+def pod(
+    spec: JobSpec,
+    replica: ReplicaId,
+    where: Surroundings,
+    *,
+    attempt: int = 1,
+    memory_bytes: int | None = None,
+    node: str | None = None,
+) -> Object:
+    """Return the pod of one attempt of a replica.
+
+    Args:
+        spec: the job.
+        replica: which replica.
+        where: where it is to live.
+        attempt: which launch of it, from 1.
+        memory_bytes: instead of the memory that its role asks for.
+        node: where it has to run; None: where the scheduler puts it.
+    """
+    role = spec.role(replica.role)
+    assert role is not None, "every replica has a role"
+    host = labels.host_name(spec, replica)
+    own = {
+        labels.ROLE: str(replica.role),
+        labels.INDEX: str(replica.index),
+        labels.ATTEMPT: str(attempt),
+    }
+    group = affinities.group(spec, replica)
+    if group is not None:
+        own[labels.GROUP] = str(group)
+    body = pod_spec(
+        spec,
+        where,
+        dataclasses.replace(role, memory_bytes=memory_bytes or role.memory_bytes),
+        arguments=config_maps.arguments(replica.role, replica.index, attempt),
+        affinity=affinities.affinity(spec, replica, node),
+    )
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": labels.metadata(spec, f"{host}-{attempt}", where, own),
+        "spec": {"hostname": host, "subdomain": spec.name, "restartPolicy": "Never", **body},
+    }
+
+
+def pod_spec(
+    spec: JobSpec,
+    where: Surroundings,
+    role: RoleSpec,
+    *,
+    arguments: Sequence[str],
+    affinity: Object,
+    container: Object | None = None,
+) -> Object:
+    """Return what all pods of a role have in common, whoever makes them.
+
+    Args:
+        spec: the job.
+        where: where they are to live.
+        role: its role.
+        arguments: what the agent is started with.
+        affinity: where they may go.
+        container: fields of the container over those that it has here.
+    """
+    resources = _resources(role)
+    return labels.given(
+        {
+            "terminationGracePeriodSeconds": math.ceil(spec.termination_grace_seconds) + _SLACK_SECONDS,
+            "automountServiceAccountToken": False,
+            "enableServiceLinks": False,
+            "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+            "initContainers": [_bringer(where, resources)],
+            "containers": [{**_container(spec, resources, arguments), **(container or {})}],
+            "volumes": _volumes(spec),
+            "nodeSelector": dict(spec.placement.node_selector),
+            "tolerations": [_toleration(each) for each in spec.placement.tolerations],
+            "affinity": affinity,
+        }
+    )
+
+
+def _bringer(where: Surroundings, resources: Object) -> Object:
+    """Bring the agent; with the resources of the container itself, lest the pod lose its class."""
+    return {
+        "name": AGENT_CONTAINER,
+        "image": where.agent_image,
+        "command": ["python3", "-I", "-m", "paceline.agent.bring", config_maps.HOME],
+        "resources": resources,
+        "securityContext": {**_security(), "readOnlyRootFilesystem": True},
+        "volumeMounts": [{"name": _OWN, "mountPath": config_maps.HOME}],
+    }
+
+
+def _container(spec: JobSpec, resources: Object, arguments: Sequence[str]) -> Object:
+    return labels.given(
+        {
+            "name": TRAINING,
+            "image": spec.image,
+            "command": [*AGENT, *arguments],
+            "workingDir": spec.working_dir,
+            "envFrom": [{"secretRef": {"name": name}} for name in spec.secrets],
+            "ports": [{"name": "training", "containerPort": services.PORT}],
+            "resources": resources,
+            "securityContext": _security(),
+            "volumeMounts": [
+                {"name": _OWN, "mountPath": config_maps.HOME},
+                {"name": _CONFIG, "mountPath": config_maps.FOLDER, "readOnly": True},
+                *(
+                    {"name": each.name, "mountPath": each.mount_path, "readOnly": each.read_only}
+                    for each in spec.volumes
+                ),
+            ],
+        }
+    )
+
+
+def _security() -> Object:
+    return {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+
+
+def _resources(role: RoleSpec) -> Object:
+    """Return requests and limits of a replica; equal ones in whole cores make these its own."""
+    limits, requests = {}, {}
+    if role.cpu_cores is not None:
+        limits["cpu"] = quantities.quantity_cores(role.cpu_cores)
+        requests["cpu"] = quantities.quantity_cores(role.requested_millicores / 1000)
+    if role.memory_bytes is not None:
+        limits["memory"] = requests["memory"] = quantities.quantity_bytes(role.memory_bytes)
+    if role.gpus:
+        limits[GPU] = requests[GPU] = str(role.gpus)
+    return labels.given({"requests": requests, "limits": limits})
+
+
+def _volumes(spec: JobSpec) -> list[Object]:
+    own: list[Object] = [
+        {"name": _OWN, "emptyDir": {}},
+        {"name": _CONFIG, "projected": {"sources": [{"configMap": {"name": spec.name}}]}},
+    ]
+    return own + [{"name": each.name, **_source(each)} for each in spec.volumes]
+
+
+def _source(volume: jobs.Volume) -> Object:
+    if volume.claim is not None:
+        return {"persistentVolumeClaim": {"claimName": volume.claim}}
+    if volume.secret is not None:
+        return {"secret": {"secretName": volume.secret}}
+    return {"hostPath": {"path": volume.host_path}}
+
+
+def _toleration(each: Toleration) -> Object:
+    return {
+        name: value
+        for name, value in (
+            ("key", each.key),
+            ("operator", each.operator),
+            ("value", each.value),
+            ("effect", each.effect),
+            ("tolerationSeconds", each.toleration_seconds),
+        )
+        if value is not None
+    }

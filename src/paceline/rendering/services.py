@@ -1,0 +1,44 @@
+"""The headless service of a job: a name for every replica."""
+
+from __future__ import annotations
+
+from paceline.model.jobs import JobSpec
+from paceline.model.roles import ReplicaId
+from paceline.rendering import labels
+from paceline.rendering.labels import Object
+from paceline.rendering.surroundings import Surroundings
+
+PORT = 2222
+
+
+def service(spec: JobSpec, where: Surroundings) -> Object:
+    """Return the service; it gives names to replicas before they are ready, for they wait for each other."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": labels.metadata(spec, spec.name, where),
+        "spec": {
+            "clusterIP": "None",
+            "publishNotReadyAddresses": True,
+            "selector": {labels.JOB: spec.name},
+            "ports": [{"name": "training", "port": PORT}],
+        },
+    }
+
+
+def cluster(spec: JobSpec, where: Surroundings, *, subdomain: bool = True) -> dict[str, list[str]]:
+    """Return the addresses of all replicas by role; they stay the same for every attempt.
+
+    Args:
+        spec: the job.
+        where: where it lives.
+        subdomain: whether all replicas are names under the job's service; else each has a service of its own.
+    """
+    domain = f"{spec.name}.{where.namespace}" if subdomain else where.namespace
+    return {
+        str(role.role): [
+            f"{labels.host_name(spec, ReplicaId(role.role, index))}.{domain}.svc:{PORT}"
+            for index in range(role.replicas)
+        ]
+        for role in spec.roles
+    }

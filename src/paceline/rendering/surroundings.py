@@ -1,0 +1,22 @@
+"""Where the objects of a job are to live."""
+
+from __future__ import annotations
+
+import dataclasses
+
+AGENT_IMAGE = "ghcr.io/paceline/paceline:0.1.0"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What a cluster adds to a job.
+
+    Attributes:
+        namespace: that of all its objects.
+        agent_image: an image with Python and Paceline, out of which the agent is brought.
+        queue: that of Volcano or Kueue.
+    """
+
+    namespace: str = "default"
+    agent_image: str = AGENT_IMAGE
+    queue: str | None = None

@@ -1,0 +1,68 @@
+"""A job as a Job of Volcano, which starts all of its pods or none.
+
+Its ``svc`` plugin gives every pod a name, its ``env`` plugin an index. Source:
+``pkg/controllers/job/plugins`` of volcano-sh/volcano.
+"""
+
+from __future__ import annotations
+
+import math
+
+from paceline.model import jobs
+from paceline.model.jobs import JobSpec, RoleSpec
+from paceline.model.roles import Role
+from paceline.rendering import affinities, config_maps, labels, pods, services
+from paceline.rendering.labels import Object
+from paceline.rendering.surroundings import Surroundings
+
+_INDEX_VARIABLE = "VC_TASK_INDEX"
+
+
+def objects(spec: JobSpec, where: Surroundings) -> list[Object]:
+    """Return the config map of the agents and the Volcano job."""
+    seconds = spec.ttl_after_finished_seconds
+    job = {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": labels.metadata(spec, spec.name, where),
+        "spec": labels.given(
+            {
+                "schedulerName": "volcano",
+                "queue": where.queue,
+                "minAvailable": len(spec.replicas()),
+                "maxRetry": max(role.restart.limit for role in spec.roles),
+                "ttlSecondsAfterFinished": None if seconds is None else math.ceil(seconds),
+                "plugins": {"env": [], "svc": ["--publish-not-ready-addresses=true"]},
+                "policies": [{"event": "PodEvicted", "action": "RestartJob"}],
+                "tasks": [_task(spec, role, where) for role in spec.roles],
+            }
+        ),
+    }
+    return [config_maps.config_map(spec, where, services.cluster(spec, where)), job]
+
+
+def _task(spec: JobSpec, role: RoleSpec, where: Surroundings) -> Object:
+    body = pods.pod_spec(
+        spec,
+        where,
+        role,
+        arguments=config_maps.arguments(role.role, f"$({_INDEX_VARIABLE})", 1),
+        affinity=affinities.of_role(spec, role.role),
+    )
+    restart = "Never" if role.restart.when is jobs.RestartWhen.NEVER else "OnFailure"
+    own = {**spec.labels, **labels.of_role(spec, role.role)}
+    return labels.given(
+        {
+            "name": str(role.role),
+            "replicas": role.replicas,
+            "template": {"metadata": {"labels": own}, "spec": {**body, "restartPolicy": restart}},
+            "policies": [{"event": "TaskCompleted", "action": "CompleteJob"}] if _decides(spec, role) else [],
+        }
+    )
+
+
+def _decides(spec: JobSpec, role: RoleSpec) -> bool:
+    """Whether the job is done when all replicas of a role are."""
+    chief = spec.role(Role.CHIEF) is not None
+    by_chief = chief and spec.success is jobs.SuccessPolicy.CHIEF
+    return role.role is (Role.CHIEF if by_chief else Role.WORKER)

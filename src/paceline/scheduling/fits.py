@@ -1,0 +1,183 @@
+"""Whether all of a job fits on the nodes at once, where, how many workers would, and what blocks the rest."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+
+from paceline.model import jobs, quantities
+from paceline.model.nodes import KINDS, Node, Quota, Resources
+from paceline.model.roles import ReplicaId, Role
+from paceline.scheduling import eligibility, packings
+from paceline.scheduling.items import Item, items
+
+_WORDS = {"millicores": "CPU", "memory_bytes": "memory", "gpus": "GPUs", "pods": "pods"}
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Blocker:
+    """A reason why something has no place, and the nodes that it is true of.
+
+    Attributes:
+        reason: what is the case.
+        nodes: where; empty for what is about no node.
+        what: the kind of replicas that have no place; empty for the whole job.
+        missing: how many of them.
+    """
+
+    reason: str
+    nodes: tuple[str, ...] = ()
+    what: str = ""
+    missing: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """The answer.
+
+    Attributes:
+        fits: whether all replicas have a place.
+        places: the node of each replica; empty when not all fit.
+        most_workers: so many workers fit beside all the others; None when the others alone do not, and for a
+            job without workers.
+        blockers: why not all fit; empty when they do.
+    """
+
+    fits: bool
+    places: Mapping[ReplicaId, str]
+    most_workers: int | None
+    blockers: tuple[Blocker, ...] = ()
+
+
+def fit(spec: jobs.JobSpec, nodes: Sequence[Node], quotas: Sequence[Quota] = ()) -> Fit:
+    """Return whether a job fits on nodes as they are; exact."""
+    closed = {node.name: why for node in nodes if (why := eligibility.obstacle(node, spec.placement))}
+    free = {node.name: node.free for node in nodes if node.name not in closed}
+    wanted = items(spec)
+    over_quota = tuple(_over_quota(wanted, quotas))
+    packing = packings.pack(wanted, free)
+    if packing is not None and _is_whole(wanted, packing) and not over_quota:
+        return Fit(fits=True, places=_places(wanted, packing), most_workers=_workers(spec))
+    blockers = [*over_quota, *_shut_out(closed), *_short(wanted, free, packing)]
+    most = _most_workers(spec, free, quotas)
+    return Fit(fits=False, places={}, most_workers=most, blockers=tuple(blockers))
+
+
+def _is_whole(wanted: Sequence[Item], packing: packings.Packing) -> bool:
+    return all(packing.count(item.name) == item.count for item in wanted)
+
+
+def _workers(spec: jobs.JobSpec) -> int | None:
+    role = spec.role(Role.WORKER)
+    return role.replicas if role else None
+
+
+def _places(wanted: Sequence[Item], packing: packings.Packing) -> dict[ReplicaId, str]:
+    """Give each replica its node, in the order of their numbers."""
+    waiting = {item.name: iter(item.members) for item in wanted}
+    places = {}
+    for node, there in packing.placed.items():
+        for name, count in there.items():
+            for _ in range(count):
+                places.update(dict.fromkeys(next(waiting[name]), node))
+    return places
+
+
+def _most_workers(spec: jobs.JobSpec, free: Mapping[str, Resources], quotas: Sequence[Quota]) -> int | None:
+    """Search for the most workers that fit: fewer always do where more do."""
+    workers = _workers(spec)
+    if workers is None or not _fits(spec, 0, free, quotas):
+        return None
+    low, high = 0, workers  # fits with low, not with high: the caller has tried
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if _fits(spec, middle, free, quotas) else (low, middle)
+    return low
+
+
+def _fits(spec: jobs.JobSpec, workers: int, free: Mapping[str, Resources], quotas: Sequence[Quota]) -> bool:
+    roles = tuple(
+        dataclasses.replace(role, replicas=workers) if role.role is Role.WORKER else role
+        for role in spec.roles
+    )
+    wanted = items(dataclasses.replace(spec, roles=roles))
+    packing = packings.pack(wanted, free)
+    return packing is not None and _is_whole(wanted, packing) and not any(_over_quota(wanted, quotas))
+
+
+def _over_quota(wanted: Sequence[Item], quotas: Sequence[Quota]) -> Iterator[Blocker]:
+    total = sum((item.takes * item.count for item in wanted), Resources())
+    for quota in quotas:
+        for kind in KINDS:
+            need, left = getattr(total, kind), quota.left.get(kind)
+            if left is not None and need > left:
+                words = f"{_amount(kind, need)} are asked for and {_amount(kind, max(0, left))} are left"
+                yield Blocker(reason=f"quota {quota.name}: {words}")
+
+
+def _shut_out(closed: Mapping[str, str]) -> Iterator[Blocker]:
+    for reason in sorted(set(closed.values())):
+        yield Blocker(reason=reason, nodes=tuple(sorted(name for name in closed if closed[name] == reason)))
+
+
+def _short(
+    wanted: Sequence[Item], free: Mapping[str, Resources], packing: packings.Packing | None
+) -> Iterator[Blocker]:
+    """Say why no node takes one more of the first kind that not all have a place of.
+
+    That is the last kind when all the others have one; else one that would not even fit alone; else the
+    largest of the others.
+    """
+    if packing is not None:
+        short = [item for item in wanted if packing.count(item.name) < item.count]
+        yield from _full(short[0], wanted, free, packing) if short else ()
+        return
+    for item in wanted[:-1]:
+        alone = packings.pack([item], free)
+        assert alone is not None, "there is no other kind"
+        if not _is_whole([item], alone):
+            yield from _full(item, wanted, free, alone)
+            return
+    largest = max(wanted[:-1], key=lambda item: (item.takes.millicores, item.takes.memory_bytes))
+    beside = packings.pack([*(item for item in wanted[:-1] if item is not largest), largest], free)
+    if beside is None:
+        yield Blocker(reason="each kind of replica has a place alone, but not all of them together")
+    else:
+        yield from _full(largest, wanted, free, beside)
+
+
+def _full(
+    item: Item, wanted: Sequence[Item], free: Mapping[str, Resources], packing: packings.Packing
+) -> Iterator[Blocker]:
+    takes = {each.name: each.takes for each in wanted}
+    reasons: dict[str, list[str]] = {}
+    for name, left in free.items():
+        there = packing.placed.get(name, {})
+        rest = left - sum((takes[other] * count for other, count in there.items()), Resources())
+        reasons.setdefault(_reason(item, there, rest), []).append(name)
+    missing = item.count - packing.count(item.name)
+    if not free:
+        yield Blocker(reason="no node is open to the job", what=item.name, missing=missing)
+    for reason, names in sorted(reasons.items(), key=lambda each: (-len(each[1]), each[0])):
+        yield Blocker(reason=reason, nodes=tuple(sorted(names)), what=item.name, missing=missing)
+
+
+def _reason(item: Item, there: Mapping[str, int], rest: Resources) -> str:
+    """Return why a node on which so much is placed takes no more of a kind."""
+    if item.per_node is not None and there.get(item.name, 0) >= item.per_node:
+        return f"the placement wants no more than {item.per_node} on a node"
+    others = item.apart_from & set(there)
+    if others:
+        return f"the placement wants it apart from {', '.join(sorted(others))}"
+    lacking = rest.lacking(item.takes)
+    short = (f"{_WORDS[kind]} for {_amount(kind, getattr(item.takes, kind))}" for kind in lacking)
+    return f"too little {', '.join(short)}"
+
+
+def _amount(kind: str, amount: int) -> str:
+    match kind:
+        case "millicores":
+            return f"{amount / 1000:.3g} cores"
+        case "memory_bytes":
+            return quantities.format_bytes(amount)
+    return f"{amount} {_WORDS[kind]}"

@@ -1,0 +1,146 @@
+"""Exact packing of items of few kinds on many nodes.
+
+A job has three or four kinds of things, so what is placed so far is a few small numbers. For each such state
+of all kinds but the last, as many of the last as possible are placed: that is all that later nodes need to
+know, because fewer of the last always fit where more do. Node by node this is a knapsack in (max, +)
+arithmetic (Bellman 1957):
+
+    best'[s] = max over k of best[s - k] + most[k]
+
+where ``most[k]`` is how many of the last kind fit on the node beside ``k`` of the others. It is exact, and
+takes nodes x states x (ways to use a node) steps; nodes that are alike count only as often as there are
+things to place.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import functools
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+
+from paceline.model.nodes import Resources
+from paceline.scheduling.items import Item
+
+_IMPOSSIBLE = -1
+_State = int  # numbers of all kinds but the last, in a mixed radix
+_Table = tuple[tuple[tuple[int, ...], int], ...]  # what may be on a node of those, and the most of the last
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Packing:
+    """How many of each kind are on which node; the last kind as many as fit, up to all."""
+
+    placed: Mapping[str, Mapping[str, int]]
+
+    def count(self, name: str) -> int:
+        """How many of a kind are placed."""
+        return sum(each.get(name, 0) for each in self.placed.values())
+
+
+def pack(items: Sequence[Item], free: Mapping[str, Resources]) -> Packing | None:
+    """Place all of every kind but the last, and as many of the last as then fit.
+
+    Args:
+        items: the kinds.
+        free: what each node has left, by name; those with most cores are used first.
+
+    Returns:
+        None when not even all of the other kinds fit.
+    """
+    if not items:
+        return Packing(placed={})
+    *others, last = items
+    states = _States([item.count for item in others])
+    best = [0, *[_IMPOSSIBLE] * states.last]
+    useful = sum(item.count for item in items)
+    seen: collections.Counter[_Table] = collections.Counter()
+    taken: list[tuple[str, _Table, list[int], dict[_State, int]]] = []
+    table_of = functools.cache(lambda left: _table(others, last, left))
+    for name in sorted(free, key=lambda name: (-free[name].millicores, -free[name].memory_bytes, name)):
+        if best[states.last] >= last.count:
+            break
+        table = table_of(free[name])
+        seen[table] += 1
+        if (len(table) == 1 and table[0][1] == 0) or seen[table] > useful:
+            continue
+        before = best
+        best, chosen = states.advance(best, table, last.count)
+        if chosen:
+            taken.append((name, table, before, chosen))
+    return _traced(items, states, taken, best)
+
+
+class _States:
+    """Numbers of several kinds as one index, from nothing (0) to all (``last``)."""
+
+    def __init__(self, counts: Sequence[int]) -> None:
+        self._counts = counts
+        self._strides = [math.prod(count + 1 for count in counts[:place]) for place in range(len(counts))]
+        self.last = math.prod(count + 1 for count in counts) - 1
+        self._above = functools.cache(self._find_above)
+
+    def index(self, numbers: Sequence[int]) -> _State:
+        return sum(number * stride for number, stride in zip(numbers, self._strides, strict=True))
+
+    def _find_above(self, numbers: tuple[int, ...]) -> tuple[_State, ...]:
+        """Return the states that hold at least so many of each kind."""
+        ranges = [range(number, count + 1) for number, count in zip(numbers, self._counts, strict=True)]
+        return tuple(self.index(each) for each in itertools.product(*ranges))
+
+    def advance(self, best: list[int], table: _Table, most: int) -> tuple[list[int], dict[_State, int]]:
+        """Return the best with one more node, and which row of its table made each state that is better."""
+        after, chosen = best.copy(), {}
+        for row, (numbers, amount) in enumerate(table):
+            offset = self.index(numbers)
+            for state in self._above(numbers):
+                before = best[state - offset]
+                if before != _IMPOSSIBLE and min(before + amount, most) > after[state]:
+                    after[state] = min(before + amount, most)
+                    chosen[state] = row
+        return after, chosen
+
+
+def _table(others: Sequence[Item], last: Item, left: Resources) -> _Table:
+    """Return all that may be on a node of the other kinds, and the most of the last beside that."""
+    found = []
+    for numbers in itertools.product(*(range(_most(item, left) + 1) for item in others)):
+        there = {item.name for item, number in zip(others, numbers, strict=True) if number}
+        if any(item.apart_from & there for item in others if item.name in there):
+            continue
+        total = sum((item.takes * n for item, n in zip(others, numbers, strict=True)), Resources())
+        if not left.lacking(total):
+            found.append((numbers, 0 if last.apart_from & there else _most(last, left - total)))
+    return tuple(found)
+
+
+def _most(item: Item, left: Resources) -> int:
+    most = min(item.count, left.times(item.takes))
+    return most if item.per_node is None else min(most, item.per_node)
+
+
+def _traced(
+    items: Sequence[Item],
+    states: _States,
+    taken: Sequence[tuple[str, _Table, list[int], dict[_State, int]]],
+    best: list[int],
+) -> Packing | None:
+    """Return what lies where, from the last node back to the first."""
+    state = states.last
+    if best[state] == _IMPOSSIBLE:
+        return None
+    *others, last = items
+    placed, amount = {}, best[state]
+    for name, table, before, chosen in reversed(taken):
+        if state not in chosen:
+            continue
+        numbers, _ = table[chosen[state]]
+        state -= states.index(numbers)
+        there = {item.name: number for item, number in zip(others, numbers, strict=True) if number}
+        if amount > before[state]:
+            there[last.name] = amount - before[state]
+        placed[name] = there
+        amount = before[state]
+    return Packing(placed=placed)

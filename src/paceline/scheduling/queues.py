@@ -1,0 +1,78 @@
+"""Which of the jobs that wait may start: whole or not at all, by priority and age, and no job for ever last.
+
+A job that does not fit now may be overtaken by smaller ones behind it, but not for longer than its patience:
+then nobody behind it starts until it fits. One that would not even fit if no other job ran keeps nobody
+waiting.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+
+from paceline.model.jobs import JobSpec
+from paceline.model.nodes import Node, Quota
+from paceline.model.roles import ReplicaId
+from paceline.scheduling import fits
+from paceline.scheduling.items import requests
+
+PATIENCE_SECONDS = 300.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """A job that waits; times are Unix seconds.
+
+    Attributes:
+        key: which job.
+        priority: higher ones first.
+        since: when it began to wait; of equal priorities the oldest first.
+        quotas: those of its namespace.
+    """
+
+    key: str
+    spec: JobSpec
+    since: float
+    priority: int = 0
+    quotas: tuple[Quota, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    """A job that may start, and the node of each of its replicas."""
+
+    key: str
+    places: Mapping[ReplicaId, str]
+
+
+def admit(
+    waiting: Iterable[Waiting], nodes: Sequence[Node], empty: Sequence[Node], now: float
+) -> list[Admission]:
+    """Return the jobs that may start now.
+
+    Args:
+        waiting: the jobs that wait.
+        nodes: the nodes as they are, what is promised to jobs that start already taken off (`reserved`).
+        empty: the same nodes as if none of these jobs or those that run were there.
+        now: Unix seconds.
+    """
+    admitted = []
+    for job in sorted(waiting, key=lambda job: (-job.priority, job.since, job.key)):
+        found = fits.fit(job.spec, nodes, job.quotas)
+        if found.fits:
+            admitted.append(Admission(key=job.key, places=found.places))
+            nodes = reserved(nodes, job.spec, found.places)
+        elif now - job.since > PATIENCE_SECONDS and fits.fit(job.spec, empty).fits:
+            break
+    return admitted
+
+
+def reserved(nodes: Sequence[Node], spec: JobSpec, places: Mapping[ReplicaId, str]) -> list[Node]:
+    """Return the nodes with what some replicas of a job take there counted as used."""
+    used = {node.name: node.used for node in nodes}
+    for replica, name in places.items():
+        role = spec.role(replica.role)
+        assert role is not None, "every replica has a role"
+        if name in used:
+            used[name] += requests(role)
+    return [dataclasses.replace(node, used=used[node.name]) for node in nodes]

@@ -1,0 +1,72 @@
+"""``paceline fit``: whether all of a job fits on a cluster at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from paceline.errors import EngineError
+from paceline.surfaces.cli import job_files, options, printing, sessions
+
+if TYPE_CHECKING:
+    from paceline.model.jobs import JobSpec
+    from paceline.scheduling.fits import Fit
+
+
+@options.verb("fit")
+@options.file_argument
+@click.option(
+    "--cluster",
+    metavar="FILE",
+    required=True,
+    type=click.Path(dir_okay=False),
+    help="What `kubectl get nodes,pods,resourcequotas --all-namespaces -o json` printed.",
+)
+@click.option("-n", "--namespace", default="default", show_default=True, help="Whose quotas count.")
+@options.output_option("table", "json", "yaml")
+def command(session: sessions.Session, file: str, cluster: str, namespace: str, output: str) -> None:
+    """Say whether all replicas of the job in FILE fit on a cluster at once, as it is now.
+
+    By node: cores, memory, GPUs and pods that are free, taints, labels, and the placement of the job; and
+    the quotas of the namespace. Exits with 1 when they do not fit, and says how many workers would, and
+    what blocks the others on which nodes.
+    """
+    from paceline.engines.kubernetes import cluster_states
+    from paceline.scheduling import fits
+
+    job, _ = job_files.read(file)
+    state = cluster_states.load(cluster, namespace)
+    found = fits.fit(job.spec, state.nodes, state.quotas)
+    _show(job.spec, found, output)
+    if not found.fits:
+        raise EngineError(f"{job.spec.name} does not fit on the cluster", _way_out(job.spec, found))
+    session.suggest(f"paceline lint {file}", f"paceline submit {file}")
+
+
+def _show(spec: JobSpec, found: Fit, output: str) -> None:
+    from paceline.surfaces import documents
+    from paceline.surfaces.views import fits as views
+
+    if output == "table":
+        printing.show(views.fit(spec, found, width=printing.width()))
+    else:
+        printing.emit(documents.document("Fit", _document(spec, found)), output)
+
+
+def _document(spec: JobSpec, found: Fit) -> dict[str, Any]:
+    from paceline.surfaces import documents
+
+    return {
+        "name": spec.name,
+        "fits": found.fits,
+        "most_workers": found.most_workers,
+        "places": {str(replica): node for replica, node in sorted(found.places.items())},
+        "blockers": [documents.plain(each) for each in found.blockers],
+    }
+
+
+def _way_out(spec: JobSpec, found: Fit) -> str:
+    if found.most_workers:
+        return f"{found.most_workers} workers would: spec.roles.worker.replicas: {found.most_workers}"
+    return "make replicas smaller or fewer, or wait until others have ended"

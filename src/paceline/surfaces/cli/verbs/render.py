@@ -1,0 +1,51 @@
+"""``paceline render``: a job as objects of Kubernetes."""
+
+from __future__ import annotations
+
+import click
+
+from paceline.surfaces.cli import job_files, options, printing, sessions
+
+#: As in `rendering.manifests`; written out, so that no model is loaded for the help.
+TARGETS = ("pods", "tfjob", "vcjob", "kueue")
+
+
+@options.verb("render")
+@options.file_argument
+@click.option(
+    "--to",
+    "target",
+    type=click.Choice(TARGETS),
+    default="pods",
+    show_default=True,
+    help="Pods as they are, a TFJob, a Volcano job, or pods for Kueue.",
+)
+@click.option("--queue", metavar="NAME", help="The queue of Volcano or Kueue.")
+@click.option(
+    "--agent-image",
+    metavar="IMAGE",
+    help="Out of which the agent is brought: an image with Python and Paceline.",
+)
+@click.option("-n", "--namespace", default="default", show_default=True, help="Where they are to live.")
+@options.output_option("yaml", "json")
+def command(
+    session: sessions.Session,
+    file: str,
+    target: str,
+    queue: str | None,
+    agent_image: str | None,
+    namespace: str,
+    output: str,
+) -> None:
+    """Print the job in FILE as objects of Kubernetes; nothing is sent anywhere.
+
+    Pods are those of the first attempt of each replica, with a headless service that gives them names. The
+    config map is for their agents, which an init container brings into any image.
+    """
+    from paceline.rendering import manifests
+    from paceline.rendering.surroundings import AGENT_IMAGE, Surroundings
+
+    job, _ = job_files.read(file)
+    where = Surroundings(namespace=namespace, agent_image=agent_image or AGENT_IMAGE, queue=queue)
+    printing.emit_all(manifests.rendered(job.spec, manifests.Target(target), where), output)
+    session.suggest(f"paceline render {file} | kubectl apply -f -", f"paceline lint {file}")

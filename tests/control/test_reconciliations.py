@@ -1,0 +1,182 @@
+"""Jobs driven by looking, in worlds where the one who looks is killed at any point."""
+
+from __future__ import annotations
+
+import hypothesis.strategies as st
+from hypothesis import settings
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from paceline.control import commands, events, reconciliations, states
+from paceline.control.reconciliations import Progress, Sight, Stage
+from paceline.model.jobs import JobSpec, RestartPolicy, RoleSpec, SuccessPolicy
+from paceline.model.roles import ReplicaId, Role
+from paceline.model.statuses import ExitKind, ExitReason, JobPhase
+
+DONE = ExitReason(kind=ExitKind.COMPLETED)
+FAILED = ExitReason(kind=ExitKind.ERROR, code=1)
+PS, WORKER = ReplicaId(Role.PS, 0), ReplicaId(Role.WORKER, 0)
+
+
+def job(**more: object) -> JobSpec:
+    roles = tuple(
+        RoleSpec(role=role, replicas=1, restart=RestartPolicy(limit=1)) for role in (Role.PS, Role.WORKER)
+    )
+    return JobSpec(name="job", roles=roles, **more)
+
+
+def running() -> Progress:
+    """A job of a PS and a worker that both run."""
+    progress, _ = reconciliations.reconcile(Progress(state=states.initial(job())), (), 0.0, [events.Begin()])
+    progress, _ = reconciliations.reconcile(progress, [sight(PS), sight(WORKER)], 1.0)
+    assert progress.state.phase is JobPhase.RUNNING
+    return progress
+
+
+def sight(replica: ReplicaId, stage: Stage = Stage.RUNNING, attempt: int = 1, **more: object) -> Sight:
+    return Sight(replica=replica, attempt=attempt, stage=stage, **more)
+
+
+def launch(replica: ReplicaId, attempt: int = 1) -> commands.Launch:
+    return commands.Launch(replica=replica, attempt=attempt, memory_bytes=None)
+
+
+def test_what_is_missing_is_launched_until_it_is_there() -> None:
+    progress = Progress(state=states.initial(job()))
+    progress, wanted = reconciliations.reconcile(progress, (), 0.0, [events.Begin()])
+    assert wanted == [launch(PS), launch(WORKER)]
+    progress, wanted = reconciliations.reconcile(progress, [sight(PS, Stage.COMING)], 0.0)
+    assert wanted == [launch(WORKER)], "the one who should have launched it was killed"
+
+
+def test_what_somebody_removed_is_lost_and_comes_back() -> None:
+    progress, wanted = reconciliations.reconcile(running(), [sight(PS)], 10.0)
+    assert progress.state.replica(WORKER).exit.kind is ExitKind.LOST
+    assert (wanted, progress.next_due) == ([], 11.0)
+    progress, wanted = reconciliations.reconcile(progress, [sight(PS)], 11.0)
+    assert wanted == [launch(WORKER, 2)]
+    assert progress.timers == {}
+
+
+def test_an_older_attempt_ends_before_the_next_one_begins() -> None:
+    """An attempt may be taken for lost with its node and turn up again."""
+    lost = sight(WORKER, Stage.ENDED, reason=ExitReason(kind=ExitKind.LOST))
+    progress, _ = reconciliations.reconcile(running(), [sight(PS), lost], 10.0)
+    progress, wanted = reconciliations.reconcile(progress, [sight(PS), sight(WORKER)], 20.0)
+    assert wanted == [commands.Kill(replica=WORKER, attempt=1)]
+    _, wanted = reconciliations.reconcile(progress, [sight(PS), lost], 20.0)
+    assert wanted == [launch(WORKER, 2)]
+
+
+def test_who_does_not_leave_is_killed() -> None:
+    both = [sight(PS), sight(WORKER)]
+    progress, wanted = reconciliations.reconcile(running(), both, 10.0, [events.StopRequested()])
+    assert {type(command) for command in wanted} == {commands.Terminate}
+    leaving = [sight(PS, is_leaving=True), sight(WORKER, is_leaving=True)]
+    progress, wanted = reconciliations.reconcile(progress, leaving, 11.0)
+    assert wanted == []
+    progress, wanted = reconciliations.reconcile(progress, leaving, progress.next_due)
+    assert {type(command) for command in wanted} == {commands.Kill}
+    progress, wanted = reconciliations.reconcile(progress, [], 100.0)
+    assert (progress.state.phase, wanted) == (JobPhase.STOPPING, [])
+    progress, _ = reconciliations.reconcile(progress, [], 100.0)
+    assert progress.state.phase is JobPhase.STOPPED
+    assert progress.timers == {}
+
+
+class World(RuleBasedStateMachine):
+    """A cluster, and an operator that saves what it knows and may die between any two of its actions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0.0
+        self.kept: Progress | None = None
+        self.cluster: dict[tuple[ReplicaId, int], Sight] = {}
+
+    def look(self, *requests: events.Event, executed: int = 1000) -> None:
+        assert self.kept is not None
+        self.kept, wanted = reconciliations.reconcile(self.kept, self.cluster.values(), self.now, requests)
+        for command in wanted[:executed]:
+            self.execute(command)
+
+    def execute(self, command: commands.Command) -> None:
+        key = command.replica, command.attempt
+        match command:
+            case commands.Launch():
+                assert not any(self.lives(each) for each in self.cluster if each[0] == key[0]), "two at once"
+                self.cluster[key] = sight(key[0], Stage.COMING, key[1])
+            case commands.Terminate():
+                self.change(key, is_leaving=True)
+            case commands.Kill():
+                self.cluster.pop(key, None)
+
+    def lives(self, key: tuple[ReplicaId, int]) -> bool:
+        return self.cluster[key].stage is not Stage.ENDED
+
+    def change(self, key: tuple[ReplicaId, int], **fields: object) -> None:
+        old = self.cluster[key]
+        self.cluster[key] = sight(
+            old.replica, attempt=old.attempt, **{"stage": old.stage, "is_leaving": old.is_leaving, **fields}
+        )
+
+    @precondition(lambda self: self.kept is None)
+    @rule(success=st.sampled_from(SuccessPolicy), deadline=st.none() | st.just(60.0))
+    def submit(self, success: SuccessPolicy, deadline: float | None) -> None:
+        spec = job(success=success, active_deadline_seconds=deadline)
+        self.kept = Progress(state=states.initial(spec))
+        self.look(events.Begin())
+
+    @precondition(lambda self: bool(self.cluster))
+    @rule(data=st.data(), reason=st.sampled_from([DONE, FAILED, None]))
+    def something_happens_to_a_replica(self, data: st.DataObject, reason: ExitReason | None) -> None:
+        key = data.draw(st.sampled_from(sorted(self.cluster)))
+        happening = data.draw(st.sampled_from(["starts", "ends", "is removed"]))
+        if happening == "is removed":
+            del self.cluster[key]
+        elif self.lives(key):
+            self.change(key, **({"stage": Stage.RUNNING} if happening == "starts" else
+                                {"stage": Stage.ENDED, "reason": reason}))  # fmt: skip
+
+    @precondition(lambda self: self.kept is not None)
+    @rule(seconds=st.sampled_from([0.0, 1.0, 40.0]), executed=st.sampled_from([0, 1, 1000]))
+    def the_operator_looks(self, seconds: float, executed: int) -> None:
+        self.now += seconds
+        self.look(executed=executed)
+
+    @precondition(lambda self: self.kept is not None)
+    @rule(executed=st.sampled_from([0, 1, 1000]))
+    def somebody_stops_the_job(self, executed: int) -> None:
+        self.look(events.StopRequested(), executed=executed)
+
+    @precondition(lambda self: self.kept is not None)
+    @rule()
+    def somebody_resumes_the_job(self) -> None:
+        self.look(events.ResumeRequested(), events.Begin())
+
+    @precondition(lambda self: self.kept is not None)
+    @rule()
+    def all_goes_well_from_here(self) -> None:
+        """Whatever was half done, a job that is left alone ends, and nothing of it runs."""
+        for _ in range(40):
+            for key in list(self.cluster):
+                leaving, ps = self.cluster[key].is_leaving, key[0].role is Role.PS
+                if leaving:
+                    del self.cluster[key]
+                elif self.lives(key):
+                    came = self.cluster[key].stage is Stage.RUNNING and not ps
+                    self.change(
+                        key, **({"stage": Stage.ENDED, "reason": DONE} if came else {"stage": Stage.RUNNING})
+                    )
+            self.now += 30.0
+            self.look()
+        assert self.kept.state.phase.is_final
+        assert not any(self.lives(key) for key in self.cluster)
+
+    @invariant()
+    def the_state_is_sound(self) -> None:
+        if self.kept is not None:
+            assert states.broken_invariants(self.kept.state) == []
+            assert len(self.kept.timers) <= 1 + len(self.kept.state.replicas)
+
+
+World.TestCase.settings = settings(max_examples=300, stateful_step_count=30, deadline=None)
+TestWorld = World.TestCase

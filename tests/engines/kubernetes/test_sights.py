@@ -1,0 +1,151 @@
+"""Pods as the API has them, and what they say of an attempt."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+
+from paceline.control.reconciliations import Sight, Stage
+from paceline.engines.kubernetes import sights
+from paceline.model.jobs import JobSpec, RoleSpec
+from paceline.model.roles import ReplicaId, Role
+from paceline.model.statuses import ExitKind, ExitReason
+from paceline.rendering import pods
+from paceline.rendering.surroundings import Surroundings
+
+ADS = Surroundings(namespace="ads")
+
+CREATED = 1_800_000_000.0
+WORKER = ReplicaId(Role.WORKER, 3)
+
+
+def pod(status: dict[str, Any], node: str | None = "n1", **metadata: Any) -> dict[str, Any]:
+    """A pod as it is rendered, with what the API server and the kubelet add."""
+    spec = JobSpec(name="clicks", image="i", roles=(RoleSpec(role=Role.WORKER, replicas=4),))
+    made = pods.pod(spec, WORKER, ADS, attempt=2)
+    made["metadata"].update({"creationTimestamp": "2027-01-15T08:00:00Z", **metadata})
+    made["spec"]["nodeName"] = node
+    return {**made, "status": status}
+
+
+def container(**state: Any) -> dict[str, Any]:
+    return {"phase": "Running", "containerStatuses": [{"name": "training", "state": state}]}
+
+
+def bringing(**state: Any) -> dict[str, Any]:
+    waiting = {"name": "training", "state": {"waiting": {"reason": "PodInitializing"}}}
+    return {
+        "phase": "Pending",
+        "initContainerStatuses": [{"name": "agent", "state": state}],
+        "containerStatuses": [waiting],
+    }
+
+
+def seen(made: dict[str, Any], *, now: float = CREATED, silent: dict[str, float] | None = None) -> Sight:
+    (found,) = sights.sights([made], silent=silent or {}, now=now)
+    assert (found.replica, found.attempt) == (WORKER, 2)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("status", "stage"),
+    [
+        ({}, Stage.COMING),
+        ({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False"}]}, Stage.COMING),
+        (bringing(running={"startedAt": "2027-01-15T08:00:01Z"}), Stage.COMING),
+        (container(waiting={"reason": "ContainerCreating"}), Stage.COMING),
+        (container(running={"startedAt": "2027-01-15T08:00:01Z"}), Stage.RUNNING),
+    ],
+)
+def test_stages(status: dict[str, Any], stage: Stage) -> None:
+    assert seen(pod(status)) == Sight(replica=WORKER, attempt=2, stage=stage)
+    assert seen(pod(status, deletionTimestamp="2027-01-15T08:01:00Z")).is_leaving
+
+
+AGENTS = {"kind": "orphaned", "code": 143, "signal": 15, "message": "no supervisor for 60 s", "at": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("terminated", "reason"),
+    [
+        ({"exitCode": 0, "reason": "Completed"}, ExitReason(kind=ExitKind.COMPLETED, code=0)),
+        ({"exitCode": 3, "reason": "Error"}, ExitReason(kind=ExitKind.ERROR, code=3)),
+        ({"exitCode": 137}, ExitReason(kind=ExitKind.SIGNAL, code=137, signal=9)),
+        (
+            {"exitCode": 128, "reason": "StartError", "message": "no such file"},
+            ExitReason(kind=ExitKind.LAUNCH_FAILED, code=128, message="no such file"),
+        ),
+        (
+            {"exitCode": 137, "reason": "OOMKilled", "message": json.dumps(AGENTS)},
+            ExitReason(kind=ExitKind.OUT_OF_MEMORY, code=137, message="the container's limit was reached"),
+        ),
+        (
+            {"exitCode": 143, "reason": "Error", "message": json.dumps(AGENTS) + "\n"},
+            ExitReason(kind=ExitKind.ORPHANED, code=143, signal=15, message="no supervisor for 60 s"),
+        ),
+    ],
+)
+def test_why_a_container_ended(terminated: dict[str, Any], reason: ExitReason) -> None:
+    found = seen(pod(container(terminated=terminated)))
+    assert (found.stage, found.reason) == (Stage.ENDED, reason)
+
+
+fields = st.sampled_from(["kind", "code", "signal", "message"])
+anything = st.recursive(
+    st.none() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(fields, inner)
+)
+
+
+@given(st.text() | anything.map(json.dumps))
+def test_any_last_word_is_borne(message: str) -> None:
+    assert sights.exit_reason({"exitCode": 1, "message": message}).kind in ExitKind
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "message"),
+    [
+        (
+            {"phase": "Failed", "reason": "Evicted", "message": "The node was low on memory."},
+            ExitKind.LOST,
+            "Evicted: The node was low on memory.",
+        ),
+        ({"phase": "Failed"}, ExitKind.LOST, "its pod failed"),
+        (
+            {**bringing(terminated={"exitCode": 1, "reason": "Error"}), "phase": "Failed"},
+            ExitKind.LAUNCH_FAILED,
+            "the agent could not be brought: Error",
+        ),
+    ],
+)
+def test_pods_that_end_without_a_word(status: dict[str, Any], kind: ExitKind, message: str) -> None:
+    reason = seen(pod(status)).reason
+    assert reason is not None
+    assert (reason.kind, reason.message) == (kind, message)
+
+
+def test_a_silent_node_is_lost_after_a_while() -> None:
+    running = pod(container(running={}), deletionTimestamp="2027-01-15T08:01:00Z")
+    assert seen(running, now=CREATED + 59, silent={"n1": CREATED}).stage is Stage.RUNNING
+    found = seen(running, now=CREATED + 61, silent={"n1": CREATED})
+    assert found.stage is Stage.ENDED
+    assert found.reason == ExitReason(kind=ExitKind.LOST, message="node n1 has not answered for 61 s")
+    assert seen(running, now=CREATED + 61, silent={"n2": CREATED}).stage is Stage.RUNNING
+
+
+@pytest.mark.parametrize("where", [container, bringing])
+def test_an_image_that_never_comes_ends_with_its_reason(where: Any) -> None:
+    made = pod(where(waiting={"reason": "ImagePullBackOff", "message": "no such image: team/clicks:1"}))
+    assert seen(made, now=CREATED + 100).stage is Stage.COMING
+    found = seen(made, now=CREATED + 121)
+    assert found.stage is Stage.ENDED
+    message = "ImagePullBackOff: no such image: team/clicks:1"
+    assert found.reason == ExitReason(kind=ExitKind.LAUNCH_FAILED, message=message)
+
+
+def test_other_pods_are_passed_over() -> None:
+    other = {"metadata": {"name": "web", "labels": {"paceline.dev/role": "web"}}}
+    assert sights.sights([other, {"metadata": {"name": "bare"}}], silent={}, now=0.0) == []

@@ -1,0 +1,116 @@
+"""One job for each target, against golden files, and what must hold for all of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from paceline import specs
+from paceline.errors import InvalidInput
+from paceline.model.placements import PlacementStrategy
+from paceline.model.roles import ReplicaId
+from paceline.rendering import manifests
+from paceline.rendering.manifests import Target
+from paceline.rendering.surroundings import Surroundings
+
+ADS = Surroundings(namespace="ads")
+
+GOLDEN = Path(__file__).with_name("golden")
+JOB = """
+apiVersion: paceline.dev/v1alpha1
+kind: TrainingJob
+metadata: {name: clicks, labels: {team: ads}}
+spec:
+  image: team/clicks:1
+  working_dir: /app
+  command: [python, train.py, "--job_name={role}", "it's $(fine)"]
+  environment: {DATA: /data}
+  cpu_policy: exclusive
+  roles:
+    ps: {replicas: 2, cpu: 2, memory: 4Gi}
+    worker: {replicas: 3, cpu: 4, memory: 8Gi, gpu: 1}
+    chief: {cpu: 4, memory: 8Gi, restart: {when: never}}
+  placement:
+    strategy: STRATEGY
+    node_selector: {disk: ssd}
+    tolerations: [{key: gpu, operator: Exists, effect: NoSchedule}]
+  active_deadline: 12h
+  ttl_after_finished: 1d
+  volumes: [{name: runs, claim: runs, mount_path: /runs}]
+  secrets: [s3]
+"""
+
+
+def job(strategy: str = "spread-ps") -> Any:
+    return specs.parse_job(JOB.replace("STRATEGY", strategy), file="job.yaml").spec
+
+
+def rendered(target: Target, strategy: str = "spread-ps") -> list[dict[str, Any]]:
+    return manifests.rendered(job(strategy), target, dataclasses.replace(ADS, queue="night"))
+
+
+@pytest.mark.parametrize("target", Target)
+def test_golden_files(target: Target) -> None:
+    """To write them anew after a change that is meant: delete the file and run the test twice."""
+    objects = json.loads(json.dumps(rendered(target)))
+    made = yaml.safe_dump_all(objects, sort_keys=False, allow_unicode=True, width=10**9)
+    path = GOLDEN / f"{target}.yaml"
+    if not path.exists():
+        path.write_text(made)
+        pytest.fail(f"{path} was missing and has been written: look at it")
+    assert made == path.read_text()
+
+
+def pod_specs(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    found = []
+    for each in objects:
+        spec = each.get("spec", {})
+        if each["kind"] == "Pod":
+            found.append(spec)
+        for replicas in spec.get("tfReplicaSpecs", {}).values():
+            found.append(replicas["template"]["spec"])
+        for task in spec.get("tasks", ()):
+            found.append(task["template"]["spec"])
+    return found
+
+
+@pytest.mark.parametrize("strategy", PlacementStrategy)
+@pytest.mark.parametrize("target", Target)
+def test_every_pod_keeps_its_class_its_secrets_and_its_words(target: Target, strategy: str) -> None:
+    objects = rendered(target, strategy)
+    found = pod_specs(objects)
+    assert len(found) == (6 if target in (Target.PODS, Target.KUEUE) else 3)
+    for spec in found:
+        for container in (*spec["containers"], *spec["initContainers"]):
+            assert container["resources"]["limits"] == container["resources"]["requests"]
+            assert {"cpu", "memory"} <= container["resources"]["limits"].keys()
+        assert spec["containers"][0]["envFrom"] == [{"secretRef": {"name": "s3"}}]
+        assert "it's $(fine)" not in str(spec)
+    assert sum(each["kind"] == "ConfigMap" for each in objects) == 1
+
+
+def test_kueue_counts_all_pods_of_the_group() -> None:
+    made = [each["metadata"] for each in rendered(Target.KUEUE) if each["kind"] == "Pod"]
+    assert {each["labels"]["kueue.x-k8s.io/pod-group-name"] for each in made} == {"clicks"}
+    assert {each["labels"]["kueue.x-k8s.io/queue-name"] for each in made} == {"night"}
+    assert {each["annotations"]["kueue.x-k8s.io/pod-group-total-count"] for each in made} == {str(len(made))}
+
+
+def test_kueue_needs_a_queue() -> None:
+    with pytest.raises(InvalidInput, match="through a queue"):
+        manifests.rendered(job(), Target.KUEUE, ADS)
+
+
+def test_nodes_that_are_decided() -> None:
+    made = manifests.bare(job(), ADS, places={ReplicaId.parse("ps-0"): "node-7"})
+    pods = {each["metadata"]["name"]: each["spec"] for each in made if each["kind"] == "Pod"}
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    assert pods["clicks-ps-0-1"]["affinity"]["nodeAffinity"][required]["nodeSelectorTerms"] == [
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node-7"]}]}
+    ]
+    assert "nodeAffinity" not in pods["clicks-ps-1-1"]["affinity"]

@@ -1,0 +1,211 @@
+"""Replicas as pods: their class, their cores, and what reaches them as it was written."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+
+from paceline.errors import EngineError, InvalidInput
+from paceline.model import quantities
+from paceline.model.jobs import CpuPolicy, JobSpec, RoleSpec, Volume
+from paceline.model.nodes import Resources
+from paceline.model.placements import Placement, PlacementStrategy, Toleration
+from paceline.model.roles import ReplicaId, Role
+from paceline.rendering import config_maps, labels, manifests, pods, services
+from paceline.rendering.surroundings import Surroundings
+from paceline.scheduling import items
+
+ADS = Surroundings(namespace="ads")
+
+GIB = 1 << 30
+
+
+def job(strategy: PlacementStrategy = PlacementStrategy.ANY, **more: Any) -> JobSpec:
+    roles = more.pop("roles", None) or tuple(
+        RoleSpec(role=role, replicas=count, cpu_cores=2.0, memory_bytes=GIB)
+        for role, count in ((Role.PS, 2), (Role.WORKER, 5))
+    )
+    fields = {"image": "team/clicks:1", "command": ("python", "train.py"), **more}
+    return JobSpec(name="clicks", roles=roles, placement=Placement(strategy=strategy), **fields)
+
+
+def pod(spec: JobSpec, name: str = "worker-0", **more: Any) -> dict[str, Any]:
+    return pods.pod(spec, ReplicaId.parse(name), ADS, **more)
+
+
+def told_in(spec: JobSpec) -> dict[str, str]:
+    made: dict[str, str] = config_maps.config_map(spec, ADS, services.cluster(spec, ADS))["data"]
+    return made
+
+
+def quality_of_service(spec: dict[str, Any]) -> str:
+    """The class that the kubelet gives (``pkg/apis/core/v1/helper/qos/qos.go``), for CPU and memory."""
+    every = [each.get("resources", {}) for each in (*spec["containers"], *spec.get("initContainers", ()))]
+    if not any(each.get("requests") or each.get("limits") for each in every):
+        return "BestEffort"
+    for each in every:
+        limits = {name: quantities.parse_quantity(text) for name, text in each.get("limits", {}).items()}
+        requests = {name: quantities.parse_quantity(text) for name, text in each.get("requests", {}).items()}
+        if not {"cpu", "memory"} <= limits.keys() or requests != limits:
+            return "Burstable"
+    return "Guaranteed"
+
+
+@given(
+    policy=st.sampled_from(CpuPolicy),
+    millicores=st.none() | st.integers(1, 64_000) | st.integers(1, 64).map(lambda cores: cores * 1000),
+    memory=st.none() | st.integers(1, 1 << 40),
+    gpus=st.integers(0, 8),
+)
+def test_cores_are_exclusive_if_and_only_if_asked_for(
+    policy: CpuPolicy, millicores: int | None, memory: int | None, gpus: int
+) -> None:
+    cores = None if millicores is None else millicores / 1000
+    role = RoleSpec(role=Role.WORKER, cpu_cores=cores, memory_bytes=memory, gpus=gpus, cpu_policy=policy)
+    made = pod(job(roles=(role,)))["spec"]
+    is_whole = cores is not None and cores.is_integer()
+    given_cores = quality_of_service(made) == "Guaranteed" and is_whole
+    assert given_cores == (policy is CpuPolicy.EXCLUSIVE and is_whole and memory is not None)
+    limits = made["containers"][0].get("resources", {}).get("limits", {})
+    if cores is not None:
+        assert quantities.parse_cpu_cores(limits["cpu"]) == cores
+    assert int(limits.get("nvidia.com/gpu", 0)) == gpus
+
+
+@given(
+    policy=st.sampled_from(CpuPolicy),
+    millicores=st.integers(1, 8_000),
+    memory=st.integers(1, 1 << 40),
+    gpus=st.integers(0, 2),
+)
+def test_a_pod_requests_what_the_fit_counts(
+    policy: CpuPolicy, millicores: int, memory: int, gpus: int
+) -> None:
+    role = RoleSpec(
+        role=Role.PS, cpu_cores=millicores / 1000, memory_bytes=memory, gpus=gpus, cpu_policy=policy
+    )
+    requests = pod(job(roles=(role,)), "ps-0")["spec"]["containers"][0]["resources"]["requests"]
+    assert items.requests(role) == Resources(
+        millicores=int(quantities.parse_quantity(requests["cpu"]) * 1000),
+        memory_bytes=int(quantities.parse_quantity(requests["memory"])),
+        gpus=int(requests.get("nvidia.com/gpu", 0)),
+        pods=1,
+    )
+
+
+hostile = st.text(
+    st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30
+) | st.sampled_from(["$(HOME)", "$$(X)", "`id`", "'\"", "a\nb", "{job}", "%s", "&&", "; rm"])
+
+
+@given(
+    command=st.lists(hostile, min_size=1),
+    environment=st.dictionaries(st.from_regex("[A-Z]{1,4}", fullmatch=True), hostile),
+)
+def test_commands_and_environments_arrive_as_they_were_written(
+    command: list[str], environment: dict[str, str]
+) -> None:
+    spec = job(command=tuple(command), environment=environment)
+    made = pod(spec)["spec"]["containers"][0]
+    assert "args" not in made
+    assert not set(command) & set(made["command"]) - {""}, (
+        "nothing of the user's is on the pod's command line"
+    )
+    assert "env" not in made
+    told = json.loads(told_in(spec)["worker.json"])
+    assert told["command"] == command
+    assert {name: told["environment"][name] for name in environment} == environment
+
+
+def test_the_parts_of_a_config_make_a_whole_one() -> None:
+    spec = job()
+    data = told_in(spec)
+    cluster, role, own = config_maps.arguments(Role.WORKER, 3, 2)
+    whole = {**json.loads(data["cluster.json"]), **json.loads(data["worker.json"]), **json.loads(own)}
+    assert (cluster, role) == ("/paceline/config/cluster.json", "/paceline/config/worker.json")
+    assert (whole["role"], whole["index"], whole["attempt"]) == ("worker", 3, 2)
+    assert whole["cluster"]["ps"] == ["clicks-ps-0.clicks.ads.svc:2222", "clicks-ps-1.clicks.ads.svc:2222"]
+    assert len(whole["cluster"]["worker"]) == 5
+
+
+def test_a_name_leads_to_its_replica() -> None:
+    """Kubernetes makes the name of host name, subdomain and namespace, for pods that a service selects."""
+    spec = job()
+    service, made = services.service(spec, ADS), pod(spec, "ps-1", attempt=3)
+    assert made["metadata"]["name"] == "clicks-ps-1-3"
+    assert service["spec"]["selector"].items() <= made["metadata"]["labels"].items()
+    assert service["metadata"]["name"] == made["spec"]["subdomain"]
+    host, subdomain, namespace = services.cluster(spec, ADS)["ps"][1].split(".")[:3]
+    assert (host, subdomain, namespace) == (made["spec"]["hostname"], made["spec"]["subdomain"], "ads")
+
+
+def test_own_labels_win() -> None:
+    made = pod(job(labels={"team": "ads", labels.JOB: "other"}))
+    assert made["metadata"]["labels"] == {
+        "team": "ads",
+        "app.kubernetes.io/managed-by": "paceline",
+        "paceline.dev/job": "clicks",
+        "paceline.dev/role": "worker",
+        "paceline.dev/index": "0",
+        "paceline.dev/attempt": "1",
+    }
+
+
+def test_memory_of_a_later_attempt() -> None:
+    assert pod(job(), memory_bytes=3 * GIB)["spec"]["containers"][0]["resources"]["limits"]["memory"] == "3Gi"
+
+
+def test_volumes_secrets_and_tolerations() -> None:
+    spec = job(
+        volumes=(
+            Volume(name="runs", mount_path="/runs", claim="runs"),
+            Volume(name="data", mount_path="/data", host_path="/mnt/data", read_only=True),
+            Volume(name="keys", mount_path="/keys", secret="keys"),
+        ),
+        secrets=("s3",),
+    )
+    toleration = Toleration(key="gpu", operator="Exists", effect="NoExecute", toleration_seconds=0)
+    placed = Placement(node_selector={"disk": "ssd"}, tolerations=(toleration,))
+    made = pods.pod(dataclasses.replace(spec, placement=placed), ReplicaId(Role.PS, 0), ADS)["spec"]
+    assert made["volumes"][2:] == [
+        {"name": "runs", "persistentVolumeClaim": {"claimName": "runs"}},
+        {"name": "data", "hostPath": {"path": "/mnt/data"}},
+        {"name": "keys", "secret": {"secretName": "keys"}},
+    ]
+    mounted = {each["name"]: each for each in made["containers"][0]["volumeMounts"]}
+    assert mounted["data"] == {"name": "data", "mountPath": "/data", "readOnly": True}
+    assert made["containers"][0]["envFrom"] == [{"secretRef": {"name": "s3"}}]
+    assert made["nodeSelector"] == {"disk": "ssd"}
+    assert made["tolerations"] == [
+        {"key": "gpu", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 0}
+    ]
+    told = json.loads(told_in(spec)["ps.json"])
+    assert told["placeholders"]["checkpoint_dir"] == "/runs/clicks/checkpoints"
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"), [({"image": None}, "no image"), ({"working_dir": "src"}, "has to be absolute")]
+)
+def test_what_kubernetes_needs(fields: dict[str, Any], says: str) -> None:
+    with pytest.raises(InvalidInput, match=says):
+        manifests.check(job(**fields))
+
+
+def test_too_much_for_a_config_map() -> None:
+    with pytest.raises(EngineError, match="Kubernetes allows 1048576"):
+        manifests.bare(job(environment={"BIG": "x" * (1 << 20)}), ADS, places={})
+
+
+def test_all_of_a_job_with_the_nodes_that_are_decided() -> None:
+    made = manifests.bare(job(), ADS, places={ReplicaId(Role.PS, 0): "node-7"})
+    assert [each["kind"] for each in made] == ["Service", "ConfigMap", *["Pod"] * 7]
+    pinned = made[2]["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert pinned["nodeSelectorTerms"] == [
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node-7"]}]}
+    ]
+    assert all("affinity" not in each["spec"] for each in made[3:])

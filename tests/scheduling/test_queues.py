@@ -1,0 +1,92 @@
+"""Which jobs may start: whole or not at all, in order, and none waits for ever."""
+
+from __future__ import annotations
+
+import hypothesis.strategies as st
+from hypothesis import given, settings
+
+from paceline.model.jobs import JobSpec, RoleSpec
+from paceline.model.nodes import Node, Quota, Resources
+from paceline.model.roles import Role
+from paceline.scheduling import queues
+from paceline.scheduling.queues import PATIENCE_SECONDS, Admission, Waiting
+
+NODES = [
+    Node(name=name, allocatable=Resources(millicores=4000, memory_bytes=1 << 30, pods=10)) for name in "abc"
+]
+
+
+def job(key: str, workers: int, *, since: float = 0.0, priority: int = 0, **more: object) -> Waiting:
+    role = RoleSpec(role=Role.WORKER, replicas=workers, cpu_cores=1.5)
+    spec = JobSpec(name=key, roles=(role,))
+    return Waiting(key=key, spec=spec, since=since, priority=priority, **more)
+
+
+def admitted(*waiting: Waiting, nodes: list[Node] = NODES, now: float = 1.0) -> list[str]:
+    return [each.key for each in queues.admit(waiting, nodes, NODES, now)]
+
+
+def test_by_priority_then_age() -> None:
+    first, second, urgent = (
+        job("first", 4),
+        job("second", 4, since=0.5),
+        job("urgent", 4, since=0.9, priority=1),
+    )
+    assert admitted(second, first, urgent) == ["urgent"]
+    assert admitted(second, first) == ["first"]
+
+
+def test_two_jobs_that_need_more_than_half_start_one_after_the_other() -> None:
+    assert admitted(job("one", 4), job("other", 4)) == ["one"]
+
+
+def test_a_small_job_overtakes_for_a_while() -> None:
+    big, small = job("big", 6), job("small", 1, since=10.0)
+    busy = queues.reserved(NODES, big.spec, {replica: "a" for replica in big.spec.replicas()[:2]})
+    assert admitted(big, small, nodes=busy, now=20.0) == ["small"]
+    assert admitted(big, small, nodes=busy, now=PATIENCE_SECONDS + 20) == []
+    assert admitted(big, small, now=PATIENCE_SECONDS + 20) == ["big"]
+
+
+def test_what_can_never_fit_keeps_nobody_waiting() -> None:
+    assert admitted(job("giant", 7), job("small", 1), now=10 * PATIENCE_SECONDS) == ["small"]
+
+
+def test_a_quota_keeps_one_namespace_waiting() -> None:
+    quota = Quota(name="team", left={"pods": 1})
+    assert admitted(job("over", 2, quotas=(quota,)), job("other", 2)) == ["other"]
+
+
+sizes = st.lists(st.tuples(st.integers(1, 6), st.integers(0, 2), st.integers(1, 4)), min_size=1, max_size=8)
+
+
+@settings(max_examples=200, deadline=None)
+@given(sizes)
+def test_every_job_that_can_run_runs_once_and_nodes_are_never_overfull(
+    jobs: list[tuple[int, int, int]],
+) -> None:
+    """Jobs of (workers, priority, minutes) come a minute after each other."""
+    waiting = {str(index): job(str(index), size, since=60.0 * index, priority=urgency)
+               for index, (size, urgency, _) in enumerate(jobs)}  # fmt: skip
+    running: dict[str, tuple[float, Admission]] = {}
+    ran: list[str] = []
+    for minute in range(200):
+        now = 60.0 * minute
+        running = {key: each for key, each in running.items() if each[0] > now}
+        nodes = NODES
+        for key, (_, admission) in running.items():
+            nodes = queues.reserved(nodes, job(key, 9).spec, admission.places)
+        assert all(node.free.millicores >= 0 for node in nodes)
+        here = [each for each in waiting.values() if each.since <= now]
+        for admission in queues.admit(here, nodes, NODES, now):
+            assert admission.places.keys() == set(waiting.pop(admission.key).spec.replicas())
+            running[admission.key] = (now + 60 * jobs[int(admission.key)][2], admission)
+            ran.append(admission.key)
+    assert sorted(ran) == sorted(str(index) for index in range(len(jobs)))
+
+
+def test_what_is_promised_is_taken() -> None:
+    spec = job("one", 2).spec
+    places = dict(zip(spec.replicas(), ("a", "gone"), strict=True))
+    used = {node.name: node.used for node in queues.reserved(NODES, spec, places)}
+    assert used == {"a": Resources(millicores=1500, pods=1), "b": Resources(), "c": Resources()}

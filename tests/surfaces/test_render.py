@@ -1,0 +1,58 @@
+"""``paceline render``: a job as objects of Kubernetes."""
+
+import json
+
+import pytest
+import yaml
+
+from paceline.rendering import manifests
+from paceline.surfaces.cli.verbs import render
+
+JOB = """
+apiVersion: paceline.dev/v1alpha1
+kind: TrainingJob
+metadata: {name: clicks}
+spec:
+  image: team/clicks:1
+  command: [python, train.py]
+  roles: {ps: {replicas: 2}, worker: {replicas: 2}}
+"""
+
+
+@pytest.fixture
+def job(tmp_path):
+    path = tmp_path / "job.yaml"
+    path.write_text(JOB)
+    return path
+
+
+def test_yaml_is_a_stream_of_objects(paceline, job):
+    done = paceline("render", str(job), "-n", "ads")
+    assert done.exit_code == 0, done.output
+    made = list(yaml.safe_load_all(done.stdout))
+    assert [each["kind"] for each in made] == ["Service", "ConfigMap", *["Pod"] * 4]
+    assert {each["metadata"]["namespace"] for each in made} == {"ads"}
+
+
+def test_json_is_a_list_for_kubectl(paceline, job):
+    made = json.loads(paceline("render", str(job), "--to", "tfjob", "-o", "json").stdout)
+    assert (made["apiVersion"], made["kind"]) == ("v1", "List")
+    assert [each["kind"] for each in made["items"]] == ["ConfigMap", "TFJob"]
+
+
+def test_an_agent_of_ones_own(paceline, job):
+    done = paceline("render", str(job), "--agent-image", "registry.example/paceline:2")
+    pod = list(yaml.safe_load_all(done.stdout))[2]
+    assert pod["spec"]["initContainers"][0]["image"] == "registry.example/paceline:2"
+
+
+def test_targets_are_those_that_there_are():
+    assert tuple(manifests.Target) == render.TARGETS
+
+
+def test_what_is_missing_is_said(paceline, job):
+    assert "--queue NAME" in paceline("render", str(job), "--to", "kueue").stderr
+    job.write_text(JOB.replace("  image: team/clicks:1\n", ""))
+    done = paceline("render", str(job))
+    assert done.exit_code == 2
+    assert "spec.image" in done.stderr
