@@ -19,7 +19,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import agent_cost, plots, rungs, stepped, trials
+from benchmarks import agent_cost, kills, plots, rungs, stepped, trials
 from benchmarks.protocols import ROOT, Bench, Check, Result, Row, at_least, at_most
 from paceline import specs
 from paceline.model import trace_summaries
@@ -149,11 +149,12 @@ def _taken(api: jobs.Jobs, training: Run) -> list[Trace]:
 
 def _samples(api: jobs.Jobs, training: Run, server: str, since: float, until: float) -> list[Sample]:
     """Return the samples of a PS, once the last of them within a time is stored."""
-    while True:
-        found = list(api.store.samples(training.name, replica=ReplicaId.parse(server), since=since))
-        if found and found[-1].at >= until:
-            return found
-        time.sleep(0.5)
+
+    def stored() -> list[Sample] | None:
+        found = api.store.samples(training.name, replica=ReplicaId.parse(server), since=since)
+        return found if found and found[-1].at >= until else None
+
+    return kills.until(stored)
 
 
 def _moved(samples: Sequence[Sample], since: float, until: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,12 +15,14 @@ JOB, ROLE, INDEX, ATTEMPT, GROUP = (
     f"{jobs.API_VERSION.split('/')[0]}/{name}" for name in ("job", "role", "index", "attempt", "group")
 )
 
+MANAGED_BY = "app.kubernetes.io/managed-by"
+
 Object = dict[str, Any]
 
 
 def metadata(spec: JobSpec, name: str, where: Surroundings, own: Mapping[str, str] | None = None) -> Object:
     """Return the metadata of an object of a job; Paceline's own labels win over the user's."""
-    labels = {**spec.labels, "app.kubernetes.io/managed-by": "paceline", JOB: spec.name, **(own or {})}
+    labels = {**spec.labels, MANAGED_BY: "paceline", JOB: spec.name, **(own or {})}
     return {"name": name, "namespace": where.namespace, "labels": labels}
 
 
@@ -31,6 +34,16 @@ def of_role(spec: JobSpec, role: Role) -> dict[str, str]:
 def host_name(spec: JobSpec, replica: ReplicaId) -> str:
     """Return the name of a replica's host, the same for every attempt."""
     return f"{spec.name}-{replica}"
+
+
+def whole(seconds: float | None) -> int | None:
+    """Return seconds as Kubernetes takes them."""
+    return None if seconds is None else math.ceil(seconds)
+
+
+def restart_limit(spec: JobSpec) -> int:
+    """Return the limit of a job whose operator has one for all roles: the largest."""
+    return max(role.restart.limit for role in spec.roles)
 
 
 def given(fields: Mapping[str, Any]) -> Object:

@@ -25,11 +25,9 @@ AGENT = (
 )  # fmt: skip
 #: The containers: one brings the agent and ends, the other is the replica.
 AGENT_CONTAINER, TRAINING = "agent", "training"
-#: Where pods of a role are made from one template: their index, which Kubernetes fills in.
-INDEX_VARIABLE = "PACELINE_INDEX"
-_OWN, _CONFIG = "paceline", "paceline-config"
+OWN_VOLUMES = _OWN, _CONFIG = "paceline", "paceline-config"
 #: What the agent needs for its own last act after it has killed the command.
-_SLACK_SECONDS = 5
+SLACK_SECONDS = 5
 
 
 def pod(
@@ -77,6 +75,29 @@ def pod(
     }
 
 
+def template(
+    spec: JobSpec, where: Surroundings, role: RoleSpec, index_variable: str, container: Object | None = None
+) -> Object:
+    """Return the template of all pods of a role, for an operator that makes them.
+
+    Args:
+        spec: the job.
+        where: where they are to live.
+        role: its role.
+        index_variable: the variable of the container that has the replica's index.
+        container: fields of the container over those that it has here.
+    """
+    body = pod_spec(
+        spec,
+        where,
+        role,
+        arguments=config_maps.arguments(role.role, f"$({index_variable})", 1),
+        affinity=affinities.of_role(spec, role.role),
+        container=container,
+    )
+    return {"metadata": {"labels": {**spec.labels, **labels.of_role(spec, role.role)}}, "spec": body}
+
+
 def pod_spec(
     spec: JobSpec,
     where: Surroundings,
@@ -99,7 +120,7 @@ def pod_spec(
     resources = _resources(role)
     return labels.given(
         {
-            "terminationGracePeriodSeconds": math.ceil(spec.termination_grace_seconds) + _SLACK_SECONDS,
+            "terminationGracePeriodSeconds": math.ceil(spec.termination_grace_seconds) + SLACK_SECONDS,
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
             "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},

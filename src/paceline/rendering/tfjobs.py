@@ -6,24 +6,22 @@ service that it makes for each replica. Source: ``pkg/apis/kubeflow.org/v1`` of 
 
 from __future__ import annotations
 
-import math
-
 from paceline.model import jobs
 from paceline.model.jobs import JobSpec, RoleSpec
 from paceline.model.roles import Role
-from paceline.rendering import affinities, config_maps, labels, pods, services
+from paceline.rendering import config_maps, labels, pods, services
 from paceline.rendering.labels import Object
 from paceline.rendering.surroundings import Surroundings
 
-_NAMES = {Role.PS: "PS", Role.WORKER: "Worker", Role.CHIEF: "Chief", Role.EVALUATOR: "Evaluator"}
-_RESTARTS = {
+NAMES = {Role.PS: "PS", Role.WORKER: "Worker", Role.CHIEF: "Chief", Role.EVALUATOR: "Evaluator"}
+RESTARTS = {
     jobs.RestartWhen.NEVER: "Never",
     jobs.RestartWhen.ON_FAILURE: "OnFailure",
     jobs.RestartWhen.ALWAYS: "Always",
 }
 #: The operator looks for a container and a port of these names.
-_CONTAINER, _PORT = "tensorflow", "tfjob-port"
-_INDEX_LABEL = "training.kubeflow.org/replica-index"
+CONTAINER, _PORT = "tensorflow", "tfjob-port"
+_INDEX_VARIABLE, _INDEX_LABEL = "PACELINE_INDEX", "training.kubeflow.org/replica-index"
 
 
 def objects(spec: JobSpec, where: Surroundings) -> list[Object]:
@@ -37,7 +35,7 @@ def objects(spec: JobSpec, where: Surroundings) -> list[Object]:
         "spec": {
             "runPolicy": _run_policy(spec, where.queue),
             "successPolicy": "AllWorkers" if spec.success is jobs.SuccessPolicy.ALL_WORKERS else "",
-            "tfReplicaSpecs": {_NAMES[role.role]: _replicas(spec, role, where) for role in spec.roles},
+            "tfReplicaSpecs": {NAMES[role.role]: _replicas(spec, role, where) for role in spec.roles},
         },
     }
     return [config_maps.config_map(spec, where, cluster), tfjob]
@@ -47,38 +45,26 @@ def _run_policy(spec: JobSpec, queue: str | None) -> Object:
     return labels.given(
         {
             "cleanPodPolicy": "All" if spec.clean_up is jobs.CleanUp.ALL else "Running",
-            "activeDeadlineSeconds": _whole(spec.active_deadline_seconds),
-            "ttlSecondsAfterFinished": _whole(spec.ttl_after_finished_seconds),
-            "backoffLimit": max(role.restart.limit for role in spec.roles),
+            "activeDeadlineSeconds": labels.whole(spec.active_deadline_seconds),
+            "ttlSecondsAfterFinished": labels.whole(spec.ttl_after_finished_seconds),
+            "backoffLimit": labels.restart_limit(spec),
             "schedulingPolicy": labels.given({"queue": queue, "minAvailable": len(spec.replicas())}),
         }
     )
 
 
-def _whole(seconds: float | None) -> int | None:
-    return None if seconds is None else math.ceil(seconds)
-
-
 def _replicas(spec: JobSpec, role: RoleSpec, where: Surroundings) -> Object:
     index = {
-        "name": pods.INDEX_VARIABLE,
+        "name": _INDEX_VARIABLE,
         "valueFrom": {"fieldRef": {"fieldPath": f"metadata.labels['{_INDEX_LABEL}']"}},
     }
-    body = pods.pod_spec(
-        spec,
-        where,
-        role,
-        arguments=config_maps.arguments(role.role, f"$({pods.INDEX_VARIABLE})", 1),
-        affinity=affinities.of_role(spec, role.role),
-        container={
-            "name": _CONTAINER,
-            "env": [index],
-            "ports": [{"name": _PORT, "containerPort": services.PORT}],
-        },
-    )
-    own = {**spec.labels, **labels.of_role(spec, role.role)}
+    container = {
+        "name": CONTAINER,
+        "env": [index],
+        "ports": [{"name": _PORT, "containerPort": services.PORT}],
+    }
     return {
         "replicas": role.replicas,
-        "restartPolicy": _RESTARTS[role.restart.when],
-        "template": {"metadata": {"labels": own}, "spec": body},
+        "restartPolicy": RESTARTS[role.restart.when],
+        "template": pods.template(spec, where, role, _INDEX_VARIABLE, container),
     }

@@ -6,12 +6,10 @@ Its ``svc`` plugin gives every pod a name, its ``env`` plugin an index. Source:
 
 from __future__ import annotations
 
-import math
-
 from paceline.model import jobs
 from paceline.model.jobs import JobSpec, RoleSpec
 from paceline.model.roles import Role
-from paceline.rendering import affinities, config_maps, labels, pods, services
+from paceline.rendering import config_maps, labels, pods, services
 from paceline.rendering.labels import Object
 from paceline.rendering.surroundings import Surroundings
 
@@ -20,7 +18,6 @@ _INDEX_VARIABLE = "VC_TASK_INDEX"
 
 def objects(spec: JobSpec, where: Surroundings) -> list[Object]:
     """Return the config map of the agents and the Volcano job."""
-    seconds = spec.ttl_after_finished_seconds
     job = {
         "apiVersion": "batch.volcano.sh/v1alpha1",
         "kind": "Job",
@@ -30,8 +27,8 @@ def objects(spec: JobSpec, where: Surroundings) -> list[Object]:
                 "schedulerName": "volcano",
                 "queue": where.queue,
                 "minAvailable": len(spec.replicas()),
-                "maxRetry": max(role.restart.limit for role in spec.roles),
-                "ttlSecondsAfterFinished": None if seconds is None else math.ceil(seconds),
+                "maxRetry": labels.restart_limit(spec),
+                "ttlSecondsAfterFinished": labels.whole(spec.ttl_after_finished_seconds),
                 "plugins": {"env": [], "svc": ["--publish-not-ready-addresses=true"]},
                 "policies": [{"event": "PodEvicted", "action": "RestartJob"}],
                 "tasks": [_task(spec, role, where) for role in spec.roles],
@@ -42,20 +39,13 @@ def objects(spec: JobSpec, where: Surroundings) -> list[Object]:
 
 
 def _task(spec: JobSpec, role: RoleSpec, where: Surroundings) -> Object:
-    body = pods.pod_spec(
-        spec,
-        where,
-        role,
-        arguments=config_maps.arguments(role.role, f"$({_INDEX_VARIABLE})", 1),
-        affinity=affinities.of_role(spec, role.role),
-    )
+    template = pods.template(spec, where, role, _INDEX_VARIABLE)
     restart = "Never" if role.restart.when is jobs.RestartWhen.NEVER else "OnFailure"
-    own = {**spec.labels, **labels.of_role(spec, role.role)}
     return labels.given(
         {
             "name": str(role.role),
             "replicas": role.replicas,
-            "template": {"metadata": {"labels": own}, "spec": {**body, "restartPolicy": restart}},
+            "template": {**template, "spec": {**template["spec"], "restartPolicy": restart}},
             "policies": [{"event": "TaskCompleted", "action": "CompleteJob"}] if _decides(spec, role) else [],
         }
     )

@@ -51,16 +51,35 @@ class Fit:
 
 def fit(spec: jobs.JobSpec, nodes: Sequence[Node], quotas: Sequence[Quota] = ()) -> Fit:
     """Return whether a job fits on nodes as they are; exact."""
+    found = places(spec, nodes, quotas)
+    if found is not None:
+        return Fit(fits=True, places=found, most_workers=_workers(spec))
     closed = {node.name: why for node in nodes if (why := eligibility.obstacle(node, spec.placement))}
-    free = {node.name: node.free for node in nodes if node.name not in closed}
+    free, wanted = _open(spec, nodes), items(spec)
+    blockers = (*_over_quota(wanted, quotas), *_shut_out(closed), *_short(wanted, free))
+    return Fit(fits=False, places={}, most_workers=_most_workers(spec, free, quotas), blockers=blockers)
+
+
+def places(
+    spec: jobs.JobSpec, nodes: Sequence[Node], quotas: Sequence[Quota] = ()
+) -> dict[ReplicaId, str] | None:
+    """Return the node of each replica; None when not all fit. Quicker than `fit`, which looks for reasons."""
+    return _places(spec, _open(spec, nodes), quotas)
+
+
+def _open(spec: jobs.JobSpec, nodes: Sequence[Node]) -> dict[str, Resources]:
+    """Return what is free on the nodes that let the job in."""
+    return {node.name: node.free for node in nodes if eligibility.obstacle(node, spec.placement) is None}
+
+
+def _places(
+    spec: jobs.JobSpec, free: Mapping[str, Resources], quotas: Sequence[Quota]
+) -> dict[ReplicaId, str] | None:
     wanted = items(spec)
-    over_quota = tuple(_over_quota(wanted, quotas))
+    if any(_over_quota(wanted, quotas)):
+        return None
     packing = packings.pack(wanted, free)
-    if packing is not None and _is_whole(wanted, packing) and not over_quota:
-        return Fit(fits=True, places=_places(wanted, packing), most_workers=_workers(spec))
-    blockers = [*over_quota, *_shut_out(closed), *_short(wanted, free, packing)]
-    most = _most_workers(spec, free, quotas)
-    return Fit(fits=False, places={}, most_workers=most, blockers=tuple(blockers))
+    return _given(wanted, packing) if packing is not None and _is_whole(wanted, packing) else None
 
 
 def _is_whole(wanted: Sequence[Item], packing: packings.Packing) -> bool:
@@ -72,7 +91,7 @@ def _workers(spec: jobs.JobSpec) -> int | None:
     return role.replicas if role else None
 
 
-def _places(wanted: Sequence[Item], packing: packings.Packing) -> dict[ReplicaId, str]:
+def _given(wanted: Sequence[Item], packing: packings.Packing) -> dict[ReplicaId, str]:
     """Give each replica its node, in the order of their numbers."""
     waiting = {item.name: iter(item.members) for item in wanted}
     places = {}
@@ -100,9 +119,7 @@ def _fits(spec: jobs.JobSpec, workers: int, free: Mapping[str, Resources], quota
         dataclasses.replace(role, replicas=workers) if role.role is Role.WORKER else role
         for role in spec.roles
     )
-    wanted = items(dataclasses.replace(spec, roles=roles))
-    packing = packings.pack(wanted, free)
-    return packing is not None and _is_whole(wanted, packing) and not any(_over_quota(wanted, quotas))
+    return _places(dataclasses.replace(spec, roles=roles), free, quotas) is not None
 
 
 def _over_quota(wanted: Sequence[Item], quotas: Sequence[Quota]) -> Iterator[Blocker]:
@@ -120,14 +137,13 @@ def _shut_out(closed: Mapping[str, str]) -> Iterator[Blocker]:
         yield Blocker(reason=reason, nodes=tuple(sorted(name for name in closed if closed[name] == reason)))
 
 
-def _short(
-    wanted: Sequence[Item], free: Mapping[str, Resources], packing: packings.Packing | None
-) -> Iterator[Blocker]:
+def _short(wanted: Sequence[Item], free: Mapping[str, Resources]) -> Iterator[Blocker]:
     """Say why no node takes one more of the first kind that not all have a place of.
 
     That is the last kind when all the others have one; else one that would not even fit alone; else the
     largest of the others.
     """
+    packing = packings.pack(wanted, free)
     if packing is not None:
         short = [item for item in wanted if packing.count(item.name) < item.count]
         yield from _full(short[0], wanted, free, packing) if short else ()

@@ -58,11 +58,11 @@ def admit(
     """
     admitted = []
     for job in sorted(waiting, key=lambda job: (-job.priority, job.since, job.key)):
-        found = fits.fit(job.spec, nodes, job.quotas)
-        if found.fits:
-            admitted.append(Admission(key=job.key, places=found.places))
-            nodes = reserved(nodes, job.spec, found.places)
-        elif now - job.since > PATIENCE_SECONDS and fits.fit(job.spec, empty).fits:
+        places = fits.places(job.spec, nodes, job.quotas)
+        if places is not None:
+            admitted.append(Admission(key=job.key, places=places))
+            nodes = reserved(nodes, job.spec, places)
+        elif now - job.since > PATIENCE_SECONDS and fits.places(job.spec, empty) is not None:
             break
     return admitted
 

@@ -20,18 +20,16 @@ from paceline.errors import InvalidInput
 from paceline.model import jobs, quantities
 from paceline.model.jobs import JobSpec
 from paceline.model.placements import PlacementStrategy
-from paceline.rendering import affinities, labels, pods
+from paceline.rendering import affinities, labels, pods, tfjobs
 from paceline.specs import checks, documents, dumping, files, problems
 
 _HINT = "a TFJob starts with apiVersion: kubeflow.org/v1, kind: TFJob"
-_ROLES = {"PS": "ps", "Worker": "worker", "Chief": "chief", "Master": "chief", "Evaluator": "evaluator"}
-_RESTARTS = {"Never": "never", "OnFailure": "on-failure", "ExitCode": "on-failure", "Always": "always"}
+_ROLES = {**{name: str(role) for role, name in tfjobs.NAMES.items()}, "Master": "chief"}
+_RESTARTS = {**{name: str(when) for when, name in tfjobs.RESTARTS.items()}, "ExitCode": "on-failure"}
 _CLEAN_UPS = {"Running": "running", "All": "all"}
-_CONTAINER = "tensorflow"
 #: What every pod of Paceline's has by itself.
 _OWN_FIELDS = ("automountServiceAccountToken", "enableServiceLinks", "securityContext", "initContainers")
-_OWN_VOLUMES = ("paceline", "paceline-config")
-_OWN_LABELS = (labels.JOB, labels.ROLE, "app.kubernetes.io/managed-by")
+_OWN_LABELS = (labels.JOB, labels.ROLE, labels.MANAGED_BY)
 
 #: What only the API server writes.
 _OF_THE_SERVER = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink")
@@ -121,7 +119,6 @@ class _Reading:
         limit = policy.pop("backoffLimit", None)
         for role in roles.values():
             role["restart"] = _given({**role["restart"], "limit": limit})
-        self._policy(policy)
         self._keep("spec.tfReplicaSpecs", replicas)
         name, own = metadata.pop("name"), metadata.pop("labels", None) or {}
         for key in (*_OF_THE_SERVER, "namespace"):
@@ -131,22 +128,17 @@ class _Reading:
             "apiVersion": jobs.API_VERSION,
             "kind": jobs.KIND,
             "metadata": _given({"name": name, "labels": _without(own, _OWN_LABELS)}),
-            "spec": _given({**self._common(roles), **self._ends(policy, spec, roles), "roles": roles}),
+            "spec": _given({**self._common(roles), **self._ends(policy, spec), "roles": roles}),
         }
 
-    def _policy(self, policy: Fields) -> None:
-        scheduling = policy.get("schedulingPolicy") or {}
-        scheduling.pop("minAvailable", None)  # all of them, always
-
-    def _ends(self, policy: Fields, spec: Fields, roles: Mapping[str, Any]) -> Fields:
+    def _ends(self, policy: Fields, spec: Fields) -> Fields:
         every = spec.pop("successPolicy", "") == "AllWorkers"
         clean_up = policy.pop("cleanPodPolicy", None)
         if clean_up == "None":
             self._notes.append("spec.runPolicy.cleanPodPolicy: None (what still runs ends with the job)")
-        deadline, kept = (
-            policy.pop("activeDeadlineSeconds", None),
-            policy.pop("ttlSecondsAfterFinished", None),
-        )
+        deadline = policy.pop("activeDeadlineSeconds", None)
+        kept = policy.pop("ttlSecondsAfterFinished", None)
+        (policy.get("schedulingPolicy") or {}).pop("minAvailable", None)  # all of them, always
         self._keep("spec.runPolicy", policy)
         return {
             "success": "all-workers" if every else "chief",
@@ -159,7 +151,7 @@ class _Reading:
         template = replicas.get("template") or {}
         spec = template.get("spec") or {}
         found = spec.get("containers") or []
-        container = next((each for each in found if each.get("name") == _CONTAINER), found[0])
+        container = next((each for each in found if each.get("name") == tfjobs.CONTAINER), found[0])
         found.remove(container)
         container.pop("name")
         restart = replicas.pop("restartPolicy", None) or spec.pop("restartPolicy", None) or "Never"
@@ -231,20 +223,20 @@ class _Reading:
         """Return what a job file says once for all roles."""
         self._affinities[_ROLES[name]] = spec.pop("affinity", None) or {}
         mounts = {each.pop("name"): each for each in container.pop("volumeMounts", None) or []}
-        is_ours = bool([mounts.pop(name) for name in _OWN_VOLUMES if name in mounts])
+        is_ours = bool([mounts.pop(name) for name in pods.OWN_VOLUMES if name in mounts])
         if is_ours:
             for key in _OWN_FIELDS:
                 spec.pop(key, None)
             container.pop("securityContext", None)
         container.pop("ports", None)
-        grace = spec.pop("terminationGracePeriodSeconds", None)
-        volumes = [each for each in spec.pop("volumes", None) or [] if each["name"] not in _OWN_VOLUMES]
+        grace, slack = spec.pop("terminationGracePeriodSeconds", None), pods.SLACK_SECONDS if is_ours else 0
+        volumes = [each for each in spec.pop("volumes", None) or [] if each["name"] not in pods.OWN_VOLUMES]
         spec["volumes"] = [each for each in volumes if each["name"] not in mounts]
         volumes = [each for each in volumes if each["name"] in mounts]
         return {
             "image": container.pop("image"),
             "working_dir": container.pop("workingDir", None),
-            "termination_grace": None if grace is None else f"{grace - (5 if is_ours else 0)}s",
+            "termination_grace": None if grace is None else f"{grace - slack}s",
             "secrets": self._secrets(name, container.pop("envFrom", None) or []),
             "volumes": [each for volume in volumes for each in self._volume(name, volume, mounts)],
             "placement": _given(

@@ -14,13 +14,13 @@ from typing import Any
 from paceline.errors import InvalidInput, NotFound
 from paceline.model import quantities
 from paceline.model.nodes import Node, Quota, Resources, Taint
+from paceline.rendering import pods
 
-GPU = "nvidia.com/gpu"
 #: How the API calls each kind of `Resources`, with how many of our units one of theirs is.
 NAMES: Mapping[str, tuple[str, int]] = {
     "millicores": ("cpu", 1000),
     "memory_bytes": ("memory", 1),
-    "gpus": (GPU, 1),
+    "gpus": (pods.GPU, 1),
     "pods": ("pods", 1),
 }
 _ENDED = ("Succeeded", "Failed")
@@ -69,10 +69,10 @@ def read(objects: Iterable[Object], namespace: str) -> ClusterState:
     for each in objects:
         by_kind[str(each.get("kind"))].append(each)
     used: dict[str, Resources] = collections.defaultdict(Resources)
-    for pod in by_kind["Pod"]:
-        host = str(_at(pod, "spec", "nodeName") or "")
-        if host and _at(pod, "status", "phase") not in _ENDED:
-            used[host] += requests(pod)
+    for each in by_kind["Pod"]:
+        host = str(_at(each, "spec", "nodeName") or "")
+        if host and _at(each, "status", "phase") not in _ENDED:
+            used[host] += requests(each)
     return ClusterState(
         nodes=tuple(_node(each, used) for each in by_kind["Node"]),
         quotas=tuple(

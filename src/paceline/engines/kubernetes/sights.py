@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import datetime
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from paceline.control.reconciliations import Sight, Stage
+from paceline.engines import exit_reasons
 from paceline.model.roles import ReplicaId
 from paceline.model.statuses import ExitKind, ExitReason
 from paceline.rendering import labels, pods
@@ -83,7 +83,7 @@ def exit_reason(terminated: Object) -> ExitReason:
     code, message = int(terminated.get("exitCode", 0)), str(terminated.get("message") or "")
     if terminated.get("reason") == "OOMKilled":
         return ExitReason(kind=ExitKind.OUT_OF_MEMORY, code=code, message="the container's limit was reached")
-    told = _told(message)
+    told = exit_reasons.told(message)
     if told is not None:
         return told
     if code == 0:
@@ -93,20 +93,6 @@ def exit_reason(terminated: Object) -> ExitReason:
     if code > _NOT_STARTED[-1]:
         return ExitReason(kind=ExitKind.SIGNAL, code=code, signal=code - 128, message=message)
     return ExitReason(kind=ExitKind.ERROR, code=code, message=message)
-
-
-def _told(message: str) -> ExitReason | None:
-    """Return what the agent wrote; None when there is something else."""
-    try:
-        said = json.loads(message)
-        return ExitReason(
-            kind=ExitKind(said["kind"]),
-            code=None if said["code"] is None else int(said["code"]),
-            signal=None if said["signal"] is None else int(said["signal"]),
-            message=str(said["message"]),
-        )
-    except (ValueError, TypeError, KeyError):
-        return None
 
 
 def _ended_without_a_word(status: Object) -> ExitReason:

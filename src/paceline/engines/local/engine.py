@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from paceline.control import events
-from paceline.engines import engines
+from paceline.engines import engines, exit_reasons
 from paceline.engines.local import cgroups, folders, layouts, machines, networks, processes
 from paceline.errors import EngineError
 from paceline.model import jobs
@@ -165,14 +165,8 @@ class LocalEngine:
     def _exit_reason(self, replica: ReplicaId, attempt: int) -> ExitReason | None:
         """Return what the agent wrote as its last act; None when it could not."""
         path = Path(self._folder.files(replica, attempt).exit)
-        with contextlib.suppress(FileNotFoundError, ValueError, KeyError):
-            written = json.loads(path.read_text())
-            return ExitReason(
-                kind=ExitKind(written["kind"]),
-                code=written.get("code"),
-                signal=written.get("signal"),
-                message=written.get("message") or "",
-            )
+        with contextlib.suppress(FileNotFoundError, UnicodeDecodeError):
+            return exit_reasons.told(path.read_text())
         return None
 
     def adopt(self, attempts: Mapping[ReplicaId, int]) -> events.SupervisorReplaced:
