@@ -30,6 +30,8 @@ WINDOW_SECONDS = 10.0
 AUC_EXAMPLES = {"clicks-large": 1_000_000, "clicks-small": 1_000_000, rungs.CENSUS: 260_000}
 ROUNDS, LARGE_ROUNDS = 3, 7  # of the large batch there are two sides alone
 BATCH, LARGE_BATCH = 512, 4096
+#: Other settings of the large batch, of both sides: their steps are long enough for two to overlap.
+LARGE_SETTINGS = {"steps_in_flight": 2}
 MODELS = (*rungs.DATA, rungs.CENSUS)
 
 
@@ -125,7 +127,8 @@ class Window(NamedTuple):
 def _window(side: Side, hosts: tuple[Host, ...] = ()) -> Window:
     with trials.service() as api:
         counts = api.home.path / "counts"
-        made = rungs.spec(side.name, side.data, side.batch, counts, epochs=10_000)
+        settings = LARGE_SETTINGS if side.batch == LARGE_BATCH else {}
+        made = rungs.spec(side.name, side.data, side.batch, counts, epochs=10_000, **settings)
         # Ended at once: nobody needs the last checkpoint.
         spec = dataclasses.replace(made, hosts=hosts, termination_grace_seconds=1.0)
         training = api.submit(spec, source="", base=ROOT)
