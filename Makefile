@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test test-fast check bench docs lock format clean
+.PHONY: help demo test test-fast e2e check bench docs lock format clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -21,11 +21,14 @@ demo: $(READY) ## train a click model over 2 PS and 2 workers, live, and write d
 	@$(BIN)/python -m examples.clicks.demo --output demo-out
 
 test: $(READY) ## all tests, those that start TensorFlow included
-	$(BIN)/python -m pytest -m "not slow" -n 2
+	$(BIN)/python -m pytest -m "not slow and not kubernetes" -n 2
 	$(BIN)/python -m pytest -m slow --durations=8
 
 test-fast: $(READY) ## only the tests that run in seconds
-	$(BIN)/python -m pytest -m "not slow" -n 2
+	$(BIN)/python -m pytest -m "not slow and not kubernetes" -n 2
+
+e2e: $(READY) ## tests on a Kubernetes cluster: that of KUBECONFIG, one by kind, or ../shared/kube
+	tests/kubernetes/with-cluster $(abspath $(BIN))/python -m pytest -m kubernetes --durations=8
 
 check: $(READY) ## formatting, lint, types, import order
 	$(BIN)/ruff format --check .

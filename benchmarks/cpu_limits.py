@@ -75,7 +75,7 @@ def run(bench: Bench) -> list[Check]:
     if bench.quick:
         quick = Side(rungs.BEST, 24)
         comparisons = [each for each in comparisons if each.noisy or each.other == quick]
-    bouts, pairs = (1, 5) if bench.quick else (4, 15)
+    bouts, pairs = (1, 5) if bench.quick else (2, 15)
     bench.plan(bouts * len(comparisons))
     for number in range(bouts):
         for each in comparisons:
@@ -87,7 +87,8 @@ def _checks(comparison: Comparison, rows: Sequence[Row]) -> Iterator[Check]:
     own = [row for row in rows if row["comparison"] == comparison.name]
     faster = [ratio - 1 for row in own for ratio in row["speed_ratios"]]
     fewer = [1 - ratio for row in own for ratio in row["switch_ratios"]]
-    threads = comparison.one.threads != comparison.other.threads
+    # What is promised is promised of all that the library does; of a model without it there is no target.
+    threads = comparison.one.threads != comparison.other.threads and comparison.one.rung == rungs.BEST
     yield _check(f"{comparison.name}: faster by", faster, FASTER if threads else None)
     yield _check(f"{comparison.name}: fewer context switches by", fewer, LESS_SWITCHES if threads else None)
 
@@ -250,6 +251,6 @@ def draw(result: Result, path: Path) -> None:
     for row in result.rows:
         gains = [100 * (ratio - 1) for ratio in row["speed_ratios"]]
         groups.setdefault(row["comparison"], []).extend(gains)
-    limits = {name: 100 * FASTER for name in groups if "threads" in name}
+    limits = {name: 100 * FASTER for name in groups if "threads" in name and rungs.BEST in name}
     title = "Speed under a CPU limit of one core (dashed: at least)"
     plots.strips(path, groups, label="% faster", title=title, limits=limits)

@@ -43,6 +43,14 @@ class CleanUp(enum.StrEnum):
     ALL = "all"  # and remove all scratch files
 
 
+class FitPolicy(enum.StrEnum):
+    """What becomes of a job for which a cluster has no room at the moment."""
+
+    HOLD = "hold"  # it waits, whole, until all of it fits
+    FAIL = "fail"  # it fails at once
+    OFF = "off"  # nobody looks: its pods wait one by one
+
+
 class RestartWhen(enum.StrEnum):
     """After which exits a replica is started again."""
 
@@ -123,6 +131,14 @@ class Volume:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Scheduling:
+    """When a cluster lets the job begin; of the jobs that wait, those of higher priority first."""
+
+    fit: FitPolicy = FitPolicy.HOLD
+    priority: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class JobSpec:
     """A whole job, as its file says it, with every default filled in."""
 
@@ -134,6 +150,7 @@ class JobSpec:
     environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
     roles: tuple[RoleSpec, ...] = ()
     placement: placements.Placement = dataclasses.field(default_factory=placements.Placement)
+    scheduling: Scheduling = dataclasses.field(default_factory=Scheduling)
     hosts: tuple[Host, ...] = ()
     success: SuccessPolicy = SuccessPolicy.ALL_WORKERS
     clean_up: CleanUp = CleanUp.RUNNING

@@ -40,6 +40,7 @@ def job_spec(section: shapes.JobSection, order: Sequence[str]) -> jobs.JobSpec:
         environment=dict(spec.environment),
         roles=roles,
         placement=_placement(spec.placement),
+        scheduling=_scheduling(spec.scheduling),
         hosts=tuple(_host(host) for host in spec.hosts),
         success=spec.success or default_success,
         clean_up=spec.clean_up or jobs.CleanUp.RUNNING,
@@ -89,6 +90,12 @@ def _placement(section: shapes.PlacementSection | None) -> placements.Placement:
         node_selector=dict(section.node_selector),
         tolerations=tuple(placements.Toleration(**t.model_dump()) for t in section.tolerations),
     )
+
+
+def _scheduling(section: shapes.SchedulingSection | None) -> jobs.Scheduling:
+    if section is None:
+        return jobs.Scheduling()
+    return jobs.Scheduling(fit=section.fit or jobs.FitPolicy.HOLD, priority=section.priority)
 
 
 def _host(section: shapes.HostSection) -> jobs.Host:

@@ -45,6 +45,11 @@ def dump_job(spec: jobs.JobSpec) -> str:
         "metadata": _given({"name": spec.name, "labels": dict(spec.labels)}),
         "spec": _given(_spec(spec)),
     }
+    return dump_document(document)
+
+
+def dump_document(document: Mapping[str, Any]) -> str:
+    """Return the YAML of plain values, every text of which reads back as it is."""
     text: str = yaml.dump(
         document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=False, width=10**9
     )
@@ -61,6 +66,7 @@ def _spec(spec: jobs.JobSpec) -> dict[str, Any]:
         "environment": dict(spec.environment),
         "roles": {str(role.role): _role(role) for role in spec.roles},
         "placement": _placement(spec.placement),
+        "scheduling": _scheduling(spec.scheduling),
         "hosts": [_host(host) for host in spec.hosts],
         "success": None if spec.success is default else str(spec.success),
         "clean_up": None if spec.clean_up is jobs.CleanUp.RUNNING else str(spec.clean_up),
@@ -121,6 +127,16 @@ def _placement(placement: placements.Placement) -> dict[str, Any]:
             "strategy": None if any_host else str(placement.strategy),
             "node_selector": dict(placement.node_selector),
             "tolerations": [_fields(t, operator="Equal") for t in placement.tolerations],
+        }
+    )
+
+
+def _scheduling(scheduling: jobs.Scheduling) -> dict[str, Any]:
+    default = jobs.Scheduling()
+    return _given(
+        {
+            "fit": None if scheduling.fit is default.fit else str(scheduling.fit),
+            "priority": scheduling.priority or None,
         }
     )
 

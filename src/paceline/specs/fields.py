@@ -319,5 +319,6 @@ BitsPerSecond = Annotated[
 CpuPolicy = Annotated[jobs.CpuPolicy, choice(jobs.CpuPolicy)]
 Success = Annotated[jobs.SuccessPolicy, choice(jobs.SuccessPolicy)]
 CleanUp = Annotated[jobs.CleanUp, choice(jobs.CleanUp)]
+FitPolicy = Annotated[jobs.FitPolicy, choice(jobs.FitPolicy)]
 RestartWhen = Annotated[jobs.RestartWhen, choice(jobs.RestartWhen)]
 Strategy = Annotated[placements.PlacementStrategy, choice(placements.PlacementStrategy)]

@@ -25,6 +25,7 @@ _Limit = Annotated[int, fields.whole(0, 10_000)]
 _Operator = Annotated[str, fields.choice(OPERATORS)]
 _Effect = Annotated[str, fields.choice(EFFECTS)]
 _TolerationSeconds = Annotated[int, fields.whole(0, 315_360_000)]
+_Priority = Annotated[int, fields.whole(-1_000_000, 1_000_000)]
 _Factor = Annotated[
     float,
     fields.Leaf(fields.number(1, 16, above=True), {"type": "number", "exclusiveMinimum": 1, "maximum": 16}),
@@ -125,6 +126,15 @@ class PlacementSection(Section):
     tolerations: list[TolerationSection] = Field([], description="taints that the replicas put up with")
 
 
+class SchedulingSection(Section):
+    """When a cluster lets the job begin."""
+
+    fit: fields.FitPolicy | None = Field(
+        None, description="hold (until all of it fits), fail (if it does not) or off; default: hold"
+    )
+    priority: _Priority = Field(0, description="of the jobs that wait, higher ones begin first")
+
+
 class HostSection(Section):
     """An emulated host of the local engine."""
 
@@ -166,6 +176,7 @@ class SpecSection(Section):
     )
     roles: RolesSection = Field(description="the replicas, by role; at least one worker or chief")
     placement: PlacementSection | None = Field(None, description="which replicas go on which hosts")
+    scheduling: SchedulingSection | None = Field(None, description="when a cluster lets the job begin")
     hosts: list[HostSection] = Field(
         [], description="emulated hosts of the local engine; default: this machine"
     )

@@ -23,7 +23,8 @@ NAMES: Mapping[str, tuple[str, int]] = {
     "gpus": (pods.GPU, 1),
     "pods": ("pods", 1),
 }
-_ENDED = ("Succeeded", "Failed")
+#: Phases of a pod that takes nothing any more.
+ENDED = ("Succeeded", "Failed")
 _SAVED_BY = "kubectl get nodes,pods,resourcequotas --all-namespaces -o json > cluster.json writes one"
 
 Object = Mapping[str, Any]
@@ -71,7 +72,7 @@ def read(objects: Iterable[Object], namespace: str) -> ClusterState:
     used: dict[str, Resources] = collections.defaultdict(Resources)
     for each in by_kind["Pod"]:
         host = str(_at(each, "spec", "nodeName") or "")
-        if host and _at(each, "status", "phase") not in _ENDED:
+        if host and _at(each, "status", "phase") not in ENDED:
             used[host] += requests(each)
     return ClusterState(
         nodes=tuple(_node(each, used) for each in by_kind["Node"]),

@@ -109,4 +109,18 @@ def _ended_without_a_word(status: Object) -> ExitReason:
 
 
 def _created_at(pod: Object) -> float:
-    return datetime.datetime.fromisoformat(pod["metadata"]["creationTimestamp"]).timestamp()
+    return _seconds(pod["metadata"]["creationTimestamp"])
+
+
+def _seconds(time: str) -> float:
+    return datetime.datetime.fromisoformat(time).timestamp()
+
+
+def silent_nodes(nodes: Iterable[Object]) -> dict[str, float]:
+    """Return since when (Unix seconds) nodes have not answered, by name."""
+    found = {}
+    for node in nodes:
+        for condition in (node.get("status") or {}).get("conditions") or ():
+            if condition.get("type") == "Ready" and condition.get("status") != "True":
+                found[node["metadata"]["name"]] = _seconds(condition["lastTransitionTime"])
+    return found

@@ -43,6 +43,7 @@ VERBS = {
         Verb("init", "Set up", "Write a commented job file to start from."),
         Verb("convert", "Set up", "Print a Kubeflow TFJob as a job file."),
         Verb("schema", "Set up", "Print the JSON Schema of job files."),
+        Verb("operator", "Set up", "Look after the jobs of a Kubernetes cluster."),
         Verb("completion", "Set up", "Print the completion script of a shell."),
         Verb("version", "Set up", "Print the version."),
     )

@@ -1,0 +1,179 @@
+"""The API server of a real cluster (`clusters.Cluster`), by lightkube."""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import json
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import httpx2
+import lightkube
+from lightkube import operators
+from lightkube.config import kubeconfig
+from lightkube.core.exceptions import ConfigError
+from lightkube.generic_resource import create_global_resource, create_namespaced_resource
+from lightkube.types import PatchType
+
+from paceline.engines.kubernetes.clusters import WATCH_SECONDS, ClusterError, Line, Listing, Object
+from paceline.engines.kubernetes.kinds import Kind
+
+TIMEOUT_SECONDS = 30.0
+_PAGE = 500
+
+
+class RealCluster:
+    """A cluster by its API server (see `Cluster`).
+
+    Args:
+        context: that of the kubeconfig; None: the current one, or the cluster around this process.
+
+    Raises:
+        ClusterError: nothing says where the cluster is.
+    """
+
+    def __init__(self, context: str | None = None) -> None:
+        try:
+            config = kubeconfig.KubeConfig.from_env().get(context_name=context)
+            if config is None:
+                raise ConfigError("the kubeconfig has no current context")
+            self._client = lightkube.AsyncClient(config, timeout=httpx2.Timeout(TIMEOUT_SECONDS))
+        except (ConfigError, OSError, ValueError) as error:
+            raise ClusterError(
+                f"no Kubernetes cluster can be found: {error}",
+                hint="set KUBECONFIG to the file that kubectl uses, or name a context of it",
+            ) from error
+        self.namespace: str = config.namespace or "default"
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._client.close()
+
+    async def list(self, kind: Kind, *, namespace: str | None = None, selector: str = "") -> Listing:
+        """Return all objects of a kind (see `Cluster`)."""
+        with _translated(f"{kind.plural} cannot be listed"):
+            found = self._client.list(
+                _resource(kind),
+                **_where(kind, namespace),
+                chunk_size=_PAGE,
+                labels=_labels(selector),
+            )
+            objects: builtins.list[Object] = [dict(each) async for each in found]
+            return Listing(objects, found.resourceVersion)
+
+    async def watch(
+        self, kind: Kind, version: str, *, namespace: str | None = None, selector: str = ""
+    ) -> AsyncIterator[tuple[str, Object]]:
+        """Yield what happens (see `Cluster`)."""
+        with _translated(f"{kind.plural} cannot be watched"):
+            happenings = self._client.watch(
+                _resource(kind),
+                **_where(kind, namespace),
+                labels=_labels(selector),
+                resource_version=version,
+                server_timeout=WATCH_SECONDS,
+            )
+            async for what, found in happenings:
+                yield what, dict(found)
+
+    async def get(self, kind: Kind, name: str, namespace: str | None = None) -> Object:
+        """Return one object (see `Cluster`)."""
+        with _translated(f"{kind.name} {name} cannot be read"):
+            return dict(await self._client.get(_resource(kind), name, **_of(kind, namespace)))
+
+    async def create(self, kind: Kind, made: Object) -> Object:
+        """Make an object (see `Cluster`)."""
+        with _translated(f"{kind.name} {made['metadata'].get('name')} cannot be made"):
+            return dict(await self._client.create(_resource(kind)(made)))
+
+    async def replace(self, kind: Kind, made: Object) -> Object:
+        """Put an object in the place of another (see `Cluster`)."""
+        with _translated(f"{kind.name} {made['metadata']['name']} cannot be replaced"):
+            return dict(await self._client.replace(_resource(kind)(made)))
+
+    async def patch(
+        self, kind: Kind, name: str, namespace: str | None, changes: Object, *, status: bool = False
+    ) -> Object:
+        """Merge changes into an object (see `Cluster`)."""
+        resource = _resource(kind)
+        with _translated(f"{kind.name} {name} cannot be changed"):
+            patched = await self._client.patch(
+                resource.Status if status else resource,
+                name,
+                dict(changes),
+                **_of(kind, namespace),
+                patch_type=PatchType.MERGE,
+            )
+            return dict(patched)
+
+    async def delete(
+        self, kind: Kind, name: str, namespace: str | None = None, *, grace_seconds: int | None = None
+    ) -> None:
+        """Ask for an object's end (see `Cluster`)."""
+        with _translated(f"{kind.name} {name} cannot be deleted"):
+            await self._client.delete(
+                _resource(kind), name, **_of(kind, namespace), grace_period=grace_seconds
+            )
+
+    async def logs(
+        self,
+        pod: str,
+        namespace: str,
+        container: str,
+        *,
+        tail: int | None = None,
+        since_seconds: int | None = None,
+    ) -> builtins.list[Line]:
+        """Return what a container has written (see `Cluster`)."""
+        with _translated(f"the output of {pod} cannot be read"):
+            found = self._client.log(
+                pod,
+                namespace=namespace,
+                container=container,
+                tail_lines=tail,
+                since=since_seconds,
+                timestamps=True,
+                newlines=False,
+            )
+            return [Line(*line.split(" ", 1)) if " " in line else Line(line, "") async for line in found]
+
+
+def _resource(kind: Kind) -> Any:
+    """Return the client's class of a kind whose objects stay plain mappings."""
+    make = create_namespaced_resource if kind.is_namespaced else create_global_resource
+    return make(kind.group, kind.version, kind.name, kind.plural)
+
+
+def _of(kind: Kind, namespace: str | None) -> dict[str, Any]:
+    return {"namespace": namespace} if kind.is_namespaced else {}
+
+
+def _where(kind: Kind, namespace: str | None) -> dict[str, Any]:
+    return {"namespace": namespace or "*"} if kind.is_namespaced else {}
+
+
+def _labels(selector: str) -> dict[str, Any] | None:
+    """Return a selector of one label, or of the objects that have it, as the client takes it."""
+    name, equal, value = selector.partition("=")
+    if not name:
+        return None
+    return {name: value} if equal else {name: operators.exists()}
+
+
+@contextlib.contextmanager
+def _translated(what: str) -> Iterator[None]:
+    """Turn the client's errors into ours."""
+    try:
+        yield
+    except lightkube.ApiError as error:
+        status = error.status
+        raise ClusterError(
+            f"{what}: {status.message}", code=status.code, reason=status.reason or ""
+        ) from error
+    except httpx2.HTTPStatusError as error:
+        raise ClusterError(f"{what}: {error}", code=error.response.status_code) from error
+    except (httpx2.HTTPError, json.JSONDecodeError) as error:
+        raise ClusterError(
+            f"{what}: the API server does not answer: {error or type(error).__name__}"
+        ) from error

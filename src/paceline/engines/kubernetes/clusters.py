@@ -1,0 +1,111 @@
+"""The Kubernetes API as far as Paceline needs it: a port, filled by `clients` and, in tests, from memory.
+
+Objects are plain mappings, as the API has them. So what reads and writes them is the same for a real cluster
+and for one in memory.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, NamedTuple, Protocol
+
+from paceline.engines.kubernetes.kinds import Kind
+from paceline.errors import EngineError
+
+#: After so long without a word the server ends a watch.
+WATCH_SECONDS = 300
+
+Object = Mapping[str, Any]
+
+
+class ClusterError(EngineError):
+    """The API refused something, or could not be reached.
+
+    Attributes:
+        code: the HTTP status; None: it was not reached.
+        reason: the API's word for it, such as ``AlreadyExists``.
+    """
+
+    def __init__(
+        self, message: str, *, code: int | None = None, reason: str = "", hint: str | None = None
+    ) -> None:
+        super().__init__(message, hint)
+        self.code = code
+        self.reason = reason
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether there is no such object."""
+        return self.code == 404
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether there is an object of that name already."""
+        return self.reason == "AlreadyExists"
+
+    @property
+    def is_conflict(self) -> bool:
+        """Whether somebody else changed the object meanwhile."""
+        return self.code == 409 and not self.is_taken
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether the object is wrong, so that trying again is no use."""
+        return self.code in (400, 413, 422)
+
+
+class Listing(NamedTuple):
+    """Objects, and the version of the cluster at which they were so: a watch goes on from there."""
+
+    objects: list[Object]
+    version: str
+
+
+class Line(NamedTuple):
+    """A line of a container's output, and when it was written as the API writes times: they sort as text."""
+
+    at: str
+    text: str
+
+
+class Cluster(Protocol):
+    """What is done with a cluster; every method raises `ClusterError`."""
+
+    async def list(self, kind: Kind, *, namespace: str | None = None, selector: str = "") -> Listing:
+        """Return all objects of a kind, of one namespace or of all."""
+
+    def watch(
+        self, kind: Kind, version: str, *, namespace: str | None = None, selector: str = ""
+    ) -> AsyncIterator[tuple[str, Object]]:
+        """Yield what is ``ADDED``, ``MODIFIED`` and ``DELETED`` after a version; it may end at any time."""
+
+    async def get(self, kind: Kind, name: str, namespace: str | None = None) -> Object:
+        """Return one object."""
+
+    async def create(self, kind: Kind, made: Object) -> Object:
+        """Make an object, and return it as it is then."""
+
+    async def replace(self, kind: Kind, made: Object) -> Object:
+        """Put an object in the place of the one of its name; of its version, if it names one."""
+
+    async def patch(
+        self, kind: Kind, name: str, namespace: str | None, changes: Object, *, status: bool = False
+    ) -> Object:
+        """Merge changes into an object or into its status (RFC 7386); of a version, if they name one."""
+
+    async def delete(
+        self, kind: Kind, name: str, namespace: str | None = None, *, grace_seconds: int | None = None
+    ) -> None:
+        """Ask for an object's end; of a pod after so long, or after its own grace."""
+
+    async def logs(
+        self,
+        pod: str,
+        namespace: str,
+        container: str,
+        *,
+        tail: int | None = None,
+        since_seconds: int | None = None,
+    ) -> builtins.list[Line]:
+        """Return what a container has written so far."""

@@ -1,0 +1,34 @@
+"""The kinds of objects of the Kubernetes API that Paceline reads and writes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from paceline.model import jobs
+
+
+class Kind(NamedTuple):
+    """A kind, as the API names it."""
+
+    group: str
+    version: str
+    name: str
+    plural: str
+    is_namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        """Return what stands in ``apiVersion`` of its objects."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+
+_GROUP, _VERSION = jobs.API_VERSION.split("/")
+
+TRAINING_JOBS = Kind(_GROUP, _VERSION, jobs.KIND, "trainingjobs")
+PODS = Kind("", "v1", "Pod", "pods")
+SERVICES = Kind("", "v1", "Service", "services")
+CONFIG_MAPS = Kind("", "v1", "ConfigMap", "configmaps")
+NODES = Kind("", "v1", "Node", "nodes", is_namespaced=False)
+QUOTAS = Kind("", "v1", "ResourceQuota", "resourcequotas")
+EVENTS = Kind("", "v1", "Event", "events")
+LEASES = Kind("coordination.k8s.io", "v1", "Lease", "leases")

@@ -1,0 +1,116 @@
+"""Which of several processes acts: the one that holds a lease, for as long as it renews it.
+
+As Kubernetes' own controllers do (``k8s.io/client-go/tools/leaderelection``): times of others are never
+compared with one's own clock. Who waits takes the lease over when it has not seen it change for its whole
+duration; who holds it and cannot renew it stops earlier than that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import logging
+from collections.abc import Callable
+
+from paceline.engines.kubernetes import kinds
+from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
+
+DURATION_SECONDS, RENEW_WITHIN_SECONDS, RETRY_SECONDS = 15.0, 10.0, 2.0
+
+log = logging.getLogger(__name__)
+
+
+class Lease:
+    """A lease that one of several processes holds.
+
+    Args:
+        cluster: where it is.
+        name: its name.
+        namespace: its namespace.
+        identity: who this process is; no other may be called the same.
+        clock: Unix seconds, for what others are shown.
+    """
+
+    def __init__(
+        self, cluster: Cluster, name: str, namespace: str, *, identity: str, clock: Callable[[], float]
+    ) -> None:
+        self._cluster = cluster
+        self._name = name
+        self._namespace = namespace
+        self._identity = identity
+        self._clock = clock
+
+    async def acquire(self) -> None:
+        """Return when this process holds the lease."""
+        loop = asyncio.get_running_loop()
+        seen, since = "", loop.time()
+        while True:
+            try:
+                found = await self._read()
+                if found is None:
+                    await self._cluster.create(kinds.LEASES, self._made(None))
+                    return
+                version = found["metadata"]["resourceVersion"]
+                if version != seen:
+                    seen, since = version, loop.time()
+                holder = (found.get("spec") or {}).get("holderIdentity")
+                if holder in (None, "", self._identity) or loop.time() - since > DURATION_SECONDS:
+                    await self._cluster.replace(kinds.LEASES, self._made(found))
+                    return
+            except ClusterError as error:
+                log.info("the lease is not ours yet: %s", error.message)
+            await asyncio.sleep(RETRY_SECONDS)
+
+    async def hold(self) -> None:
+        """Renew the lease again and again; return when it is lost."""
+        loop = asyncio.get_running_loop()
+        renewed = loop.time()
+        while loop.time() - renewed < RENEW_WITHIN_SECONDS:
+            await asyncio.sleep(RETRY_SECONDS)
+            try:
+                async with asyncio.timeout(RENEW_WITHIN_SECONDS / 2):
+                    found = await self._read()
+                    if found is not None and found["spec"].get("holderIdentity") != self._identity:
+                        log.error("%s holds the lease now", found["spec"].get("holderIdentity"))
+                        return
+                    if found is None:
+                        await self._cluster.create(kinds.LEASES, self._made(None))
+                    else:
+                        await self._cluster.replace(kinds.LEASES, self._made(found))
+                renewed = loop.time()
+            except (ClusterError, TimeoutError) as error:
+                log.warning("the lease could not be renewed: %s", error)
+        log.error("the lease could not be renewed for %g s", RENEW_WITHIN_SECONDS)
+
+    async def release(self) -> None:
+        """Give the lease back, so that the next one need not wait."""
+        found = await self._read()
+        if found is not None and found["spec"].get("holderIdentity") == self._identity:
+            made = dict(found)
+            made["spec"] = {**found["spec"], "holderIdentity": ""}
+            await self._cluster.replace(kinds.LEASES, made)
+
+    async def _read(self) -> Object | None:
+        try:
+            return await self._cluster.get(kinds.LEASES, self._name, self._namespace)
+        except ClusterError as error:
+            if error.is_missing:
+                return None
+            raise
+
+    def _made(self, before: Object | None) -> Object:
+        """Return the lease as ours; in the place of another one only if that is still as it was."""
+        now = datetime.datetime.fromtimestamp(self._clock(), datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        old = (before or {}).get("spec") or {}
+        is_new = old.get("holderIdentity") != self._identity
+        spec = {
+            "holderIdentity": self._identity,
+            "leaseDurationSeconds": round(DURATION_SECONDS),
+            "acquireTime": now if is_new else old.get("acquireTime"),
+            "renewTime": now,
+            "leaseTransitions": int(old.get("leaseTransitions") or 0) + (1 if is_new and before else 0),
+        }
+        metadata = {"name": self._name, "namespace": self._namespace}
+        if before is not None:
+            metadata["resourceVersion"] = before["metadata"]["resourceVersion"]
+        return {"apiVersion": kinds.LEASES.api_version, "kind": "Lease", "metadata": metadata, "spec": spec}

@@ -1,0 +1,120 @@
+"""A copy of some objects of a cluster that follows them: listed once, then watched.
+
+A watch may end at any time, and what happened meanwhile may be forgotten (``410 Gone``). Then everything is
+listed again and held against the copy, so that what has vanished is noticed too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from paceline.engines.kubernetes.clusters import WATCH_SECONDS, Cluster, ClusterError, Object
+from paceline.engines.kubernetes.kinds import Kind
+
+#: Longer without a word than a watch may last, and its connection is dead.
+SILENCE_SECONDS = WATCH_SECONDS + 30.0
+RETRY_SECONDS, MAX_RETRY_SECONDS = 0.2, 15.0
+
+log = logging.getLogger(__name__)
+
+Key = tuple[str, str]
+
+
+def key_of(each: Object) -> Key:
+    """Return the namespace (empty: none) and the name of an object."""
+    metadata = each["metadata"]
+    return metadata.get("namespace", ""), metadata["name"]
+
+
+def _whole(each: Object) -> Object:
+    return each
+
+
+class Mirror:
+    """The objects of a kind, as they were a moment ago.
+
+    Args:
+        cluster: where they are.
+        kind: which kind.
+        namespace: only those of this one; None: of all.
+        selector: only those with this label.
+        on_change: called with an object that is new, other than it was, or gone.
+        trimmed: keeps of an object what is needed, to save memory.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        kind: Kind,
+        *,
+        on_change: Callable[[Object], None],
+        namespace: str | None = None,
+        selector: str = "",
+        trimmed: Callable[[Object], Object] = _whole,
+    ) -> None:
+        self._cluster = cluster
+        self._kind = kind
+        self._where: dict[str, Any] = {"namespace": namespace, "selector": selector}
+        self._on_change = on_change
+        self._trimmed = trimmed
+        self._objects: dict[Key, Object] = {}
+        #: Set when everything was listed once.
+        self.is_filled = asyncio.Event()
+        #: How often everything had to be listed again.
+        self.relistings = 0
+
+    def get(self, key: Key) -> Object | None:
+        """Return an object; None when there is none."""
+        return self._objects.get(key)
+
+    def __iter__(self) -> Iterator[Object]:
+        return iter(self._objects.values())
+
+    async def run(self) -> None:
+        """Follow the objects until cancelled."""
+        wait = RETRY_SECONDS
+        while True:
+            try:
+                version = await self._list()
+                wait = RETRY_SECONDS
+                await self._follow(version)
+            except ClusterError as error:
+                log.warning("%s are listed again: %s", self._kind.plural, error.message)
+            except TimeoutError:
+                log.warning("%s are listed again: the watch fell silent", self._kind.plural)
+            self.relistings += 1
+            await asyncio.sleep(wait)
+            wait = min(2 * wait, MAX_RETRY_SECONDS)
+
+    async def _list(self) -> str:
+        listing = await self._cluster.list(self._kind, **self._where)
+        found = {key_of(each): self._trimmed(each) for each in listing.objects}
+        gone = [each for key, each in self._objects.items() if key not in found]
+        changed = [each for key, each in found.items() if _version(self._objects.get(key)) != _version(each)]
+        self._objects = found
+        for each in (*gone, *changed):
+            self._on_change(each)
+        self.is_filled.set()
+        return listing.version
+
+    async def _follow(self, version: str) -> None:
+        """Take in what happens until the watch ends."""
+        happenings = aiter(self._cluster.watch(self._kind, version, **self._where))
+        while True:
+            try:
+                async with asyncio.timeout(SILENCE_SECONDS):
+                    what, found = await anext(happenings)
+            except StopAsyncIteration:
+                return
+            if what == "DELETED":
+                self._objects.pop(key_of(found), None)
+            else:
+                self._objects[key_of(found)] = self._trimmed(found)
+            self._on_change(found)
+
+
+def _version(each: Object | None) -> str | None:
+    return None if each is None else each["metadata"].get("resourceVersion")

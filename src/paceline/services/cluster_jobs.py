@@ -1,0 +1,328 @@
+"""The life cycle of jobs on a Kubernetes cluster, as `jobs.Jobs` has it on this machine.
+
+A job is its resource: what a user wants is written into its spec, where it stands is read from its status.
+All else is the operator's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import datetime
+import re
+import time
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from paceline.engines.kubernetes import kinds
+from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Line, Object
+from paceline.errors import Conflict, NotFound, WaitTimeout
+from paceline.model.jobs import JobSpec
+from paceline.model.roles import ReplicaId
+from paceline.model.runs import JobEvent, ReplicaRow, Run, RunSummary
+from paceline.model.statuses import JobPhase
+from paceline.rendering import labels, manifests, pods
+from paceline.services.jobs import free_name
+from paceline.services.logs import LogLine
+from paceline.services.operators import records
+from paceline.services.operators.reconcilers import RESUME
+from paceline.specs import custom_resources, problems
+
+POLL_SECONDS = 0.5
+_NO_OPERATOR = (
+    "the cluster has to know what a TrainingJob is: paceline schema --crd | kubectl apply -f -, "
+    "and an operator has to run: paceline operator"
+)
+
+T = TypeVar("T")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ClusterJobs:
+    """What can be done with the jobs of a namespace.
+
+    Attributes:
+        cluster: the cluster.
+        namespace: the namespace.
+        runner: where its client lives.
+    """
+
+    cluster: Cluster
+    namespace: str
+    runner: asyncio.Runner
+    clock: Callable[[], float] = time.time
+
+    def submit(self, spec: JobSpec, *, source: str, base: Path, name: str | None = None) -> Run:
+        """Make the resource of a job and return at once (see `Jobs.submit`).
+
+        Raises:
+            InvalidInput: the job lacks what Kubernetes needs.
+            ClusterError: the cluster refuses it.
+        """
+        manifests.check(spec)
+        wanted = name or spec.name
+        taken = {each["metadata"]["name"] for each in self._resources()}
+        spec = dataclasses.replace(spec, name=free_name(wanted, taken))
+        made = custom_resources.resource(spec, self.namespace)
+        return _run(self._do(self.cluster.create(kinds.TRAINING_JOBS, made)))
+
+    def runs(self, *, phases: Sequence[JobPhase] | None = None) -> list[RunSummary]:
+        """Return the runs, newest first."""
+        found = map(_summary, self._resources())
+        wanted = (run for run in found if phases is None or run.phase in phases)
+        return sorted(wanted, key=lambda run: (run.submitted_at, run.name), reverse=True)
+
+    def get(self, name: str) -> Run:
+        """Return one run.
+
+        Raises:
+            NotFound: there is none of that name.
+        """
+        return _run(self._resource(name))
+
+    def is_lost(self, run: Run | RunSummary) -> bool:
+        """Whether nobody looks after the run: a cluster keeps its operator alive."""
+        return False
+
+    def supervisor_pids(self, run: Run) -> tuple[int, ...]:
+        """Return the processes here that look after the run: none."""
+        return ()
+
+    def stop(self, name: str) -> None:
+        """Suspend a job.
+
+        Raises:
+            Conflict: it has ended already.
+        """
+        run = self.get(name)
+        if run.phase.is_final:
+            raise Conflict(f"{name} has ended already ({run.phase})")
+        self._patch(name, {"spec": {custom_resources.SUSPEND: True}})
+
+    def resume(self, name: str) -> None:
+        """Bring back a stopped or failed job from its last checkpoint.
+
+        Raises:
+            Conflict: it has succeeded, or it runs.
+        """
+        self.check_resumable(self.get(name))
+        asked = {"annotations": {RESUME: str(self.clock())}}
+        self._patch(name, {"spec": {custom_resources.SUSPEND: False}, "metadata": asked})
+
+    def check_resumable(self, run: Run) -> None:
+        """Let a run pass that can be brought back.
+
+        Raises:
+            Conflict: it has succeeded, or it runs.
+        """
+        if run.phase is JobPhase.SUCCEEDED:
+            hint = "submit it again to train anew"
+            raise Conflict(f"{run.name} has succeeded: nothing is left to do", hint)
+        if not run.phase.is_final:
+            raise Conflict(f"{run.name} is {run.phase} already", f"paceline get {run.name}")
+
+    def delete(self, name: str, *, force: bool = False, timeout_seconds: float = 120.0) -> None:
+        """Remove a job with all of its pods (see `Jobs.delete`)."""
+        run = self.get(name)
+        if not run.phase.is_final and not force:
+            raise Conflict(f"{name} is {run.phase}", f"paceline stop {name}, or delete it with --force")
+        self._do(self.cluster.delete(kinds.TRAINING_JOBS, name, self.namespace))
+
+    def prune(self, *, older_than_seconds: float, dry_run: bool = False) -> list[str]:
+        """Delete the runs that ended longer ago; return their names."""
+        limit = self.clock() - older_than_seconds
+        ended = [run for run in self.runs() if run.phase.is_final and (run.finished_at or 0) <= limit]
+        for run in ended if not dry_run else []:
+            self.delete(run.name)
+        return [run.name for run in ended]
+
+    def wait(
+        self,
+        name: str,
+        *,
+        timeout_seconds: float | None = None,
+        until: Callable[[Run], bool] = lambda run: run.phase.is_final,
+    ) -> Run:
+        """Return the run as soon as ``until`` holds, or when it is final.
+
+        Raises:
+            WaitTimeout: not within so long.
+        """
+        deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
+        while True:
+            run = self.get(name)
+            if until(run) or run.phase.is_final:
+                return run
+            if deadline is not None and time.monotonic() >= deadline:
+                raise WaitTimeout(
+                    f"{name} is still {run.phase} after {timeout_seconds:g} s", f"paceline get {name}"
+                )
+            time.sleep(POLL_SECONDS)
+
+    def replicas(self, name: str) -> list[ReplicaRow]:
+        """Return the replicas of a run."""
+        resource = self._resource(name)
+        record = records.read(resource.get("status") or {}, custom_resources.job_spec(resource))
+        if record is None:
+            return []
+        by_name = {pod["metadata"]["name"]: pod for pod in self._pods(name)}
+        rows = []
+        for each in record.state.replicas:
+            pod = by_name.get(f"{name}-{each.replica}-{each.attempt}", {})
+            row = ReplicaRow(
+                replica=each.replica,
+                phase=each.phase,
+                attempt=each.attempt,
+                restarts=each.restarts,
+                memory_bytes=each.memory_bytes,
+                exit=each.exit,
+                host=(pod.get("spec") or {}).get("nodeName"),
+                address=(pod.get("status") or {}).get("podIP"),
+            )
+            rows.append(row)
+        return rows
+
+    def events(self, name: str, *, since_id: int = 0) -> list[tuple[int, JobEvent]]:
+        """Return what happened to a run, numbered; the cluster forgets it after an hour or so."""
+        uid = self._resource(name)["metadata"]["uid"]
+        selector = f"{labels.JOB}={name}"
+        found = self._do(self.cluster.list(kinds.EVENTS, namespace=self.namespace, selector=selector)).objects
+        own = [each for each in found if each["involvedObject"].get("uid") == uid]
+        ordered = sorted(own, key=lambda each: each["metadata"]["name"])
+        numbered = enumerate(map(_event, ordered), start=1)
+        return [(number, event) for number, event in numbered if number > since_id]
+
+    def logs(
+        self,
+        run: Run,
+        *,
+        wanted: Callable[[ReplicaId], bool] = lambda replica: True,
+        follow: Callable[[], bool] | None = None,
+        tail: int | None = None,
+        attempt: int | None = None,
+        since: float | None = None,
+    ) -> Iterator[LogLine]:
+        """Yield the lines of a run's replicas (see `services.logs.lines`), as far as their pods are there."""
+        last: dict[str, str] = {}
+        while True:
+            going_on = follow is not None and follow()
+            for pod in self._pods(run.name):
+                replica, number = _attempt(pod)
+                if not wanted(replica) or attempt not in (None, number):
+                    continue
+                pod_name = pod["metadata"]["name"]
+                first = pod_name not in last
+                seconds = None if since is None else max(1, round(self.clock() - since))
+                for line in self._lines(pod_name, tail if first else None, seconds):
+                    if line.at > last.get(pod_name, ""):
+                        last[pod_name] = line.at
+                        yield LogLine(replica, number, line.text)
+                last.setdefault(pod_name, "")
+            if not going_on:
+                return
+            time.sleep(POLL_SECONDS)
+
+    def _lines(self, pod: str, tail: int | None, since_seconds: int | None) -> list[Line]:
+        try:
+            return self._do(
+                self.cluster.logs(pod, self.namespace, pods.TRAINING, tail=tail, since_seconds=since_seconds)
+            )
+        except ClusterError as error:
+            if error.code in (400, 404):  # its container has not begun, or it is gone
+                return []
+            raise
+
+    def _resources(self) -> list[Object]:
+        try:
+            return self._do(self.cluster.list(kinds.TRAINING_JOBS, namespace=self.namespace)).objects
+        except ClusterError as error:
+            if error.is_missing:
+                raise NotFound(error.message, _NO_OPERATOR) from error
+            raise
+
+    def _resource(self, name: str) -> Object:
+        try:
+            return self._do(self.cluster.get(kinds.TRAINING_JOBS, name, self.namespace))
+        except ClusterError as error:
+            if not error.is_missing:
+                raise
+            known = [each["metadata"]["name"] for each in self._resources()]
+            close = problems.did_you_mean(name, known)
+            raise NotFound(
+                f"there is no job {name!r} in {self.namespace}{close}", "paceline list shows what there is"
+            ) from error
+
+    def _pods(self, name: str) -> list[Object]:
+        selector = f"{labels.JOB}={name}"
+        found = self._do(self.cluster.list(kinds.PODS, namespace=self.namespace, selector=selector)).objects
+        return sorted((pod for pod in found if labels.ATTEMPT in pod["metadata"]["labels"]), key=_attempt)
+
+    def _patch(self, name: str, changes: Object) -> None:
+        self._do(self.cluster.patch(kinds.TRAINING_JOBS, name, self.namespace, changes))
+
+    def _do(self, wanted: Coroutine[Any, Any, T]) -> T:
+        return self.runner.run(wanted)
+
+
+def _attempt(pod: Object) -> tuple[ReplicaId, int]:
+    own = pod["metadata"]["labels"]
+    return ReplicaId.parse(f"{own[labels.ROLE]}-{own[labels.INDEX]}"), int(own[labels.ATTEMPT])
+
+
+def _run(resource: Object) -> Run:
+    spec, status = custom_resources.job_spec(resource), resource.get("status") or {}
+    namespace, name = resource["metadata"]["namespace"], resource["metadata"]["name"]
+    return Run(
+        name=name,
+        spec=spec,
+        source="",
+        engine="kubernetes",
+        directory=f"{namespace}/{name}",
+        **_progress(resource, status),
+    )
+
+
+def _summary(resource: Object) -> RunSummary:
+    metadata, status = resource["metadata"], resource.get("status") or {}
+    return RunSummary(
+        name=metadata["name"],
+        engine="kubernetes",
+        directory=f"{metadata['namespace']}/{metadata['name']}",
+        ttl_after_finished_seconds=None,
+        replicas=_counts(status),
+        labels=metadata.get("labels") or {},
+        **_progress(resource, status),
+    )
+
+
+def _progress(resource: Object, status: Object) -> dict[str, Any]:
+    return {
+        "phase": JobPhase(status.get("phase", JobPhase.PENDING)),
+        "message": status.get("message", ""),
+        "submitted_at": records.seconds(resource["metadata"]["creationTimestamp"]),
+        "started_at": records.seconds(status["startedAt"]) if status.get("startedAt") else None,
+        "finished_at": records.seconds(status["finishedAt"]) if status.get("finishedAt") else None,
+    }
+
+
+def _counts(status: Object) -> str:
+    """Return how many replicas of each role run: ``ps 2/2, worker 3/4``."""
+    found: dict[str, list[bool]] = {}
+    for each in status.get("replicas") or ():
+        found.setdefault(each["name"].rpartition("-")[0], []).append(each["phase"] == "running")
+    return ", ".join(f"{role} {sum(running)}/{len(running)}" for role, running in found.items())
+
+
+def _event(found: Object) -> JobEvent:
+    own = found["metadata"].get("labels") or {}
+    replica = f"{own[labels.ROLE]}-{own[labels.INDEX]}" if labels.ROLE in own else None
+    message = found.get("message", "").removeprefix(f"{replica}: ")
+    kind = re.sub(r"(?<!^)(?=[A-Z])", "-", found["reason"]).lower()
+    return JobEvent(
+        at=datetime.datetime.fromisoformat(found["firstTimestamp"]).timestamp(),
+        kind=kind,
+        message="" if message == kind else message,
+        replica=ReplicaId.parse(replica) if replica else None,
+        attempt=int(own[labels.ATTEMPT]) if labels.ATTEMPT in own else None,
+    )

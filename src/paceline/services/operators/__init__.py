@@ -1,0 +1,1 @@
+"""The operator: looks after all jobs of a Kubernetes cluster, each as a supervisor does on one machine."""

@@ -1,0 +1,141 @@
+"""Lets jobs begin on a cluster: whole or not at all, when there is room for all of their replicas."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from paceline.engines.kubernetes import cluster_states, kinds
+from paceline.engines.kubernetes.clusters import Cluster, Object
+from paceline.engines.kubernetes.mirrors import key_of
+from paceline.model.jobs import FitPolicy, JobSpec
+from paceline.model.nodes import Node, Quota
+from paceline.model.roles import ReplicaId
+from paceline.rendering import labels
+from paceline.scheduling import fits, queues
+from paceline.scheduling.fits import Blocker
+from paceline.scheduling.queues import Waiting
+from paceline.services.operators.records import Record
+
+_NODES_SHOWN = 3
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Applicant:
+    """A job that would begin if there were room."""
+
+    uid: str
+    namespace: str
+    spec: JobSpec
+    since: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What becomes of an applicant: it may begin in ``room``, waits because ``held``, or is ``refused``."""
+
+    room: Mapping[ReplicaId, str] | None = None
+    held: str = ""
+    refused: str = ""
+
+
+class Admissions:
+    """Decides on applicants by the cluster as it is.
+
+    Args:
+        cluster: the cluster.
+        clock: Unix seconds.
+    """
+
+    def __init__(self, cluster: Cluster, *, clock: Callable[[], float]) -> None:
+        self._cluster = cluster
+        self._clock = clock
+
+    async def decide(
+        self, applicants: Sequence[Applicant], begun: Iterable[tuple[Record, Sequence[Object]]]
+    ) -> dict[str, Verdict]:
+        """Return a verdict on each applicant.
+
+        Args:
+            applicants: the jobs that wait.
+            begun: those that have begun, each with its pods: replicas that are not bound to a node yet, or
+                are to come back, keep the room that they were promised.
+
+        Raises:
+            ClusterError: the cluster cannot be looked at.
+        """
+        nodes = (await self._cluster.list(kinds.NODES)).objects
+        pods = (await self._cluster.list(kinds.PODS)).objects
+        quotas = (await self._cluster.list(kinds.QUOTAS)).objects
+        there = [*nodes, *pods, *quotas]
+        free: Sequence[Node] = cluster_states.read(there, "").nodes
+        for record, own in begun:
+            free = queues.reserved(free, record.state.spec, promised(record, own))
+        others = [pod for pod in pods if labels.JOB not in (pod["metadata"].get("labels") or {})]
+        empty = cluster_states.read([*nodes, *others], "").nodes
+        limits = {each.namespace: cluster_states.read(quotas, each.namespace).quotas for each in applicants}
+        waiting = [_waiting(each, limits[each.namespace]) for each in applicants]
+        admitted = {each.key: each.places for each in queues.admit(waiting, free, empty, self._clock())}
+        taken: Sequence[Node] = free
+        for each in applicants:
+            if each.uid in admitted:
+                taken = queues.reserved(taken, each.spec, admitted[each.uid])
+        return {
+            each.uid: Verdict(room=admitted[each.uid])
+            if each.uid in admitted
+            else _rejected(each, taken, limits[each.namespace])
+            for each in applicants
+        }
+
+
+def promised(record: Record, pods: Iterable[Object]) -> dict[ReplicaId, str]:
+    """Return the nodes on which room is kept for replicas that have no pod there that takes it."""
+    bound = {
+        pod["metadata"]["labels"].get(labels.ROLE, "") + "-" + pod["metadata"]["labels"].get(labels.INDEX, "")
+        for pod in pods
+        if (pod.get("spec") or {}).get("nodeName")
+        and (pod.get("status") or {}).get("phase") not in cluster_states.ENDED
+    }
+    if record.state.phase.is_final:
+        return {}
+    waiting = (each.replica for each in record.state.replicas if not each.phase.is_final)
+    return {
+        replica: record.places[replica]
+        for replica in waiting
+        if replica in record.places and str(replica) not in bound
+    }
+
+
+def applicant(resource: Object, spec: JobSpec, since: float) -> Applicant:
+    """Return the applicant that a job's resource is."""
+    namespace, _ = key_of(resource)
+    return Applicant(uid=resource["metadata"]["uid"], namespace=namespace, spec=spec, since=since)
+
+
+def _waiting(each: Applicant, quotas: Sequence[Quota]) -> Waiting:
+    return Waiting(
+        key=each.uid,
+        spec=each.spec,
+        since=each.since,
+        priority=each.spec.scheduling.priority,
+        quotas=tuple(quotas),
+    )
+
+
+def _rejected(each: Applicant, nodes: Sequence[Node], quotas: Sequence[Quota]) -> Verdict:
+    found = fits.fit(each.spec, nodes, quotas)
+    reasons = "; ".join(map(_words, found.blockers))
+    if not reasons:
+        return Verdict(held="it waits for a job before it that needs more room")
+    if each.spec.scheduling.fit is FitPolicy.FAIL:
+        return Verdict(refused=f"it does not fit: {reasons}")
+    return Verdict(held=f"it waits for room: {reasons}")
+
+
+def _words(blocker: Blocker) -> str:
+    what = f"{blocker.missing} more {blocker.what}: " if blocker.what else ""
+    if not blocker.nodes:
+        return f"{what}{blocker.reason}"
+    shown = ", ".join(blocker.nodes[:_NODES_SHOWN])
+    more = len(blocker.nodes) - _NODES_SHOWN
+    return f"{what}{blocker.reason} on {shown}{f' and {more} more' if more > 0 else ''}"

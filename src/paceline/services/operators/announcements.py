@@ -1,0 +1,71 @@
+"""What happened to a job, as events of Kubernetes: for `kubectl describe` and for the time line."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from paceline.control.states import JobState
+from paceline.engines.kubernetes import kinds
+from paceline.engines.kubernetes.mirrors import key_of
+from paceline.model.roles import ReplicaId
+from paceline.model.statuses import ExitKind, JobPhase
+from paceline.rendering import labels
+
+Object = Mapping[str, Any]
+_COMPONENT = "paceline"
+_LONGEST_MESSAGE = 1000
+
+
+class Announcement(NamedTuple):
+    """Something that people want to know, about a job or one of its replicas."""
+
+    kind: str
+    message: str
+    is_warning: bool = False
+    replica: ReplicaId | None = None
+    attempt: int | None = None
+
+
+def announcements(before: JobState, after: JobState) -> Iterator[Announcement]:
+    """Yield what has happened between two states."""
+    known = {each.replica: each for each in before.replicas}
+    for each in after.replicas:
+        old = known.get(each.replica)
+        if each.exit is not None and (old is None or old.exit != each.exit):
+            is_warning = each.exit.kind is not ExitKind.COMPLETED and after.phase is not JobPhase.STOPPING
+            yield Announcement("replica-exited", str(each.exit), is_warning, each.replica, each.attempt)
+    if after.phase is not before.phase:
+        is_warning = after.phase in (JobPhase.FAILED, JobPhase.RESTARTING)
+        yield Announcement(str(after.phase), after.message, is_warning)
+
+
+def event(resource: Object, announced: Announcement, *, now: float, number: int) -> Object:
+    """Return the event of an announcement; the number tells those of one moment apart."""
+    namespace, name = key_of(resource)
+    time = datetime.datetime.fromtimestamp(now, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    about = f"{announced.replica}: " if announced.replica else ""
+    own = {labels.JOB: name}
+    if announced.replica is not None:
+        own |= {labels.ROLE: str(announced.replica.role), labels.INDEX: str(announced.replica.index)}
+        own[labels.ATTEMPT] = str(announced.attempt)
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": f"{name}.{int(now * 1e6):x}.{number}", "namespace": namespace, "labels": own},
+        "involvedObject": {
+            "apiVersion": kinds.TRAINING_JOBS.api_version,
+            "kind": kinds.TRAINING_JOBS.name,
+            "name": name,
+            "namespace": namespace,
+            "uid": resource["metadata"]["uid"],
+        },
+        "type": "Warning" if announced.is_warning else "Normal",
+        "reason": "".join(part.capitalize() for part in announced.kind.split("-")),
+        "message": f"{about}{announced.message or announced.kind}"[:_LONGEST_MESSAGE],
+        "source": {"component": _COMPONENT},
+        "firstTimestamp": time,
+        "lastTimestamp": time,
+        "count": 1,
+    }

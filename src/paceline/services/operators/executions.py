@@ -1,0 +1,174 @@
+"""Does with a job's objects on a cluster what was decided; everything may be done twice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from paceline.control import commands, events
+from paceline.control.reconciliations import Sight, Stage
+from paceline.engines.kubernetes import kinds
+from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
+from paceline.engines.kubernetes.mirrors import key_of
+from paceline.errors import EngineError, InvalidInput
+from paceline.model.jobs import CleanUp, JobSpec
+from paceline.model.statuses import ExitKind, ExitReason
+from paceline.rendering import config_maps, labels, manifests, pods, services
+from paceline.rendering.surroundings import Surroundings
+from paceline.services.operators.records import Record
+from paceline.specs import dump_job
+
+#: The job as it was when it began, in its config map: what runs must not follow later changes.
+SNAPSHOT = "job.yaml"
+_REQUESTS_AT_ONCE = 16
+
+
+class Executor:
+    """Makes and ends the objects of jobs.
+
+    Args:
+        cluster: where they are.
+        agent_image: out of which the agent is brought.
+    """
+
+    def __init__(self, cluster: Cluster, *, agent_image: str) -> None:
+        self._cluster = cluster
+        self._agent_image = agent_image
+        self._provided: dict[str, JobSpec] = {}
+
+    def forget(self, uid: str) -> None:
+        """Forget what was made for a job."""
+        self._provided.pop(uid, None)
+
+    async def act(
+        self, resource: Object, record: Record, actions: Sequence[commands.Command]
+    ) -> list[events.Event]:
+        """Execute commands, many at a time; return what has failed for good.
+
+        Raises:
+            ClusterError: something has to be tried again, after all the others were tried.
+        """
+        if any(isinstance(action, commands.Launch) for action in actions):
+            refusal = await self._provide(resource, record)
+            if refusal is not None:
+                return [refusal]
+        gate = asyncio.Semaphore(_REQUESTS_AT_ONCE)
+
+        async def execute(action: commands.Command) -> events.Event | None:
+            async with gate:
+                return await self._execute(resource, record, action)
+
+        done = await asyncio.gather(*map(execute, actions), return_exceptions=True)
+        for each in done:
+            if isinstance(each, BaseException):
+                raise each
+        return [each for each in done if each is not None and not isinstance(each, BaseException)]
+
+    async def _provide(self, resource: Object, record: Record) -> events.Event | None:
+        """Make what all replicas share: names, and what their agents are told."""
+        spec, uid = record.state.spec, resource["metadata"]["uid"]
+        if self._provided.get(uid) == spec:
+            return None
+        where = self._surroundings(resource)
+        try:
+            manifests.check(spec)
+            told = config_maps.config_map(spec, where, services.cluster(spec, where))
+        except (InvalidInput, EngineError) as error:
+            return events.EngineFailed(reason=error.message)
+        told["data"][SNAPSHOT] = dump_job(spec)
+        await self._put(kinds.SERVICES, services.service(spec, where), resource, is_fixed=True)
+        await self._put(kinds.CONFIG_MAPS, told, resource)
+        self._provided[uid] = spec
+        return None
+
+    async def _put(
+        self, kind: kinds.Kind, made: labels.Object, resource: Object, *, is_fixed: bool = False
+    ) -> None:
+        made = _owned(made, resource)
+        try:
+            await self._cluster.create(kind, made)
+        except ClusterError as error:
+            if not error.is_taken:
+                raise
+            namespace, name = key_of(made)
+            if not is_owned(await self._cluster.get(kind, name, namespace), resource):
+                raise ClusterError(f"{kind.name} {name} is somebody else's", code=409) from error
+            if not is_fixed:
+                await self._cluster.replace(kind, made)
+
+    async def _execute(
+        self, resource: Object, record: Record, action: commands.Command
+    ) -> events.Event | None:
+        namespace, name = key_of(resource)
+        match action:
+            case commands.Launch():
+                return await self._launch(resource, record, action)
+            case commands.Terminate(replica=replica, attempt=attempt):
+                await self._delete(namespace, f"{name}-{replica}-{attempt}", None)
+            case commands.Kill(replica=replica, attempt=attempt):
+                await self._delete(namespace, f"{name}-{replica}-{attempt}", 0)
+        return None
+
+    async def _launch(self, resource: Object, record: Record, launch: commands.Launch) -> events.Event | None:
+        pod = pods.pod(
+            record.state.spec,
+            launch.replica,
+            self._surroundings(resource),
+            attempt=launch.attempt,
+            memory_bytes=launch.memory_bytes,
+            # What was free when the job began need not be free any more when a replica comes back.
+            node=record.places.get(launch.replica) if launch.attempt == 1 else None,
+        )
+        try:
+            await self._cluster.create(kinds.PODS, _owned(pod, resource))
+        except ClusterError as error:
+            if error.is_refusal:
+                reason = ExitReason(kind=ExitKind.LAUNCH_FAILED, message=error.message)
+                return events.ReplicaExited(replica=launch.replica, attempt=launch.attempt, reason=reason)
+            if not error.is_taken:
+                raise
+        return None
+
+    async def _delete(self, namespace: str, name: str, grace_seconds: int | None) -> None:
+        try:
+            await self._cluster.delete(kinds.PODS, name, namespace, grace_seconds=grace_seconds)
+        except ClusterError as error:
+            if not error.is_missing:
+                raise
+
+    async def clean_up(self, resource: Object, record: Record, seen: Sequence[Sight]) -> None:
+        """Remove the pods of a job that has ended, by its policy; the others keep their logs."""
+        spec = record.state.spec
+        if not record.state.phase.is_final or spec.clean_up is CleanUp.RUNNING:
+            return
+        for sight in seen:
+            completed = sight.reason is not None and sight.reason.kind is ExitKind.COMPLETED
+            if sight.stage is Stage.ENDED and (completed or spec.clean_up is CleanUp.ALL):
+                namespace, name = key_of(resource)
+                await self._delete(namespace, f"{name}-{sight.replica}-{sight.attempt}", None)
+
+    def _surroundings(self, resource: Object) -> Surroundings:
+        return Surroundings(namespace=resource["metadata"]["namespace"], agent_image=self._agent_image)
+
+
+def owner(each: Object) -> str | None:
+    """Return the identity of the job that an object belongs to."""
+    references = each["metadata"].get("ownerReferences") or ()
+    return next((str(one["uid"]) for one in references if one["kind"] == kinds.TRAINING_JOBS.name), None)
+
+
+def is_owned(each: Object, resource: Object) -> bool:
+    """Whether an object belongs to a job."""
+    return owner(each) == str(resource["metadata"]["uid"])
+
+
+def _owned(made: labels.Object, resource: Object) -> labels.Object:
+    """Return an object that goes with its job."""
+    reference = {
+        "apiVersion": kinds.TRAINING_JOBS.api_version,
+        "kind": kinds.TRAINING_JOBS.name,
+        "name": resource["metadata"]["name"],
+        "uid": resource["metadata"]["uid"],
+        "controller": True,
+    }
+    return {**made, "metadata": {**made["metadata"], "ownerReferences": [reference]}}

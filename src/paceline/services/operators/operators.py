@@ -1,0 +1,243 @@
+"""Looks after every job of a cluster: hears what happens, has each job that it is about reconciled."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+
+from paceline.engines.kubernetes import kinds, sights
+from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
+from paceline.engines.kubernetes.mirrors import Key, Mirror, key_of
+from paceline.model.jobs import FitPolicy, JobSpec
+from paceline.model.statuses import JobPhase
+from paceline.rendering import labels
+from paceline.services.operators import admissions, executions, records
+from paceline.services.operators.admissions import Admissions, Applicant, Verdict
+from paceline.services.operators.reconcilers import Look, Reconciler
+from paceline.services.operators.work_queues import WorkQueue
+from paceline.specs import custom_resources
+
+WORKERS = 8
+#: News of one job are gathered for so long.
+GATHER_SECONDS = 0.05
+#: How often jobs that wait for room are decided on; looking at a large cluster may take longer.
+ADMIT_SECONDS = 1.0
+_SHARE_OF_LOOKING = 0.2
+
+log = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(slots=True)
+class Counters:
+    """What has happened since the operator began."""
+
+    reconciliations: int = 0
+    refusals: int = 0
+    failures: int = 0
+
+
+class Operator:
+    """The operator of a cluster; only one may run at a time (`engines.kubernetes.leases`).
+
+    Args:
+        cluster: the cluster.
+        agent_image: out of which agents are brought.
+        clock: Unix seconds.
+        namespace: the only one that it may look at; None: all, and the nodes. Within one, nobody can know
+            whether a job fits, so all begin at once.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        agent_image: str,
+        clock: Callable[[], float],
+        namespace: str | None = None,
+    ) -> None:
+        self.counters = Counters()
+        self._clock = clock
+        self._sees_nodes = namespace is None
+        self._reconciler = Reconciler(cluster, agent_image=agent_image, clock=clock)
+        self._admissions = Admissions(cluster, clock=clock)
+        self._queue: WorkQueue[Key] = WorkQueue()
+        self._applicants: dict[str, Applicant] = {}
+        self._verdicts: dict[str, Verdict] = {}
+        self._troubles: dict[Key, str] = {}
+        self._somebody_waits = asyncio.Event()
+        self._pods_of: dict[str, dict[Key, Object]] = defaultdict(dict)
+        self._silent: Mapping[str, float] = {}
+        self._jobs = Mirror(cluster, kinds.TRAINING_JOBS, namespace=namespace, on_change=self._job_changed)
+        self._pods = Mirror(
+            cluster, kinds.PODS, namespace=namespace, selector=labels.JOB,
+            on_change=self._pod_changed, trimmed=_trimmed,
+        )  # fmt: skip
+        self._nodes = Mirror(cluster, kinds.NODES, on_change=self._node_changed, trimmed=_only_conditions)
+
+    async def run(self) -> None:
+        """Look after jobs until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            # Pods are listed after the jobs: what is known of a job must not be newer than its pods.
+            tasks.create_task(self._jobs.run())
+            await self._jobs.is_filled.wait()
+            tasks.create_task(self._pods.run())
+            await self._pods.is_filled.wait()
+            if self._sees_nodes:
+                tasks.create_task(self._nodes.run())
+                await self._nodes.is_filled.wait()
+                tasks.create_task(self._admit())
+            for _ in range(WORKERS):
+                tasks.create_task(self._work())
+
+    def _job_changed(self, resource: Object) -> None:
+        self._queue.add(key_of(resource), GATHER_SECONDS)
+
+    def _pod_changed(self, pod: Object) -> None:
+        uid, key = executions.owner(pod), key_of(pod)
+        if uid is None:
+            return
+        present = self._pods.get(key)
+        if present is None:
+            self._pods_of[uid].pop(key, None)
+        else:
+            self._pods_of[uid][key] = present
+        self._queue.add((key[0], pod["metadata"]["labels"][labels.JOB]), GATHER_SECONDS)
+
+    def _node_changed(self, _node: Object) -> None:
+        silent = sights.silent_nodes(self._nodes)
+        if silent != self._silent:
+            self._silent = silent
+            for resource in self._jobs:
+                self._job_changed(resource)
+
+    async def _work(self) -> None:
+        while True:
+            key = await self._queue.take()
+            failed = True
+            try:
+                await self._look_after(key)
+                self._troubles.pop(key, None)
+                failed = False
+            except ClusterError as error:
+                self.counters.refusals += 1
+                self._troubles[key] = "" if error.is_conflict else error.message
+                log.warning("%s/%s is tried again: %s", *key, error.message)
+            except Exception:  # The loop's edge: one job that cannot be looked after keeps no other waiting.
+                self.counters.failures += 1
+                log.exception("%s/%s could not be looked after", *key)
+            finally:
+                self._queue.done(key, failed=failed)
+
+    async def _look_after(self, key: Key) -> None:
+        resource = self._jobs.get(key)
+        if resource is None or resource["metadata"].get("deletionTimestamp"):
+            # What is being deleted takes its pods along; that they go is no loss to be made up for.
+            self._forget_all_but_the_present()
+            return
+        self.counters.reconciliations += 1
+        uid = resource["metadata"]["uid"]
+        verdict = self._verdicts.get(uid, Verdict())
+        look = Look(
+            resource=resource,
+            pods=list(self._pods_of[uid].values()),
+            silent=self._silent,
+            room=verdict.room,
+            refused=verdict.refused,
+            note=verdict.held or self._troubles.get(key, ""),
+        )
+        again = await self._reconciler.reconcile(look)
+        record = self._reconciler.record(uid)
+        if record is not None and record.state.phase is JobPhase.PENDING:
+            self._apply_for_room(key, resource, record.state.spec)
+        else:
+            self._applicants.pop(uid, None)
+            self._verdicts.pop(uid, None)
+        if again is not None:
+            self._queue.add(key, again)
+
+    def _forget_all_but_the_present(self) -> None:
+        present = {resource["metadata"]["uid"] for resource in self._jobs}
+        self._reconciler.keep_only(present)
+        for known in (self._applicants, self._verdicts):
+            for uid in known.keys() - present:
+                del known[uid]
+        for uid in [uid for uid, pods in self._pods_of.items() if not pods and uid not in present]:
+            del self._pods_of[uid]
+
+    def _apply_for_room(self, key: Key, resource: Object, spec: JobSpec) -> None:
+        if (resource.get("spec") or {}).get(custom_resources.SUSPEND):
+            return
+        uid = resource["metadata"]["uid"]
+        if not self._sees_nodes or spec.scheduling.fit is FitPolicy.OFF:
+            if uid not in self._verdicts:
+                self._verdicts[uid] = Verdict(room={})
+                self._queue.add(key)
+            return
+        since = records.seconds(resource["metadata"]["creationTimestamp"])
+        self._applicants[uid] = admissions.applicant(resource, spec, since)
+        self._somebody_waits.set()
+
+    async def _admit(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._somebody_waits.wait()
+            await asyncio.sleep(GATHER_SECONDS)  # for those that were submitted together
+            began = loop.time()
+            try:
+                await self._decide()
+            except ClusterError as error:
+                self.counters.refusals += 1
+                log.warning("nobody is let in for now: %s", error.message)
+            except Exception:  # The loop's edge: jobs that run need no decision.
+                self.counters.failures += 1
+                log.exception("nobody could be let in")
+            self._somebody_waits.clear()
+            undecided = [uid for uid in self._applicants if self._verdicts.get(uid, Verdict()).room is None]
+            if undecided:
+                took = loop.time() - began
+                await asyncio.sleep(max(ADMIT_SECONDS, took / _SHARE_OF_LOOKING))
+                self._somebody_waits.set()
+
+    async def _decide(self) -> None:
+        waiting = [
+            each for uid, each in self._applicants.items()
+            if self._verdicts.get(uid, Verdict()).room is None
+        ]  # fmt: skip
+        begun = []
+        for resource in self._jobs:
+            uid = resource["metadata"]["uid"]
+            record, verdict = self._reconciler.record(uid), self._verdicts.get(uid)
+            if record is None:
+                continue
+            if verdict is not None and verdict.room:
+                record = dataclasses.replace(record, places=verdict.room)
+            begun.append((record, list(self._pods_of[uid].values())))
+        for uid, verdict in (await self._admissions.decide(waiting, begun)).items():
+            if self._verdicts.get(uid) != verdict:
+                self._verdicts[uid] = verdict
+                found = [each for each in self._jobs if each["metadata"]["uid"] == uid]
+                for resource in found:
+                    self._queue.add(key_of(resource))
+
+
+def _trimmed(pod: Object) -> Object:
+    """Return what is needed of a pod; a thousand whole ones would take ten megabytes."""
+    metadata, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
+    kept = (
+        "name", "namespace", "uid", "resourceVersion", "labels", "ownerReferences", "creationTimestamp",
+        "deletionTimestamp",
+    )  # fmt: skip
+    statuses = ("phase", "reason", "message", "conditions", "containerStatuses", "initContainerStatuses")
+    return {
+        "metadata": {name: metadata[name] for name in kept if name in metadata},
+        "spec": {name: spec[name] for name in ("nodeName",) if name in spec},
+        "status": {name: status[name] for name in statuses if name in status},
+    }
+
+
+def _only_conditions(node: Object) -> Object:
+    metadata = {name: node["metadata"][name] for name in ("name", "resourceVersion")}
+    return {"metadata": metadata, "status": {"conditions": (node.get("status") or {}).get("conditions")}}

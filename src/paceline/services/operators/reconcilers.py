@@ -1,0 +1,275 @@
+"""Brings a job on a cluster to where it should be: look, decide, save, act; again until nothing is left.
+
+Whoever does this may be killed between any two of these steps. What was saved but not done is done by the
+next look (`control.reconciliations`), and everything that is done may be done twice: a pod's name holds its
+replica and attempt, so that the API refuses the second.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from paceline.control import events, reconciliations, states
+from paceline.control.reconciliations import Progress, Sight
+from paceline.engines.kubernetes import kinds
+from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
+from paceline.engines.kubernetes.mirrors import key_of
+from paceline.engines.kubernetes.sights import sights
+from paceline.errors import InvalidInput
+from paceline.model.jobs import JobSpec
+from paceline.model.roles import ReplicaId
+from paceline.model.statuses import JobPhase
+from paceline.rendering import labels
+from paceline.services.operators import announcements, records
+from paceline.services.operators.executions import SNAPSHOT, Executor, is_owned
+from paceline.services.operators.records import Record
+from paceline.specs import custom_resources, parse_job
+
+#: A new value of this annotation brings a failed job back.
+RESUME = f"{kinds.TRAINING_JOBS.group}/resume"
+#: How often even a job without news is looked at: containers may be stuck, and nodes silent.
+LOOK_SECONDS = 15.0
+_NOT_YET = (JobPhase.PENDING, JobPhase.STARTING, JobPhase.RESTARTING)
+
+log = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What there is of a job.
+
+    Attributes:
+        resource: the job itself.
+        pods: those that it owns.
+        silent: since when nodes have not answered.
+        room: the nodes that its replicas may take, once there are; empty: wherever the scheduler wants.
+        refused: why it may never begin.
+        note: what keeps it from running, for people.
+    """
+
+    resource: Object
+    pods: Sequence[Object]
+    silent: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    room: Mapping[ReplicaId, str] | None = None
+    refused: str = ""
+    note: str = ""
+
+
+class Reconciler:
+    """Looks after jobs, one look at a time for each.
+
+    Args:
+        cluster: where they are.
+        agent_image: out of which the agent is brought.
+        clock: Unix seconds.
+    """
+
+    def __init__(self, cluster: Cluster, *, agent_image: str, clock: Callable[[], float]) -> None:
+        self._cluster = cluster
+        self._executor = Executor(cluster, agent_image=agent_image)
+        self._clock = clock
+        self._records: dict[str, Record] = {}
+        self._specs: dict[str, tuple[int, JobSpec | str]] = {}
+        self._written: dict[str, tuple[str, Object]] = {}
+
+    def record(self, uid: str) -> Record | None:
+        """Return what is known of a job."""
+        return self._records.get(uid)
+
+    def forget(self, uid: str) -> None:
+        """Forget a job that is gone, or that somebody else has changed."""
+        for known in (self._records, self._specs, self._written):
+            known.pop(uid, None)
+        self._executor.forget(uid)
+
+    def keep_only(self, uids: Iterable[str]) -> None:
+        """Forget all other jobs."""
+        for uid in self._specs.keys() - set(uids):
+            self.forget(uid)
+
+    async def reconcile(self, look: Look) -> float | None:
+        """Look, decide, save and act; return in how many seconds to look again if nothing happens.
+
+        Raises:
+            ClusterError: the API refused something that may go well later.
+        """
+        resource = look.resource
+        uid, now = resource["metadata"]["uid"], self._clock()
+        wanted = self._wanted(resource)
+        record = await self._known(resource, wanted)
+        if record is None:
+            generation = resource["metadata"]["generation"]
+            before = resource.get("status") or {}
+            refusal = records.refused(before, generation=generation, message=str(wanted))
+            await self._write(resource, refusal)
+            return None
+        seen = sights(look.pods, silent=look.silent, now=now)
+        record, requests = _requested(record, wanted, look, seen)
+        while True:
+            before = record.state
+            progress, actions = reconciliations.reconcile(record.progress, seen, now, requests)
+            record = dataclasses.replace(record, progress=progress)
+            self._records[uid] = record
+            await self._save(look, record, now)
+            await self._announce(resource, before, record.state, now)
+            requests = await self._executor.act(resource, record, actions)
+            if not requests:
+                break
+        await self._executor.clean_up(resource, record, seen)
+        return await self._next_look(resource, record, now)
+
+    def _wanted(self, resource: Object) -> JobSpec | str:
+        """Return the job that a resource asks for, or what is wrong with it."""
+        uid, generation = resource["metadata"]["uid"], resource["metadata"]["generation"]
+        known = self._specs.get(uid)
+        if known is None or known[0] != generation:
+            known = generation, _parsed(resource)
+            self._specs[uid] = known
+        return known[1]
+
+    async def _known(self, resource: Object, wanted: JobSpec | str) -> Record | None:
+        """Return the record of a job; None when there is none, and its spec is wrong."""
+        uid = resource["metadata"]["uid"]
+        if uid not in self._records:
+            if resource.get("status"):
+                # A copy may be older than what was done since, and must not be gone on from.
+                resource = await self._cluster.get(kinds.TRAINING_JOBS, *reversed(key_of(resource)))
+            status = resource.get("status") or {}
+            spec = await self._snapshot(resource) if "replicas" in status else None
+            spec = spec or (wanted if isinstance(wanted, JobSpec) else None)
+            self._written[uid] = resource["metadata"]["resourceVersion"], status
+            if spec is None:
+                return None
+            self._records[uid] = _read(status, spec) or records.new(spec)
+        return self._records[uid]
+
+    async def _snapshot(self, resource: Object) -> JobSpec | None:
+        """Return the job as it was when it began; None when it has not, or nobody knows any more."""
+        namespace, name = key_of(resource)
+        try:
+            found = await self._cluster.get(kinds.CONFIG_MAPS, name, namespace)
+        except ClusterError as error:
+            if error.is_missing:
+                return None
+            raise
+        text = (found.get("data") or {}).get(SNAPSHOT)
+        return parse_job(text).spec if text and is_owned(found, resource) else None
+
+    async def _save(self, look: Look, record: Record, now: float) -> None:
+        generation = look.resource["metadata"]["generation"]
+        note = look.note if record.state.phase in _NOT_YET else ""
+        _, before = self._written[look.resource["metadata"]["uid"]]
+        status = records.status(record, before, generation=generation, now=now, message=note)
+        await self._write(look.resource, status)
+
+    async def _announce(
+        self, resource: Object, before: states.JobState, after: states.JobState, now: float
+    ) -> None:
+        """Tell people what happened; nothing depends on whether they hear it."""
+        for number, announced in enumerate(announcements.announcements(before, after)):
+            event = announcements.event(resource, announced, now=now, number=number)
+            try:
+                await self._cluster.create(kinds.EVENTS, event)
+            except ClusterError as error:
+                log.info("an event is not told: %s", error.message)
+
+    async def _write(self, resource: Object, status: Object) -> None:
+        """Write a status, unless it is so already.
+
+        Raises:
+            ClusterError: it could not be written, or somebody else has; then the job is read anew.
+        """
+        uid = resource["metadata"]["uid"]
+        version, before = self._written[uid]
+        if labels.given(status) == labels.given(before):
+            return
+        try:
+            await self._patch(resource, version, status)
+        except ClusterError as error:
+            if not error.is_conflict:
+                raise
+            fresh = await self._cluster.get(kinds.TRAINING_JOBS, *reversed(key_of(resource)))
+            if labels.given(fresh.get("status") or {}) != labels.given(before):
+                self.forget(uid)
+                raise
+            # The user has changed the spec meanwhile; the status is as we left it.
+            await self._patch(resource, fresh["metadata"]["resourceVersion"], status)
+
+    async def _patch(self, resource: Object, version: str, status: Object) -> None:
+        namespace, name = key_of(resource)
+        changes = {"metadata": {"resourceVersion": version}, "status": status}
+        patched = await self._cluster.patch(kinds.TRAINING_JOBS, name, namespace, changes, status=True)
+        written = patched["metadata"]["resourceVersion"], patched.get("status") or {}
+        self._written[resource["metadata"]["uid"]] = written
+
+    async def _next_look(self, resource: Object, record: Record, now: float) -> float | None:
+        state = record.state
+        if not state.phase.is_final:
+            due = record.progress.next_due
+            return LOOK_SECONDS if due is None else max(0.0, min(LOOK_SECONDS, due - now))
+        ttl = state.spec.ttl_after_finished_seconds
+        if ttl is None:
+            return None
+        finished = records.seconds(self._written[resource["metadata"]["uid"]][1]["finishedAt"])
+        if finished + ttl > now:
+            return finished + ttl - now
+        await self._cluster.delete(kinds.TRAINING_JOBS, *reversed(key_of(resource)))
+        return None
+
+
+def _parsed(resource: Object) -> JobSpec | str:
+    try:
+        return custom_resources.job_spec(resource)
+    except InvalidInput as error:
+        return error.message
+
+
+def _read(status: Object, spec: JobSpec) -> Record | None:
+    try:
+        return records.read(status, spec)
+    except ValueError as error:
+        log.error("%s; it begins anew", error)
+        return None
+
+
+def _requested(
+    record: Record, wanted: JobSpec | str, look: Look, seen: Sequence[Sight]
+) -> tuple[Record, list[events.Event]]:
+    """Return the record and what is asked for, by the resource and by the state of the cluster."""
+    phase, resource = record.state.phase, look.resource
+    suspended = bool((resource.get("spec") or {}).get(custom_resources.SUSPEND))
+    asked = str((resource["metadata"].get("annotations") or {}).get(RESUME, ""))
+    again = phase is JobPhase.STOPPED or (asked != record.resumed and phase is JobPhase.FAILED)
+    record = dataclasses.replace(record, resumed=asked)
+    if suspended:
+        return record, [events.StopRequested(reason="suspended")]
+    if not again and phase is not JobPhase.PENDING:
+        return record, []
+    if isinstance(wanted, str):
+        return record, [events.EngineFailed(reason=wanted)]
+    record = _rebased(record, wanted, seen)
+    if again:
+        return record, [events.ResumeRequested()]
+    if look.refused:
+        return record, [events.EngineFailed(reason=look.refused)]
+    if look.room is None:
+        return record, []
+    return dataclasses.replace(record, places=look.room), [events.Begin()]
+
+
+def _rebased(record: Record, wanted: JobSpec, seen: Sequence[Sight]) -> Record:
+    """Return the record of a job that begins, or begins again, by the spec that its resource has now.
+
+    Attempts go on from those that there were, lest a new one be taken for an old one.
+    """
+    attempts = {each.replica: each.attempt for each in record.state.replicas}
+    for sight in seen:
+        attempts[sight.replica] = max(sight.attempt, attempts.get(sight.replica, 0))
+    fresh = tuple(
+        dataclasses.replace(each, attempt=attempts.get(each.replica, 0))
+        for each in states.initial(wanted).replicas
+    )
+    state = dataclasses.replace(record.state, spec=wanted, replicas=fresh)
+    return dataclasses.replace(record, progress=Progress(state=state), places={})

@@ -1,0 +1,191 @@
+"""What an operator keeps of a job, as the status of its resource: for people, and to go on from."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from collections.abc import Mapping
+from typing import Any
+
+from paceline.control.events import Timer, TimerKind
+from paceline.control.reconciliations import Progress
+from paceline.control.states import JobState, ReplicaState, initial
+from paceline.model.jobs import JobSpec
+from paceline.model.roles import ReplicaId
+from paceline.model.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
+from paceline.rendering.labels import given
+
+Object = Mapping[str, Any]
+#: What holds of a job in which phases; as `kubectl wait` takes it.
+_CONDITIONS: Mapping[str, tuple[JobPhase, ...]] = {
+    "Running": (JobPhase.RUNNING,),
+    "Succeeded": (JobPhase.SUCCEEDED,),
+    "Failed": (JobPhase.FAILED,),
+    "Suspended": (JobPhase.STOPPED,),
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """All that an operator has to know of a job to go on.
+
+    Attributes:
+        places: the node that each replica was promised, where it was.
+        resumed: the last wish to resume that was answered.
+    """
+
+    progress: Progress
+    places: Mapping[ReplicaId, str] = dataclasses.field(default_factory=dict)
+    resumed: str = ""
+
+    @property
+    def state(self) -> JobState:
+        """Return the state of the job."""
+        return self.progress.state
+
+
+def new(spec: JobSpec) -> Record:
+    """Return the record of a job that has not begun."""
+    return Record(progress=Progress(state=initial(spec)))
+
+
+def status(record: Record, before: Object, *, generation: int, now: float, message: str = "") -> Object:
+    """Return the status of a job; None marks what is no more.
+
+    Args:
+        record: where it stands.
+        before: its status until now.
+        generation: which version of its spec was looked at.
+        now: Unix seconds.
+        message: what to say when the state itself has nothing to say.
+    """
+    state = record.state
+    running = sum(each.phase is ReplicaPhase.RUNNING for each in state.replicas)
+    started = before.get("startedAt") or (None if state.phase is JobPhase.PENDING else _time(now))
+    finished = (before.get("finishedAt") or _time(now)) if state.phase.is_final else None
+    return {
+        "observedGeneration": generation,
+        "phase": str(state.phase),
+        "ready": f"{running}/{len(state.replicas)}",
+        "message": state.message or message,
+        "startedAt": started,
+        "finishedAt": finished,
+        "outcome": str(state.outcome) if state.outcome else None,
+        "resumed": record.resumed or None,
+        "conditions": _conditions(state, before, now),
+        "replicas": [_replica(each, record.places.get(each.replica)) for each in state.replicas],
+        "timers": [_timer(timer, due) for timer, due in record.progress.timers.items()],
+    }
+
+
+def refused(before: Object, *, generation: int, message: str) -> Object:
+    """Return the status of a job whose spec is wrong, so that there is no record of it."""
+    return {
+        **dict.fromkeys(before),
+        "observedGeneration": generation,
+        "phase": str(JobPhase.FAILED),
+        "message": message,
+    }
+
+
+def read(found: Object, spec: JobSpec) -> Record | None:
+    """Return the record that a status holds; None when it holds none.
+
+    Raises:
+        ValueError: it is not as `status` writes it.
+    """
+    if "replicas" not in found:
+        return None
+    try:
+        return _read(found, spec)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"the status of {spec.name} is damaged: {error!r}") from error
+
+
+def _read(found: Object, spec: JobSpec) -> Record:
+    known = {ReplicaId.parse(each["name"]): each for each in found["replicas"]}
+    replicas = (_read_replica(known.get(each.replica), each) for each in initial(spec).replicas)
+    state = JobState(
+        spec=spec,
+        phase=JobPhase(found["phase"]),
+        replicas=tuple(replicas),
+        outcome=JobPhase(found["outcome"]) if found.get("outcome") else None,
+        message=found.get("message", ""),
+    )
+    timers = dict(_read_timer(each) for each in found.get("timers", ()))
+    places = {replica: each["node"] for replica, each in known.items() if "node" in each}
+    progress = Progress(state=state, timers=timers)
+    return Record(progress=progress, places=places, resumed=found.get("resumed") or "")
+
+
+def _replica(state: ReplicaState, node: str | None) -> Object:
+    reason = state.exit
+    return given(
+        {
+            "name": str(state.replica),
+            "phase": str(state.phase),
+            "attempt": state.attempt,
+            "restarts": state.restarts,
+            "memoryBytes": state.memory_bytes,
+            "node": node,
+            "exit": reason
+            and given(
+                {
+                    "kind": str(reason.kind),
+                    "code": reason.code,
+                    "signal": reason.signal,
+                    "message": reason.message or None,
+                }
+            ),
+        }
+    )
+
+
+def _read_replica(found: Object | None, fresh: ReplicaState) -> ReplicaState:
+    if found is None:
+        return fresh
+    reason = found.get("exit")
+    return ReplicaState(
+        replica=fresh.replica,
+        phase=ReplicaPhase(found["phase"]),
+        attempt=int(found["attempt"]),
+        restarts=int(found["restarts"]),
+        memory_bytes=found.get("memoryBytes"),
+        exit=reason and ExitReason(**{**reason, "kind": ExitKind(reason["kind"])}),
+    )
+
+
+def _timer(timer: Timer, due: float) -> Object:
+    replica = str(timer.replica) if timer.replica else None
+    return given({"kind": str(timer.kind), "replica": replica, "attempt": timer.attempt, "due": due})
+
+
+def _read_timer(found: Object) -> tuple[Timer, float]:
+    replica = found.get("replica")
+    timer = Timer(
+        kind=TimerKind(found["kind"]),
+        replica=ReplicaId.parse(replica) if replica else None,
+        attempt=found.get("attempt"),
+    )
+    return timer, float(found["due"])
+
+
+def _conditions(state: JobState, before: Object, now: float) -> list[Object]:
+    known = {each["type"]: each for each in before.get("conditions") or ()}
+    found: list[Object] = []
+    for name, phases in _CONDITIONS.items():
+        value = "True" if state.phase in phases else "False"
+        old = known.get(name, {})
+        since = old["lastTransitionTime"] if old.get("status") == value else _time(now)
+        reason = str(state.phase).capitalize()
+        found.append({"type": name, "status": value, "reason": reason, "lastTransitionTime": since})
+    return found
+
+
+def seconds(time: str) -> float:
+    """Return a time of a status as Unix seconds."""
+    return datetime.datetime.fromisoformat(time).timestamp()
+
+
+def _time(seconds: float) -> str:
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

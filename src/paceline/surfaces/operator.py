@@ -1,0 +1,72 @@
+"""The operator as a process: waits for its turn, then looks after the jobs of a cluster until it loses it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import socket
+import time
+import uuid
+from collections.abc import Coroutine
+
+from paceline.engines.kubernetes.clients import RealCluster
+from paceline.engines.kubernetes.clusters import ClusterError
+from paceline.engines.kubernetes.leases import Lease
+from paceline.errors import EngineError
+from paceline.services.operators.operators import Operator
+
+LEASE = "paceline-operator"
+
+log = logging.getLogger("paceline.operator")
+
+
+async def run(*, context: str | None, namespace: str | None, agent_image: str) -> None:
+    """Look after jobs until SIGTERM or SIGINT.
+
+    Args:
+        context: that of the kubeconfig; None: the current one, or the cluster around this process.
+        namespace: the only one to look after; None: all.
+        agent_image: out of which agents are brought.
+
+    Raises:
+        EngineError: there is no cluster, or another operator has taken over.
+    """
+    cluster = RealCluster(context)
+    identity = f"{socket.gethostname()}-{uuid.uuid4().hex[:8]}"
+    where = namespace or cluster.namespace
+    lease = Lease(cluster, LEASE, where, identity=identity, clock=time.time)
+    operator = Operator(cluster, agent_image=agent_image, clock=time.time, namespace=namespace)
+    stopped = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    try:
+        log.info("%s waits for its turn in %s", identity, where)
+        if not await _first(stopped.wait(), lease.acquire()):
+            return
+        log.info("%s looks after the jobs of %s", identity, namespace or "all namespaces")
+        if await _first(stopped.wait(), lease.hold(), operator.run()):
+            raise EngineError("the lease is lost: another operator may have taken over")
+        with contextlib.suppress(ClusterError):
+            await lease.release()
+    finally:
+        log.info("it ends: %s", operator.counters)
+        await cluster.close()
+
+
+async def _first(first: Coroutine[None, None, object], *others: Coroutine[None, None, object]) -> bool:
+    """Wait until one of several ends, and end the rest; return whether it was another than the first.
+
+    Raises whatever one of them raised.
+    """
+    tasks = [asyncio.ensure_future(each) for each in (first, *others)]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+        return tasks[0] not in done
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,225 @@
+"""The operator over a cluster in memory: whole lives of jobs."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from support.kubelets import node, silence
+from support.operator_scenes import JOBS, is_worker, job, scene
+
+from paceline.engines.kubernetes import kinds
+from paceline.engines.kubernetes.clusters import ClusterError
+from paceline.model.jobs import FitPolicy, Scheduling
+from paceline.rendering import labels
+from paceline.services.operators import executions, reconcilers
+from paceline.specs import custom_resources
+
+
+def run(test: Callable[[], Any]) -> None:
+    asyncio.run(test())
+
+
+def test_a_job_lives_from_its_resource_to_success() -> None:
+    async def test() -> None:
+        async with scene() as it:
+            await it.submit(job())
+            await it.until_phase("running")
+            assert it.pods() == ["clicks-ps-0-1", "clicks-worker-0-1", "clicks-worker-1-1"]
+            assert it.status()["ready"] == "3/3"
+            uid = it.cluster.of_kind(JOBS)["clicks"]["metadata"]["uid"]
+            for kind in (kinds.PODS, kinds.SERVICES, kinds.CONFIG_MAPS):
+                assert all(executions.owner(each) == uid for each in it.cluster.of_kind(kind).values())
+            it.kubelet.exit_code = lambda pod: 0 if is_worker(pod) else None
+            await it.until_phase("succeeded")
+            assert it.pods() == ["clicks-worker-0-1", "clicks-worker-1-1"], "logs of workers stay"
+            conditions = {each["type"]: each["status"] for each in it.status()["conditions"]}
+            assert conditions["Succeeded"] == "True"
+            assert conditions["Running"] == "False"
+            it.cluster.remove(JOBS, "clicks")
+            assert it.pods() == []
+
+    run(test)
+
+
+def test_a_replica_that_fails_comes_back_as_a_new_pod_and_too_often_ends_the_job() -> None:
+    async def test() -> None:
+        async with scene() as it:
+            await it.submit(job())
+            await it.until_phase("running")
+            it.kubelet.exit_code = lambda pod: 3 if pod["metadata"]["name"] == "clicks-worker-0-1" else None
+            await it.until(lambda: "clicks-worker-0-2" in it.pods())
+            await it.until_phase("running")
+            it.kubelet.exit_code = lambda pod: 3 if "worker-0" in pod["metadata"]["name"] else None
+            await it.until_phase("failed")
+            assert "worker-0 failed" in it.status()["message"]
+            assert max(it.pods()) < "clicks-worker-0-5"
+
+    run(test)
+
+
+def test_what_vanished_while_nobody_watched_is_noticed() -> None:
+    async def test() -> None:
+        async with scene() as it:
+            await it.submit(job())
+            await it.until_phase("running")
+            it.cluster.history.clear()  # nothing of this will be told
+            it.cluster.remove(kinds.PODS, "clicks-worker-1-1")
+            it.cluster.history.clear()
+            it.cluster.cut_watches(forget=True)
+            await it.until(lambda: "clicks-worker-1-2" in it.pods())
+            await it.until_phase("running")
+
+    run(test)
+
+
+def test_a_job_is_suspended_and_brought_back_with_what_was_changed_meanwhile() -> None:
+    async def test() -> None:
+        async with scene() as it:
+            await it.submit(job())
+            await it.until_phase("running")
+            await it.edit("clicks", suspend=True)
+            await it.until_phase("stopped")
+            await it.until(lambda: it.pods() == [])
+            await it.edit("clicks", suspend=False, roles={"worker": {"replicas": 3}})
+            await it.until_phase("running")
+            assert it.pods() == [f"clicks-{one}-2" for one in ("ps-0", "worker-0", "worker-1")] + [
+                "clicks-worker-2-1"
+            ]
+            told = it.cluster.of_kind(kinds.CONFIG_MAPS)["clicks"]["data"]["cluster.json"]
+            assert "clicks-worker-2" in told
+
+    run(test)
+
+
+def test_a_failed_job_is_brought_back_by_its_annotation() -> None:
+    async def test() -> None:
+        async with scene() as it:
+            it.kubelet.exit_code = lambda pod: 3 if is_worker(pod) else None
+            await it.submit(job())
+            await it.until_phase("failed")
+            it.kubelet.exit_code = lambda pod: None
+            annotation = {"metadata": {"annotations": {reconcilers.RESUME: "1"}}}
+            await it.cluster.patch(JOBS, "clicks", "default", annotation)
+            await it.until_phase("running")
+
+    run(test)
+
+
+def test_what_runs_does_not_follow_changes_of_the_spec() -> None:
+    async def test() -> None:
+        async with scene() as it:
+            await it.submit(job())
+            await it.until_phase("running")
+            await it.edit("clicks", image="clicks:2", roles={"ps": None})
+            it.kubelet.exit_code = lambda pod: 3 if pod["metadata"]["name"] == "clicks-worker-0-1" else None
+            await it.end()
+            it.start_operator()
+            await it.until(lambda: "clicks-worker-0-2" in it.pods())
+            (second,) = (
+                each for name, each in it.cluster.of_kind(kinds.PODS).items() if name == "clicks-worker-0-2"
+            )
+            assert second["spec"]["containers"][0]["image"] == "clicks:1"
+            await it.until_phase("running")
+            assert it.status()["ready"] == "3/3"
+
+    run(test)
+
+
+def test_a_wrong_spec_says_what_is_wrong_and_begins_when_mended() -> None:
+    async def test() -> None:
+        async with scene() as it:
+            resource = custom_resources.resource(job(), "default")
+            resource["spec"]["roles"]["wroker"] = {"replicas": 1}
+            await it.cluster.create(JOBS, resource)
+            await it.until_phase("failed")
+            assert "spec.roles.wroker: unknown key 'wroker'" in it.status()["message"]
+            await it.edit("clicks", roles={"wroker": None})
+            await it.until_phase("running")
+
+    run(test)
+
+
+def test_a_pod_that_the_cluster_refuses_ends_the_job_with_its_reason() -> None:
+    async def test() -> None:
+        async with scene() as it:
+
+            def refuse(verb: str, plural: str, name: str) -> None:
+                if (verb, plural, name) == ("create", "pods", "clicks-worker-0-1"):
+                    raise ClusterError("hostPath is not allowed", code=422, reason="Invalid")
+
+            it.cluster.trouble = refuse
+            await it.submit(job())
+            await it.until_phase("failed")
+            assert "hostPath is not allowed" in it.status()["message"]
+            await it.until(lambda: it.pods() == [])
+
+    run(test)
+
+
+def test_a_replica_on_a_silent_node_is_replaced_although_its_pod_cannot_be_deleted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reconcilers, "LOOK_SECONDS", 0.05)
+
+    async def test() -> None:
+        async with scene() as it:
+            await it.submit(job())
+            await it.until_phase("running")
+            found = it.cluster.of_kind(kinds.PODS)
+            host = found["clicks-worker-0-1"]["spec"]["nodeName"]
+            lost = {name for name, each in found.items() if each["spec"]["nodeName"] == host}
+            it.kubelet.dead.add(host)
+            silence(it.cluster, host, time.time() - 59.5)
+            again = {f"{name[:-2]}-2" for name in lost}
+            await it.until(lambda: again <= set(it.pods()))
+            assert lost <= set(it.pods()), "they cannot be deleted"
+
+    run(test)
+
+
+def test_jobs_that_do_not_fit_together_run_one_after_the_other() -> None:
+    async def test() -> None:
+        async with scene(node("n0", cpu="4"), node("n1", cpu="4")) as it:
+            both = ("one", "two")
+            for name in both:
+                await it.submit(job(name, workers=4))  # five cores of eight
+            await it.until(lambda: "running" in [it.status(name).get("phase") for name in both])
+            first = next(name for name in both if it.status(name).get("phase") == "running")
+            second = next(name for name in both if name != first)
+            await it.until(lambda: "it waits for room" in it.status(second).get("message", ""))
+            assert it.pods(second) == []
+            ending = first
+            it.kubelet.exit_code = lambda pod: (
+                0 if is_worker(pod) and pod["metadata"]["labels"][labels.JOB] == ending else None
+            )
+            await it.until_phase("succeeded", first)
+            await it.until_phase("running", second)
+
+    run(test)
+
+
+def test_what_is_not_to_wait_for_room_fails_or_begins_at_once() -> None:
+    async def test() -> None:
+        async with scene(node("n0", cpu="2")) as it:
+            await it.submit(job("fails", scheduling=Scheduling(fit=FitPolicy.FAIL)))
+            await it.submit(job("begins", scheduling=Scheduling(fit=FitPolicy.OFF)))
+            await it.until_phase("failed", "fails")
+            assert "it does not fit: 1 more" in it.status("fails")["message"]
+            await it.until_phase("running", "begins")
+
+    run(test)
+
+
+def test_an_ended_job_is_removed_after_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        async with scene() as it:
+            it.kubelet.exit_code = lambda pod: 0 if is_worker(pod) else None
+            await it.submit(job(ttl_after_finished_seconds=1.0))
+            await it.until(lambda: "clicks" not in it.cluster.of_kind(JOBS))
+            assert it.pods() == []
+
+    run(test)

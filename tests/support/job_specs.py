@@ -1,0 +1,150 @@
+"""Any job that there may be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from paceline.model import jobs, placements
+from paceline.model.roles import Role
+
+_PLAIN = st.characters(exclude_categories=("Cs", "Cc"), exclude_characters="\ufeff\ufffe\uffff")
+_VALUES = st.text(_PLAIN | st.sampled_from("\n\t\u2028\x85"), max_size=12) | st.sampled_from(
+    [
+        "no",
+        "1.10",
+        "~",
+        "",
+        " x ",
+        "a: b",
+        "- a",
+        "#",
+        "1e-3",
+        "=",
+        "<<",
+        "{ps_hosts}",
+        "2001-01-01",
+        "|",
+        "'",
+        '"',
+    ]
+)
+_WORDS = _VALUES
+_NAMES = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,20}[a-z0-9])?", fullmatch=True)
+_KEYS = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,12}", fullmatch=True)
+_LABELS = st.dictionaries(
+    st.from_regex(r"([a-z]{1,5}\.io/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,8}[A-Za-z0-9])?", fullmatch=True),
+    st.from_regex(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,8}[A-Za-z0-9])?)?", fullmatch=True),
+    max_size=2,
+)
+_CORES = st.none() | st.integers(1, 4_096_000).map(lambda millicores: millicores / 1000)
+_BYTES = st.none() | st.integers(1, 2**50) | st.integers(1, 64).map(lambda gib: gib * 2**30)
+_SECONDS = st.integers(0, 10**8).map(float) | st.floats(0, 10**6, allow_subnormal=False).map(
+    lambda s: round(s, 6)
+)
+_THREADS = st.none() | st.integers(1, 4096)
+_COMMANDS = st.lists(_WORDS, max_size=4).map(tuple)
+_PATHS = st.from_regex(r"/[a-z0-9 ]{0,8}[a-z]", fullmatch=True)
+_ENVIRONMENTS = st.dictionaries(_KEYS, _VALUES, max_size=3)
+
+
+@st.composite
+def _roles(draw: st.DrawFn, role: Role) -> jobs.RoleSpec:
+    memory = draw(_BYTES)
+    growth = None
+    if memory is not None and draw(st.booleans()):
+        cap = draw(st.none() | st.integers(memory, 2**55))
+        factor = draw(st.floats(1.001, 16))
+        growth = jobs.MemoryGrowth(factor=factor, cap_bytes=cap)
+    return jobs.RoleSpec(
+        role=role,
+        replicas=1 if role is Role.CHIEF else draw(st.integers(1, 10_000)),
+        cpu_cores=draw(_CORES),
+        memory_bytes=memory,
+        gpus=draw(st.integers(0, 8)),
+        cpu_policy=draw(st.sampled_from(jobs.CpuPolicy)),
+        threads=draw(_THREADS),
+        command=draw(_COMMANDS),
+        environment=draw(_ENVIRONMENTS),
+        restart=jobs.RestartPolicy(
+            when=draw(st.sampled_from(jobs.RestartWhen)),
+            limit=draw(st.integers(0, 10_000)),
+            backoff_seconds=draw(_SECONDS),
+        ),
+        memory_growth=growth,
+    )
+
+
+_TOLERATIONS = st.builds(
+    placements.Toleration,
+    key=st.just("k"),
+    value=st.none() | st.sampled_from(["v", "yes", ""]),
+    effect=st.just("NoExecute"),
+    toleration_seconds=st.none() | st.integers(0, 100),
+)
+_HOSTS = st.lists(
+    st.builds(
+        jobs.Host,
+        name=_NAMES,
+        cpu_cores=_CORES,
+        memory_bytes=_BYTES,
+        bandwidth_bits_per_second=st.none() | st.integers(8000, 10**13),
+    ),
+    max_size=3,
+    unique_by=lambda host: host.name,
+).map(tuple)
+_TRAININGS = st.none() | st.fixed_dictionaries(
+    {},
+    optional={
+        "optimizer": st.fixed_dictionaries(
+            {"name": st.sampled_from(["adagrad", "adam"])},
+            optional={"learning_rate": st.floats(1e-30, 100, exclude_min=True)},
+        ),
+        "batch_size": st.integers(1, 10**7),
+        "hidden_units": st.lists(st.integers(1, 1000), max_size=3),
+        "fused_tables": st.booleans(),
+        "inputs": st.fixed_dictionaries({"train": st.sampled_from(["a*.csv", "no"]) | st.just(["a", "1"])}),
+    },
+)
+
+
+@st.composite
+def job_specs(draw: st.DrawFn) -> jobs.JobSpec:
+    kinds = draw(st.lists(st.sampled_from([Role.PS, Role.CHIEF, Role.EVALUATOR]), unique=True))
+    kinds.insert(draw(st.integers(0, len(kinds))), Role.WORKER)
+    volumes: list[jobs.Volume] = []
+    for index in range(draw(st.integers(0, 2))):
+        source: dict[str, Any] = draw(
+            st.sampled_from([{"host_path": "/data"}, {"claim": "c"}, {"secret": "s.t"}])
+        )
+        path = f"{draw(_PATHS)}{index}"
+        volumes.append(
+            jobs.Volume(name=f"v{index}", mount_path=path, read_only=draw(st.booleans()), **source)
+        )
+    return jobs.JobSpec(
+        name=draw(_NAMES),
+        labels=draw(_LABELS),
+        image=draw(st.none() | st.just("r.example.com:5000/a/b:1@sha256:00")),
+        command=draw(st.lists(_WORDS, min_size=1, max_size=4).map(tuple)),
+        working_dir=draw(st.none() | st.sampled_from([".", "../x", "a b", "点"])),
+        environment=draw(_ENVIRONMENTS),
+        roles=tuple(draw(_roles(role)) for role in kinds),
+        placement=placements.Placement(
+            strategy=draw(st.sampled_from(placements.PlacementStrategy)),
+            node_selector=draw(_LABELS),
+            tolerations=tuple(draw(st.lists(_TOLERATIONS, max_size=2))),
+        ),
+        scheduling=jobs.Scheduling(
+            fit=draw(st.sampled_from(jobs.FitPolicy)), priority=draw(st.integers(-1_000_000, 1_000_000))
+        ),
+        hosts=draw(_HOSTS),
+        success=draw(st.sampled_from(jobs.SuccessPolicy)),
+        clean_up=draw(st.sampled_from(jobs.CleanUp)),
+        active_deadline_seconds=draw(st.none() | _SECONDS),
+        ttl_after_finished_seconds=draw(st.none() | _SECONDS),
+        termination_grace_seconds=draw(_SECONDS),
+        volumes=tuple(volumes),
+        secrets=tuple(draw(st.lists(_NAMES, max_size=2))),
+        training=draw(_TRAININGS),
+    )

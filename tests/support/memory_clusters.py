@@ -1,0 +1,247 @@
+"""A Kubernetes API in memory: what the tests of the operator need of one, by the same rules.
+
+`tests/engines/kubernetes/test_clusters.py` holds it and a real API server against the same contract.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import copy
+import datetime
+import itertools
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any
+
+from paceline.engines.kubernetes import kinds
+from paceline.engines.kubernetes.clusters import ClusterError, Line, Listing
+from paceline.engines.kubernetes.kinds import Kind
+
+Key = tuple[str, str, str]
+
+
+class MemoryCluster:
+    """Objects by kind, namespace and name, with versions and a history to watch."""
+
+    def __init__(self, clock: Callable[[], float] = lambda: 0.0) -> None:
+        self.clock = clock
+        self.objects: dict[Key, dict[str, Any]] = {}
+        self.history: builtins.list[tuple[int, str, Kind, dict[str, Any]]] = []
+        self.forgotten = 0  # versions up to this one cannot be watched from any more
+        self.outputs: dict[str, builtins.list[Line]] = {}
+        self.calls: builtins.list[tuple[str, str]] = []
+        self.trouble: Callable[[str, str, str], None] = lambda verb, plural, name: None
+        self._versions = itertools.count(1)
+        self._version = 0
+        self._changed = asyncio.Event()
+        self._cuts = 0
+
+    # What a cluster does.
+
+    async def list(self, kind: Kind, *, namespace: str | None = None, selector: str = "") -> Listing:
+        self._called("list", kind, "")
+        found = [
+            copy.deepcopy(each)
+            for key, each in sorted(self.objects.items())
+            if key[0] == kind.plural and _matches(each, namespace, selector)
+        ]
+        return Listing(found, str(self._version))
+
+    async def watch(
+        self, kind: Kind, version: str, *, namespace: str | None = None, selector: str = ""
+    ) -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
+        self._called("watch", kind, "")
+        seen, cuts = int(version), self._cuts
+        while True:
+            if seen < self.forgotten:
+                raise ClusterError("too old resource version", code=410, reason="Expired")
+            for at, what, of, each in list(self.history):
+                if at > seen and of is kind and _matches(each, namespace, selector):
+                    yield what, copy.deepcopy(each)
+            seen = max(seen, self._version)
+            changed = self._changed
+            await changed.wait()
+            if cuts != self._cuts:
+                return
+
+    async def get(self, kind: Kind, name: str, namespace: str | None = None) -> Mapping[str, Any]:
+        self._called("get", kind, name)
+        return copy.deepcopy(self._found(kind, name, namespace))
+
+    async def create(self, kind: Kind, made: Mapping[str, Any]) -> Mapping[str, Any]:
+        metadata = made["metadata"]
+        self._called("create", kind, metadata["name"])
+        key = kind.plural, metadata.get("namespace", ""), metadata["name"]
+        if key in self.objects:
+            raise ClusterError(f"{kind.plural} {key[2]} already exists", code=409, reason="AlreadyExists")
+        new = json.loads(json.dumps(made))
+        new.setdefault("apiVersion", kind.api_version)
+        new.setdefault("kind", kind.name)
+        if kind is kinds.TRAINING_JOBS:
+            new.pop("status", None)
+        if kind is kinds.PODS:
+            new["status"] = {"phase": "Pending"}
+        created = _time(self.clock())
+        new["metadata"] |= {"uid": f"uid-{next(self._versions)}", "creationTimestamp": created}
+        new["metadata"]["generation"] = 1
+        return self._put("ADDED", kind, key, new)
+
+    async def replace(self, kind: Kind, made: Mapping[str, Any]) -> Mapping[str, Any]:
+        name, namespace = made["metadata"]["name"], made["metadata"].get("namespace", "")
+        self._called("update", kind, name)
+        old = self._found(kind, name, namespace)
+        self._check_version(old, made)
+        new = json.loads(json.dumps(made))
+        kept = {each: old["metadata"][each] for each in ("uid", "creationTimestamp", "generation")}
+        new["metadata"] |= kept
+        return self._put("MODIFIED", kind, (kind.plural, namespace, name), new)
+
+    async def patch(
+        self,
+        kind: Kind,
+        name: str,
+        namespace: str | None,
+        changes: Mapping[str, Any],
+        *,
+        status: bool = False,
+    ) -> Mapping[str, Any]:
+        self._called("patch status" if status else "patch", kind, name)
+        old = self._found(kind, name, namespace)
+        self._check_version(old, changes)
+        new = copy.deepcopy(old)
+        for part in ("status",) if status else ("metadata", "spec"):
+            if part in changes:
+                new[part] = _merged(new.get(part) or {}, json.loads(json.dumps(changes[part])))
+        if new.get("spec") != old.get("spec"):
+            new["metadata"]["generation"] += 1
+        if new == old:
+            return copy.deepcopy(old)
+        return self._put("MODIFIED", kind, (kind.plural, namespace or "", name), new)
+
+    async def delete(
+        self, kind: Kind, name: str, namespace: str | None = None, *, grace_seconds: int | None = None
+    ) -> None:
+        self._called("delete", kind, name)
+        found = self._found(kind, name, namespace)
+        key = kind.plural, namespace or "", name
+        ended = (found.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+        bound = (found.get("spec") or {}).get("nodeName")
+        if kind is kinds.PODS and grace_seconds != 0 and not ended and bound:
+            if "deletionTimestamp" not in found["metadata"]:
+                new = copy.deepcopy(found)
+                new["metadata"]["deletionTimestamp"] = _time(self.clock())
+                self._put("MODIFIED", kind, key, new)
+            return
+        self.remove(kind, name, namespace or "")
+
+    async def logs(
+        self,
+        pod: str,
+        namespace: str,
+        container: str,
+        *,
+        tail: int | None = None,
+        since_seconds: int | None = None,
+    ) -> builtins.list[Line]:
+        self._called("logs", kinds.PODS, pod)
+        if self._found(kinds.PODS, pod, namespace)["status"]["phase"] == "Pending":
+            raise ClusterError("the container is waiting to start", code=400, reason="BadRequest")
+        written = self.outputs.get(pod, [])
+        return written[-tail:] if tail else written if tail is None else []
+
+    # What happens to it.
+
+    def remove(self, kind: Kind, name: str, namespace: str = "default") -> None:
+        """Take an object away, and all that it owns."""
+        gone = self.objects.pop((kind.plural, namespace, name))
+        gone["metadata"]["resourceVersion"] = str(self._next_version())
+        self._tell("DELETED", kind, gone)
+        for key, each in list(self.objects.items()):
+            owners = each["metadata"].get("ownerReferences") or ()
+            if any(one["uid"] == gone["metadata"]["uid"] for one in owners):
+                self.remove(_kind(key[0]), key[2], key[1])
+
+    def change(self, kind: Kind, name: str, namespace: str = "default", **parts: Any) -> None:
+        """Put other top-level parts into an object, as those do who are not tested."""
+        key = kind.plural, namespace, name
+        self._put("MODIFIED", kind, key, {**copy.deepcopy(self.objects[key]), **parts})
+
+    def cut_watches(self, *, forget: bool = False) -> None:
+        """End all watches; with ``forget`` nobody can go on from where they were."""
+        self._cuts += 1
+        if forget:
+            self._next_version()
+            self.forgotten = self._version
+        self._wake()
+
+    def of_kind(self, kind: Kind) -> dict[str, dict[str, Any]]:
+        """Return the objects of a kind by name."""
+        return {key[2]: each for key, each in self.objects.items() if key[0] == kind.plural}
+
+    # How.
+
+    def _called(self, verb: str, kind: Kind, name: str) -> None:
+        self.calls.append((verb, f"{kind.plural}/{name}"))
+        self.trouble(verb, kind.plural, name)
+
+    def _found(self, kind: Kind, name: str, namespace: str | None) -> dict[str, Any]:
+        try:
+            return self.objects[kind.plural, namespace or "", name]
+        except KeyError as error:
+            message = f'{kind.plural} "{name}" not found'
+            raise ClusterError(message, code=404, reason="NotFound") from error
+
+    def _check_version(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+        version = (new.get("metadata") or {}).get("resourceVersion")
+        if version not in (None, old["metadata"]["resourceVersion"]):
+            raise ClusterError("the object has been modified", code=409, reason="Conflict")
+
+    def _put(self, what: str, kind: Kind, key: Key, new: dict[str, Any]) -> Mapping[str, Any]:
+        new["metadata"]["resourceVersion"] = str(self._next_version())
+        self.objects[key] = new
+        self._tell(what, kind, new)
+        return copy.deepcopy(new)
+
+    def _next_version(self) -> int:
+        self._version = next(self._versions)
+        return self._version
+
+    def _tell(self, what: str, kind: Kind, each: dict[str, Any]) -> None:
+        self.history.append((self._version, what, kind, copy.deepcopy(each)))
+        self._wake()
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+
+def _kind(plural: str) -> Kind:
+    known = (each for each in vars(kinds).values() if isinstance(each, Kind))
+    return next(each for each in known if each.plural == plural)
+
+
+def _matches(each: Mapping[str, Any], namespace: str | None, selector: str) -> bool:
+    metadata = each["metadata"]
+    name, equal, value = selector.partition("=")
+    own = metadata.get("labels") or {}
+    return (namespace is None or metadata.get("namespace", "") == namespace) and (
+        not name or (name in own and (not equal or own[name] == value))
+    )
+
+
+def _merged(old: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what RFC 7386 makes of an object and changes to it."""
+    new = dict(old)
+    for key, value in changes.items():
+        if value is None:
+            new.pop(key, None)
+        elif isinstance(value, Mapping) and isinstance(new.get(key), Mapping):
+            new[key] = _merged(new[key], value)
+        else:
+            new[key] = value
+    return new
+
+
+def _time(seconds: float) -> str:
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

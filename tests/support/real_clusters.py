@@ -1,0 +1,88 @@
+"""A real cluster for tests, by kubectl, and the operator on it as a process."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from paceline.model.jobs import JobSpec
+from paceline.specs import custom_resources
+
+NAMESPACE = "e2e"
+
+
+def kubectl(*arguments: str, given: str | None = None) -> str:
+    """Return what kubectl prints."""
+    done = subprocess.run(
+        ["kubectl", *arguments], input=given, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}"
+    return done.stdout
+
+
+def found(*arguments: str) -> dict[str, Any]:
+    """Return what kubectl gets."""
+    return dict(json.loads(kubectl("get", *arguments, "-o", "json")))
+
+
+class OperatorProcess:
+    """The operator as it is shipped, in a process that can be killed."""
+
+    def __init__(self, kubeconfig: Path, log: Path, *arguments: str) -> None:
+        self._environment = {**os.environ, "KUBECONFIG": str(kubeconfig)}
+        self._arguments = arguments
+        self.log = log
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @classmethod
+    def like(cls, other: OperatorProcess, log: Path) -> OperatorProcess:
+        """Another one with the same rights."""
+        return cls(Path(other._environment["KUBECONFIG"]), log, *other._arguments)
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "paceline.surfaces.cli.main", "operator", *self._arguments]
+        with self.log.open("ab") as output:
+            self.process = subprocess.Popen(
+                command, env=self._environment, stdout=output, stderr=output, cwd="/"
+            )
+
+    def kill(self) -> None:
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self) -> int:
+        assert self.process is not None
+        self.process.terminate()
+        return self.process.wait(timeout=30)
+
+    def is_alive(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+
+def submit(spec: JobSpec, **more: Any) -> None:
+    """Make the resource of a job."""
+    made = custom_resources.resource(spec, NAMESPACE)
+    made["spec"].update(more)
+    kubectl("create", "-f", "-", given=json.dumps(made))
+
+
+def status(name: str) -> dict[str, Any]:
+    return dict(found("trainingjob", name, "-n", NAMESPACE).get("status") or {})
+
+
+def until(holds: Callable[[], Any], what: Callable[[], object], seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, what()
+        time.sleep(0.25)
+
+
+def until_phase(name: str, phase: str, seconds: float = 60.0) -> None:
+    until(lambda: status(name).get("phase") == phase, lambda: status(name), seconds)
