@@ -15,7 +15,7 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from paceline.engines.kubernetes import kinds
+from paceline.engines.kubernetes import cluster_states, kinds
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Line, Object
 from paceline.errors import Conflict, NotFound, WaitTimeout
 from paceline.model.jobs import JobSpec
@@ -25,7 +25,7 @@ from paceline.model.statuses import JobPhase
 from paceline.rendering import labels, manifests, pods
 from paceline.services.jobs import free_name
 from paceline.services.logs import LogLine
-from paceline.services.operators import records
+from paceline.services.operators import admissions, records
 from paceline.services.operators.reconcilers import RESUME
 from paceline.specs import custom_resources, problems
 
@@ -160,6 +160,10 @@ class ClusterJobs:
                 )
             time.sleep(POLL_SECONDS)
 
+    def cluster_state(self) -> cluster_states.ClusterState:
+        """Return what the cluster has and what is taken of it."""
+        return self._do(admissions.look(self.cluster, self.namespace))
+
     def replicas(self, name: str) -> list[ReplicaRow]:
         """Return the replicas of a run."""
         resource = self._resource(name)
@@ -212,13 +216,12 @@ class ClusterJobs:
                 if not wanted(replica) or attempt not in (None, number):
                     continue
                 pod_name = pod["metadata"]["name"]
-                first = pod_name not in last
+                before, first = last.get(pod_name, ""), pod_name not in last
                 seconds = None if since is None else max(1, round(self.clock() - since))
-                for line in self._lines(pod_name, tail if first else None, seconds):
-                    if line.at > last.get(pod_name, ""):
-                        last[pod_name] = line.at
-                        yield LogLine(replica, number, line.text)
-                last.setdefault(pod_name, "")
+                found = self._lines(pod_name, tail if first else None, seconds)
+                new = [line for line in found if line.at > before]
+                last[pod_name] = new[-1].at if new else before
+                yield from (LogLine(replica, number, line.text) for line in new)
             if not going_on:
                 return
             time.sleep(POLL_SECONDS)

@@ -16,9 +16,10 @@ from paceline.control import machines as control
 from paceline.engines.local import engine, folders, layouts, machines
 from paceline.errors import Conflict, EngineError, PacelineError, StoreError, WaitTimeout
 from paceline.model.jobs import JobSpec
-from paceline.model.runs import Run, RunSummary
+from paceline.model.roles import ReplicaId
+from paceline.model.runs import JobEvent, ReplicaRow, Run, RunSummary
 from paceline.model.statuses import JobPhase
-from paceline.services import homes, supervisors, variable_plans
+from paceline.services import homes, logs, supervisors, variable_plans
 from paceline.stores import Store
 
 ACTIVE_PHASES = tuple(phase for phase in JobPhase if not phase.is_final)
@@ -246,6 +247,33 @@ class Jobs:
                     f"{name} is still {run.phase} after {timeout_seconds:g} s", f"paceline top {name}"
                 )
             time.sleep(POLL_SECONDS)
+
+    def replicas(self, name: str) -> list[ReplicaRow]:
+        """Return the replicas of a run.
+
+        Raises:
+            NotFound: there is no such run.
+        """
+        return self.store.replicas(name)
+
+    def events(self, name: str, *, since_id: int = 0) -> list[tuple[int, JobEvent]]:
+        """Return what happened to a run after the event of a number, each with its number."""
+        return list(self.store.events(name, since_id=since_id))
+
+    def logs(
+        self,
+        run: Run,
+        *,
+        wanted: Callable[[ReplicaId], bool] = lambda replica: True,
+        follow: Callable[[], bool] | None = None,
+        tail: int | None = None,
+        attempt: int | None = None,
+        since: float | None = None,
+    ) -> Iterator[logs.LogLine]:
+        """Yield the output of a run's replicas (`services.logs.lines`)."""
+        return logs.lines(
+            folder_of(run), wanted=wanted, follow=follow, tail=tail, attempt=attempt, since=since
+        )
 
 
 def folder_of(run: Run | RunSummary) -> folders.RunFolder:

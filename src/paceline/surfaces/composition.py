@@ -1,4 +1,4 @@
-"""Where the parts are put together: home, store and jobs, for the command line and the Python API alike.
+"""Where the parts are put together: home, store, cluster and jobs, for command line and Python API alike.
 
 Importing this costs nothing; the database is loaded when a store is opened.
 """
@@ -10,7 +10,10 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from paceline.errors import PacelineError
+
 if TYPE_CHECKING:
+    from paceline.services.cluster_jobs import ClusterJobs
     from paceline.services.homes import Home
     from paceline.services.jobs import Jobs
     from paceline.stores import Store
@@ -59,3 +62,33 @@ def opened(home: Home) -> Iterator[Jobs]:
 
     with open_store(home.store_url) as store:
         yield Jobs(home, store)
+
+
+@contextlib.contextmanager
+def opened_cluster(context: str | None = None, namespace: str | None = None) -> Iterator[ClusterJobs]:
+    """Give what can be done with the jobs of a Kubernetes cluster.
+
+    Args:
+        context: that of the kubeconfig; else the current one, or the cluster around this process.
+        namespace: the namespace; else that of the context.
+
+    Raises:
+        ClusterError: nothing says where the cluster is.
+        PacelineError: the client is not installed.
+    """
+    import asyncio
+
+    try:
+        from paceline.engines.kubernetes.clients import RealCluster
+    except ModuleNotFoundError as error:
+        raise PacelineError(
+            f"clusters need {error.name}, which is not installed", "pip install 'paceline[kubernetes]'"
+        ) from error
+    from paceline.services.cluster_jobs import ClusterJobs
+
+    with asyncio.Runner() as runner:
+        cluster = RealCluster(context)
+        try:
+            yield ClusterJobs(cluster, namespace or cluster.namespace, runner)
+        finally:
+            runner.run(cluster.close())

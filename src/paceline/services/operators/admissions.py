@@ -88,6 +88,20 @@ class Admissions:
         }
 
 
+async def look(cluster: Cluster, namespace: str) -> cluster_states.ClusterState:
+    """Return what a cluster has and what is taken of it, with the quotas of a namespace.
+
+    Raises:
+        ClusterError: it cannot be looked at.
+    """
+    found = [
+        *(await cluster.list(kinds.NODES)).objects,
+        *(await cluster.list(kinds.PODS)).objects,
+        *(await cluster.list(kinds.QUOTAS, namespace=namespace)).objects,
+    ]
+    return cluster_states.read(found, namespace)
+
+
 def promised(record: Record, pods: Iterable[Object]) -> dict[ReplicaId, str]:
     """Return the nodes on which room is kept for replicas that have no pod there that takes it."""
     bound = {

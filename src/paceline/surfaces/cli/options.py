@@ -18,6 +18,32 @@ F = TypeVar("F", bound=Callable[..., Any])
 CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 96}
 
 
+def cluster_options(function: F) -> F:
+    """Add the options that say which cluster is meant."""
+    for option in (
+        click.option(
+            "-n", "--namespace", expose_value=False, callback=_remember("namespace_option"),
+            help="The namespace of the cluster; else that of the context.",
+        ),
+        click.option(
+            "--context", expose_value=False, callback=_remember("context_option"),
+            help="The context of the kubeconfig; else the current one, or the cluster around this process.",
+        ),
+    ):  # fmt: skip
+        function = option(function)
+    return function
+
+
+def engine_options(function: F) -> F:
+    """Add the options that say where jobs are, for verbs that are about any of these places."""
+    option = click.option(
+        "--engine", expose_value=False, callback=_remember("engine_option"),
+        type=click.Choice(["local", "kubernetes"]),
+        help="Where jobs are; else $PACELINE_ENGINE, else this machine.",
+    )  # fmt: skip
+    return option(cluster_options(function))
+
+
 def verb(name: str) -> Callable[[Callable[Concatenate[sessions.Session, P], R]], click.Command]:
     """Make a verb of a function: its first argument is the session, its docstring the help."""
 

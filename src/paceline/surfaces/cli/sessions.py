@@ -1,4 +1,4 @@
-"""What one command line knows: which home and store it is about, and how much it may say."""
+"""What one command line knows: which home or cluster it is about, and how much it may say."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from paceline.errors import PacelineError
+from paceline.errors import InvalidInput, PacelineError
 from paceline.surfaces import composition
 
 if TYPE_CHECKING:
+    from paceline.model.runs import RunSummary
     from paceline.services.homes import Home
     from paceline.services.jobs import Jobs
-    from paceline.stores import Store
+    from paceline.services.life_cycles import LifeCycle
 
 
 #: A line of a job file as its errors show it, and the caret below.
@@ -34,6 +35,9 @@ class Session:
 
     home_option: str | None = None
     store_option: str | None = None
+    engine_option: str | None = None
+    context_option: str | None = None
+    namespace_option: str | None = None
     quiet: bool = False
 
     @property
@@ -41,17 +45,53 @@ class Session:
         """Return the home that options and environment name."""
         return composition.find_home(self.home_option, self.store_option)
 
+    @property
+    def on_cluster(self) -> bool:
+        """Whether this is about a Kubernetes cluster, not about this machine."""
+        return (self.engine_option or os.environ.get("PACELINE_ENGINE")) == "kubernetes"
+
     @contextlib.contextmanager
-    def jobs(self) -> Iterator[Jobs]:
-        """Open the store and give what can be done with its jobs."""
+    def jobs(self) -> Iterator[LifeCycle]:
+        """Give what can be done with the jobs of the home, or of the cluster."""
+        if self.on_cluster:
+            with composition.opened_cluster(self.context_option, self.namespace_option) as jobs:
+                yield jobs
+        else:
+            with composition.opened(self.home) as local:
+                yield local
+
+    @contextlib.contextmanager
+    def local_jobs(self) -> Iterator[Jobs]:
+        """Give what can be done with the jobs of the home and with what was measured of them.
+
+        Raises:
+            InvalidInput: this is about a cluster, of which nothing is measured yet.
+        """
+        if self.on_cluster:
+            verb = click.get_current_context().info_name
+            hint = "of a cluster there are list, get, describe, logs and wait"
+            raise InvalidInput(f"paceline {verb} does not look at clusters yet", hint)
         with composition.opened(self.home) as jobs:
             yield jobs
 
     @contextlib.contextmanager
-    def store(self) -> Iterator[Store]:
-        """Open the store, for reading alone."""
+    def listing(self) -> Iterator[Callable[[], tuple[list[RunSummary], set[str]]]]:
+        """Give a function that reads all runs, the newest first, and the names of those that are lost.
+
+        It loads less than `jobs`.
+        """
+        if self.on_cluster:
+            with self.jobs() as jobs:
+                yield lambda: (jobs.runs(), set())
+            return
+        from paceline.services import supervisors
+
+        def read() -> tuple[list[RunSummary], set[str]]:
+            runs = store.list_runs()
+            return runs, {run.name for run in runs if supervisors.is_lost(run)}
+
         with composition.opened_store(self.home) as store:
-            yield store
+            yield read
 
     def say(self, text: str) -> None:
         """Tell something on stderr."""
@@ -79,6 +119,9 @@ class Session:
             options += f" --home {shlex.quote(self.home_option)}"
         if self.store_option:
             options += " --store STORE"
+        for name in ("engine", "context", "namespace"):
+            value = getattr(self, f"{name}_option")
+            options += f" --{name} {shlex.quote(value)}" if value else ""
         return re.sub(r"\bpaceline (?=[a-z])", f"paceline{options} ", text) if options else text
 
     def complain(self, error: PacelineError) -> None:

@@ -9,6 +9,7 @@ from paceline.surfaces.cli import options, sessions
 
 
 @options.verb("delete")
+@options.engine_options
 @options.names_argument
 @click.option("--force", is_flag=True, help="Stop jobs that have not ended.")
 @options.dry_run_option

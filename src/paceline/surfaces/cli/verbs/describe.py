@@ -11,6 +11,7 @@ from paceline.surfaces.cli.verbs import get
 
 
 @options.verb("describe")
+@options.engine_options
 @options.name_argument
 @click.option(
     "--events", type=click.IntRange(0), default=20, show_default=True, help="So many of the last events."
@@ -24,8 +25,8 @@ def command(session: sessions.Session, name: str, events: int, output: str) -> N
     with session.jobs() as jobs:
         run = jobs.get(name)
         lost = jobs.is_lost(run)
-        replicas = jobs.store.replicas(name)
-        happened = [event for _, event in jobs.store.events(name)]
+        replicas = jobs.replicas(name)
+        happened = [event for _, event in jobs.events(name)]
         pids = jobs.supervisor_pids(run)
     if output in ("json", "yaml"):
         document = documents.run_document(run, replicas, lost=lost, supervisor_pids=pids, events=happened)

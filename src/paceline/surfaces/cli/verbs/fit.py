@@ -10,6 +10,7 @@ from paceline.errors import EngineError
 from paceline.surfaces.cli import job_files, options, printing, sessions
 
 if TYPE_CHECKING:
+    from paceline.engines.kubernetes.cluster_states import ClusterState
     from paceline.model.jobs import JobSpec
     from paceline.scheduling.fits import Fit
 
@@ -19,29 +20,37 @@ if TYPE_CHECKING:
 @click.option(
     "--cluster",
     metavar="FILE",
-    required=True,
     type=click.Path(dir_okay=False),
-    help="What `kubectl get nodes,pods,resourcequotas --all-namespaces -o json` printed.",
+    help="What `kubectl get nodes,pods,resourcequotas --all-namespaces -o json` printed; else the cluster.",
 )
-@click.option("-n", "--namespace", default="default", show_default=True, help="Whose quotas count.")
+@options.cluster_options
 @options.output_option("table", "json", "yaml")
-def command(session: sessions.Session, file: str, cluster: str, namespace: str, output: str) -> None:
+def command(session: sessions.Session, file: str, cluster: str | None, output: str) -> None:
     """Say whether all replicas of the job in FILE fit on a cluster at once, as it is now.
 
     By node: cores, memory, GPUs and pods that are free, taints, labels, and the placement of the job; and
     the quotas of the namespace. Exits with 1 when they do not fit, and says how many workers would, and
     what blocks the others on which nodes.
     """
-    from paceline.engines.kubernetes import cluster_states
     from paceline.scheduling import fits
 
     job, _ = job_files.read(file)
-    state = cluster_states.load(cluster, namespace)
+    state = _state(session, cluster)
     found = fits.fit(job.spec, state.nodes, state.quotas)
     _show(job.spec, found, output)
     if not found.fits:
         raise EngineError(f"{job.spec.name} does not fit on the cluster", _way_out(job.spec, found))
     session.suggest(f"paceline lint {file}", f"paceline submit {file}")
+
+
+def _state(session: sessions.Session, file: str | None) -> ClusterState:
+    from paceline.engines.kubernetes import cluster_states
+    from paceline.surfaces import composition
+
+    if file is not None:
+        return cluster_states.load(file, session.namespace_option or "default")
+    with composition.opened_cluster(session.context_option, session.namespace_option) as jobs:
+        return jobs.cluster_state()
 
 
 def _show(spec: JobSpec, found: Fit, output: str) -> None:

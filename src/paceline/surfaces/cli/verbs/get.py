@@ -19,6 +19,7 @@ WATCH_SECONDS = 1.0
 
 
 @options.verb("get")
+@options.engine_options
 @options.name_argument
 @options.watch_option
 @options.output_option("table", "wide", "name", "json", "yaml")
@@ -33,7 +34,7 @@ def command(session: sessions.Session, name: str, watch: bool, output: str) -> N
         def page() -> RenderableType:
             run = jobs.get(name)
             return job_tables.job(
-                run, jobs.store.replicas(name), lost=jobs.is_lost(run), now=time.time(),
+                run, jobs.replicas(name), lost=jobs.is_lost(run), now=time.time(),
                 width=printing.width(wide=wide), wide=wide,
             )  # fmt: skip
 
@@ -47,7 +48,7 @@ def command(session: sessions.Session, name: str, watch: bool, output: str) -> N
         if output == "name":
             click.echo(run.name)
         elif output in ("json", "yaml"):
-            replicas, pids = jobs.store.replicas(name), jobs.supervisor_pids(run)
+            replicas, pids = jobs.replicas(name), jobs.supervisor_pids(run)
             printing.emit(documents.run_document(run, replicas, lost=lost, supervisor_pids=pids), output)
         else:
             printing.show(page())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
@@ -14,13 +15,13 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from paceline.model.runs import RunSummary
-    from paceline.stores import Store
 
 WATCH_SECONDS = 1.0
 PHASES = ("pending", "starting", "running", "restarting", "stopping", "succeeded", "failed", "stopped")
 
 
 @options.verb("list")
+@options.engine_options
 @click.option(
     "--phase", "phases", type=click.Choice((*PHASES, "lost")), multiple=True, help="Only jobs in this phase."
 )
@@ -39,22 +40,21 @@ def command(
     output: str,
 ) -> None:
     """List the jobs, the newest first."""
-    from paceline.services import supervisors
 
-    def found(store: Store) -> tuple[list[RunSummary], set[str]]:
-        runs = [run for run in store.list_runs() if all(_has(run, label) for label in labels)]
-        lost = {run.name for run in runs if supervisors.is_lost(run)}
+    def found(read: Callable[[], tuple[list[RunSummary], set[str]]]) -> tuple[list[RunSummary], set[str]]:
+        runs, lost = read()
+        runs = [run for run in runs if all(_has(run, label) for label in labels)]
         if phases:
             runs = [run for run in runs if ("lost" if run.name in lost else run.phase) in phases]
         return runs[:limit], lost
 
-    with session.store() as store:
+    with session.listing() as read:
         if watch and output in ("table", "wide") and printing.is_terminal():
             with contextlib.suppress(KeyboardInterrupt), printing.screen(whole=True) as screen:
                 while True:
-                    screen.show(_table(*found(store), output))
+                    screen.show(_table(*found(read), output))
                     time.sleep(WATCH_SECONDS)
-        runs, lost = found(store)
+        runs, lost = found(read)
     if output == "name":
         for run in runs:
             click.echo(run.name)

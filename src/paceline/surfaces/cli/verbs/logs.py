@@ -14,7 +14,7 @@ from paceline.surfaces.cli import options, printing, sessions
 
 if TYPE_CHECKING:
     from paceline.model.roles import ReplicaId
-    from paceline.services.jobs import Jobs
+    from paceline.services.life_cycles import LifeCycle
     from paceline.services.logs import LogLine
 
 #: How often to look whether a job that is followed has ended.
@@ -22,6 +22,7 @@ CHECK_SECONDS = 1.0
 
 
 @options.verb("logs")
+@options.engine_options
 @options.name_argument
 @click.option("-f", "--follow", is_flag=True, help="Go on with what comes, until the job has ended.")
 @click.option("--role", type=options.role_type(), help="Only replicas of this role.")
@@ -56,9 +57,6 @@ def command(
 
     With -f Ctrl-C ends the printing, not the job.
     """  # fmt: skip
-    from paceline.services import logs
-    from paceline.services.jobs import folder_of
-
     with session.jobs() as jobs:
         run = jobs.get(name)
         wanted = [r for r in run.spec.replicas() if role in (None, r.role) and index in (None, r.index)]
@@ -66,8 +64,8 @@ def command(
             raise NotFound(
                 f"{name} has no such replica", f"it has {', '.join(map(str, run.spec.replicas()[:20]))}"
             )
-        found = logs.lines(
-            folder_of(run),
+        found = jobs.logs(
+            run,
             wanted=set(wanted).__contains__,
             follow=_follow(jobs, name) if follow else None,
             tail=tail,
@@ -85,7 +83,7 @@ def command(
                 session.suggest(f"paceline logs -f {name}", f"paceline top {name}", f"paceline stop {name}")
 
 
-def _follow(jobs: Jobs, name: str) -> Callable[[], bool]:
+def _follow(jobs: LifeCycle, name: str) -> Callable[[], bool]:
     """Return whether more may come; asks the store once a second."""
     asked_at, answer = 0.0, True
 

@@ -8,15 +8,14 @@ from paceline.surfaces.cli import options, sessions
 
 
 @options.verb("operator")
-@click.option("--context", help="The context of the kubeconfig; else the current one, or the cluster around.")
-@click.option("-n", "--namespace", help="Look after this namespace alone; no job waits for room then.")
+@options.cluster_options
 @click.option("--agent-image", metavar="IMAGE", help="The image out of which agents are brought.")
-def command(
-    session: sessions.Session, context: str | None, namespace: str | None, agent_image: str | None
-) -> None:
+def command(session: sessions.Session, agent_image: str | None) -> None:
     """Look after the TrainingJobs of a Kubernetes cluster until it is ended.
 
-    Of several only one acts at a time; when it ends another goes on, and nothing is lost or done twice.
+    Of several operators only one acts at a time; when it ends another goes on, and nothing is lost or done
+    twice. With --namespace it looks after that one alone, and no job waits for room: that needs a look at
+    all nodes and pods.
     The cluster has to know what a TrainingJob is: `paceline schema --crd | kubectl apply -f -`.
     """
     import asyncio
@@ -29,4 +28,10 @@ def command(
     logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     # The client logs every request.
     logging.getLogger("httpx2").setLevel(logging.WARNING)
-    asyncio.run(operator.run(context=context, namespace=namespace, agent_image=agent_image or AGENT_IMAGE))
+    asyncio.run(
+        operator.run(
+            context=session.context_option,
+            namespace=session.namespace_option,
+            agent_image=agent_image or AGENT_IMAGE,
+        )
+    )

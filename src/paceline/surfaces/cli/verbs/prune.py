@@ -8,6 +8,7 @@ from paceline.surfaces.cli import options, sessions
 
 
 @options.verb("prune")
+@options.engine_options
 @click.option(
     "--older-than",
     type=options.DURATION,

@@ -60,7 +60,7 @@ def command(
             f"a report needs {error.name}, which is not installed", "pip install 'paceline[report]'"
         ) from error
     best = best_auc if best_auc is not None or truth is None else _read_truth(Path(truth))
-    with session.jobs() as jobs:
+    with session.local_jobs() as jobs:
         found = evidence.gather(jobs, name, best_auc=best)
     target = Path(output or f"{name}-report.html")
     _write(target, pages.page(found))

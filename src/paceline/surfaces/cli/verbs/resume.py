@@ -8,6 +8,7 @@ from paceline.surfaces.cli import options, sessions
 
 
 @options.verb("resume")
+@options.engine_options
 @options.names_argument
 @options.dry_run_option
 def command(session: sessions.Session, names: tuple[str, ...], dry_run: bool) -> None:

@@ -36,10 +36,10 @@ def command(session: sessions.Session, file: str, name: str | None, dry_run: boo
     from paceline.surfaces import documents
     from paceline.surfaces.views import summaries
 
-    with sessions.late_interrupts() as interrupted:
-        run = submit.submit(session, file, name)
-    session.say(f"{run.name} submitted; Ctrl-C detaches, the job goes on")
-    with session.jobs() as jobs:
+    with session.local_jobs() as jobs:
+        with sessions.late_interrupts() as interrupted:
+            run = submit.submit(session, file, name)
+        session.say(f"{run.name} submitted; Ctrl-C detaches, the job goes on")
         with following.detaching(session, run.name):
             if interrupted():
                 raise KeyboardInterrupt

@@ -9,6 +9,7 @@ from paceline.surfaces.cli import options, sessions
 
 
 @options.verb("stop")
+@options.engine_options
 @options.names_argument
 @click.option("--wait/--no-wait", default=True, show_default=True, help="Whether to wait for the end.")
 @options.dry_run_option

@@ -17,6 +17,7 @@ name_option = click.option(
 
 
 @options.verb("submit")
+@options.engine_options
 @options.file_argument
 @name_option
 @options.dry_run_option
@@ -42,7 +43,7 @@ def command(session: sessions.Session, file: str, name: str | None, dry_run: boo
             printing.emit(
                 documents.run_document(
                     run,
-                    jobs.store.replicas(run.name),
+                    jobs.replicas(run.name),
                     lost=jobs.is_lost(run),
                     supervisor_pids=jobs.supervisor_pids(run),
                 ),
@@ -75,7 +76,7 @@ def show_plan(session: sessions.Session, file: str, name: str | None, output: st
     job_file, base = job_files.read(file)
     if name is not None:
         job_names.check(name)
-    with session.jobs() as jobs:
+    with session.local_jobs() as jobs:
         plan = plans.plan(jobs, job_file.spec, base=base, name=name)
     if output == "table":
         printing.show(plan_views.plan(plan))

@@ -38,7 +38,7 @@ def command(session: sessions.Session, name: str | None, once: bool, interval: f
     from paceline.surfaces.cli.verbs import get
     from paceline.surfaces.views import tops
 
-    with session.jobs() as jobs:
+    with session.local_jobs() as jobs:
         name = name or latest(jobs)
         snapshot = look(jobs, name)
         if output in ("json", "yaml"):

@@ -47,7 +47,7 @@ def command(session: sessions.Session, name: str, last: bool, timeout: float, ou
     from paceline.surfaces import documents
     from paceline.surfaces.views import traces as views
 
-    with session.jobs() as jobs:
+    with session.local_jobs() as jobs:
         run = jobs.get(name)
         if last or run.phase.is_final:
             found = traces.newest(run)

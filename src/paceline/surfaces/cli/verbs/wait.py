@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 
 @options.verb("wait")
+@options.engine_options
 @options.names_argument
 @click.option(
     "--for",

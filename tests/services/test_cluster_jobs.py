@@ -1,0 +1,140 @@
+"""The life cycle of jobs on a cluster, over one in memory with an operator."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from support.operator_scenes import Scene, is_worker, job
+
+from paceline.engines.kubernetes import kinds
+from paceline.engines.kubernetes.clusters import Line
+from paceline.errors import Conflict, InvalidInput, NotFound, WaitTimeout
+from paceline.model.statuses import JobPhase, ReplicaPhase
+from paceline.services import cluster_jobs
+from paceline.services.cluster_jobs import ClusterJobs
+
+HERE = Path()
+
+
+class Cluster(NamedTuple):
+    jobs: ClusterJobs
+    scene: Scene
+    runner: asyncio.Runner
+
+    def until_phase(self, name: str, phase: str) -> None:
+        self.runner.run(self.scene.until_phase(phase, name))
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    monkeypatch.setattr(cluster_jobs, "POLL_SECONDS", 0.0)
+    with asyncio.Runner() as runner:
+        scene = Scene()
+        runner.run(scene.begin())
+        yield Cluster(ClusterJobs(scene.cluster, "default", runner), scene, runner)
+        runner.run(scene.close())
+
+
+def submit(cluster: Cluster, name: str = "clicks") -> str:
+    return cluster.jobs.submit(job(name), source="", base=HERE).name
+
+
+def test_a_job_is_submitted_and_looked_at(cluster: Cluster) -> None:
+    assert submit(cluster) == "clicks"
+    assert cluster.jobs.get("clicks").phase is JobPhase.PENDING
+    cluster.until_phase("clicks", "running")
+    run = cluster.jobs.get("clicks")
+    assert (run.phase, run.engine, run.spec) == (JobPhase.RUNNING, "kubernetes", job("clicks"))
+    assert time.time() - 60 < run.started_at < time.time() + 1
+    (summary,) = cluster.jobs.runs()
+    assert summary.replicas == "ps 1/1, worker 2/2"
+    rows = cluster.jobs.replicas("clicks")
+    assert [str(row.replica) for row in rows] == ["ps-0", "worker-0", "worker-1"]
+    assert {row.phase for row in rows} == {ReplicaPhase.RUNNING}
+    assert {row.host for row in rows} <= {"n0", "n1"}
+
+
+def test_a_name_that_is_taken_gets_a_number(cluster: Cluster) -> None:
+    assert [submit(cluster) for _ in range(3)] == ["clicks", "clicks-2", "clicks-3"]
+
+
+def test_a_job_that_cannot_run_in_containers_is_refused(cluster: Cluster) -> None:
+    with pytest.raises(InvalidInput, match="no image"):
+        cluster.jobs.submit(job(image=None), source="", base=HERE)
+    assert cluster.jobs.runs() == []
+
+
+def test_stop_resume_and_delete(cluster: Cluster) -> None:
+    submit(cluster)
+    cluster.until_phase("clicks", "running")
+    with pytest.raises(Conflict, match="running"):
+        cluster.jobs.resume("clicks")
+    with pytest.raises(Conflict) as refused:
+        cluster.jobs.delete("clicks")
+    assert "paceline stop clicks" in str(refused.value.hint)
+    cluster.jobs.stop("clicks")
+    cluster.until_phase("clicks", "stopped")
+    with pytest.raises(Conflict, match="ended already"):
+        cluster.jobs.stop("clicks")
+    cluster.jobs.resume("clicks")
+    cluster.until_phase("clicks", "running")
+    cluster.jobs.delete("clicks", force=True)
+    assert cluster.jobs.runs() == []
+    assert cluster.scene.pods() == []
+
+
+def test_waiting_ends_with_the_job_or_with_its_time(cluster: Cluster) -> None:
+    submit(cluster)
+    with pytest.raises(WaitTimeout, match="still"):
+        cluster.jobs.wait("clicks", timeout_seconds=0.0)
+    cluster.scene.kubelet.exit_code = lambda pod: 0 if is_worker(pod) else None
+    cluster.until_phase("clicks", "succeeded")
+    assert cluster.jobs.wait("clicks").phase is JobPhase.SUCCEEDED
+    with pytest.raises(Conflict, match="has succeeded"):
+        cluster.jobs.resume("clicks")
+
+
+def test_what_happened_is_told_in_order(cluster: Cluster) -> None:
+    submit(cluster)
+    cluster.until_phase("clicks", "running")
+    cluster.scene.kubelet.exit_code = lambda pod: 3 if "worker-0" in pod["metadata"]["name"] else None
+    cluster.until_phase("clicks", "failed")
+    happened = cluster.jobs.events("clicks")
+    kinds_of = [event.kind for _, event in happened]
+    assert kinds_of[:2] == ["starting", "running"]
+    assert kinds_of[-1] == "failed"
+    (_, exited), *_ = [each for each in happened if each[1].kind == "replica-exited"]
+    assert (str(exited.replica), exited.attempt, exited.message) == ("worker-0", 1, "exit code 3")
+    numbers = [number for number, _ in happened]
+    assert cluster.jobs.events("clicks", since_id=numbers[-2]) == happened[-1:]
+
+
+def test_logs_are_read_once_and_in_order(cluster: Cluster) -> None:
+    submit(cluster)
+    cluster.until_phase("clicks", "running")
+    run, outputs = cluster.jobs.get("clicks"), cluster.scene.cluster.outputs
+    outputs["clicks-worker-0-1"] = [Line(f"2027-01-15T08:00:0{i}Z", f"step {i}") for i in range(3)]
+    outputs["clicks-ps-0-1"] = [Line("2027-01-15T08:00:00Z", "serving")]
+    found = [(str(line.replica), line.text) for line in cluster.jobs.logs(run, tail=2)]
+    assert found == [("ps-0", "serving"), ("worker-0", "step 1"), ("worker-0", "step 2")]
+    answers = iter([True, True, False])
+
+    def follow() -> bool:
+        outputs["clicks-worker-0-1"].append(Line(f"2027-01-15T08:00:1{len(outputs)}Z", "more"))
+        return next(answers)
+
+    lines = [line.text for line in cluster.jobs.logs(run, follow=follow)]
+    assert lines.count("step 0") == 1
+    assert lines.count("serving") == 1
+
+
+def test_a_job_that_is_not_there_is_not_found(cluster: Cluster) -> None:
+    submit(cluster)
+    with pytest.raises(NotFound, match="did you mean 'clicks'"):
+        cluster.jobs.get("click")
+    cluster.scene.cluster.objects.pop((kinds.TRAINING_JOBS.plural, "default", "clicks"))
