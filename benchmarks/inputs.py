@@ -121,10 +121,8 @@ def _checks(rows: Sequence[Row]) -> list[Check]:
     rate = "examples_per_second"
     per_core = [each / rungs.CORES for each in _values(rows, TRAINING, rate)]
     decoded = [a / b for a, b in zip(_values(rows, DECODING, rate), per_core, strict=True)]
-    slow, free = (_values(rows, side, "step_seconds_without_wait") for side in (SLOW, FREE))
-    steps = [a / b for a, b in zip(slow, free, strict=True)]
-    reported = (_values(rows, side, "reported_examples_per_second") for side in (SLOW, FREE))
-    rates = [a / b for a, b in zip(*reported, strict=True)]
+    slow, free = ([row for row in rows if row["side"] == side] for side in (SLOW, FREE))
+    added = [_shown(a, b) for a, b in zip(slow, free, strict=True)]
     return [
         _within("decoding over training, both for each core", decoded, 5.0, None),
         _within(
@@ -133,9 +131,18 @@ def _checks(rows: Sequence[Row]) -> list[Check]:
         _within(
             "slow link: share of time waiting for input", _values(rows, SLOW, "input_wait_share"), 0.35, 0.65
         ),
-        _within("slow link over free link: examples/s", rates, 0.4, 0.6),
-        _within("slow link over free link: a step without its wait", steps, 0.85, 1.15),
+        _within("slow link: of the time that it adds, shown as waiting for input", added, 0.8, 1.05),
     ]
+
+
+def _shown(slow: Row, free: Row) -> float:
+    """Return how much of the time that an example takes longer behind the slow link is input wait.
+
+    Some is not: after a wait a step begins with cold caches, and the link's small pieces cost CPU.
+    """
+    seconds, before = (1 / row["reported_examples_per_second"] for row in (slow, free))
+    share, share_before = (row["input_wait_share"] for row in (slow, free))
+    return float((share * seconds - share_before * before) / (seconds - before))
 
 
 def _within(name: str, values: Sequence[float], least: float | None, most: float | None) -> Check:
