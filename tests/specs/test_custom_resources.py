@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -88,3 +89,8 @@ def test_being_suspended_is_no_part_of_the_job() -> None:
     made = custom_resources.resource(spec, "ads")
     made["spec"]["suspend"] = True
     assert custom_resources.job_spec(made) == spec
+
+
+def test_what_is_deployed_is_current() -> None:
+    file = Path(__file__).parents[2] / "deploy" / "kustomize" / "trainingjobs.yaml"
+    assert yaml.safe_load(file.read_text()) == DEFINITION, "make docs"
