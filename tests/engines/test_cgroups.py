@@ -126,7 +126,8 @@ def test_removing_a_group_ends_everything_in_it(group: str) -> None:
     assert HIERARCHY is not None
     HIERARCHY.create(f"{group}/a/b", cgroups.Limits())
     enter = "".join(f"echo $$ > {folder}/cgroup.procs; " for folder in HIERARCHY.folders(f"{group}/a/b"))
-    script = f"{enter} trap '' TERM; sleep 60 & setsid sleep 60 & wait"
+    # The shell goes on when its children are killed before it.
+    script = f"{enter} trap '' TERM; sleep 60 & setsid sleep 60 & wait; sleep 60"
     process = subprocess.Popen(["/bin/sh", "-c", script])
     deadline = time.monotonic() + 10
     while len(HIERARCHY.pids(group)) < 3 and time.monotonic() < deadline:
