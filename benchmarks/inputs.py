@@ -138,7 +138,7 @@ def _checks(rows: Sequence[Row]) -> list[Check]:
 def _shown(slow: Row, free: Row) -> float:
     """Return how much of the time that an example takes longer behind the slow link is input wait.
 
-    Some is not: after a wait a step begins with cold caches, and the link's small pieces cost CPU.
+    Some is not: after a wait a step begins with cold caches, and the small pieces of the link cost CPU.
     """
     seconds, before = (1 / row["reported_examples_per_second"] for row in (slow, free))
     share, share_before = (row["input_wait_share"] for row in (slow, free))
