@@ -1,0 +1,99 @@
+"""A record survives being a status, whatever stands in it; a status that is damaged is refused."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+
+from paceline.control.events import Timer, TimerKind
+from paceline.control.reconciliations import Progress
+from paceline.control.states import JobState, ReplicaState
+from paceline.model.jobs import JobSpec, RoleSpec
+from paceline.model.roles import Role
+from paceline.model.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
+from paceline.services.operators import records
+from paceline.services.operators.records import Record
+
+SPEC = JobSpec(name="job", roles=(RoleSpec(role=Role.PS), RoleSpec(role=Role.WORKER, replicas=2)))
+REASONS = st.none() | st.builds(
+    ExitReason,
+    kind=st.sampled_from(ExitKind),
+    code=st.none() | st.integers(0, 255),
+    signal=st.none() | st.integers(1, 64),
+    message=st.text(max_size=8),
+)
+
+
+@st.composite
+def all_records(draw: st.DrawFn) -> Record:
+    replicas = tuple(
+        ReplicaState(
+            replica=replica,
+            phase=draw(st.sampled_from(ReplicaPhase)),
+            attempt=draw(st.integers(0, 99)),
+            restarts=draw(st.integers(0, 99)),
+            memory_bytes=draw(st.none() | st.integers(1, 2**50)),
+            exit=draw(REASONS),
+        )
+        for replica in SPEC.replicas()
+    )
+    timers = {
+        Timer(kind=draw(st.sampled_from(TimerKind)), replica=each.replica, attempt=each.attempt): draw(
+            st.floats(0, 2**40)
+        )
+        for each in replicas
+    }
+    state = JobState(
+        spec=SPEC,
+        phase=draw(st.sampled_from(JobPhase)),
+        replicas=replicas,
+        outcome=draw(st.none() | st.sampled_from(JobPhase)),
+        message=draw(st.text(max_size=8)),
+    )
+    places = {replica: draw(st.sampled_from("ab")) for replica in SPEC.replicas() if draw(st.booleans())}
+    return Record(
+        progress=Progress(state=state, timers=timers), places=places, resumed=draw(st.text(max_size=4))
+    )
+
+
+def written(record: Record, **before: Any) -> dict[str, Any]:
+    status = json.loads(json.dumps(records.status(record, before, generation=3, now=1.8e9)))
+    return {name: value for name, value in status.items() if value is not None}
+
+
+@given(all_records())
+def test_what_is_written_reads_back_equal(record: Record) -> None:
+    assert records.read(written(record), SPEC) == record
+
+
+def test_a_status_without_replicas_holds_no_record() -> None:
+    assert records.read({}, SPEC) is None
+    assert records.read({"phase": "failed", "message": "the job is wrong"}, SPEC) is None
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"phase": "dancing"},
+        {"phase": None},
+        {"replicas": 3},
+        {"replicas": [{"name": "ps"}]},
+        {"replicas": [{"name": "ps-0"}]},
+        {"timers": [{"kind": "x", "due": 1}]},
+        {"timers": [{"kind": "backoff"}]},
+        {"replicas": [{"name": "ps-0", "phase": "running", "attempt": 1, "restarts": 0, "exit": {"x": 1}}]},
+    ],
+)
+def test_a_damaged_status_is_refused(damage: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="."):
+        records.read({**written(records.new(SPEC)), **damage}, SPEC)
+
+
+def test_times_of_a_condition_stay_until_it_changes() -> None:
+    before = written(records.new(SPEC))
+    later = records.status(records.new(SPEC), before, generation=3, now=1.9e9)
+    assert later["conditions"] == before["conditions"]
