@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import json
 import os
 import time
 from collections.abc import Iterator
@@ -36,7 +37,8 @@ def installed() -> None:
     kubectl("apply", "-f", "-", given=crd)
     kubectl("wait", "--for=condition=Established", "crd/trainingjobs.paceline.dev", "--timeout=30s")
     kubectl("apply", "-f", str(DEPLOY / "namespace.yaml"), "-f", str(DEPLOY / "rbac.yaml"))
-    kubectl("apply", "-f", "-", given=f"{{apiVersion: v1, kind: Namespace, metadata: {{name: {NAMESPACE}}}}}")
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+    kubectl("apply", "-f", "-", given=json.dumps(namespace))
 
 
 @pytest.fixture(scope="session")
@@ -69,9 +71,7 @@ type: kubernetes.io/service-account-token
 
 @pytest.fixture
 def operator(operator_kubeconfig: Path, tmp_path: Path) -> Iterator[OperatorProcess]:
-    made = OperatorProcess(
-        operator_kubeconfig, tmp_path / "operator.log", "--agent-image", "localhost/work:1"
-    )
+    made = OperatorProcess(operator_kubeconfig, tmp_path / "operator.log", "--agent-image", "none")
     made.start()
     try:
         yield made

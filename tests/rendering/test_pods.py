@@ -209,3 +209,11 @@ def test_all_of_a_job_with_the_nodes_that_are_decided() -> None:
         {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node-7"]}]}
     ]
     assert all("affinity" not in each["spec"] for each in made[3:])
+
+
+def test_nothing_is_brought_into_images_that_have_the_agent() -> None:
+    spec = JobSpec(name="clicks", image="i", command=("x",), roles=(RoleSpec(role=Role.WORKER),))
+    made = pods.pod(spec, ReplicaId(Role.WORKER, 0), Surroundings(agent_image=None))["spec"]
+    assert "initContainers" not in made
+    assert [each["name"] for each in made["volumes"]] == ["paceline-config"]
+    assert [each["name"] for each in made["containers"][0]["volumeMounts"]] == ["paceline-config"]

@@ -124,9 +124,9 @@ def pod_spec(
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
             "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
-            "initContainers": [_bringer(where, resources)],
-            "containers": [{**_container(spec, resources, arguments), **(container or {})}],
-            "volumes": _volumes(spec),
+            "initContainers": [_bringer(where.agent_image, resources)] if where.agent_image else [],
+            "containers": [{**_container(spec, where, resources, arguments), **(container or {})}],
+            "volumes": _volumes(spec, where),
             "nodeSelector": dict(spec.placement.node_selector),
             "tolerations": [_toleration(each) for each in spec.placement.tolerations],
             "affinity": affinity,
@@ -134,11 +134,11 @@ def pod_spec(
     )
 
 
-def _bringer(where: Surroundings, resources: Object) -> Object:
+def _bringer(image: str, resources: Object) -> Object:
     """Bring the agent; with the resources of the container itself, lest the pod lose its class."""
     return {
         "name": AGENT_CONTAINER,
-        "image": where.agent_image,
+        "image": image,
         "command": ["python3", "-I", "-m", "paceline.agent.bring", config_maps.HOME],
         "resources": resources,
         "securityContext": {**_security(), "readOnlyRootFilesystem": True},
@@ -146,7 +146,8 @@ def _bringer(where: Surroundings, resources: Object) -> Object:
     }
 
 
-def _container(spec: JobSpec, resources: Object, arguments: Sequence[str]) -> Object:
+def _container(spec: JobSpec, where: Surroundings, resources: Object, arguments: Sequence[str]) -> Object:
+    brought = [{"name": _OWN, "mountPath": config_maps.HOME}] if where.agent_image else []
     return labels.given(
         {
             "name": TRAINING,
@@ -158,7 +159,7 @@ def _container(spec: JobSpec, resources: Object, arguments: Sequence[str]) -> Ob
             "resources": resources,
             "securityContext": _security(),
             "volumeMounts": [
-                {"name": _OWN, "mountPath": config_maps.HOME},
+                *brought,
                 {"name": _CONFIG, "mountPath": config_maps.FOLDER, "readOnly": True},
                 *(
                     {"name": each.name, "mountPath": each.mount_path, "readOnly": each.read_only}
@@ -186,9 +187,9 @@ def _resources(role: RoleSpec) -> Object:
     return labels.given({"requests": requests, "limits": limits})
 
 
-def _volumes(spec: JobSpec) -> list[Object]:
+def _volumes(spec: JobSpec, where: Surroundings) -> list[Object]:
     own: list[Object] = [
-        {"name": _OWN, "emptyDir": {}},
+        *([{"name": _OWN, "emptyDir": {}}] if where.agent_image else []),
         {"name": _CONFIG, "projected": {"sources": [{"configMap": {"name": spec.name}}]}},
     ]
     return own + [{"name": each.name, **_source(each)} for each in spec.volumes]

@@ -13,10 +13,11 @@ class Surroundings:
 
     Attributes:
         namespace: that of all its objects.
-        agent_image: an image with Python and Paceline, out of which the agent is brought.
+        agent_image: an image with Python and Paceline, out of which the agent is brought; None: the images of
+            jobs have it already, in its place.
         queue: that of Volcano or Kueue.
     """
 
     namespace: str = "default"
-    agent_image: str = AGENT_IMAGE
+    agent_image: str | None = AGENT_IMAGE
     queue: str | None = None

@@ -22,13 +22,13 @@ LEASE = "paceline-operator"
 log = logging.getLogger("paceline.operator")
 
 
-async def run(*, context: str | None, namespace: str | None, agent_image: str) -> None:
+async def run(*, context: str | None, namespace: str | None, agent_image: str | None) -> None:
     """Look after jobs until SIGTERM or SIGINT.
 
     Args:
         context: that of the kubeconfig; None: the current one, or the cluster around this process.
         namespace: the only one to look after; None: all.
-        agent_image: out of which agents are brought.
+        agent_image: out of which agents are brought; None: the images of jobs have it.
 
     Raises:
         EngineError: there is no cluster, or another operator has taken over.

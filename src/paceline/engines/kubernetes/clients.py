@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import functools
 import json
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -13,11 +14,16 @@ import lightkube
 from lightkube import operators
 from lightkube.config import kubeconfig
 from lightkube.core.exceptions import ConfigError
-from lightkube.generic_resource import create_global_resource, create_namespaced_resource
+from lightkube.generic_resource import (
+    GenericGlobalResource,
+    GenericNamespacedResource,
+    create_api_info,
+    create_namespaced_resource,
+)
 from lightkube.types import PatchType
 
 from paceline.engines.kubernetes.clusters import WATCH_SECONDS, ClusterError, Line, Listing, Object
-from paceline.engines.kubernetes.kinds import Kind
+from paceline.engines.kubernetes.kinds import TRAINING_JOBS, Kind
 
 TIMEOUT_SECONDS = 30.0
 _PAGE = 500
@@ -59,7 +65,9 @@ class RealCluster:
                 chunk_size=_PAGE,
                 labels=_labels(selector),
             )
-            objects: builtins.list[Object] = [dict(each) async for each in found]
+            # The items of a list do not say what they are.
+            said = {"apiVersion": kind.api_version, "kind": kind.name}
+            objects: builtins.list[Object] = [{**said, **each} async for each in found]
             return Listing(objects, found.resourceVersion)
 
     async def watch(
@@ -139,10 +147,14 @@ class RealCluster:
             return [Line(*line.split(" ", 1)) if " " in line else Line(line, "") async for line in found]
 
 
+@functools.cache
 def _resource(kind: Kind) -> Any:
-    """Return the client's class of a kind whose objects stay plain mappings."""
-    make = create_namespaced_resource if kind.is_namespaced else create_global_resource
-    return make(kind.group, kind.version, kind.name, kind.plural)
+    """Return a class of the client whose objects stay plain mappings: those of its own decode each field."""
+    if kind is TRAINING_JOBS:
+        return create_namespaced_resource(kind.group, kind.version, kind.name, kind.plural)
+    base = GenericNamespacedResource if kind.is_namespaced else GenericGlobalResource
+    info = create_api_info(kind.group, kind.version, kind.name, kind.plural)
+    return type(kind.name, (base,), {"_api_info": info})
 
 
 def _of(kind: Kind, namespace: str | None) -> dict[str, Any]:

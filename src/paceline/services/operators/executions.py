@@ -28,10 +28,10 @@ class Executor:
 
     Args:
         cluster: where they are.
-        agent_image: out of which the agent is brought.
+        agent_image: out of which the agent is brought; None: the images of jobs have it.
     """
 
-    def __init__(self, cluster: Cluster, *, agent_image: str) -> None:
+    def __init__(self, cluster: Cluster, *, agent_image: str | None) -> None:
         self._cluster = cluster
         self._agent_image = agent_image
         self._provided: dict[str, JobSpec] = {}

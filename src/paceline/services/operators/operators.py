@@ -44,7 +44,7 @@ class Operator:
 
     Args:
         cluster: the cluster.
-        agent_image: out of which agents are brought.
+        agent_image: out of which agents are brought; None: the images of jobs have it.
         clock: Unix seconds.
         namespace: the only one that it may look at; None: all, and the nodes. Within one, nobody can know
             whether a job fits, so all begin at once.
@@ -54,7 +54,7 @@ class Operator:
         self,
         cluster: Cluster,
         *,
-        agent_image: str,
+        agent_image: str | None,
         clock: Callable[[], float],
         namespace: str | None = None,
     ) -> None:

@@ -62,11 +62,11 @@ class Reconciler:
 
     Args:
         cluster: where they are.
-        agent_image: out of which the agent is brought.
+        agent_image: out of which the agent is brought; None: the images of jobs have it.
         clock: Unix seconds.
     """
 
-    def __init__(self, cluster: Cluster, *, agent_image: str, clock: Callable[[], float]) -> None:
+    def __init__(self, cluster: Cluster, *, agent_image: str | None, clock: Callable[[], float]) -> None:
         self._cluster = cluster
         self._executor = Executor(cluster, agent_image=agent_image)
         self._clock = clock

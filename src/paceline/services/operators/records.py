@@ -67,7 +67,7 @@ def status(record: Record, before: Object, *, generation: int, now: float, messa
         "observedGeneration": generation,
         "phase": str(state.phase),
         "ready": f"{running}/{len(state.replicas)}",
-        "message": state.message or message,
+        "message": state.message or message or None,
         "startedAt": started,
         "finishedAt": finished,
         "outcome": str(state.outcome) if state.outcome else None,
@@ -110,7 +110,7 @@ def _read(found: Object, spec: JobSpec) -> Record:
         phase=JobPhase(found["phase"]),
         replicas=tuple(replicas),
         outcome=JobPhase(found["outcome"]) if found.get("outcome") else None,
-        message=found.get("message", ""),
+        message=found.get("message") or "",
     )
     timers = dict(_read_timer(each) for each in found.get("timers", ()))
     places = {replica: each["node"] for replica, each in known.items() if "node" in each}

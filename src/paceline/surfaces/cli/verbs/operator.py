@@ -9,7 +9,11 @@ from paceline.surfaces.cli import options, sessions
 
 @options.verb("operator")
 @options.cluster_options
-@click.option("--agent-image", metavar="IMAGE", help="The image out of which agents are brought.")
+@click.option(
+    "--agent-image",
+    metavar="IMAGE",
+    help="The image out of which agents are brought; none: the images of jobs have it in /paceline.",
+)
 def command(session: sessions.Session, agent_image: str | None) -> None:
     """Look after the TrainingJobs of a Kubernetes cluster until it is ended.
 
@@ -32,6 +36,6 @@ def command(session: sessions.Session, agent_image: str | None) -> None:
         operator.run(
             context=session.context_option,
             namespace=session.namespace_option,
-            agent_image=agent_image or AGENT_IMAGE,
+            agent_image=None if agent_image == "none" else agent_image or AGENT_IMAGE,
         )
     )
