@@ -22,6 +22,7 @@ def _print_version(ctx: click.Context, _parameter: click.Parameter, value: bool)
 
 @click.group("paceline", cls=groups.PacelineGroup, context_settings=options.CONTEXT_SETTINGS)
 @options.shared_options
+@options.engine_options
 @click.option(
     "--version", is_flag=True, expose_value=False, is_eager=True, callback=_print_version,
     help="Print the version and exit.",

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from paceline.services.life_cycles import LifeCycle
 
 
+#: Verbs that do not look at clusters yet.
+_ONLY_HERE = ("run", "top", "trace", "report")
 #: A line of a job file as its errors show it, and the caret below.
 _EXCERPT = re.compile(r"\s*\d* \| ")
 
@@ -101,7 +103,8 @@ class Session:
     def suggest(self, *commands: str) -> None:
         """Name the commands that are useful next, other than the one that was given."""
         given = click.get_current_context().info_name
-        others = [self.addressed(command) for command in commands if command.split()[1] != given]
+        unknown = (given, *_ONLY_HERE) if self.on_cluster else (given,)
+        others = [self.addressed(command) for command in commands if command.split()[1] not in unknown]
         room = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
         line = "next:"
         for number, command in enumerate(others):

@@ -48,7 +48,8 @@ def page(
         parts += _section(title, _events(shown, width))
     if run.notes:
         parts += _section("Not limited or measured here", _bullets(run.notes, width))
-    parts += _section("Files", _facts(_files(run), None))
+    if run.engine == "local":
+        parts += _section("Files", _facts(_files(run), None))
     return Group(*parts)
 
 
