@@ -59,7 +59,6 @@ class Operator:
         namespace: str | None = None,
     ) -> None:
         self.counters = Counters()
-        self._clock = clock
         self._sees_nodes = namespace is None
         self._reconciler = Reconciler(cluster, agent_image=agent_image, clock=clock)
         self._admissions = Admissions(cluster, clock=clock)
