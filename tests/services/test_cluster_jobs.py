@@ -15,7 +15,6 @@ from paceline.engines.kubernetes import kinds
 from paceline.engines.kubernetes.clusters import Line
 from paceline.errors import Conflict, InvalidInput, NotFound, WaitTimeout
 from paceline.model.statuses import JobPhase, ReplicaPhase
-from paceline.services import cluster_jobs
 from paceline.services.cluster_jobs import ClusterJobs
 
 HERE = Path()
@@ -32,7 +31,7 @@ class Cluster(NamedTuple):
 
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
-    monkeypatch.setattr(cluster_jobs, "POLL_SECONDS", 0.0)
+    monkeypatch.setattr(ClusterJobs, "POLL_SECONDS", 0.0)
     with asyncio.Runner() as runner:
         scene = Scene()
         runner.run(scene.begin())

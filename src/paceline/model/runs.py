@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from paceline.model import jobs, roles, statuses
 
@@ -89,3 +89,15 @@ class Request:
     id: int
     kind: str
     at: float
+
+
+def replica_counts(replicas: Iterable[tuple[str, bool]]) -> str:
+    """Return how many replicas of each role run, of those wanted: ``ps 2/2, worker 3/4``.
+
+    Args:
+        replicas: the role of each, and whether it runs.
+    """
+    found: dict[str, list[bool]] = {}
+    for role, runs in replicas:
+        found.setdefault(role, []).append(runs)
+    return ", ".join(f"{role} {sum(running)}/{len(running)}" for role, running in found.items())

@@ -36,6 +36,11 @@ def host_name(spec: JobSpec, replica: ReplicaId) -> str:
     return f"{spec.name}-{replica}"
 
 
+def pod_name(job: str, replica: ReplicaId, attempt: int) -> str:
+    """Return the name of the pod of an attempt: the API refuses a second one."""
+    return f"{job}-{replica}-{attempt}"
+
+
 def whole(seconds: float | None) -> int | None:
     """Return seconds as Kubernetes takes them."""
     return None if seconds is None else math.ceil(seconds)

@@ -70,7 +70,7 @@ def pod(
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": labels.metadata(spec, f"{host}-{attempt}", where, own),
+        "metadata": labels.metadata(spec, labels.pod_name(spec.name, replica, attempt), where, own),
         "spec": {"hostname": host, "subdomain": spec.name, "restartPolicy": "Never", **body},
     }
 

@@ -8,28 +8,27 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import datetime
 import re
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
-from paceline.engines.kubernetes import cluster_states, kinds
+from paceline.engines.kubernetes import cluster_states, kinds, sights, times
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Line, Object
-from paceline.errors import Conflict, NotFound, WaitTimeout
+from paceline.errors import Conflict, NotFound
 from paceline.model.jobs import JobSpec
 from paceline.model.roles import ReplicaId
-from paceline.model.runs import JobEvent, ReplicaRow, Run, RunSummary
-from paceline.model.statuses import JobPhase
+from paceline.model.runs import JobEvent, ReplicaRow, Run, RunSummary, replica_counts
+from paceline.model.statuses import JobPhase, ReplicaPhase
 from paceline.rendering import labels, manifests, pods
 from paceline.services.jobs import free_name
+from paceline.services.life_cycles import LifeCycle
 from paceline.services.logs import LogLine
 from paceline.services.operators import admissions, records
 from paceline.services.operators.reconcilers import RESUME
 from paceline.specs import custom_resources, problems
 
-POLL_SECONDS = 0.5
 _NO_OPERATOR = (
     "the cluster has to know what a TrainingJob is: paceline schema --crd | kubectl apply -f -, "
     "and an operator has to run: paceline operator"
@@ -39,7 +38,7 @@ T = TypeVar("T")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class ClusterJobs:
+class ClusterJobs(LifeCycle):
     """What can be done with the jobs of a namespace.
 
     Attributes:
@@ -48,6 +47,8 @@ class ClusterJobs:
         runner: where its client lives.
     """
 
+    POLL_SECONDS: ClassVar[float] = 0.5
+    LOOK: ClassVar[str] = "get"
     cluster: Cluster
     namespace: str
     runner: asyncio.Runner
@@ -110,55 +111,12 @@ class ClusterJobs:
         asked = {"annotations": {RESUME: str(self.clock())}}
         self._patch(name, {"spec": {custom_resources.SUSPEND: False}, "metadata": asked})
 
-    def check_resumable(self, run: Run) -> None:
-        """Let a run pass that can be brought back.
-
-        Raises:
-            Conflict: it has succeeded, or it runs.
-        """
-        if run.phase is JobPhase.SUCCEEDED:
-            hint = "submit it again to train anew"
-            raise Conflict(f"{run.name} has succeeded: nothing is left to do", hint)
-        if not run.phase.is_final:
-            raise Conflict(f"{run.name} is {run.phase} already", f"paceline get {run.name}")
-
-    def delete(self, name: str, *, force: bool = False, timeout_seconds: float = 120.0) -> None:
+    def delete(self, name: str, *, force: bool = False) -> None:
         """Remove a job with all of its pods (see `Jobs.delete`)."""
         run = self.get(name)
         if not run.phase.is_final and not force:
             raise Conflict(f"{name} is {run.phase}", f"paceline stop {name}, or delete it with --force")
         self._do(self.cluster.delete(kinds.TRAINING_JOBS, name, self.namespace))
-
-    def prune(self, *, older_than_seconds: float, dry_run: bool = False) -> list[str]:
-        """Delete the runs that ended longer ago; return their names."""
-        limit = self.clock() - older_than_seconds
-        ended = [run for run in self.runs() if run.phase.is_final and (run.finished_at or 0) <= limit]
-        for run in ended if not dry_run else []:
-            self.delete(run.name)
-        return [run.name for run in ended]
-
-    def wait(
-        self,
-        name: str,
-        *,
-        timeout_seconds: float | None = None,
-        until: Callable[[Run], bool] = lambda run: run.phase.is_final,
-    ) -> Run:
-        """Return the run as soon as ``until`` holds, or when it is final.
-
-        Raises:
-            WaitTimeout: not within so long.
-        """
-        deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
-        while True:
-            run = self.get(name)
-            if until(run) or run.phase.is_final:
-                return run
-            if deadline is not None and time.monotonic() >= deadline:
-                raise WaitTimeout(
-                    f"{name} is still {run.phase} after {timeout_seconds:g} s", f"paceline get {name}"
-                )
-            time.sleep(POLL_SECONDS)
 
     def cluster_state(self) -> cluster_states.ClusterState:
         """Return what the cluster has and what is taken of it."""
@@ -173,7 +131,7 @@ class ClusterJobs:
         by_name = {pod["metadata"]["name"]: pod for pod in self._pods(name)}
         rows = []
         for each in record.state.replicas:
-            pod = by_name.get(f"{name}-{each.replica}-{each.attempt}", {})
+            pod = by_name.get(labels.pod_name(name, each.replica, each.attempt), {})
             row = ReplicaRow(
                 replica=each.replica,
                 phase=each.phase,
@@ -211,8 +169,7 @@ class ClusterJobs:
         last: dict[str, str] = {}
         while True:
             going_on = follow is not None and follow()
-            for pod in self._pods(run.name):
-                replica, number = _attempt(pod)
+            for (replica, number), pod in self._attempts(run.name):
                 if not wanted(replica) or attempt not in (None, number):
                     continue
                 pod_name = pod["metadata"]["name"]
@@ -224,7 +181,7 @@ class ClusterJobs:
                 yield from (LogLine(replica, number, line.text) for line in new)
             if not going_on:
                 return
-            time.sleep(POLL_SECONDS)
+            time.sleep(self.POLL_SECONDS)
 
     def _lines(self, pod: str, tail: int | None, since_seconds: int | None) -> list[Line]:
         try:
@@ -258,19 +215,19 @@ class ClusterJobs:
 
     def _pods(self, name: str) -> list[Object]:
         selector = f"{labels.JOB}={name}"
-        found = self._do(self.cluster.list(kinds.PODS, namespace=self.namespace, selector=selector)).objects
-        return sorted((pod for pod in found if labels.ATTEMPT in pod["metadata"]["labels"]), key=_attempt)
+        return self._do(self.cluster.list(kinds.PODS, namespace=self.namespace, selector=selector)).objects
+
+    def _attempts(self, name: str) -> list[tuple[tuple[ReplicaId, int], Object]]:
+        """Return the pods of a job that are attempts, in order."""
+        found = ((sights.attempt_of(pod), pod) for pod in self._pods(name))
+        known = [(attempt, pod) for attempt, pod in found if attempt is not None]
+        return sorted(known, key=lambda each: each[0])
 
     def _patch(self, name: str, changes: Object) -> None:
         self._do(self.cluster.patch(kinds.TRAINING_JOBS, name, self.namespace, changes))
 
     def _do(self, wanted: Coroutine[Any, Any, T]) -> T:
         return self.runner.run(wanted)
-
-
-def _attempt(pod: Object) -> tuple[ReplicaId, int]:
-    own = pod["metadata"]["labels"]
-    return ReplicaId.parse(f"{own[labels.ROLE]}-{own[labels.INDEX]}"), int(own[labels.ATTEMPT])
 
 
 def _run(resource: Object) -> Run:
@@ -293,7 +250,10 @@ def _summary(resource: Object) -> RunSummary:
         engine="kubernetes",
         directory=f"{metadata['namespace']}/{metadata['name']}",
         ttl_after_finished_seconds=None,
-        replicas=_counts(status),
+        replicas=replica_counts(
+            (each["name"].rpartition("-")[0], each["phase"] == ReplicaPhase.RUNNING)
+            for each in status.get("replicas") or ()
+        ),
         labels=metadata.get("labels") or {},
         **_progress(resource, status),
     )
@@ -303,29 +263,20 @@ def _progress(resource: Object, status: Object) -> dict[str, Any]:
     return {
         "phase": JobPhase(status.get("phase", JobPhase.PENDING)),
         "message": status.get("message", ""),
-        "submitted_at": records.seconds(resource["metadata"]["creationTimestamp"]),
-        "started_at": records.seconds(status["startedAt"]) if status.get("startedAt") else None,
-        "finished_at": records.seconds(status["finishedAt"]) if status.get("finishedAt") else None,
+        "submitted_at": times.seconds(resource["metadata"]["creationTimestamp"]),
+        "started_at": times.seconds(status["startedAt"]) if status.get("startedAt") else None,
+        "finished_at": times.seconds(status["finishedAt"]) if status.get("finishedAt") else None,
     }
 
 
-def _counts(status: Object) -> str:
-    """Return how many replicas of each role run: ``ps 2/2, worker 3/4``."""
-    found: dict[str, list[bool]] = {}
-    for each in status.get("replicas") or ():
-        found.setdefault(each["name"].rpartition("-")[0], []).append(each["phase"] == "running")
-    return ", ".join(f"{role} {sum(running)}/{len(running)}" for role, running in found.items())
-
-
 def _event(found: Object) -> JobEvent:
-    own = found["metadata"].get("labels") or {}
-    replica = f"{own[labels.ROLE]}-{own[labels.INDEX]}" if labels.ROLE in own else None
+    replica, attempt = sights.attempt_of(found) or (None, None)
     message = found.get("message", "").removeprefix(f"{replica}: ")
     kind = re.sub(r"(?<!^)(?=[A-Z])", "-", found["reason"]).lower()
     return JobEvent(
-        at=datetime.datetime.fromisoformat(found["firstTimestamp"]).timestamp(),
+        at=times.seconds(found["firstTimestamp"]),
         kind=kind,
         message="" if message == kind else message,
-        replica=ReplicaId.parse(replica) if replica else None,
-        attempt=int(own[labels.ATTEMPT]) if labels.ATTEMPT in own else None,
+        replica=replica,
+        attempt=attempt,
     )

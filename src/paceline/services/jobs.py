@@ -10,16 +10,18 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 from paceline.control import events, states
 from paceline.control import machines as control
 from paceline.engines.local import engine, folders, layouts, machines
-from paceline.errors import Conflict, EngineError, PacelineError, StoreError, WaitTimeout
+from paceline.errors import Conflict, EngineError, PacelineError, StoreError
 from paceline.model.jobs import JobSpec
 from paceline.model.roles import ReplicaId
 from paceline.model.runs import JobEvent, ReplicaRow, Run, RunSummary
 from paceline.model.statuses import JobPhase
 from paceline.services import homes, logs, supervisors, variable_plans
+from paceline.services.life_cycles import LifeCycle
 from paceline.stores import Store
 
 ACTIVE_PHASES = tuple(phase for phase in JobPhase if not phase.is_final)
@@ -27,9 +29,11 @@ POLL_SECONDS = 0.2
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Jobs:
+class Jobs(LifeCycle):
     """What can be done with the jobs of one home."""
 
+    POLL_SECONDS: ClassVar[float] = POLL_SECONDS
+    LOOK: ClassVar[str] = "top"
     home: homes.Home
     store: Store
     clock: Callable[[], float] = time.time
@@ -166,19 +170,6 @@ class Jobs:
                 self.store.save_state(name, state, at=self.clock())
         self._supervise(run)
 
-    def check_resumable(self, run: Run) -> None:
-        """Let a run pass that can be brought back.
-
-        Raises:
-            Conflict: it has succeeded, or it is being looked after.
-        """
-        if run.phase is JobPhase.SUCCEEDED:
-            raise Conflict(
-                f"{run.name} has succeeded: nothing is left to do", "submit it again to train anew"
-            )
-        if not run.phase.is_final and not self.is_lost(run):
-            raise Conflict(f"{run.name} is {run.phase} already", f"paceline top {run.name}")
-
     def _supervise(self, run: Run) -> None:
         supervisors.start(self.home.path, self.home.store_url, run.name, folder_of(run))
 
@@ -204,14 +195,6 @@ class Jobs:
         engine.release(folder, machines.read())
         self._forget(name, folder)
 
-    def prune(self, *, older_than_seconds: float, dry_run: bool = False) -> list[str]:
-        """Delete the runs that ended longer ago; return their names."""
-        limit = self.clock() - older_than_seconds
-        ended = [run for run in self.runs() if run.phase.is_final and (run.finished_at or 0) <= limit]
-        for run in ended if not dry_run else []:
-            self.delete(run.name)
-        return [run.name for run in ended]
-
     def prune_expired(self) -> list[str]:
         """Delete the runs whose own time to live has passed; return their names."""
         expired = []
@@ -221,32 +204,6 @@ class Jobs:
                 self.delete(run.name)
                 expired.append(run.name)
         return expired
-
-    def wait(
-        self,
-        name: str,
-        *,
-        timeout_seconds: float | None = None,
-        until: Callable[[Run], bool] = lambda run: run.phase.is_final,
-    ) -> Run:
-        """Return the run as soon as ``until`` holds, or when it is final.
-
-        Raises:
-            WaitTimeout: not within so long.
-            Conflict: nobody looks after the job any more.
-        """
-        deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
-        while True:
-            run = self.get(name)
-            if until(run) or run.phase.is_final:
-                return run
-            if self.is_lost(run):
-                raise Conflict(f"nobody looks after {name}: its supervisor died", f"paceline resume {name}")
-            if deadline is not None and time.monotonic() >= deadline:
-                raise WaitTimeout(
-                    f"{name} is still {run.phase} after {timeout_seconds:g} s", f"paceline top {name}"
-                )
-            time.sleep(POLL_SECONDS)
 
     def replicas(self, name: str) -> list[ReplicaRow]:
         """Return the replicas of a run.

@@ -1,11 +1,17 @@
-"""What can be done with jobs, wherever they run: the port that the verbs are written against."""
+"""What can be done with jobs, wherever they run: what the verbs are written against.
+
+What follows from the rest alone, wherever that is, stands here.
+"""
 
 from __future__ import annotations
 
+import abc
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar
 
+from paceline.errors import Conflict, WaitTimeout
 from paceline.model.jobs import JobSpec
 from paceline.model.roles import ReplicaId
 from paceline.model.runs import JobEvent, ReplicaRow, Run, RunSummary
@@ -13,38 +19,69 @@ from paceline.model.statuses import JobPhase
 from paceline.services.logs import LogLine
 
 
-class LifeCycle(Protocol):
+class LifeCycle(abc.ABC):
     """The jobs of a home on this machine (`jobs.Jobs`), or of a namespace (`cluster_jobs.ClusterJobs`)."""
 
+    __slots__ = ()
+    #: How often to look at a job that is waited for.
+    POLL_SECONDS: ClassVar[float]
+    #: The verb that shows how far a job is.
+    LOOK: ClassVar[str]
+    #: Unix seconds.
+    clock: Callable[[], float]
+
+    @abc.abstractmethod
     def submit(self, spec: JobSpec, *, source: str, base: Path, name: str | None = None) -> Run:
         """Start a job and return at once."""
 
+    @abc.abstractmethod
     def runs(self, *, phases: Sequence[JobPhase] | None = None) -> list[RunSummary]:
         """Return the runs, newest first."""
 
+    @abc.abstractmethod
     def get(self, name: str) -> Run:
         """Return one run."""
 
+    @abc.abstractmethod
     def is_lost(self, run: Run | RunSummary) -> bool:
         """Whether the run should be looked after, but nobody does."""
 
+    @abc.abstractmethod
     def supervisor_pids(self, run: Run) -> tuple[int, ...]:
         """Return the processes on this machine that look after a run."""
 
+    @abc.abstractmethod
     def stop(self, name: str) -> None:
         """Ask a job to end."""
 
+    @abc.abstractmethod
     def resume(self, name: str) -> None:
         """Bring back a job that does not run, from its last checkpoint."""
 
     def check_resumable(self, run: Run) -> None:
-        """Let a run pass that can be brought back."""
+        """Let a run pass that can be brought back.
 
+        Raises:
+            Conflict: it has succeeded, or it is being looked after.
+        """
+        if run.phase is JobPhase.SUCCEEDED:
+            raise Conflict(
+                f"{run.name} has succeeded: nothing is left to do", "submit it again to train anew"
+            )
+        if not run.phase.is_final and not self.is_lost(run):
+            raise Conflict(f"{run.name} is {run.phase} already", f"paceline {self.LOOK} {run.name}")
+
+    @abc.abstractmethod
     def delete(self, name: str, *, force: bool = False) -> None:
         """Remove a run and all that is kept of it."""
 
     def prune(self, *, older_than_seconds: float, dry_run: bool = False) -> list[str]:
         """Delete the runs that ended longer ago; return their names."""
+        limit = self.clock() - older_than_seconds
+        ended = [run for run in self.runs() if run.phase.is_final and (run.finished_at or 0) <= limit]
+        for run in ended if not dry_run else []:
+            self.delete(run.name)
+        return [run.name for run in ended]
 
     def wait(
         self,
@@ -53,14 +90,35 @@ class LifeCycle(Protocol):
         timeout_seconds: float | None = None,
         until: Callable[[Run], bool] = lambda run: run.phase.is_final,
     ) -> Run:
-        """Return the run as soon as ``until`` holds, or when it is final."""
+        """Return the run as soon as ``until`` holds, or when it is final.
 
+        Raises:
+            WaitTimeout: not within so long.
+            Conflict: nobody looks after the job any more.
+        """
+        deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
+        while True:
+            run = self.get(name)
+            if until(run) or run.phase.is_final:
+                return run
+            if self.is_lost(run):
+                raise Conflict(f"nobody looks after {name}: its supervisor died", f"paceline resume {name}")
+            if deadline is not None and time.monotonic() >= deadline:
+                raise WaitTimeout(
+                    f"{name} is still {run.phase} after {timeout_seconds:g} s",
+                    f"paceline {self.LOOK} {name}",
+                )
+            time.sleep(self.POLL_SECONDS)
+
+    @abc.abstractmethod
     def replicas(self, name: str) -> list[ReplicaRow]:
         """Return the replicas of a run."""
 
+    @abc.abstractmethod
     def events(self, name: str, *, since_id: int = 0) -> list[tuple[int, JobEvent]]:
         """Return what happened to a run after the event of a number, each with its number."""
 
+    @abc.abstractmethod
     def logs(
         self,
         run: Run,

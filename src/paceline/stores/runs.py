@@ -283,14 +283,9 @@ class Runs(rows.Part):
 
 
 def _counts(state: states.JobState) -> str:
-    """Return how many replicas of each role run: ``ps 2/2, worker 3/4``."""
-    running: dict[str, int] = {}
-    wanted: dict[str, int] = {}
-    for replica in state.replicas:
-        role = replica.replica.role.value
-        wanted[role] = wanted.get(role, 0) + 1
-        running[role] = running.get(role, 0) + (replica.phase is statuses.ReplicaPhase.RUNNING)
-    return ", ".join(f"{role} {running[role]}/{count}" for role, count in wanted.items())
+    return runs.replica_counts(
+        (each.replica.role.value, each.phase is statuses.ReplicaPhase.RUNNING) for each in state.replicas
+    )
 
 
 def _values(state: states.ReplicaState) -> dict[str, Any]:

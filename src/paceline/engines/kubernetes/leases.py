@@ -8,11 +8,10 @@ duration; who holds it and cannot renew it stops earlier than that.
 from __future__ import annotations
 
 import asyncio
-import datetime
 import logging
 from collections.abc import Callable
 
-from paceline.engines.kubernetes import kinds
+from paceline.engines.kubernetes import kinds, times
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
 
 DURATION_SECONDS, RENEW_WITHIN_SECONDS, RETRY_SECONDS = 15.0, 10.0, 2.0
@@ -100,7 +99,7 @@ class Lease:
 
     def _made(self, before: Object | None) -> Object:
         """Return the lease as ours; in the place of another one only if that is still as it was."""
-        now = datetime.datetime.fromtimestamp(self._clock(), datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        now = times.micro_text(self._clock())
         old = (before or {}).get("spec") or {}
         is_new = old.get("holderIdentity") != self._identity
         spec = {

@@ -63,8 +63,6 @@ class Mirror:
         self._objects: dict[Key, Object] = {}
         #: Set when everything was listed once.
         self.is_filled = asyncio.Event()
-        #: How often everything had to be listed again.
-        self.relistings = 0
 
     def get(self, key: Key) -> Object | None:
         """Return an object; None when there is none."""
@@ -85,7 +83,6 @@ class Mirror:
                 log.warning("%s are listed again: %s", self._kind.plural, error.message)
             except TimeoutError:
                 log.warning("%s are listed again: the watch fell silent", self._kind.plural)
-            self.relistings += 1
             await asyncio.sleep(wait)
             wait = min(2 * wait, MAX_RETRY_SECONDS)
 

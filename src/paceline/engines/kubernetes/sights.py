@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from paceline.control.reconciliations import Sight, Stage
 from paceline.engines import exit_reasons
+from paceline.engines.kubernetes import times
 from paceline.model.roles import ReplicaId
 from paceline.model.statuses import ExitKind, ExitReason
 from paceline.rendering import labels, pods
@@ -39,13 +39,21 @@ def sights(found: Iterable[Object], *, silent: Mapping[str, float], now: float) 
     return [sight for pod in found if (sight := _sight(pod, silent, now)) is not None]
 
 
-def _sight(pod: Object, silent: Mapping[str, float], now: float) -> Sight | None:
-    own = pod["metadata"].get("labels") or {}
+def attempt_of(each: Object) -> tuple[ReplicaId, int] | None:
+    """Return the attempt of a replica that a pod is, or an event is about; None when it is none."""
+    own = each["metadata"].get("labels") or {}
     try:
         replica = ReplicaId.parse(f"{own.get(labels.ROLE)}-{own.get(labels.INDEX)}")
-        attempt = int(own.get(labels.ATTEMPT, ""))
+        return replica, int(own.get(labels.ATTEMPT, ""))
     except ValueError:
         return None
+
+
+def _sight(pod: Object, silent: Mapping[str, float], now: float) -> Sight | None:
+    found = attempt_of(pod)
+    if found is None:
+        return None
+    replica, attempt = found
     stage, reason = _stage(pod, silent, now)
     is_leaving = pod["metadata"].get("deletionTimestamp") is not None
     return Sight(replica=replica, attempt=attempt, stage=stage, reason=reason, is_leaving=is_leaving)
@@ -109,11 +117,7 @@ def _ended_without_a_word(status: Object) -> ExitReason:
 
 
 def _created_at(pod: Object) -> float:
-    return _seconds(pod["metadata"]["creationTimestamp"])
-
-
-def _seconds(time: str) -> float:
-    return datetime.datetime.fromisoformat(time).timestamp()
+    return times.seconds(pod["metadata"]["creationTimestamp"])
 
 
 def silent_nodes(nodes: Iterable[Object]) -> dict[str, float]:
@@ -122,5 +126,5 @@ def silent_nodes(nodes: Iterable[Object]) -> dict[str, float]:
     for node in nodes:
         for condition in (node.get("status") or {}).get("conditions") or ():
             if condition.get("type") == "Ready" and condition.get("status") != "True":
-                found[node["metadata"]["name"]] = _seconds(condition["lastTransitionTime"])
+                found[node["metadata"]["name"]] = times.seconds(condition["lastTransitionTime"])
     return found

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from paceline.engines.kubernetes import cluster_states, kinds
+from paceline.engines.kubernetes import cluster_states, kinds, sights
 from paceline.engines.kubernetes.clusters import Cluster, Object
-from paceline.engines.kubernetes.mirrors import key_of
+from paceline.engines.kubernetes.mirrors import Key
 from paceline.model.jobs import FitPolicy, JobSpec
 from paceline.model.nodes import Node, Quota
 from paceline.model.roles import ReplicaId
@@ -25,9 +25,14 @@ class Applicant:
     """A job that would begin if there were room."""
 
     uid: str
-    namespace: str
+    key: Key
     spec: JobSpec
     since: float
+
+    @property
+    def namespace(self) -> str:
+        """Return whose quotas count."""
+        return self.key[0]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,16 +69,15 @@ class Admissions:
         Raises:
             ClusterError: the cluster cannot be looked at.
         """
-        nodes = (await self._cluster.list(kinds.NODES)).objects
-        pods = (await self._cluster.list(kinds.PODS)).objects
-        quotas = (await self._cluster.list(kinds.QUOTAS)).objects
-        there = [*nodes, *pods, *quotas]
+        there = await _listed(self._cluster)
         free: Sequence[Node] = cluster_states.read(there, "").nodes
         for record, own in begun:
             free = queues.reserved(free, record.state.spec, promised(record, own))
-        others = [pod for pod in pods if labels.JOB not in (pod["metadata"].get("labels") or {})]
-        empty = cluster_states.read([*nodes, *others], "").nodes
-        limits = {each.namespace: cluster_states.read(quotas, each.namespace).quotas for each in applicants}
+        others = [each for each in there if labels.JOB not in (each["metadata"].get("labels") or {})]
+        empty = cluster_states.read(others, "").nodes
+        quotas = [each for each in there if each["kind"] == kinds.QUOTAS.name]
+        namespaces = {each.namespace for each in applicants}
+        limits = {namespace: cluster_states.read(quotas, namespace).quotas for namespace in namespaces}
         waiting = [_waiting(each, limits[each.namespace]) for each in applicants]
         admitted = {each.key: each.places for each in queues.admit(waiting, free, empty, self._clock())}
         taken: Sequence[Node] = free
@@ -94,20 +98,25 @@ async def look(cluster: Cluster, namespace: str) -> cluster_states.ClusterState:
     Raises:
         ClusterError: it cannot be looked at.
     """
-    found = [
-        *(await cluster.list(kinds.NODES)).objects,
-        *(await cluster.list(kinds.PODS)).objects,
-        *(await cluster.list(kinds.QUOTAS, namespace=namespace)).objects,
+    return cluster_states.read(await _listed(cluster), namespace)
+
+
+async def _listed(cluster: Cluster) -> list[Object]:
+    """Return all that room depends on."""
+    return [
+        each
+        for kind in (kinds.NODES, kinds.PODS, kinds.QUOTAS)
+        for each in (await cluster.list(kind)).objects
     ]
-    return cluster_states.read(found, namespace)
 
 
 def promised(record: Record, pods: Iterable[Object]) -> dict[ReplicaId, str]:
     """Return the nodes on which room is kept for replicas that have no pod there that takes it."""
     bound = {
-        pod["metadata"]["labels"].get(labels.ROLE, "") + "-" + pod["metadata"]["labels"].get(labels.INDEX, "")
+        found[0]
         for pod in pods
-        if (pod.get("spec") or {}).get("nodeName")
+        if (found := sights.attempt_of(pod)) is not None
+        and (pod.get("spec") or {}).get("nodeName")
         and (pod.get("status") or {}).get("phase") not in cluster_states.ENDED
     }
     if record.state.phase.is_final:
@@ -116,14 +125,8 @@ def promised(record: Record, pods: Iterable[Object]) -> dict[ReplicaId, str]:
     return {
         replica: record.places[replica]
         for replica in waiting
-        if replica in record.places and str(replica) not in bound
+        if replica in record.places and replica not in bound
     }
-
-
-def applicant(resource: Object, spec: JobSpec, since: float) -> Applicant:
-    """Return the applicant that a job's resource is."""
-    namespace, _ = key_of(resource)
-    return Applicant(uid=resource["metadata"]["uid"], namespace=namespace, spec=spec, since=since)
 
 
 def _waiting(each: Applicant, quotas: Sequence[Quota]) -> Waiting:

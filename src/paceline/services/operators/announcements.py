@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from paceline.control.states import JobState
-from paceline.engines.kubernetes import kinds
+from paceline.engines.kubernetes import kinds, times
 from paceline.engines.kubernetes.mirrors import key_of
 from paceline.model.roles import ReplicaId
 from paceline.model.statuses import ExitKind, JobPhase
@@ -44,7 +43,7 @@ def announcements(before: JobState, after: JobState) -> Iterator[Announcement]:
 def event(resource: Object, announced: Announcement, *, now: float, number: int) -> Object:
     """Return the event of an announcement; the number tells those of one moment apart."""
     namespace, name = key_of(resource)
-    time = datetime.datetime.fromtimestamp(now, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    time = times.text(now)
     about = f"{announced.replica}: " if announced.replica else ""
     own = {labels.JOB: name}
     if announced.replica is not None:

@@ -12,6 +12,7 @@ from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
 from paceline.engines.kubernetes.mirrors import key_of
 from paceline.errors import EngineError, InvalidInput
 from paceline.model.jobs import CleanUp, JobSpec
+from paceline.model.roles import ReplicaId
 from paceline.model.statuses import ExitKind, ExitReason
 from paceline.rendering import config_maps, labels, manifests, pods, services
 from paceline.rendering.surroundings import Surroundings
@@ -99,14 +100,13 @@ class Executor:
     async def _execute(
         self, resource: Object, record: Record, action: commands.Command
     ) -> events.Event | None:
-        namespace, name = key_of(resource)
         match action:
             case commands.Launch():
                 return await self._launch(resource, record, action)
             case commands.Terminate(replica=replica, attempt=attempt):
-                await self._delete(namespace, f"{name}-{replica}-{attempt}", None)
+                await self._delete(resource, replica, attempt)
             case commands.Kill(replica=replica, attempt=attempt):
-                await self._delete(namespace, f"{name}-{replica}-{attempt}", 0)
+                await self._delete(resource, replica, attempt, grace_seconds=0)
         return None
 
     async def _launch(self, resource: Object, record: Record, launch: commands.Launch) -> events.Event | None:
@@ -129,7 +129,11 @@ class Executor:
                 raise
         return None
 
-    async def _delete(self, namespace: str, name: str, grace_seconds: int | None) -> None:
+    async def _delete(
+        self, resource: Object, replica: ReplicaId, attempt: int, *, grace_seconds: int | None = None
+    ) -> None:
+        namespace, job = key_of(resource)
+        name = labels.pod_name(job, replica, attempt)
         try:
             await self._cluster.delete(kinds.PODS, name, namespace, grace_seconds=grace_seconds)
         except ClusterError as error:
@@ -144,8 +148,7 @@ class Executor:
         for sight in seen:
             completed = sight.reason is not None and sight.reason.kind is ExitKind.COMPLETED
             if sight.stage is Stage.ENDED and (completed or spec.clean_up is CleanUp.ALL):
-                namespace, name = key_of(resource)
-                await self._delete(namespace, f"{name}-{sight.replica}-{sight.attempt}", None)
+                await self._delete(resource, sight.replica, sight.attempt)
 
     def _surroundings(self, resource: Object) -> Surroundings:
         return Surroundings(namespace=resource["metadata"]["namespace"], agent_image=self._agent_image)

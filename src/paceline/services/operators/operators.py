@@ -8,13 +8,13 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 
-from paceline.engines.kubernetes import kinds, sights
+from paceline.engines.kubernetes import kinds, sights, times
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
 from paceline.engines.kubernetes.mirrors import Key, Mirror, key_of
 from paceline.model.jobs import FitPolicy, JobSpec
 from paceline.model.statuses import JobPhase
 from paceline.rendering import labels
-from paceline.services.operators import admissions, executions, records
+from paceline.services.operators import executions
 from paceline.services.operators.admissions import Admissions, Applicant, Verdict
 from paceline.services.operators.reconcilers import Look, Reconciler
 from paceline.services.operators.work_queues import WorkQueue
@@ -175,8 +175,8 @@ class Operator:
                 self._verdicts[uid] = Verdict(room={})
                 self._queue.add(key)
             return
-        since = records.seconds(resource["metadata"]["creationTimestamp"])
-        self._applicants[uid] = admissions.applicant(resource, spec, since)
+        since = times.seconds(resource["metadata"]["creationTimestamp"])
+        self._applicants[uid] = Applicant(uid=uid, key=key, spec=spec, since=since)
         self._somebody_waits.set()
 
     async def _admit(self) -> None:
@@ -194,17 +194,19 @@ class Operator:
                 self.counters.failures += 1
                 log.exception("nobody could be let in")
             self._somebody_waits.clear()
-            undecided = [uid for uid in self._applicants if self._verdicts.get(uid, Verdict()).room is None]
-            if undecided:
+            if self._waiting():
                 took = loop.time() - began
                 await asyncio.sleep(max(ADMIT_SECONDS, took / _SHARE_OF_LOOKING))
                 self._somebody_waits.set()
 
+    def _waiting(self) -> list[Applicant]:
+        """Return who has not got room yet."""
+        return [
+            each for uid, each in self._applicants.items() if self._verdicts.get(uid, Verdict()).room is None
+        ]
+
     async def _decide(self) -> None:
-        waiting = [
-            each for uid, each in self._applicants.items()
-            if self._verdicts.get(uid, Verdict()).room is None
-        ]  # fmt: skip
+        waiting = self._waiting()
         begun = []
         for resource in self._jobs:
             uid = resource["metadata"]["uid"]
@@ -214,12 +216,11 @@ class Operator:
             if verdict is not None and verdict.room:
                 record = dataclasses.replace(record, places=verdict.room)
             begun.append((record, list(self._pods_of[uid].values())))
-        for uid, verdict in (await self._admissions.decide(waiting, begun)).items():
-            if self._verdicts.get(uid) != verdict:
-                self._verdicts[uid] = verdict
-                found = [each for each in self._jobs if each["metadata"]["uid"] == uid]
-                for resource in found:
-                    self._queue.add(key_of(resource))
+        verdicts = await self._admissions.decide(waiting, begun)
+        for each in waiting:
+            if self._verdicts.get(each.uid) != verdicts[each.uid]:
+                self._verdicts[each.uid] = verdicts[each.uid]
+                self._queue.add(each.key)
 
 
 def _trimmed(pod: Object) -> Object:

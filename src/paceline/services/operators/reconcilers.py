@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from paceline.control import events, reconciliations, states
 from paceline.control.reconciliations import Progress, Sight
-from paceline.engines.kubernetes import kinds
+from paceline.engines.kubernetes import kinds, times
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
 from paceline.engines.kubernetes.mirrors import key_of
 from paceline.engines.kubernetes.sights import sights
@@ -135,7 +135,7 @@ class Reconciler:
         if uid not in self._records:
             if resource.get("status"):
                 # A copy may be older than what was done since, and must not be gone on from.
-                resource = await self._cluster.get(kinds.TRAINING_JOBS, *reversed(key_of(resource)))
+                resource = await self._fresh(resource)
             status = resource.get("status") or {}
             spec = await self._snapshot(resource) if "replicas" in status else None
             spec = spec or (wanted if isinstance(wanted, JobSpec) else None)
@@ -144,6 +144,11 @@ class Reconciler:
                 return None
             self._records[uid] = _read(status, spec) or records.new(spec)
         return self._records[uid]
+
+    async def _fresh(self, resource: Object) -> Object:
+        """Return a job's resource as the API server has it now."""
+        namespace, name = key_of(resource)
+        return await self._cluster.get(kinds.TRAINING_JOBS, name, namespace)
 
     async def _snapshot(self, resource: Object) -> JobSpec | None:
         """Return the job as it was when it began; None when it has not, or nobody knows any more."""
@@ -190,7 +195,7 @@ class Reconciler:
         except ClusterError as error:
             if not error.is_conflict:
                 raise
-            fresh = await self._cluster.get(kinds.TRAINING_JOBS, *reversed(key_of(resource)))
+            fresh = await self._fresh(resource)
             if labels.given(fresh.get("status") or {}) != labels.given(before):
                 self.forget(uid)
                 raise
@@ -212,10 +217,11 @@ class Reconciler:
         ttl = state.spec.ttl_after_finished_seconds
         if ttl is None:
             return None
-        finished = records.seconds(self._written[resource["metadata"]["uid"]][1]["finishedAt"])
+        finished = times.seconds(self._written[resource["metadata"]["uid"]][1]["finishedAt"])
         if finished + ttl > now:
             return finished + ttl - now
-        await self._cluster.delete(kinds.TRAINING_JOBS, *reversed(key_of(resource)))
+        namespace, name = key_of(resource)
+        await self._cluster.delete(kinds.TRAINING_JOBS, name, namespace)
         return None
 
 

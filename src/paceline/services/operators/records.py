@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime
 from collections.abc import Mapping
 from typing import Any
 
 from paceline.control.events import Timer, TimerKind
 from paceline.control.reconciliations import Progress
 from paceline.control.states import JobState, ReplicaState, initial
+from paceline.engines.kubernetes import times
 from paceline.model.jobs import JobSpec
 from paceline.model.roles import ReplicaId
 from paceline.model.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
@@ -61,8 +61,8 @@ def status(record: Record, before: Object, *, generation: int, now: float, messa
     """
     state = record.state
     running = sum(each.phase is ReplicaPhase.RUNNING for each in state.replicas)
-    started = before.get("startedAt") or (None if state.phase is JobPhase.PENDING else _time(now))
-    finished = (before.get("finishedAt") or _time(now)) if state.phase.is_final else None
+    started = before.get("startedAt") or (None if state.phase is JobPhase.PENDING else times.text(now))
+    finished = (before.get("finishedAt") or times.text(now)) if state.phase.is_final else None
     return {
         "observedGeneration": generation,
         "phase": str(state.phase),
@@ -176,16 +176,7 @@ def _conditions(state: JobState, before: Object, now: float) -> list[Object]:
     for name, phases in _CONDITIONS.items():
         value = "True" if state.phase in phases else "False"
         old = known.get(name, {})
-        since = old["lastTransitionTime"] if old.get("status") == value else _time(now)
+        since = old["lastTransitionTime"] if old.get("status") == value else times.text(now)
         reason = str(state.phase).capitalize()
         found.append({"type": name, "status": value, "reason": reason, "lastTransitionTime": since})
     return found
-
-
-def seconds(time: str) -> float:
-    """Return a time of a status as Unix seconds."""
-    return datetime.datetime.fromisoformat(time).timestamp()
-
-
-def _time(seconds: float) -> str:
-    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

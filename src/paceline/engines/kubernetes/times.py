@@ -1,0 +1,24 @@
+"""Times as objects of the Kubernetes API have them."""
+
+from __future__ import annotations
+
+import datetime
+
+
+def seconds(time: str) -> float:
+    """Return a time as Unix seconds."""
+    return datetime.datetime.fromisoformat(time).timestamp()
+
+
+def text(seconds: float) -> str:
+    """Return Unix seconds as ``Time`` is written: whole seconds."""
+    return f"{_moment(seconds):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def micro_text(seconds: float) -> str:
+    """Return Unix seconds as ``MicroTime`` is written, which leases have."""
+    return f"{_moment(seconds):%Y-%m-%dT%H:%M:%S.%fZ}"
+
+
+def _moment(seconds: float) -> datetime.datetime:
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC)
