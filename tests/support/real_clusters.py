@@ -15,7 +15,8 @@ from paceline.model.jobs import JobSpec
 from paceline.specs import custom_resources
 
 NAMESPACE = "e2e"
-_COMMAND_LINE = "from paceline.surfaces.cli.main import main; main()"
+#: The command line, by this interpreter.
+PACELINE = (sys.executable, "-c", "from paceline.surfaces.cli.main import main; main()")
 
 
 def kubectl(*arguments: str, given: str | None = None) -> str:
@@ -47,7 +48,7 @@ class OperatorProcess:
         return cls(Path(other._environment["KUBECONFIG"]), log, *other._arguments)
 
     def start(self) -> None:
-        command = [sys.executable, "-c", _COMMAND_LINE, "operator", *self._arguments]
+        command = [*PACELINE, "operator", *self._arguments]
         with self.log.open("ab") as output:
             self.process = subprocess.Popen(
                 command, env=self._environment, stdout=output, stderr=output, cwd="/"

@@ -1,0 +1,210 @@
+"""Real containers on a real node: agents in images of others, the clicks example to its AUC."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import images
+from support.name_servers import name_server
+from support.real_clusters import (
+    NAMESPACE,
+    PACELINE,
+    OperatorProcess,
+    found,
+    kubectl,
+    status,
+    submit,
+    until,
+    until_phase,
+)  # fmt: skip
+
+from paceline.model.jobs import JobSpec, MemoryGrowth, RestartPolicy, RoleSpec
+from paceline.model.roles import Role
+
+ROOT = Path(__file__).parents[2]
+IMAGE = "localhost/paceline-training:1"
+#: Busybox and nothing else; the nodes of ../shared/kube have it.
+BUSYBOX = "localhost/work:1"
+MINUTES = 60.0
+
+#: The same file runs on one machine: its folders are mounted where they are.
+CLICKS = """
+apiVersion: paceline.dev/v1alpha1
+kind: TrainingJob
+metadata: {{name: clicks}}
+spec:
+  image: {image}
+  working_dir: {root}
+  command: [python, -m, examples.clicks.train, --data, {data}]
+  roles:
+    ps: {{replicas: 2, memory: 3Gi}}
+    chief: {{replicas: 1, memory: 3Gi}}
+    worker: {{replicas: 1, cpu: 1, cpu_policy: exclusive, memory: 3Gi}}
+  volumes:
+  - {{name: code, host_path: {root}, mount_path: {root}, read_only: true}}
+  - {{name: data, host_path: {data}, mount_path: {data}, read_only: true}}
+  - {{name: runs, host_path: {runs}, mount_path: {runs}}}
+  training:
+    optimizer: {{name: adagrad, learning_rate: 0.05}}
+    wide_optimizer: {{name: ftrl, learning_rate: 0.3}}
+    batch_size: 512
+    epochs: 2
+    checkpoint: {{every_seconds: 20}}
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _only_real_nodes() -> Iterator[None]:
+    """Keep pods from hollow nodes, which run nothing."""
+    hollow = [each["metadata"]["name"] for each in found("nodes", "-l", "paceline.dev/hollow")["items"]]
+    if hollow:
+        kubectl("cordon", *hollow)
+    yield
+    if hollow:
+        kubectl("uncordon", *hollow)
+
+
+@pytest.fixture(scope="session")
+def image(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """An image with TensorFlow on the node: the one that is named, or one made for a node here."""
+    if named := os.environ.get("PACELINE_E2E_IMAGE"):
+        return named
+    if shutil.which("ctr") is None or os.geteuid() != 0:
+        pytest.skip(
+            "no image with TensorFlow: PACELINE_E2E_IMAGE is not set, and there is no containerd here"
+        )
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "paceline-images"
+    cache.mkdir(parents=True, exist_ok=True)
+    archive = tmp_path_factory.mktemp("image") / "training.tar"
+    images.make(IMAGE, archive, cache)
+    subprocess.run(["ctr", "-n", "k8s.io", "images", "import", archive], check=True)
+    archive.unlink()
+    return IMAGE
+
+
+@pytest.fixture(scope="session")
+def names() -> Iterator[None]:
+    """Names of pods, where the cluster does not answer for them itself."""
+    state = os.environ.get("S")
+    if state is None or found("services", "-A", "-l", "k8s-app=kube-dns")["items"]:
+        yield
+        return
+    nodes = found("nodes", "-l", "!paceline.dev/hollow")["items"]
+    address = nodes[0]["status"]["addresses"][0]["address"]
+    # The kubelet gives every pod what is in this file when the pod begins.
+    (Path(state) / "resolv.conf").write_text(f"nameserver {address}\n")
+    with name_server(address):
+        yield
+
+
+@pytest.fixture
+def operator(operator_kubeconfig: Path, image: str, tmp_path: Path) -> Iterator[OperatorProcess]:
+    made = OperatorProcess(operator_kubeconfig, tmp_path / "operator.log", "--agent-image", image)
+    made.start()
+    try:
+        yield made
+        assert made.is_alive(), made.log.read_text()[-3000:]
+        assert "Traceback" not in made.log.read_text(), made.log.read_text()[-3000:]
+    finally:
+        made.stop()
+
+
+def paceline(*arguments: str) -> str:
+    """Return what the command prints about the cluster."""
+    done = subprocess.run(
+        [*PACELINE, *arguments],
+        env={**os.environ, "PACELINE_ENGINE": "kubernetes", "COLUMNS": "80"},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, f"paceline {' '.join(arguments)}: {done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def step() -> int:
+    """Return the last step that the chief has told of."""
+    told = re.findall(r"step (\d[\d,]*)", paceline("logs", "clicks", "-n", NAMESPACE, "--tail", "50"))
+    return max((int(each.replace(",", "")) for each in told), default=0)
+
+
+def plain(name: str, *command: str, image: str = BUSYBOX, **more: object) -> JobSpec:
+    """Return a job of one worker with no Python in its image."""
+    worker = RoleSpec(role=Role.WORKER, memory_bytes=64 << 20, **more)  # type: ignore[arg-type]
+    return JobSpec(
+        name=name, image=image, command=command, roles=(worker,), termination_grace_seconds=1.0
+    )  # fmt: skip
+
+
+@pytest.mark.timeout(10 * MINUTES)
+def test_agents_say_how_replicas_end_whatever_image_they_have(operator: OperatorProcess) -> None:
+    once = RestartPolicy(limit=1, backoff_seconds=0.1)
+    fill = "x=0123456789abcdef; while true; do x=$x$x; done"
+    submit(plain("well", "sh", "-c", "echo $PACELINE_ROLE-$PACELINE_INDEX of {job}"))
+    submit(plain("wrong", "sh", "-c", "echo to stderr >&2; exit 3", restart=once))
+    submit(plain("missing", "no-such-program", restart=once))
+    submit(plain("large", "sh", "-c", fill, restart=once, memory_growth=MemoryGrowth(factor=1.5)))
+    submit(plain("nowhere", "true", image="localhost/nowhere:1", restart=RestartPolicy(limit=0)))
+
+    until_phase("well", "succeeded", 240.0)
+    assert paceline("logs", "well", "-n", NAMESPACE).strip().endswith("worker-0 of well")
+    for name, reason in (
+        ("wrong", "code 3"),
+        ("missing", "no-such-program"),
+        ("large", "memory"),
+        ("nowhere", "ErrImagePull|ImagePullBackOff"),
+    ):
+        until_phase(name, "failed", 400.0)
+        assert re.search(reason, status(name)["message"]), (name, status(name))
+    assert len(pods_of("wrong")) == 2, "each attempt is a pod of its own"
+    assert "to stderr" in paceline("logs", "wrong", "-n", NAMESPACE)
+    limits = [pod["spec"]["containers"][0]["resources"]["limits"]["memory"] for pod in pods_of("large")]
+    assert limits == ["64Mi", "96Mi"]
+
+
+def pods_of(job: str) -> list[dict[str, Any]]:
+    """Return the pods of a job, by their names."""
+    found_pods = found("pods", "-n", NAMESPACE, "-l", f"paceline.dev/job={job}")["items"]
+    return sorted(found_pods, key=lambda pod: pod["metadata"]["name"])
+
+
+@pytest.mark.timeout(30 * MINUTES)
+def test_the_clicks_example_trains_to_its_auc(
+    operator: OperatorProcess, image: str, names: None, tmp_path: Path
+) -> None:
+    data, runs = tmp_path / "data", tmp_path / "runs"
+    runs.mkdir()
+    subprocess.run([sys.executable, "-m", "examples.clicks.generate", "--output", data], cwd=ROOT, check=True)
+    file = tmp_path / "job.yaml"
+    file.write_text(CLICKS.format(image=image, root=ROOT, data=data, runs=runs))
+    paceline("submit", str(file), "-n", NAMESPACE)
+    until_phase("clicks", "running", 180.0)
+
+    assert exclusive_cores("clicks-worker-0-1") == {1}
+    assert 1 not in exclusive_cores("clicks-ps-0-1")
+
+    until(lambda: list(runs.glob("clicks/checkpoints/*")), lambda: dict(status("clicks")), 300.0)
+    paceline("stop", "clicks", "-n", NAMESPACE)
+    until_phase("clicks", "stopped", 90.0)
+    paceline("resume", "clicks", "-n", NAMESPACE)
+    until_phase("clicks", "running", 180.0)
+    until_phase("clicks", "succeeded", 15 * MINUTES)
+
+    lines = paceline("logs", "clicks", "-n", NAMESPACE)
+    assert "restored" in lines
+    reached, best = map(float, re.search(r"AUC (0\.\d+); the best possible is (0\.\d+)", lines).groups())
+    assert best - reached < 0.006, lines[-2000:]
+
+
+def exclusive_cores(pod: str) -> set[int]:
+    """Return the cores that a container may use, by its cgroup."""
+    read = "cat /sys/fs/cgroup/cpuset/cpuset.cpus || cat /sys/fs/cgroup/cpuset.cpus.effective"
+    text = kubectl("exec", pod, "-n", NAMESPACE, "-c", "training", "--", "sh", "-c", read).strip()
+    ranges = [each.partition("-") for each in text.split(",")]
+    return {core for first, _, last in ranges for core in range(int(first), int(last or first) + 1)}

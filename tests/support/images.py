@@ -1,0 +1,162 @@
+"""A container image with Python, Paceline and TensorFlow, made without a registry and without a builder.
+
+Its first layer is Debian, by debootstrap, its second one the packages of this environment.
+
+    python tests/support/images.py NAME OUT.tar CACHE    then: ctr -n k8s.io images import OUT.tar
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.metadata
+import io
+import json
+import os
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+DEBIAN, MIRROR = "bookworm", "http://deb.debian.org/debian"
+#: Debian's interpreter, which has to be of the version that the packages are for.
+VERSION = (3, 11)
+EXTRAS = ("training", "kubernetes")
+_THERE = f"usr/local/lib/python{VERSION[0]}.{VERSION[1]}/dist-packages"
+_HERE = Path(__file__).parents[2] / "src"
+
+
+def make(name: str, out: Path, cache: Path) -> None:
+    """Write the image as an archive (that of ``docker save``).
+
+    Args:
+        name: the image's name with its tag.
+        out: the archive.
+        cache: where Debian's layer is kept for the next time.
+
+    Raises:
+        OSError: nothing can be written, or this is another Python than Debian's.
+        subprocess.CalledProcessError: Debian's archive cannot be reached.
+    """
+    if sys.version_info[:2] != VERSION:
+        raise OSError(f"packages for Python {sys.version.split()[0]} do not run on Debian's {VERSION}")
+    debian = cache / f"{DEBIAN}.tar"
+    if not debian.exists():
+        _debian(debian)
+    packages = out.with_suffix(".packages.tar")
+    _layer(packages, _add_packages)
+    _archive(name, [debian, packages], out)
+    packages.unlink()
+
+
+def _debian(out: Path) -> None:
+    """Write Debian's layer; debootstrap itself is unpacked, not installed."""
+    work = out.with_suffix(".work")
+    work.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["apt-get", "download", "-q", "debootstrap"], cwd=work, check=True)
+    for package in work.glob("debootstrap_*.deb"):
+        subprocess.run(["dpkg-deb", "-x", package, work / "tools"], check=True)
+    subprocess.run(
+        ["bash", work / "tools/usr/sbin/debootstrap", "--variant=minbase", "--include=python3", DEBIAN,
+         work / "root", MIRROR],
+        env={**os.environ, "DEBOOTSTRAP_DIR": str(work / "tools/usr/share/debootstrap")}, check=True,
+    )  # fmt: skip
+    half = out.with_suffix(".half")
+    _layer(half, lambda layer: _add_tree(layer, work / "root", "."))
+    half.rename(out)
+    subprocess.run(["rm", "-rf", work], check=True)
+
+
+def _add_packages(layer: tarfile.TarFile) -> None:
+    for package in sorted(_needed("paceline", EXTRAS)):
+        found = importlib.metadata.distribution(package)
+        for file in sorted(found.files or (), key=str):
+            path = Path(str(file.locate()))
+            if ".." not in file.parts and path.is_file():
+                layer.add(path, f"{_THERE}/{file}", filter=_anonymous)
+    _add_tree(layer, _HERE, _THERE)
+    python = tarfile.TarInfo("usr/local/bin/python")
+    python.type, python.linkname = tarfile.SYMTYPE, "/usr/bin/python3"
+    layer.addfile(python)
+
+
+def _needed(package: str, extras: tuple[str, ...] = ()) -> set[str]:
+    """Return the distributions that a package needs, itself included."""
+    found: dict[str, set[str]] = {}
+
+    def add(name: str, wanted: tuple[str, ...]) -> None:
+        new = {*wanted, ""} - found.setdefault(name.lower(), set())
+        if not new:
+            return
+        found[name.lower()] |= new
+        for text in importlib.metadata.requires(name) or ():
+            requirement = Requirement(text)
+            marker = requirement.marker
+            if marker is None or any(marker.evaluate({"extra": each}) for each in new):
+                add(requirement.name, tuple(requirement.extras))
+
+    add(package, extras)
+    return set(found)
+
+
+def _add_tree(layer: tarfile.TarFile, folder: Path, under: str) -> None:
+    for path in sorted(folder.rglob("*")):
+        if "__pycache__" not in path.parts:
+            layer.add(path, f"{under}/{path.relative_to(folder)}", recursive=False, filter=_anonymous)
+
+
+def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    """Leave out what differs from machine to machine: and devices, which a container is given."""
+    if member.isdev():
+        return None
+    member.mtime = 0
+    member.uid = member.gid = 0
+    member.uname = member.gname = ""
+    return member
+
+
+def _layer(out: Path, fill: Callable[[tarfile.TarFile], None]) -> None:
+    with tarfile.open(out, "w") as layer:
+        fill(layer)
+
+
+def _archive(name: str, layers: list[Path], out: Path) -> None:
+    digests = [_digest(layer) for layer in layers]
+    config = json.dumps(
+        {
+            "architecture": "amd64",
+            "os": "linux",
+            "config": {"Env": ["PATH=/usr/local/bin:/usr/bin:/bin"], "Cmd": ["python3"]},
+            "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}" for digest in digests]},
+        },
+        sort_keys=True,
+    ).encode()
+    called = f"{hashlib.sha256(config).hexdigest()}.json"
+    parts = [f"{digest}.tar" for digest in digests]
+    manifest = json.dumps([{"Config": called, "RepoTags": [name], "Layers": parts}]).encode()
+    with _replacing(out) as half, tarfile.open(half, "w") as archive:
+        for member, content in ((called, config), ("manifest.json", manifest)):
+            info = tarfile.TarInfo(member)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+        for member, layer in zip(parts, layers, strict=True):
+            archive.add(layer, member, filter=_anonymous)
+
+
+@contextlib.contextmanager
+def _replacing(out: Path) -> Iterator[Path]:
+    half = out.with_suffix(".half")
+    yield half
+    half.rename(out)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+if __name__ == "__main__":
+    make(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]))
