@@ -77,6 +77,7 @@ def operator(operator_kubeconfig: Path, tmp_path: Path) -> Iterator[OperatorProc
         yield made
         assert made.is_alive(), made.log.read_text()[-3000:]
         assert "Traceback" not in made.log.read_text(), made.log.read_text()[-3000:]
+        assert made.denied() == set(), "the rights that are shipped have to be enough"
     finally:
         if made.is_alive():
             made.stop()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -11,12 +12,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from support.rights import Right
+
 from paceline.model.jobs import JobSpec
 from paceline.specs import custom_resources
 
 NAMESPACE = "e2e"
 #: The command line, by this interpreter.
 PACELINE = (sys.executable, "-c", "from paceline.surfaces.cli.main import main; main()")
+#: As the API server words it (``ForbiddenStatusError`` of k8s.io/apiserver), whatever the kind.
+_DENIED = re.compile(r'cannot (\w+) resource "([\w/]+)"')
+#: The client reads no more than the status of a watch that is refused.
+_UNWATCHED = re.compile(r"(\w+) cannot be watched: .*403 Forbidden")
 
 
 def kubectl(*arguments: str, given: str | None = None) -> str:
@@ -43,9 +50,9 @@ class OperatorProcess:
         self.process: subprocess.Popen[bytes] | None = None
 
     @classmethod
-    def like(cls, other: OperatorProcess, log: Path) -> OperatorProcess:
+    def like(cls, other: OperatorProcess, log: Path, *more: str) -> OperatorProcess:
         """Another one with the same rights."""
-        return cls(Path(other._environment["KUBECONFIG"]), log, *other._arguments)
+        return cls(Path(other._environment["KUBECONFIG"]), log, *other._arguments, *more)
 
     def start(self) -> None:
         command = [*PACELINE, "operator", *self._arguments]
@@ -66,6 +73,12 @@ class OperatorProcess:
 
     def is_alive(self) -> bool:
         return self.process is not None and self.process.poll() is None
+
+    def denied(self) -> set[Right]:
+        """What the API server has refused it for want of rights, by its log."""
+        told = self.log.read_text()
+        unwatched = (Right("watch", resource) for resource in _UNWATCHED.findall(told))
+        return {*(Right(*each) for each in _DENIED.findall(told)), *unwatched}
 
 
 def submit(spec: JobSpec, **more: Any) -> None:

@@ -1,0 +1,189 @@
+"""The operator's shipped rights: enough for all that it does, and none of them too many."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+from support.real_clusters import (
+    NAMESPACE,
+    OperatorProcess,
+    found,
+    kubectl,
+    status,
+    submit,
+    until,
+)  # fmt: skip
+from support.rights import Right, rights, roles, without
+
+from paceline.model.jobs import JobSpec, RoleSpec
+from paceline.model.placements import Placement
+from paceline.model.roles import Role
+
+ROLES = Path(__file__).parents[2] / "deploy" / "kustomize" / "rbac.yaml"
+SHIPPED = list(yaml.safe_load_all(ROLES.read_text()))
+SECONDS = 40.0
+
+
+class Step(NamedTuple):
+    """Something that is done to the cluster, and what is to come of it."""
+
+    do: Callable[[], object]
+    holds: Callable[[], Any]
+
+
+def job(name: str, *, image: str | None = "localhost/work:1", **more: Any) -> JobSpec:
+    return JobSpec(
+        name=name,
+        image=image,
+        command=("sleep", "3600"),
+        roles=(RoleSpec(role=Role.WORKER, cpu_cores=1.0, memory_bytes=1 << 28),),
+        placement=Placement(node_selector={"paceline.dev/hollow": "true"}),
+        termination_grace_seconds=1.0,
+        **more,
+    )
+
+
+def change(name: str, **spec: Any) -> None:
+    kubectl("patch", "tj", name, "-n", NAMESPACE, "--type=merge", "-p", json.dumps({"spec": spec}))
+
+
+def phase(name: str) -> Any:
+    return status(name).get("phase")
+
+
+def is_there(kind: str, name: str) -> bool:
+    return bool(kubectl("get", kind, name, "-n", NAMESPACE, "-o", "name", "--ignore-not-found"))
+
+
+def lose(pod: str) -> None:
+    kubectl("delete", "pod", pod, "-n", NAMESPACE, "--grace-period=0", "--force")
+
+
+def command_told(name: str) -> Any:
+    return json.loads(found("configmap", name, "-n", NAMESPACE)["data"]["worker.json"])["command"]
+
+
+def is_renewed(where: str) -> bool:
+    lease = found("lease", "paceline-operator", "-n", where)["spec"]
+    return bool(lease["renewTime"] != lease["acquireTime"])
+
+
+def is_told(name: str) -> bool:
+    selector = f"involvedObject.name={name},reason=Running"
+    return bool(found("events", "-n", NAMESPACE, "--field-selector", selector)["items"])
+
+
+def scenario(operator: OperatorProcess, name: str, lease_in: str = "paceline") -> Iterator[Step]:
+    """All that the operator does with the API, once; what it is to do in addition some day belongs here too."""
+    pods = [f"{name}-worker-0-{attempt}" for attempt in range(5)]
+
+    def begin() -> None:
+        kubectl("delete", "lease", "paceline-operator", "-n", lease_in, "--ignore-not-found")
+        submit(job(name))
+        operator.start()
+
+    yield Step(begin, lambda: phase(name) == "running" and is_told(name))
+
+    # Without an image it fails at once, and is removed.
+    doomed = f"{name}-doomed"
+    yield Step(
+        lambda: submit(job(doomed, image=None, ttl_after_finished_seconds=0.1)),
+        lambda: not is_there("tj", doomed),
+    )
+    yield Step(lambda: lose(pods[1]), lambda: is_there("pod", pods[2]))
+    yield Step(
+        lambda: change(name, suspend=True),
+        lambda: phase(name) == "stopped" and not is_there("pod", pods[2]),
+    )
+    # What it is to do has changed meanwhile, so its config is written anew.
+    other = ["sleep", "1800"]
+    yield Step(
+        lambda: change(name, suspend=False, command=other),
+        lambda: phase(name) == "running" and command_told(name) == other and is_renewed(lease_in),
+    )
+
+    def begin_again() -> None:
+        operator.stop()
+        lose(pods[3])
+        operator.start()
+
+    # The next operator knows only what is in the cluster.
+    yield Step(begin_again, lambda: is_there("pod", pods[4]))
+
+
+def apply(manifests: list[dict[str, Any]]) -> None:
+    kubectl("apply", "-f", "-", given=yaml.safe_dump_all(manifests))
+
+
+@pytest.fixture
+def idle(operator_kubeconfig: Path, tmp_path: Path) -> Iterator[OperatorProcess]:
+    """An operator that is not started yet; the shipped rights are back afterwards."""
+    made = OperatorProcess(operator_kubeconfig, tmp_path / "operator.log", "--agent-image", "none")
+    try:
+        yield made
+    finally:
+        if made.is_alive():
+            made.stop()
+        apply(SHIPPED)
+
+
+def play(operator: OperatorProcess, steps: Iterator[Step]) -> None:
+    for step in steps:
+        step.do()
+        until(step.holds, lambda: operator.log.read_text()[-3000:], SECONDS)
+    assert operator.denied() == set()
+
+
+def test_the_shipped_rights_are_enough(idle: OperatorProcess) -> None:
+    play(idle, scenario(idle, "clicks"))
+
+
+@pytest.fixture
+def confined(idle: OperatorProcess, tmp_path: Path) -> Iterator[OperatorProcess]:
+    """An operator with the rights that it is shipped with for one namespace, and none beyond."""
+    rules = [rule for role in roles(SHIPPED) for rule in role["rules"]]
+    inside = [rule for rule in rules if rule["resources"] not in (["nodes"], ["resourcequotas"])]
+    within_one = role_in_namespace(inside)
+    kubectl("delete", "clusterrolebinding", "paceline-operator")
+    apply(within_one)
+    made = OperatorProcess.like(idle, tmp_path / "confined.log", f"--namespace={NAMESPACE}")
+    try:
+        yield made
+    finally:
+        if made.is_alive():
+            made.stop()
+        kubectl("delete", "-f", "-", given=yaml.safe_dump_all(within_one))
+
+
+def role_in_namespace(rules: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    api, metadata = "rbac.authorization.k8s.io", {"name": "paceline-operator", "namespace": NAMESPACE}
+    subject = {"kind": "ServiceAccount", "name": "paceline-operator", "namespace": "paceline"}
+    bound = {"apiGroup": api, "kind": "Role", "name": "paceline-operator"}
+    return [
+        {"apiVersion": f"{api}/v1", "kind": "Role", "metadata": metadata, "rules": rules},
+        {"apiVersion": f"{api}/v1", "kind": "RoleBinding", "metadata": metadata, "roleRef": bound,
+         "subjects": [subject]},
+    ]  # fmt: skip
+
+
+def test_within_one_namespace_rights_in_it_are_enough(confined: OperatorProcess) -> None:
+    play(confined, scenario(confined, "clicks", lease_in=NAMESPACE))
+
+
+@pytest.mark.parametrize("right", rights(SHIPPED), ids=str)
+def test_each_right_is_needed(idle: OperatorProcess, right: Right) -> None:
+    """Without it the API refuses something, and with it back what failed comes about after all."""
+    apply(without(right, SHIPPED))
+    for step in scenario(idle, f"no-{right}"):
+        step.do()
+        until(lambda: idle.denied() or step.holds(), lambda: idle.log.read_text()[-3000:], SECONDS)  # noqa: B023
+        if idle.denied():
+            break
+    assert idle.denied() == {right}, "nothing that the operator does needs it"
+    apply(SHIPPED)
+    until(step.holds, lambda: idle.log.read_text()[-3000:], SECONDS)
