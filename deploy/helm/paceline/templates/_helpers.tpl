@@ -1,0 +1,12 @@
+{{- define "paceline.name" -}}
+{{ printf "%s-operator" .Release.Name | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "paceline.labels" -}}
+app.kubernetes.io/name: paceline-operator
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "paceline.image" -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end }}

@@ -1,0 +1,145 @@
+"""What is deployed: the kustomize base, its overlay for one namespace, and the Helm chart, which say the same."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from support import charts, pod_security
+
+from paceline.rendering.surroundings import AGENT_IMAGE
+from paceline.specs import custom_resources
+
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
+MODES = pytest.mark.parametrize("namespaced", [False, True], ids=["cluster", "namespaced"])
+
+Object = dict[str, Any]
+
+
+def kustomized(namespaced: bool) -> list[Object]:
+    if shutil.which("kubectl") is None:
+        pytest.skip("no kubectl, which has kustomize")
+    folder = DEPLOY / ("namespaced" if namespaced else "kustomize")
+    done = subprocess.run(
+        ["kubectl", "kustomize", str(folder)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return list(yaml.safe_load_all(done.stdout))
+
+
+def bare(made: Object) -> Object:
+    """Return an object without the labels that tell releases of a chart apart."""
+    metadata = {name: value for name, value in made["metadata"].items() if name != "labels"}
+    return {**made, "metadata": metadata}
+
+
+def by_name(objects: list[Object], *kinds: str) -> dict[tuple[str, str], Object]:
+    return {(each["kind"], each["metadata"]["name"]): bare(each) for each in objects if each["kind"] in kinds}
+
+
+@MODES
+def test_chart_and_kustomize_give_the_same_rights(namespaced: bool) -> None:
+    kinds = ("ServiceAccount", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding")
+    ours, theirs = charts.rendered(namespaced=namespaced), kustomized(namespaced)
+    assert by_name(ours, *kinds) == by_name(theirs, *kinds)
+    assert len(by_name(ours, *kinds)) == 5
+
+
+@MODES
+def test_within_one_namespace_nothing_is_asked_of_the_cluster(namespaced: bool) -> None:
+    wide = [each for each in charts.rendered(namespaced=namespaced) if each["kind"].startswith("Cluster")]
+    assert bool(wide) != namespaced
+
+
+@MODES
+def test_chart_and_kustomize_run_the_same_operator(namespaced: bool) -> None:
+    ours = by_name(charts.rendered(namespaced=namespaced), "Deployment")
+    theirs = by_name(kustomized(namespaced), "Deployment")
+    assert ours.keys() == theirs.keys() == {("Deployment", "paceline-operator")}
+    one, other = (each["Deployment", "paceline-operator"]["spec"] for each in (ours, theirs))
+    assert one["replicas"] == other["replicas"]
+    pods = [dict(each["template"]["spec"]) for each in (one, other)]
+    containers = [dict(each.pop("containers")[0]) for each in pods]
+    assert pods[0] == pods[1]
+    for container in containers:
+        # The chart writes out what kustomize leaves to defaults, or to the pod itself.
+        for name in ("args", "env", "imagePullPolicy"):
+            container.pop(name, None)
+    assert containers[0] == containers[1]
+
+
+@MODES
+def test_the_operator_passes_the_restricted_standard(namespaced: bool) -> None:
+    for objects in (charts.rendered(namespaced=namespaced), kustomized(namespaced)):
+        for each in by_name(objects, "Deployment").values():
+            assert pod_security.violations(each["spec"]["template"]) == []
+            container = each["spec"]["template"]["spec"]["containers"][0]
+            assert container["securityContext"]["readOnlyRootFilesystem"] is True
+
+
+@MODES
+def test_pods_are_found_by_their_deployment(namespaced: bool) -> None:
+    for each in charts.rendered(namespaced=namespaced):
+        if each["kind"] == "Deployment":
+            selected = each["spec"]["selector"]["matchLabels"]
+            assert selected.items() <= each["spec"]["template"]["metadata"]["labels"].items()
+
+
+def test_the_chart_is_well_made() -> None:
+    assert charts.lint() == []
+
+
+def test_what_the_chart_says_a_training_job_is() -> None:
+    file = charts.CHART / "crds" / "trainingjobs.yaml"
+    assert yaml.safe_load(file.read_text()) == custom_resources.definition(), "make docs"
+
+
+def test_one_version_and_one_image() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    chart = yaml.safe_load((charts.CHART / "Chart.yaml").read_text())
+    assert (chart["version"], chart["appVersion"]) == (version, version)
+    base = yaml.safe_load((DEPLOY / "kustomize" / "operator.yaml").read_text())
+    for made in (base, *by_name(charts.rendered(), "Deployment").values()):
+        assert made["spec"]["template"]["spec"]["containers"][0]["image"] == AGENT_IMAGE
+
+
+def operator(**values: Any) -> tuple[Object, Object]:
+    made = next(each for each in charts.rendered(**values) if each["kind"] == "Deployment")
+    pod = made["spec"]["template"]["spec"]
+    return pod, pod["containers"][0]
+
+
+def test_values_arrive() -> None:
+    toleration = {"key": "infra", "operator": "Exists"}
+    pod, container = operator(
+        image={"repository": "hub/paceline", "tag": "9"},
+        imagePullSecrets=[{"name": "hub"}],
+        nodeSelector={"disk": "ssd"},
+        tolerations=[toleration],
+        resources={"limits": {"memory": "1Gi"}},
+        quiet=True,
+    )
+    assert (container["image"], container["args"]) == (
+        "hub/paceline:9",
+        ["--agent-image=hub/paceline:9", "--quiet"],
+    )
+    assert container["resources"]["limits"] == {"memory": "1Gi"}
+    assert pod["imagePullSecrets"] == [{"name": "hub"}]
+    assert (pod["nodeSelector"], pod["tolerations"]) == ({"disk": "ssd"}, [toleration])
+    assert operator(agentImage="none")[1]["args"] == ["--agent-image=none"]
+    assert operator(namespaced=True)[1]["args"][-1] == f"--namespace={charts.NAMESPACE}"
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [({"replica": 2}, "replica"), ({"replicas": 0}, "minimum"), ({"image": {"name": "x"}}, "name")],
+)
+def test_a_wrong_value_is_refused(values: Object, says: str) -> None:
+    with pytest.raises(charts.ValuesRefused, match=says):
+        charts.rendered(**values)

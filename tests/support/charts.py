@@ -1,0 +1,32 @@
+"""The Helm chart, linted and rendered by Helm's own library."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+helm = pytest.importorskip("helm_python", reason="Helm's library has no wheel for this machine")
+
+CHART = Path(__file__).parents[2] / "deploy" / "helm" / "paceline"
+NAMESPACE = "paceline"
+ValuesRefused: type[Exception] = helm.HelmValuesError
+_WARNING = 2
+
+
+def rendered(**values: Any) -> list[dict[str, Any]]:
+    """Return all objects of a release that is called as the kustomize base calls it."""
+    with helm.Chart.load(CHART) as chart:
+        files = chart.render(values=values, name="paceline", namespace=NAMESPACE)
+    texts = (text for path, text in files.items() if path.endswith(".yaml"))
+    return [each for text in texts for each in yaml.safe_load_all(text) if each]
+
+
+def lint() -> list[str]:
+    """Return what Helm finds wrong with the chart."""
+    report = helm.lint(CHART, strict=True)
+    assert report["total_charts_linted"] == 1
+    found = [each["error"] for each in report["messages"] if each["severity"] >= _WARNING]
+    return [*found, *report["errors"]]
