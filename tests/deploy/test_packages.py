@@ -1,4 +1,4 @@
-"""What is deployed: the kustomize base, its overlay for one namespace, and the Helm chart, which say the same."""
+"""What is deployed: the kustomize base, its overlay for one namespace, and the chart, which say the same."""
 
 from __future__ import annotations
 

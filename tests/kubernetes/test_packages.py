@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 from support import charts
 from support.real_clusters import kubectl
+
+from paceline.model.jobs import JobSpec, RoleSpec, Security, SecurityProfile
+from paceline.model.roles import ReplicaId, Role
+from paceline.rendering import pods
+from paceline.rendering.surroundings import Surroundings
 
 BASE = Path(__file__).parents[2] / "deploy" / "kustomize"
 
@@ -24,6 +32,37 @@ def test_the_chart_is_accepted(installed: None, namespaced: bool) -> None:
 def test_the_kustomize_base_is_accepted(installed: None) -> None:
     made = kubectl("apply", "--dry-run=server", "-k", str(BASE))
     assert "deployment.apps/paceline-operator" in made
+
+
+@pytest.fixture
+def guarded(installed: None) -> Iterator[str]:
+    """A namespace that takes only pods that pass the restricted standard."""
+    version = json.loads(kubectl("version", "-o", "json"))["serverVersion"]
+    if (int(version["major"]), int(re.match(r"\d+", version["minor"])[0])) < (1, 25):
+        pytest.skip(f"Kubernetes {version['gitVersion']} does not enforce Pod Security Standards")
+    name = "e2e-restricted"
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+    kubectl("apply", "-f", "-", given=json.dumps(made))
+    yield name
+    kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.mark.parametrize("profile", SecurityProfile)
+def test_namespaces_that_enforce_the_restricted_standard(guarded: str, profile: SecurityProfile) -> None:
+    spec = JobSpec(
+        name="clicks",
+        image="localhost/work:1",
+        command=("sleep", "3600"),
+        roles=(RoleSpec(role=Role.WORKER),),
+        security=Security(profile=profile),
+    )
+    made = json.dumps(pods.pod(spec, ReplicaId(Role.WORKER, 0), Surroundings(namespace=guarded)))
+    if profile is SecurityProfile.RESTRICTED:
+        kubectl("create", "--dry-run=server", "-f", "-", given=made)
+        return
+    with pytest.raises(AssertionError, match="violates PodSecurity"):
+        kubectl("create", "--dry-run=server", "-f", "-", given=made)
 
 
 def test_a_wrong_deployment_is_not(installed: None) -> None:

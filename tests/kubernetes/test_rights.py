@@ -79,7 +79,7 @@ def is_told(name: str) -> bool:
 
 
 def scenario(operator: OperatorProcess, name: str, lease_in: str = "paceline") -> Iterator[Step]:
-    """All that the operator does with the API, once; what it is to do in addition some day belongs here too."""
+    """All that the operator does with the API, once. What it learns to do some day belongs here too."""
     pods = [f"{name}-worker-0-{attempt}" for attempt in range(5)]
 
     def begin() -> None:

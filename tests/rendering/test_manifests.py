@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 import yaml
+from support import pod_security
 
 from paceline import specs
 from paceline.errors import InvalidInput
+from paceline.model.jobs import Security, SecurityProfile
 from paceline.model.placements import PlacementStrategy
 from paceline.model.roles import ReplicaId
-from paceline.rendering import manifests
+from paceline.rendering import manifests, pods
 from paceline.rendering.manifests import Target
 from paceline.rendering.surroundings import Surroundings
 
@@ -66,6 +68,40 @@ def test_golden_files(target: Target) -> None:
     assert made == path.read_text()
 
 
+def test_golden_file_of_restricted_pods() -> None:
+    restricted = dataclasses.replace(job(), security=Security(profile=SecurityProfile.RESTRICTED, user=1000))
+    made = pods.pod(restricted, ReplicaId.parse("chief-0"), ADS)
+    path = GOLDEN / "restricted-pod.yaml"
+    text = yaml.safe_dump(json.loads(json.dumps(made)), sort_keys=False, width=10**9)
+    if not path.exists():
+        path.write_text(text)
+        pytest.fail(f"{path} was missing and has been written: look at it")
+    assert text == path.read_text()
+
+
+SECURITIES = [Security(profile=profile, user=user) for profile in SecurityProfile for user in (None, 1000)]
+
+
+@pytest.mark.parametrize("security", SECURITIES, ids=str)
+@pytest.mark.parametrize("target", Target)
+def test_restricted_pods_pass_the_standard_of_that_name(target: Target, security: Security) -> None:
+    objects = manifests.rendered(
+        dataclasses.replace(job(), security=security), target, dataclasses.replace(ADS, queue="night")
+    )
+    for spec in pod_specs(objects):
+        found = pod_security.violations({"spec": spec})
+        training = spec["containers"][0]["name"]
+        if security.profile is SecurityProfile.RESTRICTED:
+            assert found == []
+        else:
+            assert set(found) == {
+                "agent: runAsNonRoot",
+                f"{training}: runAsNonRoot",
+                f"{training}: capabilities are not dropped",
+            }
+        assert spec["securityContext"].get("runAsUser") == security.user
+
+
 def pod_specs(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
     found = []
     for each in objects:
@@ -108,9 +144,9 @@ def test_kueue_needs_a_queue() -> None:
 
 def test_nodes_that_are_decided() -> None:
     made = manifests.bare(job(), ADS, places={ReplicaId.parse("ps-0"): "node-7"})
-    pods = {each["metadata"]["name"]: each["spec"] for each in made if each["kind"] == "Pod"}
+    by_name = {each["metadata"]["name"]: each["spec"] for each in made if each["kind"] == "Pod"}
     required = "requiredDuringSchedulingIgnoredDuringExecution"
-    assert pods["clicks-ps-0-1"]["affinity"]["nodeAffinity"][required]["nodeSelectorTerms"] == [
+    assert by_name["clicks-ps-0-1"]["affinity"]["nodeAffinity"][required]["nodeSelectorTerms"] == [
         {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node-7"]}]}
     ]
-    assert "nodeAffinity" not in pods["clicks-ps-1-1"]["affinity"]
+    assert "nodeAffinity" not in by_name["clicks-ps-1-1"]["affinity"]

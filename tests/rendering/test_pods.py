@@ -9,10 +9,11 @@ from typing import Any
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
+from support import pod_security
 
 from paceline.errors import EngineError, InvalidInput
 from paceline.model import quantities
-from paceline.model.jobs import CpuPolicy, JobSpec, RoleSpec, Volume
+from paceline.model.jobs import CpuPolicy, JobSpec, RoleSpec, Security, SecurityProfile, Volume
 from paceline.model.nodes import Resources
 from paceline.model.placements import Placement, PlacementStrategy, Toleration
 from paceline.model.roles import ReplicaId, Role
@@ -217,3 +218,42 @@ def test_nothing_is_brought_into_images_that_have_the_agent() -> None:
     assert "initContainers" not in made
     assert [each["name"] for each in made["volumes"]] == ["paceline-config"]
     assert [each["name"] for each in made["containers"][0]["volumeMounts"]] == ["paceline-config"]
+
+
+RESTRICTED = Security(profile=SecurityProfile.RESTRICTED)
+
+
+def test_a_restricted_replica_writes_to_volumes_alone() -> None:
+    made = pod(job(security=RESTRICTED))["spec"]
+    volumes = {each["name"]: each for each in made["volumes"]}
+    for container in (*made["containers"], *made["initContainers"]):
+        assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    written = {
+        each["mountPath"]
+        for each in made["containers"][0]["volumeMounts"]
+        if "emptyDir" in volumes[each["name"]]
+    }
+    told = json.loads(told_in(job())["worker.json"])
+    assert written == {"/paceline", "/tmp"}
+    assert {told["spool"].rpartition("/")[0], told["environment"]["TMPDIR"]} == written
+
+
+def test_a_volume_of_the_users_own_at_tmp_stays() -> None:
+    scratch = Volume(name="scratch", mount_path="/tmp", claim="scratch")
+    made = pod(job(security=RESTRICTED, volumes=(scratch,)))["spec"]
+    mounts = [each["name"] for each in made["containers"][0]["volumeMounts"] if each["mountPath"] == "/tmp"]
+    assert mounts == ["scratch"]
+
+
+def test_images_that_have_the_agent_have_to_be_written_to() -> None:
+    """The agent's home is a folder of the image then."""
+    where = Surroundings(agent_image=None)
+    made = pods.pod(job(security=RESTRICTED), ReplicaId(Role.WORKER, 0), where)["spec"]
+    assert "readOnlyRootFilesystem" not in made["containers"][0]["securityContext"]
+    assert pod_security.violations({"spec": made}) == []
+
+
+def test_volumes_are_made_writable_for_the_user() -> None:
+    made = pod(job(security=Security(user=1000)))["spec"]["securityContext"]
+    assert (made["runAsUser"], made["fsGroup"], made["fsGroupChangePolicy"]) == (1000, 1000, "OnRootMismatch")
+    assert "runAsNonRoot" not in made

@@ -220,6 +220,12 @@ def test_errors_say_where_and_what(old: str, new: str, place: str, said: str) ->
         ("active_deadline: 1:30", "8:20", "not a duration"),
         ("ttl_after_finish: 1d", "8:3", "did you mean 'ttl_after_finished'?"),
         ("clean_up: none", "8:13", "running, succeeded, all"),
+        (
+            "security: {profile: restricted}\n  volumes: [{name: a, host_path: /a, mount_path: /c}]",
+            "9:23",
+            "no folders of hosts",
+        ),
+        ("security: {user: 0}", "8:20", "1"),
         ("volumes: [{name: a, host_path: /a, claim: b, mount_path: /c}]", "8:38", "not both"),
         ("volumes: [{name: a, mount_path: /c}]", "8:13", "no source"),
         ("volumes: [{name: a, host_path: ../../etc, mount_path: /c}]", "8:34", "absolute path"),

@@ -21,6 +21,8 @@ from paceline.model.jobs import (
     RestartPolicy,
     RestartWhen,
     RoleSpec,
+    Security,
+    SecurityProfile,
     SuccessPolicy,
     Volume,
 )
@@ -220,6 +222,7 @@ jobs = st.builds(
     termination_grace_seconds=st.sampled_from([30.0, 7.0]),
     training=st.none() | st.just({"batch_size": 512}),
     secrets=st.sampled_from([(), ("s3",)]),
+    security=st.builds(Security, profile=st.sampled_from(SecurityProfile), user=st.none() | st.just(1000)),
 )
 
 

@@ -122,6 +122,12 @@ def job_specs(draw: st.DrawFn) -> jobs.JobSpec:
         volumes.append(
             jobs.Volume(name=f"v{index}", mount_path=path, read_only=draw(st.booleans()), **source)
         )
+    # The restricted profile allows no folders of hosts.
+    profiles = [
+        profile
+        for profile in jobs.SecurityProfile
+        if profile is jobs.SecurityProfile.IMAGE or not any(volume.host_path for volume in volumes)
+    ]
     return jobs.JobSpec(
         name=draw(_NAMES),
         labels=draw(_LABELS),
@@ -146,5 +152,8 @@ def job_specs(draw: st.DrawFn) -> jobs.JobSpec:
         termination_grace_seconds=draw(_SECONDS),
         volumes=tuple(volumes),
         secrets=tuple(draw(st.lists(_NAMES, max_size=2))),
+        security=jobs.Security(
+            profile=draw(st.sampled_from(profiles)), user=draw(st.none() | st.integers(1, 2**31 - 1))
+        ),
         training=draw(_TRAININGS),
     )

@@ -12,10 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from support.rights import Right
-
 from paceline.model.jobs import JobSpec
 from paceline.specs import custom_resources
+from support.rights import Right
 
 NAMESPACE = "e2e"
 #: The command line, by this interpreter.

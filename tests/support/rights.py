@@ -10,7 +10,7 @@ Object = dict[str, Any]
 
 
 class Right(NamedTuple):
-    """A verb on a kind of objects, as the API names them when it refuses: `cannot VERB resource "RESOURCE"`."""
+    """A verb on a kind of objects, in the words in which the API refuses it."""
 
     verb: str
     resource: str

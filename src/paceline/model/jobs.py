@@ -51,6 +51,13 @@ class FitPolicy(enum.StrEnum):
     OFF = "off"  # nobody looks: its pods wait one by one
 
 
+class SecurityProfile(enum.StrEnum):
+    """What containers may do."""
+
+    IMAGE = "image"  # run as the image says, as root too
+    RESTRICTED = "restricted"  # as Kubernetes' Pod Security Standard of that name asks for
+
+
 class RestartWhen(enum.StrEnum):
     """After which exits a replica is started again."""
 
@@ -139,6 +146,14 @@ class Scheduling:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Security:
+    """What containers may do, and as which user they run (a number); None: the one that the image names."""
+
+    profile: SecurityProfile = SecurityProfile.IMAGE
+    user: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class JobSpec:
     """A whole job, as its file says it, with every default filled in."""
 
@@ -159,6 +174,7 @@ class JobSpec:
     termination_grace_seconds: float = 30.0
     volumes: tuple[Volume, ...] = ()
     secrets: tuple[str, ...] = ()
+    security: Security = dataclasses.field(default_factory=Security)
     training: Mapping[str, Any] | None = None
 
     def role(self, role: Role) -> RoleSpec | None:

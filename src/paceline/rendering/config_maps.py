@@ -20,6 +20,7 @@ from paceline.rendering.surroundings import Surroundings
 #: Where the agent, and what it needs to run in any image, is brought; there it also writes.
 HOME = "/paceline"
 FOLDER = f"{HOME}/config"
+SCRATCH = "/tmp"
 #: What Kubernetes keeps of a container that has ended: its last word.
 EXIT = "/dev/termination-log"
 #: A volume of this name holds the folders of runs; without one they are gone with the pods.
@@ -77,7 +78,7 @@ def _config(spec: JobSpec, role: RoleSpec) -> Object:
         files=environments.ReplicaFiles(
             run_dir=f"{runs}/{spec.name}",
             checkpoint_dir=f"{runs}/{spec.name}/checkpoints",
-            scratch_dir="/tmp",
+            scratch_dir=SCRATCH,
             spool=f"{HOME}/spool",
             exit=EXIT,
             reports=f"{HOME}/reports",

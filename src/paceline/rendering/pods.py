@@ -13,7 +13,7 @@ from paceline.model import jobs, quantities
 from paceline.model.jobs import JobSpec, RoleSpec
 from paceline.model.placements import Toleration
 from paceline.model.roles import ReplicaId
-from paceline.rendering import affinities, config_maps, labels, services
+from paceline.rendering import affinities, config_maps, labels, securities, services
 from paceline.rendering.labels import Object
 from paceline.rendering.surroundings import Surroundings
 
@@ -25,7 +25,7 @@ AGENT = (
 )  # fmt: skip
 #: The containers: one brings the agent and ends, the other is the replica.
 AGENT_CONTAINER, TRAINING = "agent", "training"
-OWN_VOLUMES = _OWN, _CONFIG = "paceline", "paceline-config"
+OWN_VOLUMES = _OWN, _CONFIG, _SCRATCH = "paceline", "paceline-config", "paceline-tmp"
 #: What the agent needs for its own last act after it has killed the command.
 SLACK_SECONDS = 5
 
@@ -123,7 +123,7 @@ def pod_spec(
             "terminationGracePeriodSeconds": math.ceil(spec.termination_grace_seconds) + SLACK_SECONDS,
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
-            "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+            "securityContext": securities.of_pod(spec.security),
             "initContainers": [_bringer(where.agent_image, resources)] if where.agent_image else [],
             "containers": [{**_container(spec, where, resources, arguments), **(container or {})}],
             "volumes": _volumes(spec, where),
@@ -141,13 +141,16 @@ def _bringer(image: str, resources: Object) -> Object:
         "image": image,
         "command": ["python3", "-I", "-m", "paceline.agent.bring", config_maps.HOME],
         "resources": resources,
-        "securityContext": {**_security(), "readOnlyRootFilesystem": True},
+        "securityContext": securities.strict(),
         "volumeMounts": [{"name": _OWN, "mountPath": config_maps.HOME}],
     }
 
 
 def _container(spec: JobSpec, where: Surroundings, resources: Object, arguments: Sequence[str]) -> Object:
-    brought = [{"name": _OWN, "mountPath": config_maps.HOME}] if where.agent_image else []
+    own: list[Object] = [
+        *([{"name": _OWN, "mountPath": config_maps.HOME}] if where.agent_image else []),
+        *([{"name": _SCRATCH, "mountPath": config_maps.SCRATCH}] if _has_scratch(spec, where) else []),
+    ]
     return labels.given(
         {
             "name": TRAINING,
@@ -157,9 +160,11 @@ def _container(spec: JobSpec, where: Surroundings, resources: Object, arguments:
             "envFrom": [{"secretRef": {"name": name}} for name in spec.secrets],
             "ports": [{"name": "training", "containerPort": services.PORT}],
             "resources": resources,
-            "securityContext": _security(),
+            "securityContext": securities.of_container(
+                spec.security, is_read_only=_is_read_only(spec, where)
+            ),
             "volumeMounts": [
-                *brought,
+                *own,
                 {"name": _CONFIG, "mountPath": config_maps.FOLDER, "readOnly": True},
                 *(
                     {"name": each.name, "mountPath": each.mount_path, "readOnly": each.read_only}
@@ -170,8 +175,15 @@ def _container(spec: JobSpec, where: Surroundings, resources: Object, arguments:
     )
 
 
-def _security() -> Object:
-    return {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+def _is_read_only(spec: JobSpec, where: Surroundings) -> bool:
+    """Whether a replica's root is read only: the agent writes to its home, so that has to be a volume."""
+    return securities.is_restricted(spec.security) and where.agent_image is not None
+
+
+def _has_scratch(spec: JobSpec, where: Surroundings) -> bool:
+    """Whether a replica needs a volume of its own for what programs write anywhere."""
+    taken = {each.mount_path for each in spec.volumes}
+    return _is_read_only(spec, where) and config_maps.SCRATCH not in taken
 
 
 def _resources(role: RoleSpec) -> Object:
@@ -190,6 +202,7 @@ def _resources(role: RoleSpec) -> Object:
 def _volumes(spec: JobSpec, where: Surroundings) -> list[Object]:
     own: list[Object] = [
         *([{"name": _OWN, "emptyDir": {}}] if where.agent_image else []),
+        *([{"name": _SCRATCH, "emptyDir": {}}] if _has_scratch(spec, where) else []),
         {"name": _CONFIG, "projected": {"sources": [{"configMap": {"name": spec.name}}]}},
     ]
     return own + [{"name": each.name, **_source(each)} for each in spec.volumes]

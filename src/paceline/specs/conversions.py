@@ -49,6 +49,7 @@ def job_spec(section: shapes.JobSection, order: Sequence[str]) -> jobs.JobSpec:
         termination_grace_seconds=DEFAULT_GRACE_SECONDS if grace is None else grace,
         volumes=tuple(jobs.Volume(**volume.model_dump()) for volume in spec.volumes),
         secrets=tuple(spec.secrets),
+        security=_security(spec.security),
         training=_training(spec.training),
     )
 
@@ -96,6 +97,12 @@ def _scheduling(section: shapes.SchedulingSection | None) -> jobs.Scheduling:
     if section is None:
         return jobs.Scheduling()
     return jobs.Scheduling(fit=section.fit or jobs.FitPolicy.HOLD, priority=section.priority)
+
+
+def _security(section: shapes.SecuritySection | None) -> jobs.Security:
+    if section is None:
+        return jobs.Security()
+    return jobs.Security(profile=section.profile or jobs.SecurityProfile.IMAGE, user=section.user)
 
 
 def _host(section: shapes.HostSection) -> jobs.Host:
@@ -184,6 +191,18 @@ def _volumes(document: documents.Document, spec: shapes.SpecSection) -> Found:
             yield document.problem((*path, index), message)
     yield from _twice(document, path, "name", [volume.name for volume in spec.volumes])
     yield from _twice(document, path, "mount_path", [volume.mount_path for volume in spec.volumes])
+    yield from _folders_of_hosts(document, spec)
+
+
+def _folders_of_hosts(document: documents.Document, spec: shapes.SpecSection) -> Found:
+    if spec.security is None or spec.security.profile is not jobs.SecurityProfile.RESTRICTED:
+        return
+    for index, volume in enumerate(spec.volumes):
+        if volume.host_path is not None:
+            message = (
+                "the restricted profile allows no folders of hosts; use a claim, or security.profile: image"
+            )
+            yield document.problem(("spec", "volumes", index, "host_path"), message, key=True)
 
 
 def _variables(document: documents.Document, spec: shapes.SpecSection) -> Found:

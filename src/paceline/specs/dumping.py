@@ -75,6 +75,7 @@ def _spec(spec: jobs.JobSpec) -> dict[str, Any]:
         "termination_grace": None if grace == 30 else _seconds(grace),
         "volumes": [_fields(volume, read_only=False) for volume in spec.volumes],
         "secrets": _Words(spec.secrets),
+        "security": _security(spec.security),
         "training": _Kept(spec.training) if spec.training is not None else None,
     }
 
@@ -139,6 +140,12 @@ def _scheduling(scheduling: jobs.Scheduling) -> dict[str, Any]:
             "priority": scheduling.priority or None,
         }
     )
+
+
+def _security(security: jobs.Security) -> dict[str, Any]:
+    default = jobs.Security()
+    profile = None if security.profile is default.profile else str(security.profile)
+    return _given({"profile": profile, "user": security.user})
 
 
 def _host(host: jobs.Host) -> dict[str, Any]:

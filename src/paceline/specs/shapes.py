@@ -26,6 +26,7 @@ _Operator = Annotated[str, fields.choice(OPERATORS)]
 _Effect = Annotated[str, fields.choice(EFFECTS)]
 _TolerationSeconds = Annotated[int, fields.whole(0, 315_360_000)]
 _Priority = Annotated[int, fields.whole(-1_000_000, 1_000_000)]
+_User = Annotated[int, fields.whole(1, 2**31 - 1)]
 _Factor = Annotated[
     float,
     fields.Leaf(fields.number(1, 16, above=True), {"type": "number", "exclusiveMinimum": 1, "maximum": 16}),
@@ -157,6 +158,19 @@ class VolumeSection(Section):
     read_only: fields.Boolean = Field(False, description="whether the replicas may only read")
 
 
+class SecuritySection(Section):
+    """What containers may do."""
+
+    profile: fields.SecurityProfile | None = Field(
+        None,
+        description="image (run as the image says) or restricted (the Pod Security Standard); default: image",
+    )
+    user: _User | None = Field(
+        None,
+        description="number of the user that runs the command and may write to volumes; default: the image's",
+    )
+
+
 class SpecSection(Section):
     """What the job is to do."""
 
@@ -199,6 +213,7 @@ class SpecSection(Section):
     secrets: list[fields.ObjectName] = Field(
         [], description="Secrets whose keys become environment variables"
     )
+    security: SecuritySection | None = Field(None, description="what containers may do")
     training: TrainingSection | None = Field(None, description="what the training library is to do")
 
 

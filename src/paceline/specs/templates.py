@@ -76,6 +76,7 @@ COMMAND
 @|  - {name: data, host_path: /data, mount_path: /data, read_only: true}
 @|  - {name: models, claim: models, mount_path: /models}
 @|  secrets: [clicks-database]   # Secrets whose keys become environment variables
+@|  security: {profile: image, user: 1000}   # or restricted (the Pod Security Standard)
 @training|  training:                  # obeyed by the training library
 @training|    optimizer:               # lazy-adam, ftrl, ...
 @training|      name: adagrad

@@ -224,6 +224,7 @@ class _Reading:
         self._affinities[_ROLES[name]] = spec.pop("affinity", None) or {}
         mounts = {each.pop("name"): each for each in container.pop("volumeMounts", None) or []}
         is_ours = bool([mounts.pop(name) for name in pods.OWN_VOLUMES if name in mounts])
+        security = _security(spec.get("securityContext") or {}) if is_ours else None
         if is_ours:
             for key in _OWN_FIELDS:
                 spec.pop(key, None)
@@ -239,6 +240,7 @@ class _Reading:
             "termination_grace": None if grace is None else f"{grace - slack}s",
             "secrets": self._secrets(name, container.pop("envFrom", None) or []),
             "volumes": [each for volume in volumes for each in self._volume(name, volume, mounts)],
+            "security": security,
             "placement": _given(
                 {
                     "node_selector": spec.pop("nodeSelector", None),
@@ -319,6 +321,12 @@ def _leaves(path: str, value: Any) -> Iterator[str]:
 
 def _without(fields: Mapping[str, Any], names: Collection[str]) -> Fields:
     return {name: value for name, value in fields.items() if name not in names}
+
+
+def _security(found: Fields) -> Fields:
+    """Return what a pod's security context, as it is rendered here, was made of."""
+    profile = jobs.SecurityProfile.RESTRICTED if found.get("runAsNonRoot") else None
+    return _given({"profile": profile and str(profile), "user": found.get("runAsUser")})
 
 
 def _toleration(each: Fields) -> Fields:

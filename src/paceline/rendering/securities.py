@@ -1,0 +1,54 @@
+"""What the containers of a job may do.
+
+``restricted`` is held against all controls of the Pod Security Standard of that name by a test
+(https://kubernetes.io/docs/concepts/security/pod-security-standards/). The default leaves user and
+capabilities to the image: as root without capabilities, unpacking an archive or writing to another user's
+volume would fail.
+"""
+
+from __future__ import annotations
+
+from paceline.model.jobs import Security, SecurityProfile
+from paceline.rendering.labels import Object, given
+
+
+def is_restricted(security: Security) -> bool:
+    """Whether containers have to pass the restricted standard."""
+    return security.profile is SecurityProfile.RESTRICTED
+
+
+def of_pod(security: Security) -> Object:
+    """Return the security context of a pod."""
+    return given(
+        {
+            "runAsNonRoot": True if is_restricted(security) else None,
+            "runAsUser": security.user,
+            # Volumes of claims belong to this group then; they are gone through only when they do not yet.
+            "fsGroup": security.user,
+            "fsGroupChangePolicy": None if security.user is None else "OnRootMismatch",
+            "seccompProfile": {"type": "RuntimeDefault"},
+        }
+    )
+
+
+def of_container(security: Security, *, is_read_only: bool) -> Object:
+    """Return the security context of the container that runs the user's command.
+
+    Args:
+        security: what the job says.
+        is_read_only: whether it writes to volumes alone.
+    """
+    if not is_restricted(security):
+        return {"allowPrivilegeEscalation": False}
+    return strict(is_read_only=is_read_only)
+
+
+def strict(*, is_read_only: bool = True) -> Object:
+    """Return the security context of a container that may do nothing in particular."""
+    return given(
+        {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": is_read_only or None,
+        }
+    )
