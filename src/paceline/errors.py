@@ -10,7 +10,8 @@
     ├── JobFailed            6   the job ended, but not well
     ├── Conflict             1   the job is in a state that does not allow this
     ├── EngineError          1   the machine refused: no cgroup, no namespace, no port, no room
-    └── StoreError           1   the store cannot be read or written
+    ├── StoreError           1   the store cannot be read or written
+    └── SourceError          1   a source of measurements does not answer, or makes no sense
 
 130 is an interrupt, as in every shell. A message says what happened and where; ``hint`` says what to do next.
 """
@@ -76,3 +77,7 @@ class EngineError(PacelineError):
 
 class StoreError(PacelineError):
     """The store cannot be opened, read or written."""
+
+
+class SourceError(PacelineError):
+    """A source of measurements does not answer, or what it answers are no measurements."""

@@ -30,6 +30,7 @@ class MemoryCluster:
         self.history: builtins.list[tuple[int, str, Kind, dict[str, Any]]] = []
         self.forgotten = 0  # versions up to this one cannot be watched from any more
         self.outputs: dict[str, builtins.list[Line]] = {}
+        self.texts: dict[str, str] = {"/readyz": "ok"}
         self.calls: builtins.list[tuple[str, str]] = []
         self.trouble: Callable[[str, str, str], None] = lambda verb, plural, name: None
         self._versions = itertools.count(1)
@@ -149,6 +150,13 @@ class MemoryCluster:
             raise ClusterError("the container is waiting to start", code=400, reason="BadRequest")
         written = self.outputs.get(pod, [])
         return written[-tail:] if tail else written if tail is None else []
+
+    async def read(self, path: str) -> str:
+        self.calls.append(("read", path))
+        self.trouble("read", path, "")
+        if path not in self.texts:
+            raise ClusterError(f"{path} cannot be read: not found", code=404, reason="NotFound")
+        return self.texts[path]
 
     # What happens to it.
 

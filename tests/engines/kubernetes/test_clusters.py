@@ -138,3 +138,14 @@ def test_a_watch_tells_what_happens_after_a_listing(check: Callable[[Test], None
         await cluster.delete(kinds.CONFIG_MAPS, name_of(before), NAMESPACE)
 
     check(test)
+
+
+def test_a_path_is_read_as_text(check: Callable[[Test], None]) -> None:
+    async def test(cluster: Cluster) -> None:
+        assert await cluster.read("/readyz") == "ok"
+        for path in ("/nothing", "/api/v1/nodes/no-such-node/proxy/stats/summary"):
+            with pytest.raises(ClusterError, match=f"{path} cannot be read: .+") as missing:
+                await cluster.read(path)
+            assert missing.value.is_missing
+
+    check(test)

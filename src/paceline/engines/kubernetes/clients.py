@@ -12,7 +12,7 @@ from typing import Any
 import httpx2
 import lightkube
 from lightkube import operators
-from lightkube.config import kubeconfig
+from lightkube.config import client_adapter, kubeconfig
 from lightkube.core.exceptions import ConfigError
 from lightkube.generic_resource import (
     GenericGlobalResource,
@@ -44,7 +44,10 @@ class RealCluster:
             config = kubeconfig.KubeConfig.from_env().get(context_name=context)
             if config is None:
                 raise ConfigError("the kubeconfig has no current context")
-            self._client = lightkube.AsyncClient(config, timeout=httpx2.Timeout(TIMEOUT_SECONDS))
+            timeout = httpx2.Timeout(TIMEOUT_SECONDS)
+            self._client = lightkube.AsyncClient(config, timeout=timeout)
+            # Paths that are no objects: the client of the API has no words for them.
+            self._texts = client_adapter.AsyncClient(config, client_adapter.ConnectionParams(timeout=timeout))
         except (ConfigError, OSError, ValueError) as error:
             raise ClusterError(
                 f"no Kubernetes cluster can be found: {error}",
@@ -55,6 +58,7 @@ class RealCluster:
     async def close(self) -> None:
         """Close all connections."""
         await self._client.close()
+        await self._texts.aclose()
 
     async def list(self, kind: Kind, *, namespace: str | None = None, selector: str = "") -> Listing:
         """Return all objects of a kind (see `Cluster`)."""
@@ -146,6 +150,16 @@ class RealCluster:
             )
             return [Line(*line.split(" ", 1)) if " " in line else Line(line, "") async for line in found]
 
+    async def read(self, path: str) -> str:
+        """Return what is at a path (see `Cluster`)."""
+        what = f"{path} cannot be read"
+        with _translated(what):
+            response = await self._texts.get(path)
+        if response.is_error:
+            message, reason = _status(response)
+            raise ClusterError(f"{what}: {message}", code=response.status_code, reason=reason)
+        return response.text
+
 
 @functools.cache
 def _resource(kind: Kind) -> Any:
@@ -171,6 +185,14 @@ def _labels(selector: str) -> dict[str, Any] | None:
     if not name:
         return None
     return {name: value} if equal else {name: operators.exists()}
+
+
+def _status(response: httpx2.Response) -> tuple[str, str]:
+    """Return message and reason of an error: those of a ``Status``, or what a proxied server says instead."""
+    with contextlib.suppress(ValueError, AttributeError):
+        found = response.json()
+        return str(found.get("message") or ""), str(found.get("reason") or "")
+    return response.text[:200].strip() or response.reason_phrase, ""
 
 
 @contextlib.contextmanager

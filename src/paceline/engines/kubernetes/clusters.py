@@ -109,3 +109,6 @@ class Cluster(Protocol):
         since_seconds: int | None = None,
     ) -> builtins.list[Line]:
         """Return what a container has written so far."""
+
+    async def read(self, path: str) -> str:
+        """Return what the API server has at a path, as text; also of what it is a proxy for."""
