@@ -1,7 +1,7 @@
 """Metrics as text: Prometheus' exposition format 0.0.4, of which the lines of a few names are wanted.
 
-prometheus-client knows the format, but takes 0.1 ms for a line. A node's cAdvisor has thousands of lines, so only
-those with a wanted name are given to it; and one by one, so that a broken line costs that line alone.
+prometheus-client knows the format, but takes 0.1 ms for a line. A node's cAdvisor has thousands of lines, so
+only those with a wanted name are given to it; and one by one, so that a broken line costs that line alone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What NVIDIA's DCGM exporter measured of the GPUs of pods.
 
-Fields and units: ``etc/default-counters.csv`` of dcgm-exporter. It labels a GPU with the pod that holds it when
-it runs on Kubernetes (``DCGM_EXPORTER_KUBERNETES``). A Prometheus that scrapes it has these labels as
+Fields and units: ``etc/default-counters.csv`` of dcgm-exporter. It labels a GPU with the pod that holds it
+when it runs on Kubernetes (``DCGM_EXPORTER_KUBERNETES``). A Prometheus that scrapes it has these labels as
 ``exported_pod``, because ``pod`` is the exporter itself there.
 """
 

@@ -1,7 +1,8 @@
 """What a kubelet measured of its node and of the pods there: ``/stats/summary``.
 
-Fields are those of ``k8s.io/kubelet/pkg/apis/stats/v1alpha1``. The kubelet also gives nanocores, a mean over
-a time that it does not tell; the counters beside them say the same exactly.
+Fields are those of ``k8s.io/kubelet/pkg/apis/stats/v1alpha1``. The kubelet also gives nanocores, a mean over a
+time that it does not tell; the counters beside them say the same. Times are whole seconds there, so a mean over
+10 s may be off by a tenth: cAdvisor's are exact (`cadvisors`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Which of several sources is believed: one sample of what all of them say of an attempt at a time.
 
 The agent looks each second and into the container itself; cAdvisor and the kubelet look from outside, each 10
-to 15 seconds; metrics-server knows a mean of what the kubelet says; a Prometheus has any of it, later. DCGM and
-an agent that has ``nvidia-smi`` say the same of GPUs.
+to 15 seconds; metrics-server knows a mean of what the kubelet says; a Prometheus has any of it, later. DCGM
+and an agent that has ``nvidia-smi`` say the same of GPUs.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Joined(NamedTuple):
 def joined(samples: Mapping[Source, Sample]) -> Joined | None:
     """Return the sample of one attempt out of those of several sources.
 
-    Each figure is that of the most believed source which has it, among those of this moment. The sample's time
-    and interval are those of the most believed source; counts over another interval are brought to it.
+    Each figure is that of the most believed source which has it, among those of this moment. The sample's
+    time and interval are those of the most believed source; counts over another interval are brought to it.
 
     Args:
         samples: the last sample of each source, all of the same attempt.

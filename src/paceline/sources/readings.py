@@ -1,8 +1,8 @@
 """What a source says of a pod at one time, and the sample that two such readings make.
 
 A source gives counters as they stand, each with the time at which it was read there: CPU, memory and network
-of one pod are often some seconds apart, and all of them older than the question. Counts within an interval are
-differences of two readings, each over its own time.
+of one pod are often some seconds apart, and all of them older than the question. Counts within an interval
+are differences of two readings, each over its own time.
 """
 
 from __future__ import annotations

@@ -189,10 +189,12 @@ def _labels(selector: str) -> dict[str, Any] | None:
 
 def _status(response: httpx2.Response) -> tuple[str, str]:
     """Return message and reason of an error: those of a ``Status``, or what a proxied server says instead."""
-    with contextlib.suppress(ValueError, AttributeError):
+    try:
         found = response.json()
-        return str(found.get("message") or ""), str(found.get("reason") or "")
-    return response.text[:200].strip() or response.reason_phrase, ""
+    except ValueError:
+        return response.text[:200].strip() or response.reason_phrase, ""
+    status = found if isinstance(found, dict) else {}
+    return str(status.get("message") or response.reason_phrase), str(status.get("reason") or "")
 
 
 @contextlib.contextmanager
