@@ -14,14 +14,16 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
+from paceline.diagnosing.situations import Situation
 from paceline.engines.kubernetes import cluster_states, kinds, sights, times
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Line, Object
-from paceline.errors import Conflict, NotFound
+from paceline.errors import Conflict, InvalidInput, NotFound
 from paceline.model.jobs import JobSpec
 from paceline.model.roles import ReplicaId
 from paceline.model.runs import JobEvent, ReplicaRow, Run, RunSummary, replica_counts
 from paceline.model.statuses import JobPhase, ReplicaPhase
 from paceline.rendering import labels, manifests, pods
+from paceline.services import cluster_situations
 from paceline.services.jobs import free_name
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.logs import LogLine
@@ -122,9 +124,26 @@ class ClusterJobs(LifeCycle):
         """Return what the cluster has and what is taken of it."""
         return self._do(admissions.look(self.cluster, self.namespace))
 
+    def situation(self, name: str) -> Situation:
+        """Return all that is known of a job (see `cluster_situations`)."""
+        resource = self._resource(name)
+        try:
+            replicas = self._replicas(resource)
+        except InvalidInput:  # The situation says what is wrong with its spec.
+            replicas = []
+        unknown: list[str] = []
+        happened: list[JobEvent] = []
+        with cluster_situations.allowed(unknown, "what was told of it"):
+            happened = [event for _, event in self.events(name)]
+        known = cluster_situations.Known(resource, replicas, happened, unknown)
+        return self._do(cluster_situations.look(self.cluster, known, self.clock()))
+
     def replicas(self, name: str) -> list[ReplicaRow]:
         """Return the replicas of a run."""
-        resource = self._resource(name)
+        return self._replicas(self._resource(name))
+
+    def _replicas(self, resource: Object) -> list[ReplicaRow]:
+        name = resource["metadata"]["name"]
         record = records.read(resource.get("status") or {}, custom_resources.job_spec(resource))
         if record is None:
             return []

@@ -14,9 +14,13 @@ from typing import ClassVar
 
 from paceline.control import events, states
 from paceline.control import machines as control
+from paceline.diagnosing.situations import Situation
 from paceline.engines.local import engine, folders, layouts, machines
 from paceline.errors import Conflict, EngineError, PacelineError, StoreError
+from paceline.model import quantities
+from paceline.model.causes import Evidence
 from paceline.model.jobs import JobSpec
+from paceline.model.obstacles import Obstacle, ObstacleKind
 from paceline.model.roles import ReplicaId
 from paceline.model.runs import JobEvent, ReplicaRow, Run, RunSummary
 from paceline.model.statuses import JobPhase
@@ -26,6 +30,8 @@ from paceline.stores import Store
 
 ACTIVE_PHASES = tuple(phase for phase in JobPhase if not phase.is_final)
 POLL_SECONDS = 0.2
+#: A disk with less free is full: checkpoints and logs will soon not be written.
+FULL_BYTES = 16 << 20
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -217,6 +223,26 @@ class Jobs(LifeCycle):
         """Return what happened to a run after the event of a number, each with its number."""
         return list(self.store.events(name, since_id=since_id))
 
+    def situation(self, name: str) -> Situation:
+        """Return all that is known of a run."""
+        run = self.get(name)
+        happened = [event for _, event in self.events(name)]
+        return Situation(
+            name=name,
+            engine="local",
+            phase=run.phase,
+            message=run.message,
+            submitted_at=run.submitted_at,
+            started_at=run.started_at,
+            finished_at=run.finished_at,
+            now=self.clock(),
+            spec=run.spec,
+            replicas=self.replicas(name),
+            events=happened,
+            unattended=_unattended(run, happened) if self.is_lost(run) else (),
+            obstacles=_full_disks(run),
+        )
+
     def logs(
         self,
         run: Run,
@@ -236,6 +262,24 @@ class Jobs(LifeCycle):
 def folder_of(run: Run | RunSummary) -> folders.RunFolder:
     """Return the folder of a run."""
     return folders.RunFolder(Path(run.directory))
+
+
+def _unattended(run: Run, happened: Sequence[JobEvent]) -> tuple[Evidence, ...]:
+    folder = folder_of(run)
+    last = [Evidence(text=f"the last that it told: {each.kind}", at=each.at) for each in happened[-1:]]
+    return (Evidence(text=f"nobody holds {folder.lock}; its last words are in supervisor.log there"), *last)
+
+
+def _full_disks(run: Run) -> list[Obstacle]:
+    """Return whether the disk of a run has no room left for its logs, samples and checkpoints."""
+    try:
+        free = shutil.disk_usage(run.directory).free
+    except OSError:  # The folder is gone.
+        return []
+    if run.phase is JobPhase.SUCCEEDED or free >= FULL_BYTES:
+        return []
+    message = f"{quantities.format_bytes(free)} are free at {run.directory}"
+    return [Obstacle(kind=ObstacleKind.DISK_FULL, message=message)]
 
 
 def free_name(wanted: str, taken: set[str]) -> str:

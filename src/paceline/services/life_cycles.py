@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar
 
+from paceline.diagnosing.situations import Situation
 from paceline.errors import Conflict, WaitTimeout
 from paceline.model.jobs import JobSpec
 from paceline.model.roles import ReplicaId
@@ -117,6 +118,10 @@ class LifeCycle(abc.ABC):
     @abc.abstractmethod
     def events(self, name: str, *, since_id: int = 0) -> list[tuple[int, JobEvent]]:
         """Return what happened to a run after the event of a number, each with its number."""
+
+    @abc.abstractmethod
+    def situation(self, name: str) -> Situation:
+        """Return all that is known of a run, to say why it is where it is (`diagnosing`)."""
 
     @abc.abstractmethod
     def logs(

@@ -11,13 +11,12 @@ import time
 import uuid
 from collections.abc import Coroutine
 
+from paceline.engines.kubernetes import leases
 from paceline.engines.kubernetes.clients import RealCluster
 from paceline.engines.kubernetes.clusters import ClusterError
 from paceline.engines.kubernetes.leases import Lease
 from paceline.errors import EngineError
 from paceline.services.operators.operators import Operator
-
-LEASE = "paceline-operator"
 
 log = logging.getLogger("paceline.operator")
 
@@ -36,7 +35,7 @@ async def run(*, context: str | None, namespace: str | None, agent_image: str | 
     cluster = RealCluster(context)
     identity = f"{socket.gethostname()}-{uuid.uuid4().hex[:8]}"
     where = namespace or cluster.namespace
-    lease = Lease(cluster, LEASE, where, identity=identity, clock=time.time)
+    lease = Lease(cluster, leases.OPERATOR, where, identity=identity, clock=time.time)
     operator = Operator(cluster, agent_image=agent_image, clock=time.time, namespace=namespace)
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

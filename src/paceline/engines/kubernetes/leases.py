@@ -14,6 +14,8 @@ from collections.abc import Callable
 from paceline.engines.kubernetes import kinds, times
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
 
+#: The lease of the one operator that acts.
+OPERATOR = "paceline-operator"
 DURATION_SECONDS, RENEW_WITHIN_SECONDS, RETRY_SECONDS = 15.0, 10.0, 2.0
 
 log = logging.getLogger(__name__)

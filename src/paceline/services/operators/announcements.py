@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from paceline.control.states import JobState
+from paceline.control.states import JobState, ReplicaState
 from paceline.engines.kubernetes import kinds, times
 from paceline.engines.kubernetes.mirrors import key_of
 from paceline.model.roles import ReplicaId
@@ -32,12 +32,18 @@ def announcements(before: JobState, after: JobState) -> Iterator[Announcement]:
     known = {each.replica: each for each in before.replicas}
     for each in after.replicas:
         old = known.get(each.replica)
-        if each.exit is not None and (old is None or old.exit != each.exit):
+        if each.exit is not None and (old is None or _has_ended(old, each)):
             is_warning = each.exit.kind is not ExitKind.COMPLETED and after.phase is not JobPhase.STOPPING
             yield Announcement("replica-exited", str(each.exit), is_warning, each.replica, each.attempt)
     if after.phase is not before.phase:
         is_warning = after.phase in (JobPhase.FAILED, JobPhase.RESTARTING)
         yield Announcement(str(after.phase), after.message, is_warning)
+
+
+def _has_ended(before: ReplicaState, after: ReplicaState) -> bool:
+    """Whether an attempt has ended, maybe for the same reason as the one before it."""
+    ends = before.phase.is_live and after.phase.is_final
+    return ends or after.restarts > before.restarts or after.exit != before.exit
 
 
 def event(resource: Object, announced: Announcement, *, now: float, number: int) -> Object:

@@ -27,6 +27,7 @@ VERBS = {
         Verb("list", "Look", "List the jobs, the newest first."),
         Verb("get", "Look", "Show one job and its replicas."),
         Verb("describe", "Look", "Show all about a job: spec, replicas, events, paths."),
+        Verb("why", "Look", "Say why a job is pending, failed or restarting."),
         Verb("top", "Look", "Watch load, imbalance and progress of a job."),
         Verb("trace", "Look", "Trace a few steps: bytes and time by variable and PS."),
         Verb("logs", "Look", "Print or follow the output of replicas."),

@@ -1,0 +1,211 @@
+"""Why replicas ended: by their exit reasons, and by what was seen of their pods."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from paceline.diagnosing.situations import Situation
+from paceline.diagnosing.waits import listed, replica_commands
+from paceline.model import quantities
+from paceline.model.causes import Cause, Evidence
+from paceline.model.jobs import RoleSpec
+from paceline.model.obstacles import ObstacleKind
+from paceline.model.roles import Role
+from paceline.model.runs import ReplicaRow
+from paceline.model.statuses import ExitKind, ExitReason, ReplicaPhase
+
+#: So many replicas are told of each kind of end.
+SHOWN = 5
+#: The first word of what the runtime says of a container that could not be started.
+_IMAGE_WORDS = (
+    "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError",
+    "RegistryUnavailable",
+)  # fmt: skip
+_CONTAINER_WORDS = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError")
+#: Of the kernel (``ENOSPC``).
+_NO_SPACE = "No space left on device"
+_KILLED = 9
+#: What is said of each kind of end.
+_SENTENCES = {
+    "out-of-memory": "{who} ran out of memory{limit}.",
+    "command-failed": "The command of {who} failed{code}.",
+    "killed": "{who} was ended by {by} with signal {signal}.",
+    "image": "The image of {who} cannot be pulled.",
+    "configuration": "The container of {who} cannot be made.",
+    "launch-failed": "{who} could not be started.",
+    "disk-full": "{who} found a full disk.",
+    "evicted": "The node of {who} had no room left and evicted it.",
+    "preempted": "{who} had to make room for a pod of higher priority.",
+    "node-lost": "The node of {who} was lost.",
+    "removed": "Somebody removed the pod of {who}.",
+    "orphaned": "{who} ended itself, because nobody looked after it for a minute.",
+}
+#: What helps; of others, a look at what was written last.
+_STEPS: dict[str, tuple[str, ...]] = {
+    "out-of-memory": (),
+    "image": ("spec.image: see that {image} is there, and that the nodes may pull it",),
+    "configuration": ("make what is missing, or take it out of spec.volumes and spec.secrets",),
+    "launch-failed": ("see that {command} is there and may be executed", "{logs}"),
+    "disk-full": ("free some room where logs and checkpoints are: paceline prune", "{logs}"),
+    "evicted": (
+        "spec.roles.{role}: request the memory and disk that it really uses",
+        "kubectl describe node says what the node lacked",
+    ),
+    "preempted": ("it comes back where there is room; nothing is to be done",),
+    "node-lost": ("kubectl get nodes; kubectl describe node says since when and why",),
+    "removed": ("it gets a next attempt by itself; kubectl get events may say who it was",),
+    "orphaned": (),
+}
+
+
+class _Ending(NamedTuple):
+    """An end of some replicas of one role that are alike."""
+
+    name: str
+    role: Role
+    rows: Sequence[ReplicaRow]
+    reason: ExitReason
+
+
+def endings(situation: Situation) -> Iterator[Cause]:
+    """Say why replicas ended that have failed, are to come back, or have come back."""
+    found: dict[tuple[str, Role, bool], list[ReplicaRow]] = collections.defaultdict(list)
+    for row in situation.replicas:
+        if row.exit is not None and row.exit.kind is not ExitKind.COMPLETED and _counts(row):
+            found[_name(situation, row, row.exit), row.replica.role, _is_past(row)].append(row)
+    # Those that failed for good decided what became of the job.
+    ordered = sorted(
+        found.items(), key=lambda each: not any(row.phase is ReplicaPhase.FAILED for row in each[1])
+    )
+    for (name, role, is_past), rows in ordered:
+        reason = rows[0].exit
+        assert reason is not None, "only rows with an exit are gathered"
+        ending = _Ending(name, role, rows, reason)
+        yield Cause(
+            name=name,
+            what=_what(situation, ending),
+            evidence=tuple(_evidence(situation, rows)),
+            next_steps=tuple(_next_steps(situation, ending)),
+            is_past=is_past,
+        )
+
+
+def _counts(row: ReplicaRow) -> bool:
+    """Whether the end of a replica was more than that the job was stopped."""
+    return row.phase in (ReplicaPhase.FAILED, ReplicaPhase.BACKING_OFF) or (
+        row.restarts > 0 and not row.phase.is_final
+    )
+
+
+def _is_past(row: ReplicaRow) -> bool:
+    return row.phase is ReplicaPhase.RUNNING
+
+
+def _name(situation: Situation, row: ReplicaRow, reason: ExitReason) -> str:
+    """Return the kind of an end in one word."""
+    word = reason.message.partition(":")[0]
+    if _NO_SPACE in reason.message:
+        return "disk-full"
+    if reason.kind is ExitKind.LAUNCH_FAILED:
+        if word in _IMAGE_WORDS:
+            return "image"
+        return "configuration" if word in _CONTAINER_WORDS else "launch-failed"
+    if reason.kind is not ExitKind.LOST:
+        return {ExitKind.ERROR: "command-failed", ExitKind.SIGNAL: "killed"}.get(reason.kind, reason.kind)
+    if word == "Evicted":
+        return "evicted"
+    if word in ("Preempting", "Preempted"):
+        return "preempted"
+    if "has not answered" in reason.message or word in ("NodeLost", "NodeShutdown", "Terminated"):
+        return "node-lost"
+    # Of a pod that is gone there may still be events that say who took it. What is seen of the next attempt
+    # says nothing of the end of this one.
+    for each in situation.obstacles:
+        told = each.kind in (ObstacleKind.EVICTED, ObstacleKind.PREEMPTED, ObstacleKind.NODE_LOST)
+        if told and (each.replica, each.attempt) == (row.replica, _ended(row)):
+            return str(each.kind)
+    return "removed" if "removed" in reason.message else "lost"
+
+
+def _what(situation: Situation, ending: _Ending) -> str:
+    """Return one sentence."""
+    role = situation.spec.role(ending.role) if situation.spec else None
+    reason = ending.reason
+    return _SENTENCES.get(ending.name, "{who} was lost.").format(
+        who=listed(row.replica for row in ending.rows),
+        limit=_limit(role),
+        code="" if reason.code is None else f" (exit code {reason.code})",
+        signal=reason.signal,
+        by="somebody outside Paceline, or the kernel," if reason.signal == _KILLED else "somebody",
+    )
+
+
+def _limit(role: RoleSpec | None) -> str:
+    if role is None or role.memory_bytes is None:
+        return ""
+    return f" (the limit of a {role.role}: {quantities.format_bytes(role.memory_bytes)})"
+
+
+def _evidence(situation: Situation, rows: Sequence[ReplicaRow]) -> Iterator[Evidence]:
+    for row in rows[:SHOWN]:
+        told = situation.exits(row.replica, str(row.exit))
+        yield Evidence(
+            text=f"{row.replica}: {row.exit}{_restarts(situation, row)}",
+            at=told[-1].at if told else None,
+            count=max(1, len(told)),
+        )
+    if len(rows) > SHOWN:
+        yield Evidence(text=f"{len(rows) - SHOWN} more in the same way")
+    seen = {(row.replica, _ended(row)) for row in rows}
+    for each in situation.obstacles:
+        told_by_place = each.kind in (ObstacleKind.EVICTED, ObstacleKind.PREEMPTED)
+        if told_by_place and (each.replica, each.attempt) in seen:
+            yield Evidence(text=f"{each.replica}: {each.message}", at=each.at, count=each.count)
+
+
+def _restarts(situation: Situation, row: ReplicaRow) -> str:
+    role = situation.spec.role(row.replica.role) if situation.spec else None
+    if role is None:
+        return ""
+    if row.phase is ReplicaPhase.FAILED:
+        if not row.restarts:
+            return ", and is not started again"
+        return f", after {row.restarts} of {role.restart.limit} restarts"
+    return f", restart {row.restarts} of {role.restart.limit}"
+
+
+def _next_steps(situation: Situation, ending: _Ending) -> Iterator[str]:
+    """Yield what helps: changes of the job first."""
+    row, spec = ending.rows[0], situation.spec
+    if ending.name == "out-of-memory":
+        yield from _more_memory(row, spec.role(ending.role) if spec else None)
+    command = spec.command_of(ending.role) if spec else ()
+    logs = replica_commands(situation.name, row.replica, _ended(row))
+    for step in _STEPS.get(ending.name, ("{logs}",)):
+        yield step.format(
+            image=spec.image if spec else None,
+            command=command[0] if command else "the command",
+            role=ending.role,
+            logs=logs,
+        )
+    if situation.phase.is_final:
+        yield f"paceline resume {situation.name} goes on from its last checkpoint"
+
+
+def _ended(row: ReplicaRow) -> int:
+    """Return the attempt that the exit reason of a replica is about."""
+    waits = row.phase in (ReplicaPhase.BACKING_OFF, ReplicaPhase.FAILED)
+    return row.attempt if waits else row.attempt - 1
+
+
+def _more_memory(row: ReplicaRow, role: RoleSpec | None) -> Iterator[str]:
+    had = row.memory_bytes or (role.memory_bytes if role else None)
+    if role is None or had is None:
+        yield "give it more memory"
+        return
+    wanted = quantities.quantity_bytes(-(-had * 3 // 2 // (1 << 20)) * (1 << 20))
+    yield f"spec.roles.{role.role}.memory: {wanted}"
+    if role.memory_growth is None:
+        yield f"spec.roles.{role.role}.memory_growth: {{factor: 1.5}} gives more with each attempt"

@@ -1,0 +1,81 @@
+"""All that the rules look at: what is known of a job at one moment, wherever it runs."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from paceline.model.causes import Evidence
+from paceline.model.jobs import JobSpec
+from paceline.model.obstacles import Obstacle
+from paceline.model.roles import ReplicaId
+from paceline.model.runs import JobEvent, ReplicaRow
+from paceline.model.statuses import JobPhase
+from paceline.scheduling.fits import Fit
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """Whether a job that waits fits on the cluster now, and who stands before it.
+
+    Attributes:
+        fit: the answer for the nodes as they are.
+        ahead: the jobs that wait and are served before it, the first first.
+        running: the jobs that take room.
+    """
+
+    fit: Fit
+    ahead: tuple[str, ...] = ()
+    running: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """What is known of a job; times are Unix seconds.
+
+    Attributes:
+        engine: ``local`` or ``kubernetes``.
+        message: what whoever looks after it says.
+        now: when all of this was so.
+        spec: None: nobody can read it, and the message says what is wrong with it.
+        events: what happened, in order.
+        is_suspended: whether somebody wants it not to run.
+        unattended: why it is known that nobody looks after it; empty: somebody does.
+        room: None for a job that does not wait for room, or where that is not known.
+        obstacles: what the place where it runs says of its replicas.
+        unknown: what could not be looked at, and why not.
+    """
+
+    name: str
+    engine: str
+    phase: JobPhase
+    message: str
+    submitted_at: float
+    started_at: float | None
+    finished_at: float | None
+    now: float
+    spec: JobSpec | None
+    replicas: Sequence[ReplicaRow] = ()
+    events: Sequence[JobEvent] = ()
+    is_suspended: bool = False
+    unattended: tuple[Evidence, ...] = ()
+    room: Room | None = None
+    obstacles: Sequence[Obstacle] = ()
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def since(self) -> float:
+        """Return since when it is in its phase."""
+        told = [event.at for event in self.events if event.kind == self.phase and event.replica is None]
+        if told:
+            return told[-1]
+        by_phase = self.finished_at if self.phase.is_final else self.started_at
+        return by_phase if by_phase is not None else self.submitted_at
+
+    def exits(self, replica: ReplicaId, message: str) -> list[JobEvent]:
+        """Return the ends of a replica that were told with a message."""
+        return [
+            event
+            for event in self.events
+            if event.kind == "replica-exited" and event.replica == replica and event.message == message
+        ]

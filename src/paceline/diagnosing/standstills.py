@@ -1,0 +1,182 @@
+"""Why a job is pending, failed, stopped or restarting; or that nothing is wrong with it.
+
+Each rule takes a `Situation` and yields causes. The order of the rules is that of the answer: what nothing
+can happen without comes first (somebody who looks after the job, a spec that can be read), then what the job
+waits for, then what became of its replicas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from paceline.diagnosing import endings, waits
+from paceline.diagnosing.situations import Situation
+from paceline.model import quantities
+from paceline.model.causes import Cause, Evidence, Explanation
+from paceline.model.statuses import JobPhase, ReplicaPhase
+
+Rule = Callable[[Situation], Iterator[Cause]]
+_QUOTA = "exceeded quota"
+
+
+def explain(situation: Situation) -> Explanation:
+    """Return why a job is where it is."""
+    found = [cause for rule in _RULES for cause in rule(situation)]
+    if situation.phase is JobPhase.SUCCEEDED:
+        found = []
+    elif not found and situation.phase in (JobPhase.FAILED, JobPhase.RESTARTING):
+        found = [_only_its_word(situation)]
+    # What is over says least.
+    found.sort(key=lambda cause: cause.is_past)
+    return Explanation(
+        job=situation.name,
+        summary=_summary(situation, found),
+        causes=tuple(found),
+        unknown=situation.unknown,
+    )
+
+
+def _summary(situation: Situation, causes: list[Cause]) -> str:
+    name, phase = situation.name, situation.phase
+    lasts = quantities.format_seconds(round(max(0.0, situation.now - situation.since)))
+    if phase is JobPhase.RUNNING and not causes:
+        return (
+            f"nothing is wrong: {name} runs, for {lasts}, with all of its {len(situation.replicas)} replicas"
+        )
+    if phase is JobPhase.RUNNING and all(cause.is_past for cause in causes):
+        return f"{name} runs, for {lasts}; before, this happened"
+    if phase is JobPhase.SUCCEEDED:
+        return f"nothing is wrong: {name} has succeeded, {lasts} ago"
+    if phase in (JobPhase.FAILED, JobPhase.STOPPED):
+        return f"{name} {'has failed' if phase is JobPhase.FAILED else 'is stopped'}, {lasts} ago"
+    if not causes:
+        return f"nothing is wrong: {name} is {phase}, for {lasts}"
+    return f"{name} is {phase}, for {lasts}"
+
+
+def _only_its_word(situation: Situation) -> Cause:
+    message = situation.message or "nobody said why"
+    return Cause(
+        name=str(situation.phase),
+        what=f"All that is known is what was said: {message}.",
+        next_steps=(f"paceline describe {situation.name}", f"paceline logs {situation.name} --tail 20"),
+    )
+
+
+def _nobody_looks_after_it(situation: Situation) -> Iterator[Cause]:
+    if not situation.unattended or situation.phase.is_final:
+        return
+    if situation.engine == "local":
+        yield Cause(
+            name="no-supervisor",
+            what="Nobody looks after it: its supervisor died.",
+            evidence=situation.unattended,
+            next_steps=(f"paceline resume {situation.name}",),
+        )
+        return
+    yield Cause(
+        name="no-operator",
+        what="Nobody looks after the jobs of the cluster: no operator runs.",
+        evidence=situation.unattended,
+        next_steps=(
+            "kubectl -n paceline get deployment,pods says what became of it",
+            "paceline operator runs one from here",
+        ),
+    )
+
+
+def _its_spec_is_wrong(situation: Situation) -> Iterator[Cause]:
+    if situation.spec is not None:
+        return
+    said = situation.message.removeprefix("the job is wrong: ")
+    yield Cause(
+        name="wrong-spec",
+        what="Its spec is wrong, so it cannot begin.",
+        evidence=tuple(Evidence(text=each) for each in said.split("; ") if each),
+        next_steps=(
+            f"kubectl edit trainingjob {situation.name}; it is looked at again at once",
+            "mend the file, see that it is right (paceline lint FILE), and kubectl apply -f FILE",
+        ),
+    )
+
+
+def _somebody_wants_it_so(situation: Situation) -> Iterator[Cause]:
+    resting = situation.phase in (JobPhase.PENDING, JobPhase.STOPPING, JobPhase.STOPPED)
+    if not resting or not (situation.is_suspended or situation.phase is JobPhase.STOPPED):
+        return
+    told = [event for event in situation.events if event.kind in ("stopping", "stopped")]
+    evidence = tuple(Evidence(text=event.message or event.kind, at=event.at) for event in told[-1:])
+    if situation.is_suspended:
+        evidence = (Evidence(text="spec.suspend: true"), *evidence)
+    yield Cause(
+        name="suspended",
+        what="Somebody has stopped it.",
+        evidence=evidence,
+        next_steps=(f"paceline resume {situation.name} goes on from its last checkpoint",),
+    )
+
+
+def _its_time_is_over(situation: Situation) -> Iterator[Cause]:
+    spec = situation.spec
+    if spec is None or spec.active_deadline_seconds is None or "active deadline" not in situation.message:
+        return
+    limit = quantities.format_seconds(spec.active_deadline_seconds)
+    yield Cause(
+        name="deadline",
+        what=f"It was ended because it ran longer than it may: {limit}.",
+        evidence=(Evidence(text=situation.message, at=situation.finished_at),),
+        next_steps=(
+            "spec.active_deadline: make it longer, or leave it out",
+            f"paceline resume {situation.name} goes on from its last checkpoint",
+        ),
+    )
+
+
+def _it_is_refused(situation: Situation) -> Iterator[Cause]:
+    """Say what the API server refuses: the operator tries again and says so."""
+    message = situation.message
+    if _QUOTA in message:
+        yield Cause(
+            name="quota",
+            what="A quota of the namespace does not let its pods in.",
+            evidence=(Evidence(text=message),),
+            next_steps=(
+                "kubectl describe resourcequota says what is used",
+                "make its replicas smaller or fewer, or delete jobs that have ended",
+            ),
+        )
+    elif " cannot be made: " in message or "is somebody else's" in message:
+        yield Cause(
+            name="refused",
+            what="The API server refuses an object of the job.",
+            evidence=(Evidence(text=message),),
+            next_steps=("kubectl -n paceline logs deployment/paceline-operator has every attempt",),
+        )
+
+
+def _it_is_on_its_way(situation: Situation) -> Iterator[Cause]:
+    """Say what is still to come of a job that nothing else keeps from running."""
+    if situation.phase is not JobPhase.STOPPING:
+        return
+    left = [row for row in situation.replicas if row.phase is ReplicaPhase.STOPPING]
+    spec = situation.spec
+    grace = "" if spec is None else quantities.format_seconds(spec.termination_grace_seconds)
+    yield Cause(
+        name="stopping",
+        what=f"{len(left)} of its replicas are still ending; they are killed after their grace of {grace}.",
+        evidence=tuple(Evidence(text=str(row.replica)) for row in left[: endings.SHOWN]),
+        next_steps=(f"paceline wait {situation.name} --for finished",),
+    )
+
+
+_RULES: tuple[Rule, ...] = (
+    _nobody_looks_after_it,
+    _its_spec_is_wrong,
+    _somebody_wants_it_so,
+    _its_time_is_over,
+    _it_is_refused,
+    waits.room,
+    waits.obstacles,
+    endings.endings,
+    _it_is_on_its_way,
+)

@@ -1,0 +1,210 @@
+"""What a job, or a replica of it, waits for."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from paceline.diagnosing.situations import Situation
+from paceline.model.causes import Cause, Evidence
+from paceline.model.obstacles import Obstacle, ObstacleKind
+from paceline.model.roles import ReplicaId
+from paceline.model.statuses import JobPhase
+from paceline.scheduling.fits import Blocker, Fit
+
+#: So many names of replicas, jobs or nodes are told.
+SHOWN = 4
+_REFUSED = "it does not fit: "
+
+
+def room(situation: Situation) -> Iterator[Cause]:
+    """Say what a job waits for that may not begin, or did not begin, for want of room."""
+    if situation.phase is JobPhase.FAILED and situation.message.startswith(_REFUSED):
+        blockers = situation.message.removeprefix(_REFUSED).split("; ")
+        yield Cause(
+            name="no-room",
+            what="There was no room for all of its replicas, and it did not want to wait (fit: fail).",
+            evidence=tuple(Evidence(text=each, at=situation.finished_at) for each in blockers),
+            next_steps=(
+                "spec.scheduling.fit: hold has it wait",
+                f"paceline resume {situation.name} tries anew",
+            ),
+        )
+    if situation.room is None or situation.phase is not JobPhase.PENDING or situation.is_suspended:
+        return
+    fit, ahead, running = situation.room.fit, situation.room.ahead, situation.room.running
+    if fit.fits:
+        if ahead:
+            yield _behind(situation, ahead)
+        return
+    taken = [Evidence(text=f"room is taken by jobs that run: {listed(running)}")] if running else []
+    yield Cause(
+        name="no-room",
+        what=_no_room(fit),
+        evidence=(*(Evidence(text=_words(each)) for each in fit.blockers), *taken),
+        next_steps=tuple(_ways_to_fit(situation, fit, running)),
+    )
+
+
+def _no_room(fit: Fit) -> str:
+    if fit.most_workers:
+        return f"There is no room for all of it: {fit.most_workers} workers would fit now."
+    return "There is no room for all of its replicas."
+
+
+def _behind(situation: Situation, ahead: Sequence[str]) -> Cause:
+    return Cause(
+        name="behind",
+        what=f"It would fit, but room is kept for a job that waits before it: {ahead[0]}.",
+        evidence=(Evidence(text=f"by priority and age these come first: {listed(ahead)}"),),
+        next_steps=(
+            "it begins when that job has begun, or waits for longer than its patience",
+            f"a higher spec.scheduling.priority than that of {ahead[0]} lets it pass",
+        ),
+    )
+
+
+def _ways_to_fit(situation: Situation, fit: Fit, running: Sequence[str]) -> Iterator[str]:
+    if fit.most_workers:
+        yield f"spec.roles.worker.replicas: {fit.most_workers} would begin at once"
+    if running:
+        yield f"wait until one has ended, or paceline stop {running[0]}"
+    yield f"request less for each replica; paceline fit FILE shows what is free ({situation.name} needs all)"
+
+
+def _words(blocker: Blocker) -> str:
+    what = f"{blocker.missing} more {blocker.what}: " if blocker.what else ""
+    return f"{what}{blocker.reason}{f' ({listed(blocker.nodes)})' if blocker.nodes else ''}"
+
+
+def listed(names: Iterable[object]) -> str:
+    """Return some names, and how many more there are."""
+    known = [str(name) for name in names]
+    more = len(known) - SHOWN
+    return ", ".join(known[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+class _Kind(NamedTuple):
+    """What is said of an obstacle of a kind."""
+
+    what: Callable[[str], str]
+    next_steps: Callable[[Situation, Sequence[Obstacle]], Iterator[str]]
+
+
+def obstacles(situation: Situation) -> Iterator[Cause]:
+    """Say what keeps replicas from running that should."""
+    waiting = {row.replica: row.attempt for row in situation.replicas if not row.phase.is_final}
+    by_kind: dict[ObstacleKind, list[Obstacle]] = collections.defaultdict(list)
+    for each in situation.obstacles:
+        if each.replica is None or waiting.get(each.replica) == each.attempt:
+            by_kind[each.kind].append(each)
+    for kind, said in _KINDS.items():
+        found = by_kind.get(kind, [])
+        if found:
+            about = listed(sorted({each.replica for each in found if each.replica is not None}))
+            yield Cause(
+                name=str(kind),
+                what=said.what(about),
+                evidence=tuple(_gathered(found)),
+                next_steps=tuple(said.next_steps(situation, found)),
+            )
+
+
+def _gathered(found: Sequence[Obstacle]) -> Iterator[Evidence]:
+    """Yield what is said, once for all the replicas that it is said of."""
+    by_message: dict[str, list[Obstacle]] = collections.defaultdict(list)
+    for each in found:
+        by_message[each.message].append(each)
+    for message, same in by_message.items():
+        times = [each.at for each in same if each.at is not None]
+        about = listed(each.replica for each in same if each.replica is not None)
+        yield Evidence(
+            text=f"{about}: {message}" if about else message,
+            at=max(times) if times else None,
+            count=max(each.count for each in same),
+        )
+
+
+#: What the scheduler says of nodes (``pkg/scheduler/framework/plugins``), and what to do.
+_SCHEDULER = (
+    ("Insufficient", "request less, or add nodes; paceline fit FILE shows what is free on each node"),
+    ("taint", "spec.placement.tolerations: tolerate the taint, or take it off (kubectl taint)"),
+    ("selector", "spec.placement.node_selector: kubectl get nodes --show-labels says what there is"),
+    ("affinity", "spec.placement.strategy: any asks for fewer nodes than the placement of now"),
+    ("unschedulable", "kubectl uncordon NODE lets pods in again"),
+    ("volume", "kubectl describe pvc says why the volume is not there"),
+    ("PersistentVolumeClaim", "kubectl describe pvc says why the volume is not there"),
+)
+
+
+def _place_ways(situation: Situation, found: Sequence[Obstacle]) -> Iterator[str]:
+    said = " ".join(each.message for each in found)
+    yield from dict.fromkeys(way for word, way in _SCHEDULER if word in said)
+    if situation.spec is not None:
+        yield "spec.scheduling.fit: hold has the job wait whole, and takes no room before all of it fits"
+
+
+def _image_ways(situation: Situation, found: Sequence[Obstacle]) -> Iterator[str]:
+    image = situation.spec.image if situation.spec else None
+    yield f"spec.image: see that {image} is there, and that the nodes may pull it (imagePullSecrets)"
+    yield _described(situation, found)
+
+
+def _described(situation: Situation, found: Sequence[Obstacle]) -> str:
+    return f"kubectl describe pod {_pod(situation, found[0])}"
+
+
+def _pod(situation: Situation, each: Obstacle) -> str:
+    return f"{situation.name}-{each.replica}-{each.attempt}"
+
+
+def _configuration_ways(situation: Situation, found: Sequence[Obstacle]) -> Iterator[str]:
+    yield "make what is missing, or take it out of spec.volumes and spec.secrets"
+    yield _described(situation, found)
+
+
+def _volume_ways(situation: Situation, found: Sequence[Obstacle]) -> Iterator[str]:
+    yield "spec.volumes: see that the claim, secret or folder is there and may be mounted on that node"
+    yield _described(situation, found)
+
+
+def _crash_ways(situation: Situation, found: Sequence[Obstacle]) -> Iterator[str]:
+    pod = _pod(situation, found[0])
+    yield f"kubectl logs {pod} --all-containers --previous says what it wrote last"
+
+
+def _node_ways(situation: Situation, found: Sequence[Obstacle]) -> Iterator[str]:
+    yield "its replicas get a next attempt elsewhere a minute after the node fell silent"
+    yield "kubectl get nodes; kubectl describe node says since when and why"
+
+
+def _disk_ways(situation: Situation, found: Sequence[Obstacle]) -> Iterator[str]:
+    yield "free some room: paceline prune deletes jobs that ended some time ago"
+
+
+def _coming_ways(situation: Situation, found: Sequence[Obstacle]) -> Iterator[str]:
+    yield f"paceline wait {situation.name} --for running"
+
+
+_KINDS: dict[ObstacleKind, _Kind] = {
+    ObstacleKind.DISK_FULL: _Kind(
+        lambda _: "The disk that its logs and checkpoints are on is full.", _disk_ways
+    ),
+    ObstacleKind.NODE_LOST: _Kind(lambda about: f"The node of {about} does not answer.", _node_ways),
+    ObstacleKind.UNSCHEDULABLE: _Kind(lambda about: f"The scheduler finds no node for {about}.", _place_ways),
+    ObstacleKind.IMAGE: _Kind(lambda about: f"The image of {about} cannot be pulled.", _image_ways),
+    ObstacleKind.CONFIGURATION: _Kind(
+        lambda about: f"The container of {about} cannot be made.", _configuration_ways
+    ),
+    ObstacleKind.VOLUME: _Kind(lambda about: f"A volume of {about} cannot be mounted.", _volume_ways),
+    ObstacleKind.CRASH_LOOP: _Kind(
+        lambda about: f"A container of {about} ends again and again.", _crash_ways
+    ),
+    ObstacleKind.COMING: _Kind(lambda about: f"The pod of {about} is being started.", _coming_ways),
+}
+
+
+def replica_commands(name: str, replica: ReplicaId, attempt: int) -> str:
+    """Return the command that shows what an attempt wrote last."""
+    return f"paceline logs {name} --role {replica.role} --index {replica.index} --attempt {attempt} --tail 20"

@@ -1,0 +1,43 @@
+"""What keeps an attempt of a replica from running, or has ended it, as the place where it runs says it."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+
+from paceline.model.roles import ReplicaId
+
+
+class ObstacleKind(enum.StrEnum):
+    """What it is; the words are stable."""
+
+    UNSCHEDULABLE = "unschedulable"
+    IMAGE = "image"
+    CONFIGURATION = "configuration"
+    VOLUME = "volume"
+    CRASH_LOOP = "crash-loop"
+    COMING = "coming"
+    EVICTED = "evicted"
+    PREEMPTED = "preempted"
+    NODE_LOST = "node-lost"
+    DISK_FULL = "disk-full"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Obstacle:
+    """One of them.
+
+    Attributes:
+        message: in the words of whoever says it.
+        replica: whose; None: of the whole job.
+        attempt: which attempt of it.
+        at: when it was seen last, in Unix seconds; None: now.
+        count: how often it was seen.
+    """
+
+    kind: ObstacleKind
+    message: str
+    replica: ReplicaId | None = None
+    attempt: int | None = None
+    at: float | None = None
+    count: int = 1

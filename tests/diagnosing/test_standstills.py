@@ -1,0 +1,296 @@
+"""Why a job does not run: each cause from what is known of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from paceline.diagnosing.situations import Room, Situation
+from paceline.diagnosing.standstills import explain
+from paceline.model.causes import Cause, Evidence, Explanation
+from paceline.model.jobs import JobSpec, MemoryGrowth, RestartPolicy, RoleSpec
+from paceline.model.obstacles import Obstacle, ObstacleKind
+from paceline.model.roles import ReplicaId, Role
+from paceline.model.runs import JobEvent, ReplicaRow
+from paceline.model.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
+from paceline.scheduling.fits import Blocker, Fit
+
+NOW = 10_000.0
+PS0, W0, W1 = ReplicaId(Role.PS, 0), ReplicaId(Role.WORKER, 0), ReplicaId(Role.WORKER, 1)
+GIB = 1 << 30
+
+
+def spec(growth: MemoryGrowth | None = None, **more: Any) -> JobSpec:
+    restart = RestartPolicy(limit=3)
+    roles = (
+        RoleSpec(role=Role.PS, restart=restart),
+        RoleSpec(role=Role.WORKER, replicas=2, memory_bytes=GIB, memory_growth=growth, restart=restart),
+    )
+    return JobSpec(name="clicks", roles=roles, image="clicks:1", command=("train",), **more)
+
+
+def row(replica: ReplicaId, phase: ReplicaPhase, exit: ExitReason | None = None, **more: Any) -> ReplicaRow:
+    return ReplicaRow(replica=replica, phase=phase, exit=exit, **{"attempt": 1, "restarts": 0, **more})
+
+
+def situation(phase: JobPhase, **more: Any) -> Situation:
+    defaults: dict[str, Any] = {
+        "name": "clicks", "engine": "kubernetes", "message": "", "submitted_at": NOW - 100,
+        "started_at": None if phase is JobPhase.PENDING else NOW - 90,
+        "finished_at": NOW - 10 if phase.is_final else None,
+        "now": NOW, "spec": spec(),
+    }  # fmt: skip
+    return Situation(phase=phase, **{**defaults, **more})
+
+
+def only(found: Explanation) -> Cause:
+    (cause,) = found.causes
+    assert cause.what.endswith(".")
+    assert cause.next_steps
+    return cause
+
+
+def texts(cause: Cause) -> list[str]:
+    return [each.text for each in cause.evidence]
+
+
+def test_nothing_is_wrong_with_a_job_that_runs() -> None:
+    rows = [row(each, ReplicaPhase.RUNNING) for each in (PS0, W0, W1)]
+    found = explain(situation(JobPhase.RUNNING, replicas=rows))
+    assert found.summary == "nothing is wrong: clicks runs, for 1m30s, with all of its 3 replicas"
+    assert found.causes == ()
+    found = explain(situation(JobPhase.SUCCEEDED, replicas=rows))
+    assert found.summary == "nothing is wrong: clicks has succeeded, 10s ago"
+
+
+def test_a_job_just_submitted_is_on_its_way() -> None:
+    found = explain(situation(JobPhase.PENDING))
+    assert (found.summary, found.causes) == ("nothing is wrong: clicks is pending, for 1m40s", ())
+
+
+def test_it_waits_for_room() -> None:
+    blocker = Blocker(
+        reason="too little CPU for 4 cores", nodes=tuple(f"n{i}" for i in range(6)), what="worker", missing=2
+    )
+    fit = Fit(fits=False, places={}, most_workers=3, blockers=(blocker,))
+    room = Room(fit=fit, running=("other", "ads/third"))
+    cause = only(explain(situation(JobPhase.PENDING, room=room)))
+    assert cause.name == "no-room"
+    assert "3 workers would fit" in cause.what
+    assert texts(cause) == [
+        "2 more worker: too little CPU for 4 cores (n0, n1, n2, n3 and 2 more)",
+        "room is taken by jobs that run: other, ads/third",
+    ]
+    assert cause.next_steps[:2] == (
+        "spec.roles.worker.replicas: 3 would begin at once",
+        "wait until one has ended, or paceline stop other",
+    )
+
+
+def test_it_waits_behind_another_one() -> None:
+    room = Room(fit=Fit(fits=True, places={}, most_workers=2), ahead=("big",))
+    cause = only(explain(situation(JobPhase.PENDING, room=room)))
+    assert (cause.name, "kept for a job that waits before it: big" in cause.what) == ("behind", True)
+    fits_now = Room(fit=Fit(fits=True, places={}, most_workers=2))
+    assert explain(situation(JobPhase.PENDING, room=fits_now)).causes == ()
+
+
+def test_it_did_not_want_to_wait() -> None:
+    message = "it does not fit: 2 more worker: too little CPU for 200 cores on n0"
+    cause = only(explain(situation(JobPhase.FAILED, message=message)))
+    assert (cause.name, cause.evidence[0].at) == ("no-room", NOW - 10)
+    assert texts(cause) == ["2 more worker: too little CPU for 200 cores on n0"]
+
+
+def test_nobody_looks_after_it() -> None:
+    told = (Evidence(text="nobody renews the lease paceline/paceline-operator", at=NOW - 300),)
+    cause = only(explain(situation(JobPhase.PENDING, unattended=told)))
+    assert (cause.name, cause.evidence) == ("no-operator", told)
+    lost = situation(JobPhase.RUNNING, unattended=told, engine="local")
+    assert only(explain(lost)).next_steps == ("paceline resume clicks",)
+    # An end needs nobody.
+    assert explain(situation(JobPhase.SUCCEEDED, unattended=told)).causes == ()
+
+
+def test_its_spec_is_wrong() -> None:
+    message = "the job is wrong: spec.wroker: unknown key; spec.roles: needed"
+    cause = only(explain(situation(JobPhase.FAILED, message=message, spec=None)))
+    assert cause.name == "wrong-spec"
+    assert texts(cause) == ["spec.wroker: unknown key", "spec.roles: needed"]
+    assert "kubectl edit trainingjob clicks" in cause.next_steps[0]
+
+
+def test_it_is_suspended() -> None:
+    event = JobEvent(at=NOW - 50, kind="stopped", message="suspended")
+    found = explain(situation(JobPhase.STOPPED, is_suspended=True, events=[event]))
+    cause = only(found)
+    assert found.summary == "clicks is stopped, 50s ago"
+    assert (cause.name, texts(cause)) == ("suspended", ["spec.suspend: true", "suspended"])
+    assert "paceline resume clicks" in cause.next_steps[0]
+    assert only(explain(situation(JobPhase.PENDING, is_suspended=True))).name == "suspended"
+
+
+def test_its_time_is_over() -> None:
+    message = "the active deadline of 60 s passed"
+    late = situation(JobPhase.FAILED, message=message, spec=spec(active_deadline_seconds=60.0))
+    assert only(explain(late)).name == "deadline"
+
+
+@pytest.mark.parametrize(
+    ("message", "name"),
+    [
+        ('Pod clicks-ps-0-1 cannot be made: pods "clicks-ps-0-1" is forbidden: exceeded quota: q', "quota"),
+        ("ConfigMap clicks is somebody else's", "refused"),
+        ("Service clicks cannot be made: the API server does not answer: x", "refused"),
+    ],
+)
+def test_the_api_server_refuses_it(message: str, name: str) -> None:
+    cause = only(explain(situation(JobPhase.STARTING, message=message)))
+    assert (cause.name, texts(cause)) == (name, [message])
+
+
+def exits(replica: ReplicaId, message: str, *at: float) -> list[JobEvent]:
+    return [JobEvent(at=each, kind="replica-exited", message=message, replica=replica) for each in at]
+
+
+def test_a_replica_has_failed_for_good() -> None:
+    reason = ExitReason(kind=ExitKind.ERROR, code=3)
+    rows = [
+        row(PS0, ReplicaPhase.STOPPED, ExitReason(kind=ExitKind.SIGNAL, signal=15)),
+        row(W0, ReplicaPhase.FAILED, reason, attempt=4, restarts=3),
+    ]
+    told = exits(W0, "exit code 3", *(NOW - each for each in (80, 60, 40, 20)))
+    found = explain(situation(JobPhase.FAILED, replicas=rows, events=told, message="worker-0 failed"))
+    cause = only(found)
+    assert (cause.name, cause.what) == ("command-failed", "The command of worker-0 failed (exit code 3).")
+    (seen,) = cause.evidence
+    assert (seen.text, seen.at, seen.count) == (
+        "worker-0: exit code 3, after 3 of 3 restarts", NOW - 20, 4,
+    )  # fmt: skip
+    assert cause.next_steps == (
+        "paceline logs clicks --role worker --index 0 --attempt 4 --tail 20",
+        "paceline resume clicks goes on from its last checkpoint",
+    )
+
+
+def test_out_of_memory_asks_for_more() -> None:
+    reason = ExitReason(kind=ExitKind.OUT_OF_MEMORY, message="the container's limit was reached")
+    rows = [row(W0, ReplicaPhase.BACKING_OFF, reason, restarts=1, memory_bytes=GIB)]
+    cause = only(explain(situation(JobPhase.RESTARTING, replicas=rows)))
+    assert cause.name == "out-of-memory"
+    assert cause.what == "worker-0 ran out of memory (the limit of a worker: 1.0 GiB)."
+    assert cause.next_steps[0] == "spec.roles.worker.memory: 1536Mi"
+    assert "memory_growth" in cause.next_steps[1]
+    grows = situation(JobPhase.RESTARTING, replicas=rows, spec=spec(MemoryGrowth()))
+    assert len(only(explain(grows)).next_steps) == 1
+
+
+@pytest.mark.parametrize(
+    ("reason", "name"),
+    [
+        (ExitReason(kind=ExitKind.LAUNCH_FAILED, message="ImagePullBackOff: Back-off pulling x"), "image"),
+        (
+            ExitReason(
+                kind=ExitKind.LAUNCH_FAILED, message='CreateContainerConfigError: secret "s" not found'
+            ),
+            "configuration",
+        ),
+        (ExitReason(kind=ExitKind.LAUNCH_FAILED, message="no such command: trian"), "launch-failed"),
+        (ExitReason(kind=ExitKind.LOST, message="Evicted: The node was low on resource: memory"), "evicted"),
+        (ExitReason(kind=ExitKind.LOST, message="node n1 has not answered for 75 s"), "node-lost"),
+        (ExitReason(kind=ExitKind.LOST, message="Preempting: to make room"), "preempted"),
+        (ExitReason(kind=ExitKind.LOST, message="somebody removed it"), "removed"),
+        (ExitReason(kind=ExitKind.LOST, message="its agent was ended by signal 9"), "lost"),
+        (ExitReason(kind=ExitKind.SIGNAL, signal=9), "killed"),
+        (ExitReason(kind=ExitKind.ORPHANED), "orphaned"),
+        (ExitReason(kind=ExitKind.ERROR, code=1, message="[Errno 28] No space left on device"), "disk-full"),
+    ],
+)
+def test_why_a_replica_ended(reason: ExitReason, name: str) -> None:
+    rows = [row(W0, ReplicaPhase.FAILED, reason), row(W1, ReplicaPhase.FAILED, reason)]
+    cause = only(explain(situation(JobPhase.FAILED, replicas=rows)))
+    assert cause.name == name
+    assert "worker-0, worker-1" in cause.what
+    assert "{" not in " ".join((cause.what, *cause.next_steps))
+
+
+def test_who_took_a_pod_that_is_gone_is_known_by_its_events() -> None:
+    gone = ExitReason(kind=ExitKind.LOST, message="somebody removed it")
+    rows = [row(W0, ReplicaPhase.STARTING, gone, attempt=2, restarts=1)]
+    message = "Preempted by ads/high-0 on node n1"
+    told = [Obstacle(kind=ObstacleKind.PREEMPTED, message=message, replica=W0, attempt=1, at=NOW - 5)]
+    cause = only(explain(situation(JobPhase.RESTARTING, replicas=rows, obstacles=told)))
+    assert cause.name == "preempted"
+    assert texts(cause)[1] == f"worker-0: {message}"
+    other = [Obstacle(kind=ObstacleKind.PREEMPTED, message=message, replica=W1, attempt=1)]
+    cause = only(explain(situation(JobPhase.RESTARTING, replicas=rows, obstacles=other)))
+    assert cause.name == "removed"
+
+
+def test_what_is_over_comes_last_and_says_so() -> None:
+    error = ExitReason(kind=ExitKind.ERROR, code=1)
+    back = row(W0, ReplicaPhase.RUNNING, error, attempt=2, restarts=1)
+    others = [row(PS0, ReplicaPhase.RUNNING), row(W1, ReplicaPhase.RUNNING)]
+    found = explain(situation(JobPhase.RUNNING, replicas=[back, *others]))
+    assert found.summary == "clicks runs, for 1m30s; before, this happened"
+    assert only(found).is_past
+    memory = ExitReason(kind=ExitKind.OUT_OF_MEMORY)
+    waits = row(W1, ReplicaPhase.BACKING_OFF, memory, restarts=1, memory_bytes=GIB)
+    found = explain(situation(JobPhase.RESTARTING, replicas=[back, waits]))
+    assert [(each.name, each.is_past) for each in found.causes] == [
+        ("out-of-memory", False), ("command-failed", True),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("said", "advice"),
+    [
+        ("0/4 nodes are available: 4 Insufficient cpu.", "request less"),
+        ("0/2 nodes are available: 2 node(s) had taint {gpu: yes}, that the pod didn't tolerate.", "tolerat"),
+        ("0/2 nodes are available: 2 node(s) didn't match node selector.", "node_selector"),
+        ("0/2 nodes are available: 2 node(s) didn't match pod anti-affinity rules.", "strategy: any"),
+        ("0/2 nodes are available: 2 node(s) were unschedulable.", "uncordon"),
+        ('persistentvolumeclaim "data" not found: volume', "describe pvc"),
+    ],
+)
+def test_the_scheduler_finds_no_node(said: str, advice: str) -> None:
+    rows = [row(PS0, ReplicaPhase.RUNNING), row(W0, ReplicaPhase.STARTING), row(W1, ReplicaPhase.STARTING)]
+    waits = [
+        Obstacle(
+            kind=ObstacleKind.UNSCHEDULABLE, message=said, replica=each, attempt=1, at=NOW - 3, count=count
+        )
+        for each, count in ((W0, 7), (W1, 5))
+    ]
+    cause = only(explain(situation(JobPhase.STARTING, replicas=rows, obstacles=waits)))
+    assert cause.name == "unschedulable"
+    (seen,) = cause.evidence
+    assert (seen.text, seen.count, seen.at) == (f"worker-0, worker-1: {said}", 7, NOW - 3)
+    assert advice in cause.next_steps[0]
+
+
+@pytest.mark.parametrize("kind", ["image", "configuration", "volume", "crash-loop", "node-lost", "coming"])
+def test_what_keeps_a_pod_from_running(kind: str) -> None:
+    rows = [row(W0, ReplicaPhase.STARTING, attempt=2)]
+    waits = [Obstacle(kind=ObstacleKind(kind), message="so it says", replica=W0, attempt=2)]
+    cause = only(explain(situation(JobPhase.STARTING, replicas=rows, obstacles=waits)))
+    assert (cause.name, texts(cause)) == (kind, ["worker-0: so it says"])
+    # An attempt that is over keeps nobody waiting.
+    old = [Obstacle(kind=ObstacleKind(kind), message="so it says", replica=W0, attempt=1)]
+    assert explain(situation(JobPhase.STARTING, replicas=rows, obstacles=old)).causes == ()
+
+
+def test_a_full_disk_is_of_the_whole_job() -> None:
+    full = [Obstacle(kind=ObstacleKind.DISK_FULL, message="3 MiB are free at /runs")]
+    assert only(explain(situation(JobPhase.RUNNING, obstacles=full, engine="local"))).name == "disk-full"
+
+
+def test_a_failure_that_no_rule_knows_says_what_was_said() -> None:
+    cause = only(explain(situation(JobPhase.FAILED, message="nothing I know")))
+    assert (cause.name, "nothing I know" in cause.what) == ("failed", True)
+
+
+def test_a_job_that_is_stopping_says_what_is_left() -> None:
+    rows = [row(W0, ReplicaPhase.STOPPING), row(W1, ReplicaPhase.STOPPED)]
+    cause = only(explain(situation(JobPhase.STOPPING, replicas=rows)))
+    assert (cause.name, texts(cause)) == ("stopping", ["worker-0"])

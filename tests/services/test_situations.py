@@ -1,0 +1,75 @@
+"""Why a job on this machine does not run: real processes."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import time
+from collections.abc import Callable
+
+import pytest
+from support.shell_jobs import Submit, shell_job
+
+from benchmarks import leftovers
+from paceline.diagnosing.standstills import explain
+from paceline.model.causes import Cause
+from paceline.model.statuses import JobPhase
+from paceline.services import jobs
+
+
+def why(api: jobs.Jobs, name: str) -> Cause:
+    (cause,) = explain(api.situation(name)).causes
+    return cause
+
+
+def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.02)
+
+
+def test_a_command_that_fails(api: jobs.Jobs, submit: Submit) -> None:
+    run = submit(shell_job("exit 7", limit=1, workers=1))
+    api.wait(run.name, timeout_seconds=30)
+    cause = why(api, run.name)
+    assert (cause.name, cause.what) == ("command-failed", "The command of worker-0 failed (exit code 7).")
+    (seen,) = cause.evidence
+    assert seen.text == "worker-0: the command ended with code 7, after 1 of 1 restarts"
+    assert seen.count == 2
+    assert time.time() - 60 < seen.at < time.time() + 1
+
+
+def test_a_command_that_is_not_there(api: jobs.Jobs, submit: Submit) -> None:
+    spec = shell_job("true", workers=1)
+    missing = dataclasses.replace(spec.roles[1], command=("no-such-command-here",))
+    run = submit(dataclasses.replace(spec, roles=(spec.roles[0], missing)))
+    api.wait(run.name, timeout_seconds=30)
+    cause = why(api, run.name)
+    assert cause.name == "launch-failed"
+    assert "see that no-such-command-here is there" in cause.next_steps[0]
+
+
+def test_a_job_that_runs_is_stopped_and_is_lost(
+    api: jobs.Jobs, submit: Submit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = submit(shell_job("exec sleep 600", workers=1))
+    api.wait(run.name, timeout_seconds=20, until=lambda run: run.phase is JobPhase.RUNNING)
+    found = explain(api.situation(run.name))
+    assert found.summary.startswith("nothing is wrong: job runs")
+    assert found.causes == ()
+    with monkeypatch.context() as patched:
+        patched.setattr(jobs, "FULL_BYTES", 1 << 60)
+        assert why(api, run.name).name == "disk-full"
+    for pid in leftovers.supervisor_pids(jobs.folder_of(run)):
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: api.is_lost(api.get(run.name)))
+    cause = why(api, run.name)
+    assert cause.name == "no-supervisor"
+    assert cause.next_steps == (f"paceline resume {run.name}",)
+    assert "supervisor.lock" in cause.evidence[0].text
+    api.resume(run.name)
+    api.stop(run.name)
+    api.wait(run.name, timeout_seconds=30)
+    assert why(api, run.name).name == "suspended"
