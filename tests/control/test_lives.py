@@ -124,6 +124,11 @@ class World(RuleBasedStateMachine):
         self.feed(events.StopRequested())
 
     @precondition(lambda self: self.state is not None)
+    @rule(workers=st.integers(0, 4))
+    def somebody_scales_the_job(self, workers: int) -> None:
+        self.feed(events.ScaleRequested(workers=workers))
+
+    @precondition(lambda self: self.state is not None)
     @rule()
     def somebody_resumes_the_job(self) -> None:
         self.feed(events.ResumeRequested())
@@ -158,6 +163,12 @@ class World(RuleBasedStateMachine):
     def the_state_is_sound(self) -> None:
         if self.state is not None:
             assert states.broken_invariants(self.state) == []
+
+    @invariant()
+    def what_is_not_wanted_leaves(self) -> None:
+        for replica in self.alive:
+            state = self.state.replica(replica)
+            assert self.state.spec.has(replica) or not state.phase.is_live or state.phase == "stopping"
 
     @invariant()
     def nothing_lives_in_a_final_job(self) -> None:

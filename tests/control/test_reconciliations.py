@@ -143,6 +143,11 @@ class World(RuleBasedStateMachine):
         self.look(executed=executed)
 
     @precondition(lambda self: self.kept is not None)
+    @rule(workers=st.integers(0, 3), executed=st.sampled_from([0, 1, 1000]))
+    def somebody_scales_the_job(self, workers: int, executed: int) -> None:
+        self.look(events.ScaleRequested(workers=workers), executed=executed)
+
+    @precondition(lambda self: self.kept is not None)
     @rule(executed=st.sampled_from([0, 1, 1000]))
     def somebody_stops_the_job(self, executed: int) -> None:
         self.look(events.StopRequested(), executed=executed)

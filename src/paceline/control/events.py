@@ -63,6 +63,13 @@ class StopRequested:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleRequested:
+    """Somebody wants the job to go on with so many workers (`scalings.conflict` says whether it can)."""
+
+    workers: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class EngineFailed:
     """The engine cannot give the job what it needs, whichever replica is tried."""
 
@@ -100,6 +107,7 @@ Event = (
     | ReplicaExited
     | TimerFired
     | StopRequested
+    | ScaleRequested
     | EngineFailed
     | ResumeRequested
     | SupervisorReplaced

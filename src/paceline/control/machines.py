@@ -6,6 +6,7 @@
                   |           |            |
                   +-----------+------------+--> stopping -> succeeded | failed | stopped
                                                                (failed, stopped -> pending: resumed)
+                                                               (running -> starting: more workers)
 
 ``stopping`` begins when the outcome is decided: the success policy is met, a replica that the job cannot do
 without failed for good, the deadline passed, or somebody asked. It ends when nothing of the job is left.
@@ -16,10 +17,10 @@ from __future__ import annotations
 
 import dataclasses
 
-from paceline.control import commands, events
+from paceline.control import commands, events, scalings
 from paceline.control.commands import Command
 from paceline.control.events import TimerKind
-from paceline.control.states import JobState, ReplicaState
+from paceline.control.states import JobState, ReplicaState, initial
 from paceline.model import jobs, roles
 from paceline.model.roles import Role
 from paceline.model.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
@@ -45,6 +46,8 @@ def advance(state: JobState, event: events.Event) -> Step:
             return _timer_fired(state, timer)
         case events.StopRequested(reason=reason):
             return _stop(state, JobPhase.STOPPED, reason)
+        case events.ScaleRequested(workers=workers):
+            return _scale(state, workers)
         case events.EngineFailed(reason=reason):
             return _stop(state, JobPhase.FAILED, reason)
         case events.ResumeRequested():
@@ -59,9 +62,10 @@ def _begin(state: JobState) -> Step:
     done: list[Command] = []
     launched = []
     for replica in state.replicas:
-        replica, command = _launch(replica)
+        if state.spec.has(replica.replica):
+            replica, command = _launch(replica)
+            done.append(command)
         launched.append(replica)
-        done.append(command)
     if state.spec.active_deadline_seconds is not None:
         done.append(_deadline(state.spec.active_deadline_seconds))
     return dataclasses.replace(state, phase=JobPhase.STARTING, replicas=tuple(launched)), done
@@ -89,7 +93,8 @@ def _settle(state: JobState) -> JobState:
     """Return the state as running if all that must run does."""
     waiting = (ReplicaPhase.PENDING, ReplicaPhase.STARTING, ReplicaPhase.BACKING_OFF)
     if state.phase in (JobPhase.STARTING, JobPhase.RESTARTING) and not any(
-        r.phase in waiting for r in state.replicas
+        r.phase in waiting or (r.phase is ReplicaPhase.STOPPING and state.spec.has(r.replica))
+        for r in state.replicas
     ):
         return dataclasses.replace(state, phase=JobPhase.RUNNING, message="")
     return state
@@ -110,6 +115,8 @@ def _exited(state: JobState, replica: roles.ReplicaId, attempt: int, reason: Exi
     if state.phase is JobPhase.STOPPING:
         phase = ReplicaPhase.SUCCEEDED if completed else ReplicaPhase.STOPPED
         return _release_if_empty(_put(state, dataclasses.replace(current, phase=phase)))
+    if current.phase is ReplicaPhase.STOPPING:
+        return _left(state, current)
     spec = state.spec.role(replica.role)
     assert spec is not None, "every replica's role is in the spec"
     if _restarts(spec.restart, current, reason):
@@ -177,6 +184,56 @@ def _needed(spec: jobs.JobSpec, replica: roles.ReplicaId) -> bool:
     return replica.role is Role.PS or replica in _deciders(spec)
 
 
+def _scale(state: JobState, workers: int) -> Step:
+    """Launch the workers that are new, ask those beyond the number to end: the ones of the highest indices.
+
+    These count neither for nor against the job's success, and are not started again.
+    """
+    before, spec = state.spec, state.spec.with_workers(workers)
+    if (
+        state.phase is JobPhase.STOPPING
+        or state.phase.is_final
+        or scalings.conflict(before, workers) is not None
+        or len(spec.replicas()) == len(before.replicas())
+    ):
+        return state, []
+    done: list[Command] = []
+    known = {replica.replica: replica for replica in state.replicas}
+    scaled = []
+    for fresh in initial(spec).replicas:
+        replica = known.pop(fresh.replica, fresh)
+        if not before.has(replica.replica) and replica.phase is not ReplicaPhase.STOPPING:
+            replica = dataclasses.replace(fresh, attempt=replica.attempt)
+            if state.phase is not JobPhase.PENDING:
+                replica, command = _launch(replica)
+                done.append(command)
+        scaled.append(replica)
+    for replica in known.values():
+        if replica.phase.is_live and replica.phase is not ReplicaPhase.STOPPING:
+            done.extend(_terminate(spec, replica))
+            replica = dataclasses.replace(replica, phase=ReplicaPhase.STOPPING)
+        elif not replica.phase.is_live and not replica.phase.is_final:
+            replica = dataclasses.replace(replica, phase=ReplicaPhase.STOPPED)
+        scaled.append(replica)
+    phase = JobPhase.STARTING if state.phase is JobPhase.RUNNING else state.phase
+    message = f"scaled to {workers} workers" if state.phase is JobPhase.RUNNING else state.message
+    state = _settle(
+        dataclasses.replace(state, spec=spec, replicas=tuple(scaled), phase=phase, message=message)
+    )
+    if state.phase is not JobPhase.PENDING and _succeeded(state):
+        state, more = _stop(state, JobPhase.SUCCEEDED, "")
+        done.extend(more)
+    return state, done
+
+
+def _left(state: JobState, replica: ReplicaState) -> Step:
+    """Note that a worker has ended that was asked to; start it again if it is wanted again meanwhile."""
+    if state.spec.has(replica.replica):
+        replica, command = _launch(dataclasses.replace(replica, restarts=0))
+        return _put(state, replica), [command]
+    return _put(state, dataclasses.replace(replica, phase=ReplicaPhase.STOPPED)), []
+
+
 def _stop(state: JobState, outcome: JobPhase, message: str) -> Step:
     if state.phase is JobPhase.STOPPING or state.phase.is_final:
         return state, []
@@ -237,7 +294,10 @@ def _timer_fired(state: JobState, timer: events.Timer) -> Step:
 def _resume(state: JobState) -> Step:
     if state.phase not in (JobPhase.FAILED, JobPhase.STOPPED):
         return state, []
-    fresh = tuple(dataclasses.replace(r, phase=ReplicaPhase.PENDING, restarts=0) for r in state.replicas)
+    fresh = tuple(
+        dataclasses.replace(r, phase=ReplicaPhase.PENDING, restarts=0) if state.spec.has(r.replica) else r
+        for r in state.replicas
+    )
     pending = dataclasses.replace(state, phase=JobPhase.PENDING, replicas=fresh, outcome=None, message="")
     return pending, []
 

@@ -31,6 +31,9 @@ class JobState:
     """Where a job stands.
 
     Attributes:
+        spec: the job as it is now, with as many workers as were asked for last.
+        replicas: those of the spec, and workers beyond it that the job had before: stopping, or ended. One
+            that comes back goes on from its attempt.
         outcome: the final phase that was decided on; set from ``stopping`` on.
         message: why the job is in this phase, for people.
     """
@@ -72,12 +75,15 @@ def broken_invariants(state: JobState) -> list[str]:
         broken.append("a running job has replicas that do not run yet")
     for replica in state.replicas:
         spec = state.spec.role(replica.replica.role)
-        if spec is None or replica.replica.index >= spec.replicas:
+        is_wanted = state.spec.has(replica.replica)
+        if spec is None or not (is_wanted or replica.phase is live.STOPPING or replica.phase.is_final):
             broken.append(f"{replica.replica} is not in the spec")
         elif replica.restarts > spec.restart.limit:
             broken.append(f"{replica.replica} was restarted more often than its limit")
         if replica.phase.is_live and replica.attempt < 1:
             broken.append(f"{replica.replica} lives without an attempt")
-        if replica.phase is live.STOPPING and state.phase is not statuses.JobPhase.STOPPING:
+        if replica.phase is live.STOPPING and state.phase is statuses.JobPhase.RUNNING and is_wanted:
             broken.append(f"{replica.replica} is stopping in a job that is not")
+    missing = set(state.spec.replicas()) - {replica.replica for replica in state.replicas}
+    broken.extend(f"{replica} is not there" for replica in sorted(missing))
     return broken

@@ -12,6 +12,8 @@ from paceline.model.roles import ReplicaId, Role
 
 API_VERSION = "paceline.dev/v1alpha1"
 KIND = "TrainingJob"
+#: So many more workers than it has, at least, a running job may get (`RoleSpec.most_replicas`).
+SPARE_WORKERS = 16
 
 #: What a command and an environment value may hold in braces; the agent fills them in.
 PLACEHOLDERS = (
@@ -88,11 +90,13 @@ class RoleSpec:
     """All replicas of one role.
 
     ``None`` for a resource means that none was asked for: no limit is set. ``threads`` None means: as many as
-    the cores that the replica really has, found out in the replica itself.
+    the cores that the replica really has, found out in the replica itself. ``max_replicas`` None means the
+    default of `most_replicas`.
     """
 
     role: Role
     replicas: int = 1
+    max_replicas: int | None = None
     cpu_cores: float | None = None
     memory_bytes: int | None = None
     gpus: int = 0
@@ -102,6 +106,11 @@ class RoleSpec:
     environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
     restart: RestartPolicy = dataclasses.field(default_factory=RestartPolicy)
     memory_growth: MemoryGrowth | None = None
+
+    @property
+    def most_replicas(self) -> int:
+        """Up to how many a running job may be scaled: its parameter servers are told of so many addresses."""
+        return self.max_replicas or max(2 * self.replicas, self.replicas + SPARE_WORKERS)
 
     @property
     def requested_millicores(self) -> int:
@@ -184,6 +193,27 @@ class JobSpec:
     def replicas(self) -> tuple[ReplicaId, ...]:
         """Return every replica of the job, in the order of its roles."""
         return tuple(ReplicaId(s.role, i) for s in self.roles for i in range(s.replicas))
+
+    def has(self, replica: ReplicaId) -> bool:
+        """Whether the job has this replica."""
+        role = self.role(replica.role)
+        return role is not None and replica.index < role.replicas
+
+    def spares(self) -> tuple[ReplicaId, ...]:
+        """Return the workers that the job has not, but may get while it runs."""
+        role = self.role(Role.WORKER)
+        indices = range(role.replicas, role.most_replicas) if role else ()
+        return tuple(ReplicaId(Role.WORKER, index) for index in indices)
+
+    def with_workers(self, workers: int) -> JobSpec:
+        """Return the job with so many workers; how many it may get at most stays."""
+        roles = tuple(
+            dataclasses.replace(role, replicas=workers, max_replicas=role.most_replicas)
+            if role.role is Role.WORKER
+            else role
+            for role in self.roles
+        )
+        return dataclasses.replace(self, roles=roles)
 
     def command_of(self, role: Role) -> tuple[str, ...]:
         """Return the command of a role: its own, or the job's."""

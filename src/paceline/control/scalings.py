@@ -1,0 +1,28 @@
+"""Other numbers of workers for a job that runs: whether it can have them."""
+
+from __future__ import annotations
+
+from paceline.model.jobs import JobSpec
+from paceline.model.roles import Role
+
+#: The trainers of any other job count how many they are when they begin, and wait for each other.
+_WITHOUT_WAITING = "asynchronous"
+
+
+def conflict(spec: JobSpec, workers: int) -> str | None:
+    """Return why a job that runs cannot go on with so many workers; None when it can."""
+    role = spec.role(Role.WORKER)
+    if role is None:
+        return "it has no workers"
+    if workers < 1:
+        return f"it keeps at least 1 worker, so it cannot have {workers}"
+    if workers > role.most_replicas:
+        return (
+            f"its parameter servers were told of {role.most_replicas} workers at most, not {workers} "
+            "(spec.roles.worker.max_replicas, when it begins)"
+        )
+    consistency = (spec.training or {}).get("consistency") or {}
+    mode = consistency.get("mode", _WITHOUT_WAITING)
+    if mode != _WITHOUT_WAITING:
+        return f"its trainers wait for each other (training.consistency: {mode}), so their number is fixed"
+    return None
