@@ -11,6 +11,8 @@ import copy
 import datetime
 import itertools
 import json
+import urllib.error
+import urllib.request
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
@@ -31,6 +33,8 @@ class MemoryCluster:
         self.forgotten = 0  # versions up to this one cannot be watched from any more
         self.outputs: dict[str, builtins.list[Line]] = {}
         self.texts: dict[str, str] = {"/readyz": "ok"}
+        #: The path of something that is passed on, such as a port of a pod, and who answers it: host:port.
+        self.proxied: dict[str, str] = {}
         self.calls: builtins.list[tuple[str, str]] = []
         self.trouble: Callable[[str, str, str], None] = lambda verb, plural, name: None
         self._versions = itertools.count(1)
@@ -151,12 +155,26 @@ class MemoryCluster:
         written = self.outputs.get(pod, [])
         return written[-tail:] if tail else written if tail is None else []
 
-    async def read(self, path: str) -> str:
-        self.calls.append(("read", path))
-        self.trouble("read", path, "")
-        if path not in self.texts:
-            raise ClusterError(f"{path} cannot be read: not found", code=404, reason="NotFound")
-        return self.texts[path]
+    async def read(self, path: str, *, limit_bytes: int | None = None) -> bytes:
+        found = await self._passed_on("GET", path)
+        if limit_bytes is not None and len(found) > limit_bytes:
+            raise ClusterError(f"{path} has more than {limit_bytes} bytes")
+        return found
+
+    async def post(self, path: str) -> bytes:
+        return await self._passed_on("POST", path)
+
+    async def _passed_on(self, method: str, path: str) -> bytes:
+        """Answer as the API server's proxy does, by whoever really listens."""
+        self.calls.append((method, path))
+        self.trouble(method, "proxy", path)
+        if method == "GET" and path in self.texts:
+            return self.texts[path].encode()
+        for prefix, address in self.proxied.items():
+            if path.startswith(prefix):
+                url = f"http://{address}{path.removeprefix(prefix)}"
+                return await asyncio.to_thread(_fetched, urllib.request.Request(url, method=method))
+        raise ClusterError(f"{path} cannot be read: not found", code=404, reason="NotFound")
 
     # What happens to it.
 
@@ -222,6 +240,17 @@ class MemoryCluster:
     def _wake(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()
+
+
+def _fetched(asked: urllib.request.Request) -> bytes:
+    try:
+        with urllib.request.urlopen(asked, timeout=10) as answer:
+            return bytes(answer.read())
+    except urllib.error.HTTPError as error:
+        with error:
+            raise ClusterError(f"{asked.full_url}: {error}", code=error.code) from error
+    except OSError as error:
+        raise ClusterError(f"error trying to reach service: {error}", code=503) from error
 
 
 def _kind(plural: str) -> Kind:

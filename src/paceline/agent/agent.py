@@ -3,7 +3,8 @@
 It starts the command, samples once a second what the replica uses, passes the training script's reports on
 and writes down why the command ended (``docs/agent-protocol.md``). It speaks through plain files alone, so
 nothing is lost when the engine, the agent or the script dies; it never ends a training for a failed
-measurement, and what it cannot measure it gives as null.
+measurement, and what it cannot measure it gives as null. Where no engine can read its files, in containers,
+it also gives them to whoever asks by HTTP.
 
 The kernel's text files are read by pure functions (text -> values). Descriptors stay open between samples:
 opening a file below ``/proc`` costs as much as reading it. It runs under Python 3.6 and later, hence the
@@ -20,10 +21,13 @@ import resource
 import select
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 import traceback
+import urllib.parse
 from typing import Any, Callable, Dict, FrozenSet, List, NamedTuple, Optional, Set, Tuple
 
 ROLES = ("ps", "worker", "chief", "evaluator")
@@ -44,6 +48,14 @@ EXIT_FILE_BYTES = 4096
 SWITCHES_BUDGET = 0.0015  # cores that reading context switches may cost on average
 GPU_SECONDS = 5.0
 NOTE_SECONDS = 60.0
+SERVER_THREADS = 4
+REQUEST_BYTES, REQUEST_SECONDS = 8192, 10.0
+PAUSE_SECONDS = 0.05  # after each answer, so that even a flood of requests costs a few hundredths of a core
+PAGE_BYTES = 1 << 20  # of the spool in one answer
+FILE_BYTES = 1 << 26
+LINGER_SECONDS = 20.0  # for a reader that promised to come back
+LINGER_SLACK_SECONDS = 2.0  # beyond the grace of a command that was told to stop
+TRACE_REQUEST_SECONDS = 60.0
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
 
@@ -74,6 +86,7 @@ class Config:
         self.own_cgroup: bool = values.get("own_cgroup", False)
         self.supervisor_lock: Optional[str] = values.get("supervisor_lock")
         self.orphan_seconds: float = values.get("orphan_seconds", 600.0)
+        self.metrics_port: Optional[int] = values.get("metrics_port")
 
 
 def parse_config(*texts: str) -> Config:
@@ -803,8 +816,9 @@ class Spool:
 class Reports:
     """Follows the file that the training script appends to, from where it ended when the agent started."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, passed: Callable[[Dict[str, Any]], None]) -> None:
         self._path, self._offset, self._inode, self.rejected = path, 0, 0, 0
+        self._passed = passed
         with contextlib.suppress(OSError):
             status = os.stat(path)
             self._offset, self._inode = status.st_size, status.st_ino
@@ -826,8 +840,10 @@ class Reports:
             if not (line.endswith(b"\n") or final or len(line) == REPORT_CHUNK_BYTES):
                 return
             report = parse_report(line, time.time())
-            if report is not None and not spool.append(report):
-                return
+            if report is not None:
+                if not spool.append(report):
+                    return
+                self._passed(report)
             self._offset += len(line)
             self.rejected += report is None and bool(line.strip())
 
@@ -861,6 +877,330 @@ class ExitFile:
             return
         self._write(data)
         os.rename(self._temporary, self._path)
+
+
+# --- What the agent tells who asks --------------------------------------------------------------------
+
+
+class Metric(NamedTuple):
+    """A metric of Prometheus, and the fields of spool lines that it is made of, by further labels."""
+
+    name: str
+    kind: str
+    about: str
+    fields: Dict[str, str]
+
+
+#: By the type of the spool line. Counters add up what lines say of their interval, gauges keep the last
+#: value; notes carry counts so far.
+METRICS = {
+    "sample": (
+        Metric("paceline_replica_cpu_seconds", "counter", "CPU time used.", {"": "cpu_seconds"}),
+        Metric("paceline_replica_cpu_limit_cores", "gauge", "CPU quota.", {"": "cpu_limit_cores"}),
+        Metric("paceline_replica_throttled_seconds", "counter", "Time throttled.", {"": "throttled_seconds"}),
+        Metric("paceline_replica_memory_bytes", "gauge", "Working set.", {"": "memory_bytes"}),
+        Metric("paceline_replica_memory_limit_bytes", "gauge", "Memory limit.", {"": "memory_limit_bytes"}),
+        Metric(
+            "paceline_replica_network_receive_bytes",
+            "counter",
+            "Bytes received.",
+            {"": "network_received_bytes"},
+        ),
+        Metric(
+            "paceline_replica_network_transmit_bytes", "counter", "Bytes sent.", {"": "network_sent_bytes"}
+        ),
+        Metric(
+            "paceline_replica_context_switches",
+            "counter",
+            "Context switches while they were counted.",
+            {'kind="voluntary"': "voluntary_switches", 'kind="involuntary"': "involuntary_switches"},
+        ),
+        Metric("paceline_replica_threads", "gauge", "Threads of all processes.", {"": "threads"}),
+        Metric(
+            "paceline_replica_neighbours_cpu_cores",
+            "gauge",
+            "CPU that others used on the CPUs that this replica may use.",
+            {"": "neighbours_cpu_cores"},
+        ),
+        Metric(
+            "paceline_replica_gpu_utilization_ratio", "gauge", "GPU load, 0 to 1.", {"": "gpu_utilization"}
+        ),
+        Metric("paceline_replica_gpu_memory_bytes", "gauge", "GPU memory used.", {"": "gpu_memory_bytes"}),
+        Metric("paceline_replica_sampled_timestamp_seconds", "gauge", "When it was measured.", {"": "at"}),
+    ),
+    "step": (
+        Metric("paceline_training_steps", "counter", "Steps of this replica.", {"": "steps"}),
+        Metric("paceline_training_examples", "counter", "Examples of this replica.", {"": "examples"}),
+        Metric(
+            "paceline_training_input_wait_seconds",
+            "counter",
+            "Time waited for input.",
+            {"": "input_wait_seconds"},
+        ),
+        Metric("paceline_training_global_step", "gauge", "Step of the whole job.", {"": "step"}),
+        Metric("paceline_training_planned_steps", "gauge", "Steps that there will be.", {"": "total_steps"}),
+        Metric("paceline_training_loss", "gauge", "Loss as last reported.", {"": "loss"}),
+        Metric("paceline_training_reported_timestamp_seconds", "gauge", "When it reported.", {"": "at"}),
+    ),
+    "evaluation": (
+        Metric("paceline_training_evaluated_step", "gauge", "Step of the evaluation.", {"": "step"}),
+        Metric("paceline_training_auc", "gauge", "AUC as last evaluated.", {"": "auc"}),
+        Metric("paceline_training_log_loss", "gauge", "Log loss as last evaluated.", {"": "log_loss"}),
+        Metric("paceline_training_accuracy", "gauge", "Accuracy as last evaluated.", {"": "accuracy"}),
+    ),
+    "note": (
+        Metric("paceline_agent_dropped_lines", "counter", "Lines not written.", {"": "dropped_lines"}),
+        Metric("paceline_agent_rejected_reports", "counter", "Reports rejected.", {"": "rejected_reports"}),
+        Metric("paceline_agent_failed_samples", "counter", "Samples failed.", {"": "failed_samples"}),
+    ),
+}  # type: Dict[str, Tuple[Metric, ...]]
+
+
+def measured(value: Any) -> Optional[float]:
+    """Return a finite number as it is exposed, or None: scripts report what they like."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+class Metrics:
+    """What spool lines have said so far, as Prometheus reads it.
+
+    Names follow https://prometheus.io/docs/practices/naming, the text its exposition format 0.0.4. What was
+    never measured is not there.
+    """
+
+    def __init__(self, config: Config) -> None:
+        owner = (config.job, config.role, config.index, config.attempt)
+        pairs = zip(("job", "role", "index", "attempt"), owner)  # noqa: B905 - 3.6
+        self._labels = ",".join(
+            f"{name}={json.dumps(str(value), ensure_ascii=False)}" for name, value in pairs
+        )
+        self._values = {}  # type: Dict[Tuple[str, str], float]
+        self.take({"type": "note", "dropped_lines": 0, "rejected_reports": 0, "failed_samples": 0})
+
+    def take(self, line: Dict[str, Any]) -> None:
+        """Count what a line says."""
+        fields = dict(line)
+        used, interval = measured(line.get("cpu_cores")), measured(line.get("interval_seconds"))
+        if used is not None and interval is not None:
+            fields["cpu_seconds"] = used * interval
+        values = dict(self._values)  # replaced as a whole: another thread reads it
+        for metric in METRICS.get(line["type"], ()):
+            for labels, field in metric.fields.items():
+                value = measured(fields.get(field))
+                if value is None:
+                    continue
+                if metric.kind == "counter" and line["type"] != "note":
+                    value = values.get((metric.name, labels), 0.0) + max(0.0, value)
+                values[metric.name, labels] = value
+        self._values = values
+
+    def text(self) -> str:
+        """Return all of it."""
+        values, lines = self._values, []
+        for metric in (metric for metrics in METRICS.values() for metric in metrics):
+            name = metric.name + "_total" * (metric.kind == "counter")
+            found = [labels for labels in metric.fields if (metric.name, labels) in values]
+            if found:
+                lines += [f"# HELP {name} {metric.about}", f"# TYPE {name} {metric.kind}"]
+            for labels in found:
+                every = ",".join(filter(None, (self._labels, labels)))
+                lines.append("%s{%s} %r" % (name, every, values[metric.name, labels]))
+        return "\n".join(lines) + "\n"
+
+
+class Request(NamedTuple):
+    """What somebody asks for by HTTP."""
+
+    method: str
+    path: str
+    query: Dict[str, str]
+
+    def number(self, name: str) -> Optional[int]:
+        """Return a whole number of the query that is not negative, if it has that."""
+        value = self.query.get(name, "")
+        return int(value) if re.match(r"^[0-9]{1,18}$", value) else None
+
+
+def parse_request(data: bytes) -> Optional[Request]:
+    """Read the request line of HTTP/1 (RFC 9112, 3); None when it is none."""
+    match = re.match(rb"^([A-Z]{1,16}) (/[!-~]*) HTTP/1\.[0-9]\r?\n", data)
+    if match is None:
+        return None
+    path, _, query = match.group(2).decode("ascii").partition("?")
+    return Request(match.group(1).decode("ascii"), path, dict(urllib.parse.parse_qsl(query)))
+
+
+Answer = Tuple[int, str, bytes]
+STATUSES = {
+    200: "OK", 202: "Accepted", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed",
+    413: "Content Too Large",
+}  # fmt: skip
+NOTHING = (404, "text/plain", b"there is no such thing\n")  # type: Answer
+
+
+class Pages:
+    """What is answered: metrics, the spool, traces and the measured variables of the run."""
+
+    def __init__(self, config: Config, metrics: Metrics) -> None:
+        self._metrics, self._spool = metrics, config.spool
+        self._run = config.placeholders.get("run_dir", "")
+        self._read_to, self._expected_until = 0, -math.inf
+        self._request_until = -math.inf
+
+    def answer(self, request: Request) -> Answer:
+        """Return status, type and body."""
+        trace = re.match(
+            r"^/traces(?:/(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z)(?:/([a-z]+-\d+\.\d+\.parquet))?)?$",
+            request.path,
+        )
+        if request.method == "POST" and trace and trace.group(1) and not trace.group(2):
+            return self._ask(trace.group(1))
+        if request.method != "GET":
+            return 405, "text/plain", b"only GET, and POST /traces/NAME\n"
+        if request.path == "/metrics":
+            return 200, "text/plain; version=0.0.4; charset=utf-8", self._metrics.text().encode("utf-8")
+        if request.path == "/spool":
+            return self._page(request)
+        if request.path == "/variables.json":
+            return self._file("variables.json")
+        if trace and trace.group(2):
+            return self._file(os.path.join("traces", trace.group(1), trace.group(2)))
+        if trace:
+            return self._names(os.path.join("traces", trace.group(1) or ""))
+        return NOTHING
+
+    def _page(self, request: Request) -> Answer:
+        """Return a stretch of the spool behind a line that says where it begins."""
+        offset, last = request.number("offset") or 0, request.number("last")
+        try:
+            with open(self._spool, "rb") as file:
+                size = file.seek(0, os.SEEK_END)
+                if last is not None and last < size:
+                    offset = file.seek(size - last - 1)
+                    offset += len(file.readline(PAGE_BYTES))
+                file.seek(offset)
+                data = file.read(PAGE_BYTES)
+        except FileNotFoundError:
+            size, data = 0, b""
+        head = {"type": "page", "at": time.time(), "offset": offset, "size": size}
+        return 200, "application/x-ndjson", json.dumps(head).encode("ascii") + b"\n" + data
+
+    def _file(self, name: str) -> Answer:
+        try:
+            with open(os.path.join(self._run, name), "rb") as file:
+                data = file.read(FILE_BYTES + 1)
+        except OSError:
+            return NOTHING
+        if len(data) > FILE_BYTES:
+            return 413, "text/plain", b"the file is too large\n"
+        return 200, "application/octet-stream", data
+
+    def _names(self, folder: str) -> Answer:
+        try:
+            names = sorted(name for name in os.listdir(os.path.join(self._run, folder)) if name[:1] != ".")
+        except OSError:
+            names = []
+        return 200, "application/json", json.dumps(names).encode("ascii")
+
+    def _ask(self, name: str) -> Answer:
+        """Leave a request for a trace where trainers look."""
+        path = os.path.join(self._run, "traces", "request")
+        try:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path + ".agent", "w") as file:
+                file.write(name + "\n")
+            os.rename(path + ".agent", path)
+        except OSError as error:
+            return 400, "text/plain", f"{path} cannot be written: {error}\n".encode("utf-8", "replace")
+        self._request_until = time.monotonic() + TRACE_REQUEST_SECONDS
+        return 202, "application/json", b"{}"
+
+    def tidy(self, now: float) -> None:
+        """Take back a request for a trace that every trainer has seen: none that begins later is meant."""
+        if now >= self._request_until:
+            self._request_until = math.inf
+            with contextlib.suppress(OSError):
+                os.unlink(os.path.join(self._run, "traces", "request"))
+
+    def heard(self, request: Request) -> None:
+        """Note that an answer has arrived: who reads from here on has all before."""
+        again, offset = request.number("again"), request.number("offset")
+        if request.path == "/spool" and again is not None and offset is not None:
+            self._read_to = offset
+            self._expected_until = time.monotonic() + min(2.0 * again + 1.0, LINGER_SECONDS)
+
+    def is_awaited(self, now: float) -> bool:
+        """Whether somebody who promised to come back has not read all of the spool yet."""
+        try:
+            return now < self._expected_until and self._read_to < os.path.getsize(self._spool)
+        except OSError:
+            return False
+
+
+class Server:
+    """Answers on a port, in a few threads that each take one request at a time.
+
+    The standard library's ``http.server`` would take 7 MB and 60 ms in each replica. What a client can cost
+    is bounded: threads, the bytes of a request, the time until it has the answer, and answers in a second.
+    """
+
+    def __init__(self, port: int, pages: Pages) -> None:
+        """Listen; OSError when that cannot be done."""
+        self._pages = pages
+        try:
+            self._socket = socket.socket(socket.AF_INET6)
+            self._socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+            self._listen("::", port)
+        except OSError:
+            self._socket = socket.socket(socket.AF_INET)
+            self._listen("", port)
+
+    def _listen(self, host: str, port: int) -> None:
+        try:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self._socket.bind((host, port))
+            self._socket.listen(16)
+        except OSError:
+            self._socket.close()
+            raise
+
+    def start(self) -> None:
+        """Begin to answer."""
+        for _ in range(SERVER_THREADS):
+            threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            with contextlib.suppress(OSError):
+                connection, _ = self._socket.accept()
+                with contextlib.closing(connection):
+                    self._converse(connection)
+            time.sleep(PAUSE_SECONDS)
+
+    def _converse(self, connection: socket.socket) -> None:
+        until, data = time.monotonic() + REQUEST_SECONDS, b""
+        while b"\r\n\r\n" not in data and len(data) < REQUEST_BYTES:
+            connection.settimeout(max(0.01, until - time.monotonic()))
+            chunk = connection.recv(REQUEST_BYTES)
+            if not chunk or time.monotonic() >= until:
+                return
+            data += chunk
+        request = parse_request(data)
+        status, kind, body = self._pages.answer(request) if request else (400, "text/plain", b"no HTTP\n")
+        head = (
+            f"HTTP/1.1 {status} {STATUSES[status]}\r\nContent-Type: {kind}\r\n"
+            f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+        )
+        connection.settimeout(max(0.01, until - time.monotonic()))
+        connection.sendall(head.encode("ascii") + body)
+        if request:
+            self._pages.heard(request)
 
 
 # --- The life of the command --------------------------------------------------------------------------
@@ -963,7 +1303,9 @@ class Agent:
     def __init__(self, config: Config) -> None:
         self._config = config
         self._signals = Signals()
-        self._spool, self._reports = Spool(config.spool), Reports(config.reports)
+        self._metrics = Metrics(config)
+        self._pages = Pages(config, self._metrics)
+        self._spool, self._reports = Spool(config.spool), Reports(config.reports, self._metrics.take)
         self._exit_file = ExitFile(config.exit)
         self._sampler = Sampler(config)
         self._oom_kills = self._sampler.cgroup.oom_kills()
@@ -981,6 +1323,7 @@ class Agent:
         environment = command_environment(self._config, threads, dict(os.environ))
         values = placeholder_values(self._config, threads)
         command = [fill(word, values) for word in self._config.command]
+        server, notes = self._listen()
         try:
             process = launch(command, environment)
         except (OSError, ValueError) as error:
@@ -990,7 +1333,9 @@ class Agent:
             return self._finish("launch-failed", code, None, message)
         self._pid = process.pid
         self._sampler.begin(environment)
-        self._write(self._started(threads))
+        self._write(self._started(threads, notes))
+        if server is not None:  # not before: a process with threads must not fork
+            server.start()
         self._watch()
         status = self._status or 0
         process.returncode = status
@@ -1000,7 +1345,16 @@ class Agent:
         kind, message = exit_reason(code, number, self._stop_kind == "orphaned", self._out_of_memory(code))
         return self._finish(kind, code, number, message)
 
-    def _started(self, threads: int) -> Dict[str, Any]:
+    def _listen(self) -> Tuple[Optional[Server], List[str]]:
+        port = self._config.metrics_port
+        if port is None:
+            return None, []
+        try:
+            return Server(port, self._pages), []
+        except (OSError, OverflowError) as error:
+            return None, [f"metrics: nothing answers on port {port} ({error})"]
+
+    def _started(self, threads: int, notes: List[str]) -> Dict[str, Any]:
         return {
             "type": "started",
             "at": time.time(),
@@ -1008,7 +1362,7 @@ class Agent:
             "threads": threads,
             "cpu_limit_cores": self._sampler.cpu_limit(),
             "cpuset": format_cpus(self._sampler.cpus()),
-            "notes": self._sampler.notes(),
+            "notes": self._sampler.notes() + notes,
         }
 
     def _watch(self) -> None:
@@ -1039,6 +1393,7 @@ class Agent:
             self._write(self._sampler.sample())
             self._reports.forward(self._spool, final=False)
             self._note(now)
+            self._pages.tidy(now)
         except Exception:  # noqa: BLE001 - a failed measurement must not end a training
             self._failed_samples += 1
             if self._failed_samples == 1:
@@ -1086,6 +1441,7 @@ class Agent:
         return self._config.own_cgroup or code == 128 + signal.SIGKILL
 
     def _write(self, line: Dict[str, Any]) -> None:
+        self._metrics.take(line)
         if self._spool.append(line):
             return
         self._dropped += 1
@@ -1107,6 +1463,7 @@ class Agent:
         }
         if self._spool.append(note):
             self._noted, self._note_due = counts, now + NOTE_SECONDS
+            self._metrics.take(note)
 
     def _finish(self, kind: str, code: int, number: Optional[int], message: str) -> int:
         self._reports.forward(self._spool, final=True)
@@ -1117,7 +1474,14 @@ class Agent:
             self._exit_file.write(reason)
         except OSError as error:
             say(f"cannot write {self._config.exit}: {error}; the exit reason is: {message}")
+        self._linger()
         return code
+
+    def _linger(self) -> None:
+        """Let a reader that promised to come back have the last lines; with it the container goes."""
+        until = self._grace_until + LINGER_SLACK_SECONDS
+        while self._pages.is_awaited(time.monotonic()) and time.monotonic() < until:
+            self._signals.wait(0.02)
 
 
 def read_argument(argument: str) -> str:

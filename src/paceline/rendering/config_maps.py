@@ -25,6 +25,8 @@ SCRATCH = "/tmp"
 EXIT = "/dev/termination-log"
 #: A volume of this name holds the folders of runs; without one they are gone with the pods.
 RUNS = "runs"
+#: Where agents answer: metrics for Prometheus, and what they have written (``docs/agent-protocol.md``).
+METRICS_PORT = 2223
 #: The API server takes no larger one (``MaxSecretSize`` of Kubernetes).
 MAX_BYTES = 1 << 20
 _CLUSTER, _OF_ATTEMPT = "cluster.json", ("index", "attempt")
@@ -86,7 +88,8 @@ def _config(spec: JobSpec, role: RoleSpec) -> Object:
         interface="eth0",
         own_cgroup=True,
     )
-    return {name: value for name, value in config.items() if name not in ("cluster", *_OF_ATTEMPT)}
+    kept = {name: value for name, value in config.items() if name not in ("cluster", *_OF_ATTEMPT)}
+    return {**kept, "metrics_port": METRICS_PORT}
 
 
 def _json(value: Any) -> str:

@@ -26,6 +26,13 @@ AGENT = (
 #: The containers: one brings the agent and ends, the other is the replica.
 AGENT_CONTAINER, TRAINING = "agent", "training"
 OWN_VOLUMES = _OWN, _CONFIG, _SCRATCH = "paceline", "paceline-config", "paceline-tmp"
+#: The port's name, and where a Prometheus that finds pods by their annotations looks.
+METRICS = "metrics"
+SCRAPED = {
+    "prometheus.io/scrape": "true",
+    "prometheus.io/port": str(config_maps.METRICS_PORT),
+    "prometheus.io/path": "/metrics",
+}
 #: What the agent needs for its own last act after it has killed the command.
 SLACK_SECONDS = 5
 
@@ -67,10 +74,11 @@ def pod(
         arguments=config_maps.arguments(replica.role, replica.index, attempt),
         affinity=affinities.affinity(spec, replica, node),
     )
+    metadata = labels.metadata(spec, labels.pod_name(spec.name, replica, attempt), where, own)
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": labels.metadata(spec, labels.pod_name(spec.name, replica, attempt), where, own),
+        "metadata": {**metadata, "annotations": {**SCRAPED}},
         "spec": {"hostname": host, "subdomain": spec.name, "restartPolicy": "Never", **body},
     }
 
@@ -95,7 +103,8 @@ def template(
         affinity=affinities.of_role(spec, role.role),
         container=container,
     )
-    return {"metadata": {"labels": {**spec.labels, **labels.of_role(spec, role.role)}}, "spec": body}
+    own = {**spec.labels, **labels.of_role(spec, role.role)}
+    return {"metadata": {"labels": own, "annotations": {**SCRAPED}}, "spec": body}
 
 
 def pod_spec(
@@ -158,7 +167,10 @@ def _container(spec: JobSpec, where: Surroundings, resources: Object, arguments:
             "command": [*AGENT, *arguments],
             "workingDir": spec.working_dir,
             "envFrom": [{"secretRef": {"name": name}} for name in spec.secrets],
-            "ports": [{"name": "training", "containerPort": services.PORT}],
+            "ports": [
+                {"name": "training", "containerPort": services.PORT},
+                {"name": METRICS, "containerPort": config_maps.METRICS_PORT},
+            ],
             "resources": resources,
             "securityContext": securities.of_container(
                 spec.security, is_read_only=_is_read_only(spec, where)

@@ -15,8 +15,13 @@ Object = Mapping[str, Any]
 class ApiServer(Protocol):
     """What is needed of a cluster: `engines.kubernetes.clusters.Cluster` has it."""
 
-    async def read(self, path: str) -> str:
+    async def read(self, path: str) -> bytes:
         """Return what the API server has at a path."""
+
+
+async def fetched(server: ApiServer, path: str) -> str:
+    """Return what the API server has at a path, as text."""
+    return (await server.read(path)).decode(errors="replace")
 
 
 def parsed(text: str, who: str) -> Object:

@@ -12,7 +12,7 @@ from typing import Any
 
 from paceline.rendering import pods
 from paceline.sources import expositions
-from paceline.sources.answers import ApiServer
+from paceline.sources.answers import ApiServer, fetched
 from paceline.sources.expositions import Line
 from paceline.sources.readings import Answer, Figure, Pod, Reading, Source, figure
 
@@ -44,7 +44,7 @@ async def read(server: ApiServer, node: str, at: float) -> Answer:
         EngineError: the API server refused, or does not reach the node.
     """
     path = f"/api/v1/nodes/{urllib.parse.quote(node, safe='')}/proxy/metrics/cadvisor"
-    return parse(await server.read(path), at)
+    return parse(await fetched(server, path), at)
 
 
 def parse(text: str, at: float) -> Answer:

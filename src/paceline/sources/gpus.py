@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from paceline.rendering import pods
 from paceline.sources import expositions
-from paceline.sources.answers import ApiServer
+from paceline.sources.answers import ApiServer, fetched
 from paceline.sources.expositions import Line
 from paceline.sources.readings import Answer, Figure, Pod, Reading, Source, figure
 
@@ -52,7 +52,7 @@ async def read(server: ApiServer, exporter: Exporter, at: float) -> Answer:
     """
     namespace, name = (urllib.parse.quote(each, safe="") for each in exporter.pod)
     path = f"/api/v1/namespaces/{namespace}/pods/{name}:{exporter.port}/proxy/metrics"
-    return parse(await server.read(path), at)
+    return parse(await fetched(server, path), at)
 
 
 def parse(text: str, at: float) -> Answer:

@@ -1,8 +1,8 @@
 """What a kubelet measured of its node and of the pods there: ``/stats/summary``.
 
-Fields are those of ``k8s.io/kubelet/pkg/apis/stats/v1alpha1``. The kubelet also gives nanocores, a mean over a
-time that it does not tell; the counters beside them say the same. Times are whole seconds there, so a mean over
-10 s may be off by a tenth: cAdvisor's are exact (`cadvisors`).
+Fields are those of ``k8s.io/kubelet/pkg/apis/stats/v1alpha1``. The kubelet also gives nanocores, a mean over
+a time that it does not tell; the counters beside them say the same. Times are whole seconds there, so a mean
+over 10 s may be off by a tenth: cAdvisor's are exact (`cadvisors`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import urllib.parse
 from collections.abc import Mapping
 
 from paceline.rendering import pods
-from paceline.sources.answers import ApiServer, Object, moment, parsed, part, parts
+from paceline.sources.answers import ApiServer, Object, fetched, moment, parsed, part, parts
 from paceline.sources.readings import Figure, Pod, Reading, Source, figure
 
 _NANO = 1e-9
@@ -43,7 +43,9 @@ async def read(server: ApiServer, node: str) -> Summary:
         SourceError: the answer is no summary.
         EngineError: the API server refused, or does not reach the node.
     """
-    return parse(await server.read(f"/api/v1/nodes/{urllib.parse.quote(node, safe='')}/proxy/stats/summary"))
+    return parse(
+        await fetched(server, f"/api/v1/nodes/{urllib.parse.quote(node, safe='')}/proxy/stats/summary")
+    )
 
 
 def parse(text: str) -> Summary:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from paceline.model import quantities
 from paceline.rendering import labels, pods
-from paceline.sources.answers import ApiServer, moment, parsed, part, parts
+from paceline.sources.answers import ApiServer, fetched, moment, parsed, part, parts
 from paceline.sources.readings import Answer, Figure, Pod, Reading, Source, figure
 
 _GROUP = "/apis/metrics.k8s.io/v1beta1"
@@ -25,7 +25,7 @@ async def read(server: ApiServer, namespace: str | None = None) -> Answer:
     """
     where = "" if namespace is None else f"/namespaces/{urllib.parse.quote(namespace, safe='')}"
     selector = urllib.parse.quote(labels.JOB, safe="")
-    return parse(await server.read(f"{_GROUP}{where}/pods?labelSelector={selector}"))
+    return parse(await fetched(server, f"{_GROUP}{where}/pods?labelSelector={selector}"))
 
 
 def parse(text: str) -> Answer:

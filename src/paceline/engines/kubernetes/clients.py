@@ -46,8 +46,9 @@ class RealCluster:
                 raise ConfigError("the kubeconfig has no current context")
             timeout = httpx2.Timeout(TIMEOUT_SECONDS)
             self._client = lightkube.AsyncClient(config, timeout=timeout)
-            # Paths that are no objects: the client of the API has no words for them.
-            self._texts = client_adapter.AsyncClient(config, client_adapter.ConnectionParams(timeout=timeout))
+            # For paths that are no objects, on connections of their own: they may take long.
+            parameters = client_adapter.ConnectionParams(timeout=timeout)
+            self._raw = client_adapter.AsyncClient(config, parameters)
         except (ConfigError, OSError, ValueError) as error:
             raise ClusterError(
                 f"no Kubernetes cluster can be found: {error}",
@@ -58,7 +59,7 @@ class RealCluster:
     async def close(self) -> None:
         """Close all connections."""
         await self._client.close()
-        await self._texts.aclose()
+        await self._raw.aclose()
 
     async def list(self, kind: Kind, *, namespace: str | None = None, selector: str = "") -> Listing:
         """Return all objects of a kind (see `Cluster`)."""
@@ -150,15 +151,30 @@ class RealCluster:
             )
             return [Line(*line.split(" ", 1)) if " " in line else Line(line, "") async for line in found]
 
-    async def read(self, path: str) -> str:
+    async def read(self, path: str, *, limit_bytes: int | None = None) -> bytes:
         """Return what is at a path (see `Cluster`)."""
-        what = f"{path} cannot be read"
-        with _translated(what):
-            response = await self._texts.get(path)
-        if response.is_error:
-            message, reason = _status(response)
-            raise ClusterError(f"{what}: {message}", code=response.status_code, reason=reason)
-        return response.text
+        return await self._answer("GET", path, limit_bytes)
+
+    async def post(self, path: str) -> bytes:
+        """Return what is answered to a POST (see `Cluster`)."""
+        return await self._answer("POST", path, None)
+
+    async def _answer(self, method: str, path: str, limit_bytes: int | None) -> bytes:
+        data = bytearray()
+        with _translated(f"{path} cannot be read"):
+            async with self._raw.stream(method, path) as response:
+                async for chunk in response.aiter_bytes():
+                    data += chunk
+                    if limit_bytes is not None and len(data) > limit_bytes:
+                        raise ClusterError(f"{path} has more than {limit_bytes} bytes")
+                if not response.is_success:
+                    message, reason = _told(bytes(data))
+                    raise ClusterError(
+                        f"{path} cannot be read: {message or response.reason_phrase}",
+                        code=response.status_code,
+                        reason=reason,
+                    )
+        return bytes(data)
 
 
 @functools.cache
@@ -169,6 +185,17 @@ def _resource(kind: Kind) -> Any:
     base = GenericNamespacedResource if kind.is_namespaced else GenericGlobalResource
     info = create_api_info(kind.group, kind.version, kind.name, kind.plural)
     return type(kind.name, (base,), {"_api_info": info})
+
+
+def _told(data: bytes) -> tuple[str, str]:
+    """Return message and reason of an error: those of a ``Status``, or what a proxied server says instead."""
+    try:
+        found = json.loads(data)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        return data[:200].decode(errors="replace").strip(), ""
+    return str(found.get("message") or ""), str(found.get("reason") or "")
 
 
 def _of(kind: Kind, namespace: str | None) -> dict[str, Any]:
@@ -185,16 +212,6 @@ def _labels(selector: str) -> dict[str, Any] | None:
     if not name:
         return None
     return {name: value} if equal else {name: operators.exists()}
-
-
-def _status(response: httpx2.Response) -> tuple[str, str]:
-    """Return message and reason of an error: those of a ``Status``, or what a proxied server says instead."""
-    try:
-        found = response.json()
-    except ValueError:
-        return response.text[:200].strip() or response.reason_phrase, ""
-    status = found if isinstance(found, dict) else {}
-    return str(status.get("message") or response.reason_phrase), str(status.get("reason") or "")
 
 
 @contextlib.contextmanager

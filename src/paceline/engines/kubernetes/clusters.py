@@ -110,5 +110,8 @@ class Cluster(Protocol):
     ) -> builtins.list[Line]:
         """Return what a container has written so far."""
 
-    async def read(self, path: str) -> str:
-        """Return what the API server has at a path, as text; also of what it is a proxy for."""
+    async def read(self, path: str, *, limit_bytes: int | None = None) -> bytes:
+        """Return what the API server answers to a GET of a path; more than the limit is refused."""
+
+    async def post(self, path: str) -> bytes:
+        """Return what the API server answers to a POST of a path with nothing in it."""

@@ -1,0 +1,222 @@
+"""What a running agent answers by HTTP: its metrics, its spool, traces; and to whom it does not."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import signal
+import socket
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+BUSY = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; "
+SLEEPER = BUSY + "echo $$ > ready.tmp; mv ready.tmp ready; while :; do sleep 0.05; done"
+TRACE = "2027-01-15T08-00-00.000Z"
+
+
+@pytest.fixture
+def port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        number = taken.getsockname()[1]
+    return number
+
+
+def get(port: int, path: str, method: str = "GET") -> bytes:
+    asked = urllib.request.Request(f"http://127.0.0.1:{port}{path}", method=method)
+    with urllib.request.urlopen(asked, timeout=10) as answer:
+        return bytes(answer.read())
+
+
+def page(port: int, query: str) -> tuple[dict[str, Any], bytes]:
+    head, _, data = get(port, f"/spool?{query}").partition(b"\n")
+    return json.loads(head), data
+
+
+def values(port: int) -> dict[tuple[str, str], float]:
+    """The metrics by name and kind, each of which has the replica's own labels."""
+    found = {}
+    for family in text_string_to_metric_families(get(port, "/metrics").decode()):
+        assert family.documentation
+        for sample in family.samples:
+            own = {"job": "clicks", "role": "worker", "index": "1", "attempt": "1"}
+            assert sample.labels.items() >= own.items()
+            assert (family.type == "counter") == sample.name.endswith("_total")
+            found[sample.name, sample.labels.get("kind", "")] = sample.value
+    return found
+
+
+def until_answered(port: int, path: str = "/metrics") -> None:
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError):
+            get(port, path)
+            return
+        time.sleep(0.02)
+    raise AssertionError("nobody answers")
+
+
+@pytest.fixture
+def running(replica: Callable[..., Any], port: int) -> Any:
+    """A replica whose command waits, and that answers."""
+    one = replica("sh", "-c", SLEEPER, metrics_port=port)
+    one.config["placeholders"]["run_dir"] = str(one.folder / "run")
+    one.start()
+    one.number_in("ready")
+    until_answered(port)
+    return one
+
+
+def end(one: Any) -> tuple[int, float]:
+    """End the command; return the exit code and how long that took."""
+    began = time.monotonic()
+    os.kill(one.number_in("ready"), signal.SIGKILL)
+    code, _, errors = one.finish()
+    assert errors == ""
+    return code, time.monotonic() - began
+
+
+def test_metrics_say_what_the_spool_says(running: Any, port: int) -> None:
+    report = {"type": "step", "at": 1.0, "step": 40, "steps": 10, "examples": 640, "loss": 0.5}
+    hostile = {"type": "step", "at": 1.0, "step": "x", "steps": 10**400, "examples": True, "loss": None}
+    for each in (report, {**report, "loss": 0.25, "step": 50}, hostile, {"type": "evaluation", "auc": 0.75}):
+        with running.reports.open("a") as file:
+            file.write(json.dumps(each) + "\n")
+    running.wait_until(lambda: running.lines("evaluation"))
+    running.wait_until(lambda: len(running.lines("sample")) > 4)
+    found = values(port)
+    assert found["paceline_training_steps_total", ""] == 20
+    assert found["paceline_training_examples_total", ""] == 1280
+    assert found["paceline_training_global_step", ""] == 50
+    assert found["paceline_training_loss", ""] == 0.25
+    assert found["paceline_training_auc", ""] == 0.75
+    assert found["paceline_agent_dropped_lines_total", ""] == 0
+    used = sum(line["cpu_cores"] * line["interval_seconds"] for line in running.lines("sample"))
+    assert 0.02 < found["paceline_replica_cpu_seconds_total", ""] <= used + 1e-6
+    assert found["paceline_replica_memory_bytes", ""] > 0
+    assert ("paceline_replica_context_switches_total", "voluntary") in found
+    # Its cgroup is not its own: no limit was measured, and none is told.
+    assert ("paceline_replica_memory_limit_bytes", "") not in found
+
+
+def test_the_spool_is_given_from_any_place(running: Any, port: int) -> None:
+    running.wait_until(lambda: len(running.lines("sample")) > 3)
+    head, data = page(port, "offset=0")
+    whole = running.spool.read_bytes()
+    assert (head["type"], head["offset"]) == ("page", 0)
+    assert abs(head["at"] - time.time()) < 60
+    assert whole.startswith(data)
+    assert head["size"] == len(data)
+    first = data.index(b"\n") + 1
+    assert page(port, f"offset={first}")[1].startswith(data[first : len(data)])
+    assert page(port, "offset=999999999")[1] == b""
+    head, data = page(port, "last=1")
+    assert head["offset"] == head["size"] - len(data)
+    head, data = page(port, "last=700")
+    assert 0 < len(data) <= 1400
+    assert json.loads(data.splitlines()[0])["type"] == "sample"
+    assert whole[: head["offset"]].endswith(b"\n")
+    assert page(port, "last=999999999")[0]["offset"] == 0
+    assert page(port, "offset=-5")[0]["offset"] == 0
+
+
+def test_a_trace_is_asked_for_and_given(running: Any, port: int) -> None:
+    assert json.loads(get(port, "/traces")) == []
+    get(port, f"/traces/{TRACE}", "POST")
+    folder = running.folder / "run" / "traces"
+    assert (folder / "request").read_text() == TRACE + "\n"
+    (folder / TRACE).mkdir()
+    (folder / TRACE / "worker-1.1.parquet").write_bytes(b"PAR1")
+    (folder / TRACE / ".worker-1.1.parquet.tmp").write_bytes(b"half")
+    assert json.loads(get(port, f"/traces/{TRACE}")) == ["worker-1.1.parquet"]
+    assert get(port, f"/traces/{TRACE}/worker-1.1.parquet") == b"PAR1"
+    (running.folder / "run" / "variables.json").write_text("{}")
+    assert get(port, "/variables.json") == b"{}"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/", 404),
+        ("GET", "/traces/../../config.json", 404),
+        ("GET", f"/traces/{TRACE}/../../../exit", 404),
+        ("GET", f"/traces/{TRACE}/worker-1.1.parquet", 404),
+        ("GET", "//etc/passwd", 404),
+        ("POST", "/traces/x", 405),
+        ("POST", "/metrics", 405),
+        ("DELETE", f"/traces/{TRACE}", 405),
+    ],
+)
+def test_nothing_else_is_given(running: Any, port: int, method: str, path: str, status: int) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    with contextlib.closing(connection):
+        connection.request(method, path)
+        assert connection.getresponse().status == status
+
+
+def test_clients_that_are_slow_or_speak_nonsense_disturb_nobody(running: Any, port: int) -> None:
+    for nonsense in (b"\0\xff\r\n\r\n", b"GET\r\n\r\n", b"A" * 20_000, b"GET /metrics HTTP/9.9\r\n\r\n", b""):
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as one, contextlib.suppress(OSError):
+            one.sendall(nonsense)
+            one.shutdown(socket.SHUT_WR)
+            assert one.recv(100)[:12] in (b"", b"HTTP/1.1 400", b"HTTP/1.1 200")
+    slow = [socket.create_connection(("127.0.0.1", port)) for _ in range(3)]
+    flood = threading.Thread(target=lambda: [_ignored(port) for _ in range(40)])
+    flood.start()
+    try:
+        assert values(port)
+        before = len(running.lines("sample"))
+        running.wait_until(lambda: len(running.lines("sample")) > before + 3)
+    finally:
+        flood.join()
+        for one in slow:
+            one.close()
+    assert end(running)[0] == 128 + signal.SIGKILL
+
+
+def _ignored(port: int) -> None:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=10) as one:
+        one.sendall(b"GET /spool HTTP/1.1\r\n\r\n")
+
+
+def test_a_port_that_is_taken_is_a_note(replica: Callable[..., Any]) -> None:
+    with socket.create_server(("", 0)) as taken:
+        one = replica("true", metrics_port=taken.getsockname()[1])
+        assert one.run()[0] == 0
+    (started,) = one.lines("started")
+    assert any("nothing answers on port" in note for note in started["notes"])
+
+
+def test_the_end_waits_for_a_reader_that_promised_to_come_back(running: Any, port: int) -> None:
+    page(port, "offset=0&again=4")
+    ended: list[tuple[int, float]] = []
+    waiting = threading.Thread(target=lambda: ended.append(end(running)))
+    waiting.start()
+    running.wait_until(lambda: running.lines("exited"))
+    time.sleep(0.3)
+    assert not ended
+    assert running.reason()["kind"] == "signal"
+    head, data = page(port, "offset=0&again=4")
+    assert json.loads(data.splitlines()[-1])["type"] == "exited"
+    page(port, f"offset={head['size']}&again=4")
+    waiting.join(timeout=10)
+    assert ended[0][1] < 4
+
+
+@pytest.mark.parametrize("query", ["offset=0", "offset=0&again=0", "offset=0&again=x"])
+def test_the_end_waits_for_nobody_else(running: Any, port: int, query: str) -> None:
+    page(port, query)
+    assert end(running)[1] < 3
+
+
+def test_the_end_waits_no_longer_than_promised(running: Any, port: int) -> None:
+    page(port, "offset=0&again=1")
+    assert end(running)[1] < 6
