@@ -32,6 +32,8 @@ ACTIVE_PHASES = tuple(phase for phase in JobPhase if not phase.is_final)
 POLL_SECONDS = 0.2
 #: A disk with less free is full: checkpoints and logs will soon not be written.
 FULL_BYTES = 16 << 20
+#: What runs of this machine are called in a store, which may hold those of clusters too.
+ENGINE = "local"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ class Jobs(LifeCycle):
         spec = dataclasses.replace(spec, name=name, working_dir=str(working_dir))
         layout = layouts.choose(spec, machine, folder, self._active_folders())
         run = Run(
-            name=name, spec=spec, source=source, engine="local",
+            name=name, spec=spec, source=source, engine=ENGINE,
             directory=str(folder.path), submitted_at=self.clock(),
         )  # fmt: skip
         try:
@@ -115,7 +117,7 @@ class Jobs(LifeCycle):
             yield
 
     def _active_folders(self, other_than: str = "") -> list[folders.RunFolder]:
-        active = self.store.list_runs(phases=ACTIVE_PHASES)
+        active = self.store.list_runs(phases=ACTIVE_PHASES, engine=ENGINE)
         return [folders.RunFolder(Path(run.directory)) for run in active if run.name != other_than]
 
     def _forget(self, name: str, folder: folders.RunFolder) -> None:
@@ -124,7 +126,7 @@ class Jobs(LifeCycle):
 
     def runs(self, *, phases: Sequence[JobPhase] | None = None) -> list[RunSummary]:
         """Return the runs, newest first."""
-        return self.store.list_runs(phases=phases)
+        return self.store.list_runs(phases=phases, engine=ENGINE)
 
     def get(self, name: str) -> Run:
         """Return one run.

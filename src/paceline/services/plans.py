@@ -63,7 +63,7 @@ def plan(
     spec = dataclasses.replace(spec, name=job_services.free_name(wanted, jobs.store.run_names_like(wanted)))
     machine = machines.read()
     folder = jobs.home.folder(spec.name)
-    active = jobs.store.list_runs(phases=job_services.ACTIVE_PHASES)
+    active = jobs.store.list_runs(phases=job_services.ACTIVE_PHASES, engine=job_services.ENGINE)
     layout = layouts.choose(spec, machine, folder, [job_services.folder_of(run) for run in active])
     addresses = {replica: f"{replica}:PORT" for replica in spec.replicas()}
     cluster = host_plans.cluster(tuple(addresses.items()))

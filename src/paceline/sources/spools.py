@@ -26,11 +26,13 @@ class Reading:
     Attributes:
         offset: where the next reading begins, in bytes; only whole lines are taken.
         started: whether the agent said that its command runs.
+        ended: whether it said that its command has ended: nothing comes after that.
         broken: lines that are no record; they are counted, not kept.
     """
 
     offset: int
     started: bool = False
+    ended: bool = False
     samples: tuple[Sample, ...] = ()
     steps: tuple[StepReport, ...] = ()
     evaluations: tuple[Evaluation, ...] = ()
@@ -46,17 +48,21 @@ def read(path: Path, *, replica: ReplicaId, attempt: int, offset: int) -> Readin
             data = file.read(MAX_READ_BYTES)
     except FileNotFoundError:
         return Reading(offset=offset)
+    whole = whole_lines(data, is_full=len(data) == MAX_READ_BYTES)
+    return parse(whole, replica=replica, attempt=attempt, offset=offset + len(whole))
+
+
+def whole_lines(data: bytes, *, is_full: bool) -> bytes:
+    """Return the lines of a stretch that have an end; all of it when it is full of a line that has none."""
     end = data.rfind(b"\n") + 1
-    if end == 0 and len(data) == MAX_READ_BYTES:
-        end = len(data)
-    return parse(data[:end], replica=replica, attempt=attempt, offset=offset + end)
+    return data if end == 0 and is_full else data[:end]
 
 
 def parse(data: bytes, *, replica: ReplicaId, attempt: int, offset: int) -> Reading:
     """Return the records in whole lines of a spool; a line that is no record is counted as broken."""
     found: dict[str, list[Any]] = {"sample": [], "step": [], "evaluation": []}
     happened: list[JobEvent] = []
-    started = False
+    started = ended = False
     broken = 0
     for line in data.splitlines():
         if not line.strip():
@@ -76,7 +82,8 @@ def parse(data: bytes, *, replica: ReplicaId, attempt: int, offset: int) -> Read
                 case "note":
                     happened.append(_note(record, replica, attempt))
                 case "exited":
-                    pass  # The exit file says the same, and the engine reports it when all is gone.
+                    # Why is in the exit file too, and the engine reports it when all is gone.
+                    ended = True
                 case _:
                     broken += 1
         except (TypeError, ValueError, OverflowError):
@@ -84,6 +91,7 @@ def parse(data: bytes, *, replica: ReplicaId, attempt: int, offset: int) -> Read
     return Reading(
         offset=offset,
         started=started,
+        ended=ended,
         samples=tuple(found["sample"]),
         steps=tuple(found["step"]),
         evaluations=tuple(found["evaluation"]),

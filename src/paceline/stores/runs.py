@@ -98,6 +98,7 @@ class Runs(rows.Part):
         self,
         *,
         phases: Collection[statuses.JobPhase] | None = None,
+        engine: str | None = None,
         limit: int | None = None,
         newest_first: bool = True,
     ) -> list[runs.RunSummary]:
@@ -105,6 +106,7 @@ class Runs(rows.Part):
 
         Args:
             phases: only runs in one of these; None: all.
+            engine: only runs of this one; None: of all.
             limit: at most so many; None: all.
             newest_first: whether the run that was submitted last comes first.
 
@@ -120,6 +122,8 @@ class Runs(rows.Part):
         ).order_by(*(column.desc() if newest_first else column.asc() for column in order))  # fmt: skip
         if phases is not None:
             query = query.where(columns.phase.in_([phase.value for phase in phases]))
+        if engine is not None:
+            query = query.where(columns.engine == engine)
         if limit is not None:
             query = query.limit(limit)
         with self._database.reading() as connection:

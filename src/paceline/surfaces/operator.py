@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import logging
 import signal
 import socket
 import time
 import uuid
 from collections.abc import Coroutine
+from pathlib import Path
 
 from paceline.engines.kubernetes import leases
 from paceline.engines.kubernetes.clients import RealCluster
@@ -17,17 +19,36 @@ from paceline.engines.kubernetes.clusters import ClusterError
 from paceline.engines.kubernetes.leases import Lease
 from paceline.errors import EngineError
 from paceline.services.operators.operators import Operator
+from paceline.services.operators.rounds import Rounds
 
 log = logging.getLogger("paceline.operator")
 
 
-async def run(*, context: str | None, namespace: str | None, agent_image: str | None) -> None:
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Keeping:
+    """Where what replicas say is kept.
+
+    Attributes:
+        store_url: samples, steps and events.
+        home: output.
+        seconds: for how long after the end of a job whose resource is gone.
+    """
+
+    store_url: str
+    home: Path
+    seconds: float
+
+
+async def run(
+    *, context: str | None, namespace: str | None, agent_image: str | None, keeping: Keeping | None
+) -> None:
     """Look after jobs until SIGTERM or SIGINT.
 
     Args:
         context: that of the kubeconfig; None: the current one, or the cluster around this process.
         namespace: the only one to look after; None: all.
         agent_image: out of which agents are brought; None: the images of jobs have it.
+        keeping: where samples and output of replicas are kept; None: nowhere.
 
     Raises:
         EngineError: there is no cluster, or another operator has taken over.
@@ -37,6 +58,12 @@ async def run(*, context: str | None, namespace: str | None, agent_image: str | 
     where = namespace or cluster.namespace
     lease = Lease(cluster, leases.OPERATOR, where, identity=identity, clock=time.time)
     operator = Operator(cluster, agent_image=agent_image, clock=time.time, namespace=namespace)
+    rounds = None
+    if keeping is not None:
+        rounds = Rounds(
+            cluster, operator, store_url=keeping.store_url, home=keeping.home, clock=time.time,
+            keep_seconds=keeping.seconds, namespace=namespace,
+        )  # fmt: skip
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
@@ -45,12 +72,13 @@ async def run(*, context: str | None, namespace: str | None, agent_image: str | 
         if not await _first(stopped.wait(), lease.acquire()):
             return
         log.info("%s looks after the jobs of %s", identity, namespace or "all namespaces")
-        if await _first(stopped.wait(), lease.hold(), operator.run()):
+        beside = [] if rounds is None else [rounds.run()]
+        if await _first(stopped.wait(), lease.hold(), operator.run(), *beside):
             raise EngineError("the lease is lost: another operator may have taken over")
         with contextlib.suppress(ClusterError):
             await lease.release()
     finally:
-        log.info("it ends: %s", operator.counters)
+        log.info("it ends: %s %s", operator.counters, rounds.counters if rounds else "")
         await cluster.close()
 
 

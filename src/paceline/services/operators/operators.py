@@ -6,7 +6,7 @@ import asyncio
 import dataclasses
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from paceline.engines.kubernetes import kinds, sights, times
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
@@ -90,6 +90,18 @@ class Operator:
                 tasks.create_task(self._admit())
             for _ in range(WORKERS):
                 tasks.create_task(self._work())
+
+    async def wait_until_known(self) -> None:
+        """Wait until all jobs and pods were seen once."""
+        await self._pods.is_filled.wait()
+
+    def jobs(self) -> Iterable[Object]:
+        """Return all jobs."""
+        return self._jobs
+
+    def pods_of(self, uid: str) -> Iterable[Object]:
+        """Return the pods of the job of an identity."""
+        return self._pods_of[uid].values() if uid in self._pods_of else ()
 
     def _job_changed(self, resource: Object) -> None:
         self._queue.add(key_of(resource), GATHER_SECONDS)

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from typing import TYPE_CHECKING
+
 import click
 
 from paceline.surfaces.cli import options, sessions
+
+if TYPE_CHECKING:
+    from paceline.surfaces.operator import Keeping
 
 
 @options.verb("operator")
@@ -14,12 +20,22 @@ from paceline.surfaces.cli import options, sessions
     metavar="IMAGE",
     help="The image out of which agents are brought; none: the images of jobs have it in /paceline.",
 )
-def command(session: sessions.Session, agent_image: str | None) -> None:
+@click.option(
+    "--keep",
+    type=options.DURATION,
+    default="30d",
+    show_default=True,
+    metavar="DURATION",
+    help="How long samples and output are kept after the end of a job that was deleted.",
+)
+def command(session: sessions.Session, agent_image: str | None, keep: float) -> None:
     """Look after the TrainingJobs of a Kubernetes cluster until it is ended.
 
     Of several operators only one acts at a time; when it ends another goes on, and nothing is lost or done
     twice. With --namespace it looks after that one alone, and no job waits for room: that needs a look at
     all nodes and pods.
+    Samples, steps and output of replicas are kept when a place for them is named: --home or $PACELINE_HOME,
+    and --store or $PACELINE_STORE; `--store none` keeps nothing.
     The cluster has to know what a TrainingJob is: `paceline schema --crd | kubectl apply -f -`.
     """
     import asyncio
@@ -37,5 +53,16 @@ def command(session: sessions.Session, agent_image: str | None) -> None:
             context=session.context_option,
             namespace=session.namespace_option,
             agent_image=None if agent_image == "none" else agent_image or AGENT_IMAGE,
+            keeping=_keeping(session, keep),
         )
     )
+
+
+def _keeping(session: sessions.Session, seconds: float) -> Keeping | None:
+    """Return where to keep what replicas say, if that is named."""
+    from paceline.surfaces.operator import Keeping
+
+    store = session.store_option or os.environ.get("PACELINE_STORE")
+    if store == "none" or not (store or session.home_option or os.environ.get("PACELINE_HOME")):
+        return None
+    return Keeping(store_url=session.home.store_url, home=session.home.path, seconds=seconds)

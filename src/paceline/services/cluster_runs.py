@@ -1,0 +1,137 @@
+"""Runs of a store that are jobs of a cluster: named, kept up with their resources, found again.
+
+Two namespaces may have jobs of one name, and a name may be used again when a job was deleted. So a run is
+named by namespace, name and the resource's identity, and the newest of a name is the one that is meant.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+from paceline.control import states
+from paceline.engines.kubernetes import times
+from paceline.engines.kubernetes.clusters import Object
+from paceline.errors import Conflict, NotFound
+from paceline.model.runs import JobEvent, Run, RunSummary
+from paceline.model.statuses import JobPhase
+from paceline.services.operators import records
+from paceline.specs import custom_resources
+from paceline.stores import Store
+
+ENGINE = "kubernetes"
+DELETED = "its TrainingJob was deleted"
+
+
+def run_name(resource: Object) -> str:
+    """Return the name that a job has in a store."""
+    metadata = resource["metadata"]
+    return f"{metadata['namespace']}/{metadata['name']}/{metadata['uid']}"
+
+
+def folder(home: Path, run: str) -> Path:
+    """Return where the files of a run are kept."""
+    return home / "clusters" / run
+
+
+def find(store: Store, namespace: str, name: str) -> Run:
+    """Return the newest run of a job.
+
+    Raises:
+        NotFound: the store has none.
+        StoreError: the store cannot be read.
+    """
+    found = [store.get_run(each) for each in store.run_names_like(f"{namespace}/{name}/")]
+    if not found:
+        raise NotFound(
+            f"the store has nothing of job {name!r} in {namespace}",
+            "the operator that looks after it has to keep it there: paceline operator --store URL",
+        )
+    return max(found, key=lambda run: run.submitted_at)
+
+
+def keep(store: Store, resource: Object, home: Path, *, now: float) -> str:
+    """Make a store know a job as it is now, and what has happened to it since; return its run's name.
+
+    Args:
+        store: the store.
+        resource: the job.
+        home: where files of runs are kept.
+        now: Unix seconds.
+
+    Raises:
+        InvalidInput, ValueError: its resource is no job.
+        StoreError: the store cannot be written.
+    """
+    name, spec = run_name(resource), custom_resources.job_spec(resource)
+    status = resource.get("status") or {}
+    record = records.read(status, spec)
+    state = states.initial(spec) if record is None else record.state
+    try:
+        before = store.load_state(name)
+    except NotFound:
+        before = states.initial(spec)
+        run = Run(
+            name=name, spec=spec, source="", engine=ENGINE, directory=str(folder(home, name)),
+            submitted_at=times.seconds(resource["metadata"]["creationTimestamp"]),
+        )  # fmt: skip
+        try:
+            store.create_run(run, before)
+        except Conflict:  # somebody else was quicker
+            before = store.load_state(name)
+    if state == before:
+        return name
+    started, finished = (
+        times.seconds(status[field]) if status.get(field) else None for field in ("startedAt", "finishedAt")
+    )
+    store.save_state(name, state, at=finished or started or now)
+    store.update_run(name, started_at=started)
+    store.append_events(name, happened(before, state, at=finished or now))
+    return name
+
+
+def happened(before: states.JobState, after: states.JobState, *, at: float) -> list[JobEvent]:
+    """Return what people want to know of a change: replicas that ended, and where the job got to."""
+    found = []
+    for each in after.replicas:
+        old = before.replica(each.replica)
+        if each.exit is not None and (old is None or (old.exit, old.attempt) != (each.exit, each.attempt)):
+            event = JobEvent(
+                at=at, kind="replica-exited", message=str(each.exit), replica=each.replica,
+                attempt=each.attempt,
+            )  # fmt: skip
+            found.append(event)
+    if after.phase is not before.phase:
+        found.append(JobEvent(at=at, kind=str(after.phase), message=after.message))
+    return found
+
+
+def end_all_but(store: Store, present: Collection[str], *, namespace: str | None, now: float) -> None:
+    """Say of the runs whose resources are gone that they have ended.
+
+    Args:
+        store: the store.
+        present: the names of the runs that have a resource.
+        namespace: the only one that was looked at; None: all.
+        now: Unix seconds.
+    """
+    for run in _of(store, namespace):
+        if not run.phase.is_final and run.name not in present:
+            store.update_run(run.name, phase=JobPhase.STOPPED, message=DELETED, finished_at=now)
+            event = JobEvent(at=now, kind=str(JobPhase.STOPPED), message=DELETED)
+            store.append_events(run.name, [event])
+
+
+def forget_old(store: Store, present: Collection[str], *, namespace: str | None, before: float) -> None:
+    """Remove the runs, with their files, that ended earlier (Unix seconds) and have no resource any more."""
+    for run in _of(store, namespace):
+        if run.name not in present and run.finished_at is not None and run.finished_at < before:
+            shutil.rmtree(run.directory, ignore_errors=True)
+            store.delete_run(run.name)
+
+
+def _of(store: Store, namespace: str | None) -> Iterable[RunSummary]:
+    for run in store.list_runs(engine=ENGINE):
+        if namespace is None or run.name.startswith(f"{namespace}/"):
+            yield run

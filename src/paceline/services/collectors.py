@@ -1,0 +1,117 @@
+"""Brings what agents in pods have written into a store: each line once, whoever dies in between.
+
+The offset is stored together with what was read up to it, as it is for the spools of one machine
+(`supervisions`). What could not be stored stays with the agent for the next time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+
+from paceline.engines.kubernetes.clusters import Cluster, ClusterError
+from paceline.errors import Conflict
+from paceline.model.roles import ReplicaId
+from paceline.sources import agents
+from paceline.stores import Store
+
+#: An agent that has not answered by then is asked again later.
+ANSWER_SECONDS = 10.0
+#: Of one replica at a time; others wait meanwhile.
+MAX_PAGES = 16
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """An attempt of a replica, where it runs, and the run that it is kept under."""
+
+    run: str
+    replica: ReplicaId
+    attempt: int
+    namespace: str
+    pod: str
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Return what tells it from all others."""
+        return self.run, self.pod
+
+
+class Collector:
+    """Reads on in the spools of any number of replicas.
+
+    Args:
+        cluster: where they run.
+        store: where what they say is kept.
+        last_bytes: of a spool that nothing is known of yet, only so much of its end; None: all.
+    """
+
+    def __init__(self, cluster: Cluster, store: Store, *, last_bytes: int | None = None) -> None:
+        self._cluster = cluster
+        self._store = store
+        self._last_bytes = last_bytes
+        self._offsets: dict[tuple[str, str], int] = {}
+
+    async def collect(self, source: Source, *, again_seconds: int | None = None) -> bool:
+        """Store what a replica has written since the last time; return whether its command has ended.
+
+        Args:
+            source: the replica.
+            again_seconds: in how long this will be done again: until then its pod does not end by itself.
+
+        Raises:
+            ClusterError: its agent does not answer.
+            NotFound: the store does not have the run.
+            StoreError: nothing can be stored.
+        """
+        for _ in range(MAX_PAGES):
+            offset = await self._offset(source)
+            last = self._last_bytes if offset == 0 else None
+            page = await self._ask(source, offset, again_seconds, last)
+            reading = agents.reading(page, replica=source.replica, attempt=source.attempt)
+            if reading.offset <= offset:
+                return False
+            try:
+                await asyncio.to_thread(
+                    self._store.append_from_spool, source.run, source.replica, source.attempt,
+                    previous_offset=offset, offset=reading.offset,
+                    samples=reading.samples, steps=reading.steps,
+                    evaluations=reading.evaluations, events=reading.events,
+                )  # fmt: skip
+            except Conflict:
+                # Somebody else has stored these lines; go on behind them.
+                self._offsets.pop(source.key, None)
+                continue
+            self._offsets[source.key] = reading.offset
+            if reading.ended or reading.offset >= page.size:
+                return reading.ended
+        return False
+
+    async def let_go(self, source: Source) -> None:
+        """Tell an agent whose command has ended that everything has arrived, so that its pod may end."""
+        await self._ask(source, await self._offset(source), 0, None)
+
+    def forget(self, source: Source) -> None:
+        """Forget where a replica that is gone was read up to; the store knows it."""
+        self._offsets.pop(source.key, None)
+
+    async def _offset(self, source: Source) -> int:
+        if source.key not in self._offsets:
+            self._offsets[source.key] = await asyncio.to_thread(
+                self._store.spool_offset, source.run, source.replica, source.attempt
+            )
+        return self._offsets[source.key]
+
+    async def _ask(self, source: Source, offset: int, again: int | None, last: int | None) -> agents.Page:
+        at = agents.address(source.namespace, source.pod)
+        path = agents.spool(at, offset=offset, again_seconds=again, last_bytes=last)
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                page = agents.page(await self._cluster.read(path, limit_bytes=agents.MAX_PAGE_BYTES))
+        except TimeoutError as error:
+            raise ClusterError(f"{source.pod} has not answered for {ANSWER_SECONDS:.0f} s") from error
+        except ValueError as error:
+            raise ClusterError(f"{source.pod}: {error}") from error
+        if last is None and page.offset != offset:
+            raise ClusterError(f"{source.pod} answers from {page.offset}, not from {offset}")
+        return page

@@ -1,0 +1,276 @@
+"""Goes round all replicas of a cluster, again and again, and keeps what they say: samples, steps and logs.
+
+It runs beside the operator and takes nothing from it: a store that is broken and a pod that does not answer
+cost their own turn, are counted and told, and tried again later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import dataclasses
+import logging
+import math
+from collections.abc import Callable, Coroutine, Iterable
+from pathlib import Path
+from typing import Protocol
+
+from paceline.control.reconciliations import Sight, Stage
+from paceline.engines.kubernetes import sights, times
+from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
+from paceline.engines.local.folders import RunFolder
+from paceline.errors import PacelineError, StoreError
+from paceline.rendering import pods
+from paceline.services import cluster_runs, log_files
+from paceline.services.collectors import Collector, Source
+from paceline.services.log_files import LogFile
+from paceline.stores import Store, open_store
+
+#: How often each replica is asked; when a round takes long, it is at most this share of the time.
+ROUND_SECONDS, _SHARE_OF_TIME = 5.0, 0.3
+#: How often the replicas that were told to end are asked: their pods wait for it.
+LEAVING_SECONDS = 1.0
+#: Output is larger, and comes through one more server.
+LOG_SECONDS = 15.0
+#: By how much the clock of a node may be behind.
+SKEW_SECONDS = 5.0
+AT_ONCE = 16
+#: A replica that does not answer is asked again after so long, and then twice as long.
+RETRY_SECONDS, MAX_RETRY_SECONDS = 5.0, 120.0
+TIDY_SECONDS = 60.0
+TELL_SECONDS = 60.0
+
+log = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(slots=True)
+class Counters:
+    """What has happened since it began.
+
+    Attributes:
+        rounds: times that all were asked.
+        answers: replicas that answered, each time.
+        failures: replicas that did not, and stores that could not be written, each time.
+        round_seconds: how long the last round took.
+    """
+
+    rounds: int = 0
+    answers: int = 0
+    failures: int = 0
+    round_seconds: float = 0.0
+
+
+@dataclasses.dataclass(slots=True)
+class _Visit:
+    """What is known of an attempt between two visits."""
+
+    log: LogFile | None = None
+    log_due: float = 0.0
+    due: float = 0.0
+    wait: float = RETRY_SECONDS
+    ended: bool = False
+    left: bool = False
+
+
+class Present(Protocol):
+    """What there is in a cluster, as the operator knows it (`operators.Operator`)."""
+
+    async def wait_until_known(self) -> None:
+        """Wait until everything was seen once."""
+
+    def jobs(self) -> Iterable[Object]:
+        """Return all jobs."""
+
+    def pods_of(self, uid: str) -> Iterable[Object]:
+        """Return the pods of the job of an identity."""
+
+
+class Rounds:
+    """Keeps what replicas say.
+
+    Args:
+        cluster: where they are.
+        present: which there are.
+        store_url: where samples and steps are kept.
+        home: where output is kept.
+        clock: Unix seconds.
+        keep_seconds: how long a run is kept after its end, when its resource is gone.
+        namespace: the only one that is looked at; None: all.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        present: Present,
+        *,
+        store_url: str,
+        home: Path,
+        clock: Callable[[], float],
+        keep_seconds: float,
+        namespace: str | None = None,
+    ) -> None:
+        self.counters = Counters()
+        self._cluster = cluster
+        self._present = present
+        self._store_url = store_url
+        self._home = home
+        self._clock = clock
+        self._keep_seconds = keep_seconds
+        self._namespace = namespace
+        self._store: Store | None = None
+        self._collector: Collector | None = None
+        self._visits: dict[Source, _Visit] = {}
+        self._kept: dict[str, str] = {}
+        self._gate = asyncio.Semaphore(AT_ONCE)
+        self._again_seconds = math.ceil(ROUND_SECONDS)
+        self._tidied_at = 0.0
+        self._troubles: collections.Counter[str] = collections.Counter()
+        self._told_at = -math.inf
+
+    async def run(self) -> None:
+        """Go round until cancelled."""
+        loop = asyncio.get_running_loop()
+        await self._present.wait_until_known()
+        try:
+            while True:
+                began = loop.time()
+                await self._try(self._go_round(leaving_only=False))
+                took = self.counters.round_seconds = loop.time() - began
+                self.counters.rounds += 1
+                until = began + max(ROUND_SECONDS, took / _SHARE_OF_TIME)
+                self._again_seconds = math.ceil(until - began)
+                self._tell(loop.time())
+                while (left := until - loop.time()) > 0:
+                    await asyncio.sleep(min(left, LEAVING_SECONDS))
+                    await self._try(self._go_round(leaving_only=True))
+        finally:
+            if self._store is not None:
+                self._store.close()
+
+    async def _try(self, round_: Coroutine[None, None, None]) -> None:
+        try:
+            await round_
+        except StoreError as error:
+            self._count(error)
+        except Exception:  # The loop's edge: what is kept of jobs must never end those who look after them.
+            self.counters.failures += 1
+            log.exception("a round failed")
+
+    def _count(self, error: PacelineError) -> None:
+        self.counters.failures += 1
+        self._troubles[error.message] += 1
+
+    def _tell(self, now: float) -> None:
+        if self._troubles and now - self._told_at >= TELL_SECONDS:
+            (first, times), *others = self._troubles.most_common()
+            log.warning("not kept for now: %s (%d times; %d other reasons)", first, times, len(others))
+            self._troubles.clear()
+            self._told_at = now
+
+    async def _go_round(self, *, leaving_only: bool) -> None:
+        if self._store is None or self._collector is None:
+            if leaving_only:
+                return
+            self._store = await asyncio.to_thread(open_store, self._store_url)
+            self._collector = Collector(self._cluster, self._store)
+        if not leaving_only:
+            await self._keep_jobs(self._store)
+        found = dict(self._sources())
+        if not leaving_only:
+            for gone in self._visits.keys() - found.keys():
+                self._collector.forget(gone)
+                del self._visits[gone]
+        async with asyncio.TaskGroup() as tasks:
+            for source, sight in found.items():
+                if sight.is_leaving or not leaving_only:
+                    tasks.create_task(self._visit(self._collector, source, sight.stage))
+
+    async def _keep_jobs(self, store: Store) -> None:
+        """Have the store know all jobs as they are now."""
+        present = {}
+        for resource in list(self._present.jobs()):
+            name, version = cluster_runs.run_name(resource), resource["metadata"]["resourceVersion"]
+            present[name] = resource
+            if self._kept.get(name) == version:
+                continue
+            try:
+                await asyncio.to_thread(cluster_runs.keep, store, resource, self._home, now=self._clock())
+            except (PacelineError, ValueError) as error:
+                self._count(error if isinstance(error, PacelineError) else StoreError(str(error)))
+                continue
+            self._kept[name] = version
+        for gone in self._kept.keys() - present.keys():
+            del self._kept[gone]
+        now = self._clock()
+        if now - self._tidied_at >= TIDY_SECONDS:
+            self._tidied_at = now
+            await asyncio.to_thread(self._tidy, store, set(present), now)
+
+    def _tidy(self, store: Store, present: set[str], now: float) -> None:
+        where = self._namespace
+        cluster_runs.end_all_but(store, present, namespace=where, now=now)
+        cluster_runs.forget_old(store, present, namespace=where, before=now - self._keep_seconds)
+
+    def _sources(self) -> Iterable[tuple[Source, Sight]]:
+        """Yield the attempts of the jobs that the store knows, which run or have run."""
+        for resource in self._present.jobs():
+            run = cluster_runs.run_name(resource)
+            if run not in self._kept:
+                continue
+            for pod in self._present.pods_of(resource["metadata"]["uid"]):
+                for sight in sights.sights([pod], silent={}, now=self._clock()):
+                    if sight.stage is not Stage.COMING:
+                        namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
+                        yield Source(
+                            run=run, replica=sight.replica, attempt=sight.attempt,
+                            namespace=namespace, pod=name,
+                        ), sight  # fmt: skip
+
+    async def _visit(self, collector: Collector, source: Source, stage: Stage) -> None:
+        visit = self._visits.setdefault(source, _Visit())
+        now = asyncio.get_running_loop().time()
+        if visit.left or now < visit.due:
+            return
+        async with self._gate:
+            # Each for itself: when the store is broken output is kept all the same.
+            is_well = True
+            if stage is Stage.RUNNING and not visit.ended:
+                is_well = await self._attempt(visit, self._collect(collector, source, visit))
+            is_over = visit.ended or stage is Stage.ENDED
+            if is_over or now >= visit.log_due:
+                visit.log_due = now + LOG_SECONDS
+                is_well = await self._attempt(visit, self._follow_output(source, visit)) and is_well
+            if is_well and is_over and stage is Stage.RUNNING:
+                is_well = await self._attempt(visit, collector.let_go(source))
+            visit.left = is_well and is_over
+            if is_well:
+                visit.wait = RETRY_SECONDS
+
+    async def _attempt(self, visit: _Visit, step: Coroutine[None, None, None]) -> bool:
+        """Take a step of a visit; return whether it went well."""
+        try:
+            await step
+        except (PacelineError, OSError) as error:
+            self._count(error if isinstance(error, PacelineError) else StoreError(str(error)))
+            # What a store cannot take, it may take soon; a pod that is silent may be so for long.
+            wait = visit.wait if isinstance(error, ClusterError) else RETRY_SECONDS
+            visit.due = asyncio.get_running_loop().time() + wait
+            visit.wait = min(2 * visit.wait, MAX_RETRY_SECONDS)
+            return False
+        return True
+
+    async def _collect(self, collector: Collector, source: Source, visit: _Visit) -> None:
+        visit.ended = await collector.collect(source, again_seconds=self._again_seconds)
+        self.counters.answers += 1
+
+    async def _follow_output(self, source: Source, visit: _Visit) -> None:
+        if visit.log is None:
+            path = RunFolder(cluster_runs.folder(self._home, source.run)).log(source.replica, source.attempt)
+            visit.log = await asyncio.to_thread(LogFile, path)
+        since = None
+        if visit.log.until:
+            since = math.ceil(max(0.0, self._clock() - times.seconds(visit.log.until)) + SKEW_SECONDS)
+        lines = await self._cluster.logs(
+            source.pod, source.namespace, pods.TRAINING, tail=log_files.MAX_LINES, since_seconds=since
+        )
+        await asyncio.to_thread(visit.log.append, lines)
