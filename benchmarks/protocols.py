@@ -29,6 +29,10 @@ RESULTS = Path(__file__).parent / "results"
 KEPT = ROOT / "bench-out"
 
 
+class NotHere(Exception):
+    """A benchmark cannot be run here, and what it lacks."""
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Check:
     """One figure asked for: its value, the interval from the repeats, and what it has to be.
@@ -137,6 +141,12 @@ def at_least(name: str, values: Sequence[float], limit: float) -> Check:
     return Check(
         name=name, value=low, low=low, high=high, target=f">= {limit:g} in every run", holds=low >= limit
     )
+
+
+def none(name: str, counts: Sequence[int]) -> Check:
+    """Return the check that nothing was counted in any repeat."""
+    total = float(sum(counts))
+    return Check(name=name, value=total, low=total, high=total, target="0", holds=total == 0)
 
 
 def machine() -> dict[str, Any]:

@@ -192,3 +192,23 @@ def test_a_group_of_a_ps_and_its_workers_has_one_node() -> None:
 
 def test_nothing_to_place_fits_on_nothing() -> None:
     assert fits.fit(job(worker=(0, 1, 1)), []).fits
+
+
+def test_replicas_are_spread_where_they_may_be() -> None:
+    """All on one node would share its network, and its kubelet would start them one after the other."""
+    nodes = [node(f"n{index}", 80, 256) for index in range(4)]
+    found = fits.fit(job(ps=(4, 2, 4), worker=(40, 1, 4)), nodes)
+    assert Counter(found.places.values()) == dict.fromkeys((each.name for each in nodes), 11)
+    assert len({where for replica, where in found.places.items() if replica.role is Role.PS}) == 4
+
+
+def test_isolated_replicas_are_spread_over_nodes_of_their_own() -> None:
+    nodes = [node(f"n{index}", 80, 256) for index in range(10)]
+    spec = job(PlacementStrategy.ISOLATE, ps=(4, 1, 1), worker=(16, 1, 1))
+    places = fits.fit(spec, nodes).places
+    assert is_sound(spec, nodes, dict(places))
+    of_ps = Counter(where for replica, where in places.items() if replica.role is Role.PS)
+    of_workers = Counter(where for replica, where in places.items() if replica.role is Role.WORKER)
+    assert len(of_ps) + len(of_workers) == 10
+    assert max(of_ps.values()) <= 2
+    assert max(of_workers.values()) <= 3

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from paceline.model import jobs, quantities
 from paceline.model.nodes import KINDS, Node, Quota, Resources
 from paceline.model.roles import ReplicaId, Role
-from paceline.scheduling import eligibility, packings
+from paceline.scheduling import eligibility, packings, spreads
 from paceline.scheduling.items import Item, items
 
 _WORDS = {"millicores": "CPU", "memory_bytes": "memory", "gpus": "GPUs", "pods": "pods"}
@@ -78,7 +78,7 @@ def _places(
     wanted = items(spec)
     if any(_over_quota(wanted, quotas)):
         return None
-    packing = packings.pack(wanted, free)
+    packing = spreads.spread(wanted, free) or packings.pack(wanted, free)
     return _given(wanted, packing) if packing is not None and _is_whole(wanted, packing) else None
 
 

@@ -1,0 +1,202 @@
+"""The Kubernetes cluster of KUBECONFIG, by kubectl, with what is shipped installed, and hollow nodes in it.
+
+Hollow nodes are kubelets with a container runtime that only pretends (kubemark): they have the label
+``paceline.dev/hollow=true`` and 80 cores each. Tests use this as well.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import subprocess
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from benchmarks.kills import until
+from benchmarks.protocols import ROOT, NotHere
+from paceline.model.jobs import API_VERSION, CleanUp, JobSpec, RoleSpec
+from paceline.model.placements import Placement, PlacementStrategy
+from paceline.model.roles import Role
+from paceline.rendering import labels
+from paceline.specs import custom_resources
+
+NAMESPACE = "bench"
+HOLLOW = {"paceline.dev/hollow": "true"}
+NODES = 20
+_OPERATOR_NAMESPACE = "paceline"
+_DEPLOY = ROOT / "deploy" / "kustomize"
+_TOKEN = {
+    "apiVersion": "v1",
+    "kind": "Secret",
+    "metadata": {
+        "name": "paceline-operator-process",
+        "namespace": _OPERATOR_NAMESPACE,
+        "annotations": {"kubernetes.io/service-account.name": "paceline-operator"},
+    },
+    "type": "kubernetes.io/service-account-token",
+}
+_GONE_SECONDS = 300.0
+
+Object = dict[str, Any]
+
+
+class KubectlError(RuntimeError):
+    """What kubectl complained of."""
+
+
+def kubectl(*arguments: str, given: str | None = None, timeout_seconds: float = 120.0) -> str:
+    """Return what kubectl prints.
+
+    Raises:
+        KubectlError: it was refused.
+    """
+    done = subprocess.run(
+        ["kubectl", *arguments],
+        input=given,
+        capture_output=True,
+        text=True,
+        timeout=timeout_seconds,
+        check=False,
+    )
+    if done.returncode:
+        raise KubectlError(f"kubectl {' '.join(arguments)}: {done.stderr}")
+    return done.stdout
+
+
+def found(*arguments: str) -> Object:
+    """Return what kubectl gets."""
+    return dict(json.loads(kubectl("get", *arguments, "-o", "json")))
+
+
+def objects(*arguments: str) -> list[Object]:
+    """Return the objects of a list that kubectl gets."""
+    return list(found(*arguments)["items"])
+
+
+def apply(made: Iterable[Mapping[str, Any]]) -> None:
+    """Make objects, or change them."""
+    kubectl("apply", "-f", "-", given=as_list(made))
+
+
+def as_list(made: Iterable[Mapping[str, Any]]) -> str:
+    """Return objects as kubectl takes them."""
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": list(made)})
+
+
+def hollow_nodes(*, quick: bool) -> list[str]:
+    """Return the names of the hollow nodes of the cluster: `NODES` of them, or in a quick run all there are.
+
+    Raises:
+        NotHere: there is no cluster, or it has too few.
+    """
+    how = f"tests/kubernetes/with-cluster makes one with HOLLOW_NODES={NODES}"
+    if not os.environ.get("KUBECONFIG"):
+        raise NotHere(f"it needs a Kubernetes cluster, and KUBECONFIG is not set ({how})")
+    selector = ",".join(f"{name}={value}" for name, value in HOLLOW.items())
+    try:
+        ready = [node["metadata"]["name"] for node in objects("nodes", "-l", selector) if _is_ready(node)]
+    except (KubectlError, FileNotFoundError, subprocess.TimeoutExpired) as error:
+        raise NotHere(f"the cluster of KUBECONFIG does not answer: {error}") from error
+    wanted = 2 if quick else NODES
+    if len(ready) < wanted:
+        raise NotHere(f"it needs {wanted} hollow nodes, and the cluster has {len(ready)} ({how})")
+    return sorted(ready)[:NODES]
+
+
+def _is_ready(node: Object) -> bool:
+    conditions = node["status"].get("conditions") or ()
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+
+def install(*namespaces: str) -> None:
+    """Apply what is shipped, but the deployment, whose image is not there; and make namespaces for jobs."""
+    kubectl("apply", "-f", "-", given=yaml.safe_dump(custom_resources.definition()))
+    kubectl("wait", "--for=condition=Established", "crd/trainingjobs.paceline.dev", "--timeout=30s")
+    kubectl("apply", "-f", str(_DEPLOY / "namespace.yaml"), "-f", str(_DEPLOY / "rbac.yaml"))
+    for name in namespaces:
+        apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}])
+
+
+def operator_kubeconfig(path: Path) -> Path:
+    """Write a kubeconfig with the rights of the operator's own service account, and no more."""
+    apply([_TOKEN])
+
+    def token() -> str:
+        secret = found("secret", _TOKEN["metadata"]["name"], "-n", _OPERATOR_NAMESPACE)  # type: ignore[index]
+        return str((secret.get("data") or {}).get("token", ""))
+
+    config = yaml.safe_load(kubectl("config", "view", "--raw", "--flatten", "--minify"))
+    config["users"] = [{"name": "operator", "user": {"token": base64.b64decode(until(token)).decode()}}]
+    config["contexts"][0]["context"].update(user="operator", namespace=_OPERATOR_NAMESPACE)
+    path.write_text(yaml.safe_dump(config))
+    return path
+
+
+def job(
+    name: str,
+    *,
+    ps: RoleSpec,
+    workers: RoleSpec,
+    strategy: PlacementStrategy = PlacementStrategy.ANY,
+) -> JobSpec:
+    """Return a job for hollow nodes: what it runs does not matter to them, and it never ends by itself."""
+    return JobSpec(
+        name=name,
+        image="localhost/work:1",
+        command=("sleep", "3600"),
+        roles=(ps, workers),
+        placement=Placement(strategy=strategy, node_selector=HOLLOW),
+        clean_up=CleanUp.ALL,
+        termination_grace_seconds=1.0,
+    )
+
+
+def sized(role: Role, replicas: int, cores: float, memory_mib: int = 256) -> RoleSpec:
+    """Return replicas of a size."""
+    return RoleSpec(role=role, replicas=replicas, cpu_cores=cores, memory_bytes=memory_mib << 20)
+
+
+def resource(spec: JobSpec) -> Mapping[str, Any]:
+    """Return the resource of a job in the namespace of benchmarks."""
+    return custom_resources.resource(spec, NAMESPACE)
+
+
+def pods(job_name: str | None = None) -> list[Object]:
+    """Return the pods of a job, or those of all jobs of the namespace."""
+    selector = f"{labels.JOB}={job_name}" if job_name else labels.JOB
+    return objects("pods", "-n", NAMESPACE, "-l", selector)
+
+
+def clear() -> None:
+    """Remove all jobs and pods from the namespace of benchmarks, and wait until they are gone."""
+    core, group = f"/api/v1/namespaces/{NAMESPACE}", f"/apis/{API_VERSION}/namespaces/{NAMESPACE}"
+    # Whole collections: kubectl deletes their objects one by one.
+    for each in (f"{group}/trainingjobs", f"{core}/pods?gracePeriodSeconds=1", f"{core}/configmaps"):
+        kubectl("delete", "--raw", each)
+    kubectl("delete", "services", "--all", "-n", NAMESPACE, "--wait=false")
+
+    def is_empty() -> bool:
+        return not kubectl("get", "trainingjobs,pods", "-n", NAMESPACE, "--no-headers").strip()
+
+    until(is_empty, seconds=_GONE_SECONDS)
+
+
+def replica_of(pod: Mapping[str, Any]) -> str:
+    """Return the name of the replica that a pod is an attempt of."""
+    own = pod["metadata"]["labels"]
+    return f"{own[labels.JOB]}/{own[labels.ROLE]}-{own[labels.INDEX]}"
+
+
+def is_live(pod: Mapping[str, Any]) -> bool:
+    """Whether a pod has not ended: one that is being ended still counts."""
+    return pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")
+
+
+def is_running(pod: Mapping[str, Any]) -> bool:
+    """Whether a pod runs, and is not being ended."""
+    status, metadata = pod.get("status", {}), pod["metadata"]
+    return status.get("phase") == "Running" and "deletionTimestamp" not in metadata

@@ -1,0 +1,125 @@
+"""The operator as it is shipped, in a process that can be killed, with the rights of its service account."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks import clusters
+from benchmarks.kills import until
+
+_COMMAND_LINE = "from paceline.surfaces.cli.main import main; main()"
+_ACTS = "looks after the jobs"
+#: The lease of an operator that was killed has to run out first.
+_TURN_SECONDS = 60.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Usage:
+    """What a process has used so far."""
+
+    cpu_seconds: float
+    peak_memory_bytes: int
+
+    @classmethod
+    def of(cls, pid: int) -> Usage:
+        """Return that of a live process, from ``/proc`` (proc(5): utime, stime; VmHWM)."""
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        peak = next(line for line in lines if line.startswith("VmHWM:")).split()[1]
+        ticks = int(fields[11]) + int(fields[12])
+        return cls(cpu_seconds=ticks / os.sysconf("SC_CLK_TCK"), peak_memory_bytes=int(peak) << 10)
+
+
+class OperatorProcess:
+    """An operator.
+
+    Args:
+        kubeconfig: its rights.
+        log: where it writes.
+        arguments: more of its command line.
+    """
+
+    def __init__(self, kubeconfig: Path, log: Path, *arguments: str) -> None:
+        self._environment = {**os.environ, "KUBECONFIG": str(kubeconfig)}
+        self._arguments = arguments
+        self.log = log
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @classmethod
+    def like(cls, other: OperatorProcess, log: Path) -> OperatorProcess:
+        """Return another one with the same rights."""
+        return cls(Path(other._environment["KUBECONFIG"]), log, *other._arguments)
+
+    @property
+    def pid(self) -> int:
+        """Return the process that was started last."""
+        assert self.process is not None
+        return self.process.pid
+
+    def start(self) -> None:
+        """Start it; it acts when it holds the lease."""
+        command = [sys.executable, "-c", _COMMAND_LINE, "operator", *self._arguments]
+        with self.log.open("ab") as output:
+            self.process = subprocess.Popen(
+                command, env=self._environment, stdout=output, stderr=output, cwd="/"
+            )
+
+    def turns(self) -> int:
+        """Return how often it has begun to act, restarts included."""
+        return self.log.read_text().count(_ACTS) if self.log.exists() else 0
+
+    def start_and_wait(self) -> None:
+        """Start it, and return when it acts."""
+        before = self.turns()
+        self.start()
+        until(lambda: self.turns() > before, seconds=_TURN_SECONDS)
+
+    def kill(self) -> None:
+        """End it without a warning."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self) -> int:
+        """End it as Kubernetes does, and return its exit code."""
+        assert self.process is not None
+        self.process.terminate()
+        return self.process.wait(timeout=30)
+
+    def is_alive(self) -> bool:
+        """Whether it runs."""
+        return self.process is not None and self.process.poll() is None
+
+    def usage(self) -> Usage:
+        """Return what it has used since it was started."""
+        return Usage.of(self.pid)
+
+    def tracebacks(self) -> int:
+        """Return how many errors nobody had thought of are in its log."""
+        return self.log.read_text().count("Traceback")
+
+
+@contextlib.contextmanager
+def acting() -> Iterator[OperatorProcess]:
+    """Install what is shipped on a cluster without jobs, yield an operator that acts, and clear up."""
+    clusters.install(clusters.NAMESPACE)
+    clusters.clear()
+    with tempfile.TemporaryDirectory(prefix="paceline-bench-") as folder:
+        kubeconfig = clusters.operator_kubeconfig(Path(folder) / "kubeconfig")
+        made = OperatorProcess(kubeconfig, Path(folder) / "operator.log", "--agent-image", "none")
+        try:
+            made.start_and_wait()
+            yield made
+            if made.tracebacks():
+                raise RuntimeError(f"the operator met an error: {made.log.read_text()[-3000:]}")
+        finally:
+            if made.is_alive():
+                made.stop()
+            clusters.clear()

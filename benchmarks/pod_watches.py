@@ -1,0 +1,95 @@
+"""What happens to the pods of the benchmarks' jobs, followed in a thread while something else is done."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from benchmarks import clusters
+from benchmarks.kills import until
+from paceline.engines.kubernetes import kinds
+from paceline.engines.kubernetes.clients import RealCluster
+from paceline.engines.kubernetes.mirrors import Mirror
+from paceline.rendering import labels
+
+_FILLED_SECONDS = 30.0
+
+
+class PodWatch:
+    """The pods of all jobs of the namespace.
+
+    Attributes:
+        running: when (`time.monotonic`) each pod was first seen running, by name.
+        doubled: the replicas of which two pods were seen at once that had not ended.
+    """
+
+    def __init__(self) -> None:
+        self.running: dict[str, float] = {}
+        self.doubled: set[str] = set()
+        self._live: dict[str, set[str]] = {}
+        self._is_filled = threading.Event()
+        self._stop: Callable[[], object] = lambda: None
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), daemon=True)
+
+    @classmethod
+    @contextlib.contextmanager
+    def following(cls) -> Iterator[PodWatch]:
+        """Yield a watch that follows."""
+        watch = cls()
+        watch._thread.start()
+        try:
+            if not watch._is_filled.wait(_FILLED_SECONDS):
+                raise TimeoutError("the pods cannot be listed")
+            yield watch
+        finally:
+            watch._stop()
+            watch._thread.join()
+
+    def wait_for_running(self, count: int, *, seconds: float) -> float:
+        """Return when the last of so many pods was seen running.
+
+        Raises:
+            TimeoutError: they do not run in time.
+        """
+        try:
+            until(lambda: len(self.running) >= count, seconds=seconds)
+        except TimeoutError as error:
+            raise TimeoutError(f"{len(self.running)} of {count} pods run after {seconds:g} s") from error
+        return max(self.running.values())
+
+    async def _run(self) -> None:
+        cluster = RealCluster()
+        mirror = Mirror(
+            cluster,
+            kinds.PODS,
+            namespace=clusters.NAMESPACE,
+            selector=labels.JOB,
+            on_change=lambda pod: self._changed(pod, mirror),
+        )
+        stopped = asyncio.Event()
+        self._stop = lambda: loop.call_soon_threadsafe(stopped.set)
+        loop = asyncio.get_running_loop()
+        following = asyncio.create_task(mirror.run())
+        await mirror.is_filled.wait()
+        self._is_filled.set()
+        await stopped.wait()
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+        await cluster.close()
+
+    def _changed(self, pod: Mapping[str, Any], mirror: Mirror) -> None:
+        name, replica = pod["metadata"]["name"], clusters.replica_of(pod)
+        live = self._live.setdefault(replica, set())
+        present = mirror.get((clusters.NAMESPACE, name))
+        if present is None or not clusters.is_live(present):
+            live.discard(name)
+            return
+        live.add(name)
+        if len(live) > 1:
+            self.doubled.add(replica)
+        if clusters.is_running(present):
+            self.running.setdefault(name, time.monotonic())
