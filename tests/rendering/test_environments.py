@@ -9,6 +9,7 @@ from paceline.model.roles import ReplicaId, Role
 from paceline.rendering import environments
 
 FILES = environments.ReplicaFiles(
+    code="/run/code",
     run_dir="/run",
     checkpoint_dir="/run/c",
     scratch_dir="/run/s",

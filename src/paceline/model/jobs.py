@@ -7,7 +7,7 @@ import enum
 from collections.abc import Mapping
 from typing import Any
 
-from paceline.model import placements
+from paceline.model import codes, placements
 from paceline.model.roles import ReplicaId, Role
 
 API_VERSION = "paceline.dev/v1alpha1"
@@ -17,7 +17,7 @@ SPARE_WORKERS = 16
 
 #: What a command and an environment value may hold in braces; the agent fills them in.
 PLACEHOLDERS = (
-    "job", "role", "index", "attempt", "address", "threads", "run_dir", "checkpoint_dir",
+    "job", "role", "index", "attempt", "address", "threads", "run_dir", "checkpoint_dir", "code_dir",
     "ps_hosts", "worker_hosts", "chief_hosts", "evaluator_hosts",
     "replicas.ps", "replicas.worker", "replicas.chief", "replicas.evaluator",
 )  # fmt: skip
@@ -170,6 +170,7 @@ class JobSpec:
     labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
     image: str | None = None
     command: tuple[str, ...] = ()
+    code: codes.Code | None = None
     working_dir: str | None = None
     environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
     roles: tuple[RoleSpec, ...] = ()

@@ -17,7 +17,7 @@ class Run:
         directory: where logs, checkpoints and scratch files are.
         started_at: when its replicas were first launched; None before.
         finished_at: when it became final; None before.
-        notes: what the engine could not limit or measure on this machine, said once.
+        notes: what the engine could not limit or measure, and which commit its code is, said once.
     """
 
     name: str

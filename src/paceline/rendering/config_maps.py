@@ -13,7 +13,7 @@ from typing import Any
 from paceline.errors import EngineError
 from paceline.model.jobs import JobSpec, RoleSpec
 from paceline.model.roles import ReplicaId, Role
-from paceline.rendering import environments, labels
+from paceline.rendering import codes, environments, labels
 from paceline.rendering.labels import Object
 from paceline.rendering.surroundings import Surroundings
 
@@ -21,6 +21,8 @@ from paceline.rendering.surroundings import Surroundings
 HOME = "/paceline"
 FOLDER = f"{HOME}/config"
 SCRATCH = "/tmp"
+#: Where code is fetched to, and where a packed folder is found.
+CODE, PACKED = f"{HOME}/code", f"{HOME}/packed"
 #: What Kubernetes keeps of a container that has ended: its last word.
 EXIT = "/dev/termination-log"
 #: A volume of this name holds the folders of runs; without one they are gone with the pods.
@@ -29,7 +31,9 @@ RUNS = "runs"
 METRICS_PORT = 2223
 #: The API server takes no larger one (``MaxSecretSize`` of Kubernetes).
 MAX_BYTES = 1 << 20
-_CLUSTER, _OF_ATTEMPT = "cluster.json", ("index", "attempt")
+_CLUSTER, _FETCH, _OF_ATTEMPT = "cluster.json", "code.json", ("index", "attempt")
+#: What its fetcher is told is in this file.
+FETCH = f"{FOLDER}/{_FETCH}"
 
 
 def config_map(spec: JobSpec, where: Surroundings, cluster: Mapping[str, Sequence[str]]) -> Object:
@@ -41,12 +45,20 @@ def config_map(spec: JobSpec, where: Surroundings, cluster: Mapping[str, Sequenc
         cluster: the addresses of all replicas by role.
 
     Raises:
-        EngineError: it is larger than Kubernetes allows.
+        EngineError: it is larger than Kubernetes allows, or there is nothing that could fetch the code.
     """
+    if spec.code is not None and where.agent_image is None:
+        raise EngineError(
+            f"nothing can fetch the code of {spec.name}: no image brings the agent",
+            "give the operator an --agent-image, or put the code into the job's own image",
+        )
     data = {
         _CLUSTER: _json({"cluster": cluster}),
         **{f"{role.role}.json": _json(_config(spec, role)) for role in spec.roles},
     }
+    if spec.code is not None:
+        told = codes.fetch_config(spec.code, spec.working_dir, f"{PACKED}/{codes.PACKED}")
+        data[_FETCH] = _json(told)
     size = sum(len(text.encode()) for text in data.values())
     if size > MAX_BYTES:
         raise EngineError(
@@ -79,6 +91,7 @@ def _config(spec: JobSpec, role: RoleSpec) -> Object:
         cluster={},
         files=environments.ReplicaFiles(
             run_dir=f"{runs}/{spec.name}",
+            code=CODE,
             checkpoint_dir=f"{runs}/{spec.name}/checkpoints",
             scratch_dir=SCRATCH,
             spool=f"{HOME}/spool",

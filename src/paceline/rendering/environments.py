@@ -22,9 +22,10 @@ _KNOWN_BEFOREHAND = ("variables", "measured_variables")
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaFiles:
-    """The paths that an engine gives to one attempt of a replica."""
+    """The paths that an engine gives to one attempt of a replica; ``code`` is where code is fetched to."""
 
     run_dir: str
+    code: str
     checkpoint_dir: str
     scratch_dir: str
     spool: str
@@ -61,6 +62,9 @@ def agent_config(
         # What is known of the variables serves lint and plans; the script knows its own.
         settings = {name: value for name, value in spec.training.items() if name not in _KNOWN_BEFOREHAND}
         environment["PACELINE_TRAINING"] = json.dumps(settings, sort_keys=True)
+    placeholders = {"run_dir": files.run_dir, "checkpoint_dir": files.checkpoint_dir}
+    if spec.code is not None:
+        placeholders["code_dir"] = spec.code.root(files.code)
     return {
         "job": spec.name,
         "role": str(replica.role),
@@ -70,7 +74,7 @@ def agent_config(
         "cluster": {name: list(addresses) for name, addresses in cluster.items()},
         "threads": role.threads,
         "cpu_cores": role.cpu_cores,
-        "placeholders": {"run_dir": files.run_dir, "checkpoint_dir": files.checkpoint_dir},
+        "placeholders": placeholders,
         "environment": environment,
         "spool": files.spool,
         "exit": files.exit,

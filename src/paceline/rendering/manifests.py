@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from paceline.errors import InvalidInput
 from paceline.model.jobs import JobSpec
 from paceline.model.roles import ReplicaId
-from paceline.rendering import config_maps, kueue, pods, services, tfjobs, vcjobs
+from paceline.rendering import codes, config_maps, kueue, pods, services, tfjobs, vcjobs
 from paceline.rendering.labels import Object
 from paceline.rendering.surroundings import Surroundings
 
@@ -22,14 +22,31 @@ class Target(enum.StrEnum):
     KUEUE = "kueue"  # pods in a queue of Kueue
 
 
-def rendered(spec: JobSpec, target: Target, where: Surroundings) -> list[Object]:
+def rendered(
+    spec: JobSpec, target: Target, where: Surroundings, *, packed: bytes | None = None
+) -> list[Object]:
     """Return all objects of a job for a target, in the order in which to create them.
+
+    Args:
+        spec: the job.
+        target: who runs it.
+        where: where it is to live.
+        packed: its folder of code, if it has one.
 
     Raises:
         InvalidInput: the job lacks what Kubernetes or the target needs.
         EngineError: it is too large for Kubernetes.
     """
+    if packed is None:
+        check(spec)
+        return _rendered(spec, target, where)
+    name = f"{spec.name}-code"
+    spec = codes.carried(spec, name)
     check(spec)
+    return [codes.config_map(spec, name, packed, where), *_rendered(spec, target, where)]
+
+
+def _rendered(spec: JobSpec, target: Target, where: Surroundings) -> list[Object]:
     match target:
         case Target.PODS:
             return bare(spec, where, places={})
@@ -69,7 +86,12 @@ def check(spec: JobSpec) -> None:
     """
     if spec.image is None:
         raise InvalidInput(f"{spec.name} has no image to run in a container", "write spec.image: NAME:TAG")
-    if spec.working_dir is not None and not spec.working_dir.startswith("/"):
+    if spec.code is not None and spec.code.folder is not None:
+        raise InvalidInput(
+            f"the folder {spec.code.folder!r} of spec.code is not on the cluster: a resource cannot carry it",
+            "paceline submit FILE --engine kubernetes takes it along; or name it by git or archive",
+        )
+    if spec.code is None and spec.working_dir is not None and not spec.working_dir.startswith("/"):
         raise InvalidInput(
             f"spec.working_dir is {spec.working_dir!r}; in a container it has to be absolute",
             "write the folder of the image in which the command starts",

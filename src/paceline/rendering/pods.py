@@ -23,9 +23,11 @@ AGENT = (
     f"{config_maps.HOME}/lib/ld.so", "--library-path", f"{config_maps.HOME}/lib",
     f"{config_maps.HOME}/bin/python3", "-I", "-S", f"{config_maps.HOME}/agent.py",
 )  # fmt: skip
-#: The containers: one brings the agent and ends, the other is the replica.
-AGENT_CONTAINER, TRAINING = "agent", "training"
-OWN_VOLUMES = _OWN, _CONFIG, _SCRATCH = "paceline", "paceline-config", "paceline-tmp"
+#: The containers: the first two bring agent and code, and end; the other is the replica.
+AGENT_CONTAINER, CODE_CONTAINER, TRAINING = "agent", "code", "training"
+OWN_VOLUMES = _OWN, _CONFIG, _PACKED, _SCRATCH = (
+    "paceline", "paceline-config", "paceline-code", "paceline-tmp",
+)  # fmt: skip
 #: The port's name, and where a Prometheus that finds pods by their annotations looks.
 METRICS = "metrics"
 SCRAPED = {
@@ -133,7 +135,7 @@ def pod_spec(
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
             "securityContext": securities.of_pod(spec.security),
-            "initContainers": [_bringer(where.agent_image, resources)] if where.agent_image else [],
+            "initContainers": _init_containers(spec, where, resources),
             "containers": [{**_container(spec, where, resources, arguments), **(container or {})}],
             "volumes": _volumes(spec, where),
             "nodeSelector": dict(spec.placement.node_selector),
@@ -141,6 +143,48 @@ def pod_spec(
             "affinity": affinity,
         }
     )
+
+
+def _init_containers(spec: JobSpec, where: Surroundings, resources: Object) -> list[Object]:
+    if where.agent_image is None:
+        return []
+    bringer = _bringer(where.agent_image, resources)
+    return [bringer] if spec.code is None else [bringer, _fetcher(spec, where.agent_image, resources)]
+
+
+def _fetcher(spec: JobSpec, image: str, resources: Object) -> Object:
+    """Fetch the code; with the job's secrets, since its source may be private, and with its volumes."""
+    is_packed = spec.code is not None and spec.code.config_map is not None
+    packed = [{"name": _PACKED, "mountPath": config_maps.PACKED, "readOnly": True}] if is_packed else []
+    arguments = [config_maps.FETCH, config_maps.CODE, config_maps.EXIT]
+    return labels.given(
+        {
+            "name": CODE_CONTAINER,
+            "image": image,
+            "command": ["python3", "-I", "-m", "paceline.agent.fetch", *arguments],
+            "envFrom": _secrets(spec),
+            "resources": resources,
+            "securityContext": securities.strict(),
+            # Its last word is told when it has one, and the end of its log when it died of something else.
+            "terminationMessagePolicy": "FallbackToLogsOnError",
+            "volumeMounts": [
+                {"name": _OWN, "mountPath": config_maps.HOME},
+                {"name": _CONFIG, "mountPath": config_maps.FOLDER, "readOnly": True},
+                *packed,
+                *({**each, "readOnly": True} for each in _mounts(spec)),
+            ],
+        }
+    )
+
+
+def _secrets(spec: JobSpec) -> list[Object]:
+    return [{"secretRef": {"name": name}} for name in spec.secrets]
+
+
+def _mounts(spec: JobSpec) -> list[Object]:
+    return [
+        {"name": each.name, "mountPath": each.mount_path, "readOnly": each.read_only} for each in spec.volumes
+    ]
 
 
 def _bringer(image: str, resources: Object) -> Object:
@@ -165,8 +209,10 @@ def _container(spec: JobSpec, where: Surroundings, resources: Object, arguments:
             "name": TRAINING,
             "image": spec.image,
             "command": [*AGENT, *arguments],
-            "workingDir": spec.working_dir,
-            "envFrom": [{"secretRef": {"name": name}} for name in spec.secrets],
+            "workingDir": spec.code.start(config_maps.CODE, spec.working_dir)
+            if spec.code
+            else spec.working_dir,
+            "envFrom": _secrets(spec),
             "ports": [
                 {"name": "training", "containerPort": services.PORT},
                 {"name": METRICS, "containerPort": config_maps.METRICS_PORT},
@@ -178,10 +224,7 @@ def _container(spec: JobSpec, where: Surroundings, resources: Object, arguments:
             "volumeMounts": [
                 *own,
                 {"name": _CONFIG, "mountPath": config_maps.FOLDER, "readOnly": True},
-                *(
-                    {"name": each.name, "mountPath": each.mount_path, "readOnly": each.read_only}
-                    for each in spec.volumes
-                ),
+                *_mounts(spec),
             ],
         }
     )
@@ -217,6 +260,8 @@ def _volumes(spec: JobSpec, where: Surroundings) -> list[Object]:
         *([{"name": _SCRATCH, "emptyDir": {}}] if _has_scratch(spec, where) else []),
         {"name": _CONFIG, "projected": {"sources": [{"configMap": {"name": spec.name}}]}},
     ]
+    if spec.code is not None and spec.code.config_map is not None:
+        own.append({"name": _PACKED, "configMap": {"name": spec.code.config_map}})
     return own + [{"name": each.name, **_source(each)} for each in spec.volumes]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import re
+import secrets
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
@@ -24,6 +25,9 @@ from paceline.model.runs import JobEvent, ReplicaRow, Run, RunSummary, replica_c
 from paceline.model.statuses import JobPhase, ReplicaPhase
 from paceline.rendering import labels, manifests, pods
 from paceline.services import cluster_situations
+from paceline.rendering import codes, labels, manifests, pods
+from paceline.rendering.surroundings import Surroundings
+from paceline.services import packed_folders
 from paceline.services.jobs import free_name
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.logs import LogLine
@@ -60,15 +64,33 @@ class ClusterJobs(LifeCycle):
         """Make the resource of a job and return at once (see `Jobs.submit`).
 
         Raises:
-            InvalidInput: the job lacks what Kubernetes needs.
+            InvalidInput: the job lacks what Kubernetes needs, or its folder of code cannot be carried.
             ClusterError: the cluster refuses it.
         """
+        packed, folder_name = packed_folders.of_job(spec, base), ""
+        if packed is not None:
+            # Each job its own: that of a job which was deleted a moment ago may still be there.
+            folder_name = f"{name or spec.name}-code-{secrets.token_hex(4)}"
+            spec = codes.carried(spec, folder_name)
         manifests.check(spec)
         wanted = name or spec.name
         taken = {each["metadata"]["name"] for each in self._resources()}
         spec = dataclasses.replace(spec, name=free_name(wanted, taken))
         made = custom_resources.resource(spec, self.namespace)
-        return _run(self._do(self.cluster.create(kinds.TRAINING_JOBS, made)))
+        if packed is None:
+            return _run(self._do(self.cluster.create(kinds.TRAINING_JOBS, made)))
+        folder = codes.config_map(spec, folder_name, packed, Surroundings(namespace=self.namespace))
+        return _run(self._do(self._create_with(folder, made)))
+
+    async def _create_with(self, folder: Object, made: Object) -> Object:
+        """Make the config map of a folder and then the job, to which the operator ties it."""
+        await self.cluster.create(kinds.CONFIG_MAPS, folder)
+        try:
+            return await self.cluster.create(kinds.TRAINING_JOBS, made)
+        except ClusterError as error:
+            if error.code is not None:  # else the job may be there all the same
+                await self.cluster.delete(kinds.CONFIG_MAPS, folder["metadata"]["name"], self.namespace)
+            raise
 
     def runs(self, *, phases: Sequence[JobPhase] | None = None) -> list[RunSummary]:
         """Return the runs, newest first."""
@@ -258,6 +280,7 @@ def _run(resource: Object) -> Run:
         source="",
         engine="kubernetes",
         directory=f"{namespace}/{name}",
+        notes=tuple(status.get("notes") or ()),
         **_progress(resource, status),
     )
 

@@ -7,6 +7,7 @@ import dataclasses
 import fcntl
 import re
 import shutil
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from paceline.control import events, states
 from paceline.control import machines as control
 from paceline.diagnosing.situations import Situation
 from paceline.engines.local import engine, folders, layouts, machines
+from paceline.engines.local import codes, engine, folders, layouts, machines
 from paceline.errors import Conflict, EngineError, PacelineError, StoreError
 from paceline.model import quantities
 from paceline.model.causes import Evidence
@@ -24,7 +26,7 @@ from paceline.model.obstacles import Obstacle, ObstacleKind
 from paceline.model.roles import ReplicaId
 from paceline.model.runs import JobEvent, ReplicaRow, Run, RunSummary
 from paceline.model.statuses import JobPhase
-from paceline.services import homes, logs, supervisors, variable_plans
+from paceline.services import homes, logs, packed_folders, supervisors, variable_plans
 from paceline.services.life_cycles import LifeCycle
 from paceline.stores import Store
 
@@ -57,15 +59,16 @@ class Jobs(LifeCycle):
 
         Raises:
             InvalidInput: a plan of variables that the job names is wrong, or not for this job.
-            NotFound: there is no such plan.
-            EngineError: the job does not fit this machine, or its supervisor did not start.
+            NotFound: there is no such plan, or no such folder of code.
+            EngineError: the job does not fit this machine, its code cannot be fetched, or its supervisor did
+                not start.
             StoreError: the state folder or the store cannot be written.
         """
         spec = variable_plans.settled(spec, base=base)
         self.prune_expired()
         machine = machines.read()
-        with self._choosing():
-            run = self._record(spec, source, base, name or spec.name, machine)
+        with self._fetched(spec, base) as fetched, self._choosing():
+            run = self._record(spec, source, base, name or spec.name, machine, fetched)
         folder = folders.RunFolder(Path(run.directory))
         try:
             supervisors.start(self.home.path, self.home.store_url, run.name, folder)
@@ -74,12 +77,31 @@ class Jobs(LifeCycle):
             raise
         return self.store.get_run(run.name)
 
-    def _record(self, spec: JobSpec, source: str, base: Path, wanted: str, machine: machines.Machine) -> Run:
+    @contextlib.contextmanager
+    def _fetched(self, spec: JobSpec, base: Path) -> Iterator[Path | None]:
+        """Fetch the job's code into a folder of its own, of which the run takes what is in it."""
+        if spec.code is None:
+            yield None
+            return
+        packed = packed_folders.of_job(spec, base)
+        self._make_home()
+        with tempfile.TemporaryDirectory(dir=self.home.path, prefix=".code-") as scratch:
+            codes.fetch(spec, packed, Path(scratch))
+            yield Path(scratch)
+
+    def _record(
+        self,
+        spec: JobSpec,
+        source: str,
+        base: Path,
+        wanted: str,
+        machine: machines.Machine,
+        fetched: Path | None,
+    ) -> Run:
         """Choose a name and a layout, and make folder and store know the run."""
         name = free_name(wanted, self.store.run_names_like(wanted))
         folder = self.home.folder(name)
-        working_dir = (base / (spec.working_dir or ".")).resolve()
-        spec = dataclasses.replace(spec, name=name, working_dir=str(working_dir))
+        spec = dataclasses.replace(spec, name=name, working_dir=working_dir(spec, base, folder))
         layout = layouts.choose(spec, machine, folder, self._active_folders())
         run = Run(
             name=name, spec=spec, source=source, engine=ENGINE,
@@ -87,6 +109,8 @@ class Jobs(LifeCycle):
         )  # fmt: skip
         try:
             folder.create()
+            for each in fetched.iterdir() if fetched is not None else ():
+                each.rename(folder.path / each.name)
             (folder.path / "job.yaml").write_text(source)
             layout.write(folder)
             self.store.create_run(run, states.initial(spec))
@@ -104,17 +128,20 @@ class Jobs(LifeCycle):
     @contextlib.contextmanager
     def _choosing(self) -> Iterator[None]:
         """Hold the lock under which names, ports and cores are chosen, so that no two jobs get the same."""
+        self._make_home()
+        with self.home.lock.open("a") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def _make_home(self) -> None:
         try:
             self.home.path.mkdir(parents=True, exist_ok=True, mode=0o700)
-            file = self.home.lock.open("a")
+            self.home.lock.touch()
         except OSError as error:
             raise StoreError(
                 f"the state folder {self.home.path} cannot be written: {error.strerror or error}",
                 "set PACELINE_HOME to a folder that can be written",
             ) from error
-        with file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            yield
 
     def _active_folders(self, other_than: str = "") -> list[folders.RunFolder]:
         active = self.store.list_runs(phases=ACTIVE_PHASES, engine=ENGINE)
@@ -259,6 +286,13 @@ class Jobs(LifeCycle):
         return logs.lines(
             folder_of(run), wanted=wanted, follow=follow, tail=tail, attempt=attempt, since=since
         )
+
+
+def working_dir(spec: JobSpec, base: Path, folder: folders.RunFolder) -> str:
+    """Return where the commands of a job start: within its code, or else from the job file's folder."""
+    if spec.code is not None:
+        return spec.code.start(str(folder.code), spec.working_dir)
+    return str((base / (spec.working_dir or ".")).resolve())
 
 
 def folder_of(run: Run | RunSummary) -> folders.RunFolder:

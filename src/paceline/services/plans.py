@@ -11,7 +11,7 @@ from paceline.model import jobs as job_values
 from paceline.model.roles import ReplicaId
 from paceline.rendering import environments, host_plans, previews
 from paceline.services import jobs as job_services
-from paceline.services import variable_plans
+from paceline.services import packed_folders, variable_plans
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,12 +36,14 @@ class JobPlan:
     Attributes:
         name: the run's name, with a number when the job's own is taken.
         cluster: addresses by role; the ports are placeholders.
+        code: where it would be fetched from; None: it is not fetched.
         missing: what this machine cannot limit or measure.
     """
 
     name: str
     directory: str
     working_dir: str
+    code: str | None
     cluster: Mapping[str, tuple[str, ...]]
     replicas: tuple[ReplicaPlan, ...]
     missing: tuple[str, ...]
@@ -54,13 +56,14 @@ def plan(
 
     Raises:
         InvalidInput: a plan of variables that the job names is wrong, or not for this job.
-        NotFound: there is no such plan.
+        NotFound: there is no such plan, or no such folder of code.
         EngineError: the job does not fit this machine.
         StoreError: the store cannot be read.
     """
     wanted = name or spec.name
     spec = variable_plans.settled(spec, base=base)
     spec = dataclasses.replace(spec, name=job_services.free_name(wanted, jobs.store.run_names_like(wanted)))
+    packed_folders.of_job(spec, base)
     machine = machines.read()
     folder = jobs.home.folder(spec.name)
     active = jobs.store.list_runs(phases=job_services.ACTIVE_PHASES, engine=job_services.ENGINE)
@@ -96,7 +99,8 @@ def plan(
     return JobPlan(
         name=spec.name,
         directory=str(folder.path),
-        working_dir=str((base / (spec.working_dir or ".")).resolve()),
+        working_dir=job_services.working_dir(spec, base, folder),
+        code=None if spec.code is None else str(spec.code),
         cluster={role: tuple(hosts) for role, hosts in cluster.items()},
         replicas=tuple(replicas),
         missing=tuple(engine.notes(spec, machine)),

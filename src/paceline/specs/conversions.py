@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from paceline.model import consistencies, jobs, placements, schedules
+from paceline.model import codes, consistencies, jobs, placements, schedules
 from paceline.model.roles import Role
 from paceline.model.variable_plans import PlacementRule
 from paceline.specs import documents, problems, shapes, trainings
 
 DEFAULT_GRACE_SECONDS = 30.0
+CODE_SOURCES = ("git", "archive", "folder", "config_map")
 
 Found = Iterator[problems.Problem]
 
@@ -36,6 +37,7 @@ def job_spec(section: shapes.JobSection, order: Sequence[str]) -> jobs.JobSpec:
         labels=dict(section.metadata.labels),
         image=spec.image,
         command=tuple(spec.command or ()),
+        code=_code(spec.code),
         working_dir=spec.working_dir,
         environment=dict(spec.environment),
         roles=roles,
@@ -83,6 +85,18 @@ def _role_spec(role: Role, section: shapes.RoleSection, spec: shapes.SpecSection
     )
 
 
+def _code(section: shapes.CodeSection | None) -> codes.Code | None:
+    if section is None:
+        return None
+    return codes.Code(
+        git=codes.Git(**section.git.model_dump()) if section.git else None,
+        archive=codes.Archive(**section.archive.model_dump()) if section.archive else None,
+        folder=section.folder,
+        config_map=section.config_map,
+        path=section.path,
+    )
+
+
 def _placement(section: shapes.PlacementSection | None) -> placements.Placement:
     if section is None:
         return placements.Placement()
@@ -122,6 +136,7 @@ def _training(section: trainings.TrainingSection | None) -> dict[str, Any] | Non
 def contradictions(document: documents.Document, section: shapes.JobSection) -> Found:
     """Yield what makes a job impossible although every single field is right."""
     yield from _roles(document, section.spec)
+    yield from _code_sources(document, section.spec)
     yield from _hosts(document, section.spec)
     yield from _tolerations(document, section.spec)
     yield from _volumes(document, section.spec)
@@ -160,6 +175,22 @@ def _growth(document: documents.Document, here: documents.Path, section: shapes.
     elif growth.cap is not None and growth.cap < section.memory:
         message = f"the cap of {growth.cap} bytes is below the role's memory of {section.memory} bytes"
         yield document.problem((*here, "memory_growth", "cap"), message)
+
+
+def _code_sources(document: documents.Document, spec: shapes.SpecSection) -> Found:
+    path: documents.Path = ("spec", "code")
+    if spec.code is None:
+        return
+    given = [key for key in CODE_SOURCES if getattr(spec.code, key) is not None]
+    if len(given) > 1:
+        message = f"code comes from one of {' and '.join(given)}, not from both; keep one"
+        yield document.problem((*path, given[1]), message, key=True)
+    elif not given:
+        message = f"the code has no source; write one of {', '.join(CODE_SOURCES)}"
+        yield document.problem(path, message, key=True)
+    if ".." in (spec.working_dir or "").split("/"):
+        message = f"{problems.shown(spec.working_dir or '')} may lead out of the code; write it without '..'"
+        yield document.problem(("spec", "working_dir"), message)
 
 
 def _hosts(document: documents.Document, spec: shapes.SpecSection) -> Found:

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from paceline.model import jobs, placements, quantities
+from paceline.model import codes, jobs, placements, quantities
 from paceline.model.roles import Role
 
 
@@ -62,6 +62,7 @@ def _spec(spec: jobs.JobSpec) -> dict[str, Any]:
     return {
         "image": spec.image,
         "command": _Words(spec.command),
+        "code": _code(spec.code),
         "working_dir": spec.working_dir,
         "environment": dict(spec.environment),
         "roles": {str(role.role): _role(role) for role in spec.roles},
@@ -78,6 +79,17 @@ def _spec(spec: jobs.JobSpec) -> dict[str, Any]:
         "security": _security(spec.security),
         "training": _Kept(spec.training) if spec.training is not None else None,
     }
+
+
+def _code(code: codes.Code | None) -> dict[str, Any]:
+    if code is None:
+        return {}
+    sources = {
+        name: _fields(source)
+        for name, source in (("git", code.git), ("archive", code.archive))
+        if source is not None
+    }
+    return _given({**sources, "folder": code.folder, "config_map": code.config_map, "path": code.path})
 
 
 class _Kept(dict[str, Any]):

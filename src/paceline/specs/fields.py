@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import re
+import urllib.parse
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -24,9 +25,17 @@ _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-
 _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?", re.ASCII)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,511}", re.ASCII)
+#: ``git@host:path``; what begins with '-' would be an option, and a part in front of '::' a program.
+_SSH = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.-]*@)?[A-Za-z0-9][A-Za-z0-9.-]*:(?![:/]{2})[^\s:-]\S*", re.ASCII)
+#: ``git check-ref-format`` forbids more; what begins with '-' or '+' would be an option or a wish to git.
+_REVISION = re.compile(r"(?!.*(\.\.|@\{|//))[^\s\x00-\x20\x7f~^:?*\[\\+/-][^\s\x00-\x20\x7f~^:?*\[\\]*")
+_SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _INTEGER = re.compile(r"[-+]?\d{1,18}", re.ASCII)
 _FLOAT = re.compile(r"[-+]?(\d{1,40}\.?\d{0,40}|\.\d{1,40})([eE][-+]?\d{1,3})?", re.ASCII)
 _TRUE = ("true", "yes", "on")
+
+GIT_SCHEMES = ("https", "http", "ssh", "git", "file")
+ARCHIVE_SCHEMES = ("https", "http", "s3", "hdfs", "webhdfs", "file")
 
 NUMBER = r"[0-9]*\.?[0-9]+"
 _QUANTITY_PATTERN = rf"^\+?{NUMBER}([eE][+-]?[0-9]{{1,3}}|[KMGTPE]i|[numkMGTPE])?$"
@@ -131,6 +140,47 @@ def _absolute(value: object) -> str:
     if not result.startswith("/") or ".." in result.split("/") or len(result) > 4096:
         raise wrong(f"{problems.shown(result)} is not an absolute path without '..' (example: /data)")
     return result
+
+
+def _inner(value: object) -> str:
+    result = _single_line("a path")(value)
+    if result.startswith("/") or ".." in result.split("/") or len(result) > 4096:
+        raise wrong(f"{problems.shown(result)} is not a relative path without '..' (example: training)")
+    return result
+
+
+def _url(schemes: tuple[str, ...], example: str) -> Callable[[object], str]:
+    """Return the check of a URL with one of some schemes, and without a user or password in it."""
+    wanted = f"a URL ({', '.join(schemes)}; example: {example})"
+
+    def check(value: object) -> str:
+        result = _single_line("a URL")(value)
+        found = re.match(r"([a-z0-9+.-]+)://", result)
+        if found is None or found[1] not in schemes or " " in result or len(result) > 4096:
+            close = problems.did_you_mean(found[1], schemes) if found else ""
+            raise wrong(f"{problems.shown(result)} is not {wanted}{close}")
+        try:
+            parts = urllib.parse.urlsplit(result)
+        except ValueError as error:
+            raise wrong(f"{problems.shown(result)} is not {wanted}") from error
+        if parts.password is not None or (parts.username is not None and found[1] in ("http", "https")):
+            raise wrong(
+                "a job file is no place for a password; put it as PACELINE_CODE_PASSWORD into a Secret, and "
+                "name that in spec.secrets"
+            )
+        host = parts.netloc.rpartition("@")[2]
+        if host.startswith("-") or (not host and found[1] not in ("file", "hdfs")):
+            raise wrong(f"{problems.shown(result)} names no server")
+        return result
+
+    return check
+
+
+def _git_url(value: object) -> str:
+    written = text(value, "a URL")
+    if _SSH.fullmatch(written) and len(written) <= 4096:
+        return written
+    return _url(GIT_SCHEMES, "https://git.example.com/team/clicks.git")(value)
 
 
 def _boolean(value: object) -> bool:
@@ -280,6 +330,19 @@ Texts = Annotated[
 ]
 RelativePath = Annotated[str, Leaf(_single_line("a path"), _STRING)]
 AbsolutePath = Annotated[str, Leaf(_absolute, {"type": "string", "pattern": "^/"})]
+InnerPath = Annotated[str, Leaf(_inner, {"type": "string", "pattern": "^[^/]"})]
+GitUrl = Annotated[str, Leaf(_git_url, _STRING)]
+ArchiveUrl = Annotated[str, Leaf(_url(ARCHIVE_SCHEMES, "https://example.com/clicks-1.4.tgz"), _STRING)]
+Revision = Annotated[
+    str, Leaf(_matching(_REVISION, 256, "a revision", "a commit, a tag or a branch of git"), _WORD)
+]
+Sha256 = Annotated[
+    str,
+    Leaf(
+        _matching(_SHA256, 64, "a SHA-256", "64 digits from 0-9 and a-f, as sha256sum prints them"),
+        {"type": "string", "minLength": 64, "maxLength": 64},
+    ),
+]
 Word = Annotated[str, Leaf(text, _WORD)]
 EnvironmentValue = Annotated[str, Leaf(as_written, _ANY)]
 Boolean = Annotated[bool, Leaf(_boolean, {"type": "boolean"})]

@@ -171,6 +171,36 @@ class SecuritySection(Section):
     )
 
 
+class GitSection(Section):
+    """Code from a git repository."""
+
+    url: fields.GitUrl = Field(description="of the repository: https, http, ssh, git, file, or host:path")
+    revision: fields.Revision = Field(description="a commit (best: it cannot move), a tag or a branch")
+
+
+class ArchiveSection(Section):
+    """Code from a tar, tar.gz or zip archive."""
+
+    url: fields.ArchiveUrl = Field(description="of the archive: https, http, s3, hdfs, webhdfs or file")
+    sha256: fields.Sha256 = Field(description="its checksum, as sha256sum prints it")
+
+
+class CodeSection(Section):
+    """Where the code of the replicas comes from."""
+
+    git: GitSection | None = Field(None, description="a commit of a git repository")
+    archive: ArchiveSection | None = Field(None, description="an archive by its URL, with its checksum")
+    folder: fields.RelativePath | None = Field(
+        None, description="a folder, relative to the job file's, of at most 1 MiB packed; it goes with submit"
+    )
+    config_map: fields.ObjectName | None = Field(
+        None, description="such a folder as it is on a cluster: a ConfigMap with code.tar.gz in it"
+    )
+    path: fields.InnerPath | None = Field(
+        None, description="the folder within it that is the code; default: all of it"
+    )
+
+
 class SpecSection(Section):
     """What the job is to do."""
 
@@ -178,8 +208,13 @@ class SpecSection(Section):
     command: fields.Command | None = Field(
         None, description="words of the command of every role that has none of its own"
     )
+    code: CodeSection | None = Field(
+        None, description="where the code comes from; default: the image, or the job file's folder"
+    )
     working_dir: fields.RelativePath | None = Field(
-        None, description="folder in which commands start, relative to the job file's; default: that folder"
+        None,
+        description="folder in which commands start, relative to the code or else the job file's folder; "
+        "default: that folder",
     )
     environment: _Environment = Field({}, description="variables of every replica; numbers as written")
     cpu_policy: fields.CpuPolicy | None = Field(

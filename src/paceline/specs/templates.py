@@ -28,9 +28,15 @@ spec:
 @kubernetes|  image: registry.example.com/team/clicks:1.0   # container image; only Kubernetes uses it
   # The command of every role that has none of its own. Filled in: {job} {role} {index} {attempt} {address}
   # {threads} {ps_hosts} {worker_hosts} {chief_hosts} {evaluator_hosts} {replicas.ps} {replicas.worker}
-  # {replicas.chief} {replicas.evaluator} {run_dir} {checkpoint_dir}. TF_CONFIG is set as well.
+  # {replicas.chief} {replicas.evaluator} {run_dir} {checkpoint_dir} {code_dir}. TF_CONFIG is set as well.
 COMMAND
-@|  working_dir: .             # folder in which commands start, relative to this file
+@|  code:                      # where the code comes from, if not with the image or beside this file: one of
+@|    git: {url: "https://git.example.com/team/clicks.git", revision: v1.4}   # best a commit
+@|    # archive: {url: "s3://models/clicks-1.4.tgz", sha256: SHA256}   # https, s3, hdfs, webhdfs, file
+@|    # folder: src            # goes with the job: at most 1 MiB packed
+@|    # config_map: clicks-code   # such a folder as it is on a cluster
+@|    path: training           # the folder within it that is the code
+@|  working_dir: .             # folder in which commands start, relative to the code, or else to this file
 @|  environment: {TF_CPP_MIN_LOG_LEVEL: 1}   # variables of every replica
 @kubernetes|  cpu_policy: exclusive      # shared (quota) or exclusive (whole cores of its own)
 @|  threads: auto              # auto (as many as the replica has cores) or a number

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from paceline.control.reconciliations import Sight, Stage
-from paceline.engines import exit_reasons
+from paceline.engines import exit_reasons, fetched_codes
 from paceline.engines.kubernetes import times
 from paceline.model.roles import ReplicaId
 from paceline.model.statuses import ExitKind, ExitReason
@@ -22,6 +22,8 @@ _STUCK = (
     "RegistryUnavailable", "CreateContainerConfigError", "CreateContainerError", "RunContainerError",
     "CrashLoopBackOff",
 )  # fmt: skip
+#: Those that bring what the replica needs, in their order.
+_INIT, _BRINGERS = "initContainerStatuses", (pods.AGENT_CONTAINER, pods.CODE_CONTAINER)
 #: What a shell and a container runtime say of a command that cannot be started.
 _NOT_STARTED = (126, 127, 128)
 
@@ -72,8 +74,8 @@ def _stage(pod: Object, silent: Mapping[str, float], now: float) -> tuple[Stage,
         return Stage.ENDED, ExitReason(kind=ExitKind.LOST, message=message)
     if "running" in state:
         return Stage.RUNNING, None
-    bringing = _state(status, "initContainerStatuses", pods.AGENT_CONTAINER)
-    waiting = bringing.get("waiting") or state.get("waiting")
+    bringing = (_state(status, _INIT, name).get("waiting") for name in _BRINGERS)
+    waiting = next((each for each in bringing if each and each.get("reason") in _STUCK), state.get("waiting"))
     if waiting and waiting.get("reason") in _STUCK and now - _created_at(pod) > START_SECONDS:
         message = ": ".join(part for part in (waiting["reason"], waiting.get("message")) if part)
         return Stage.ENDED, ExitReason(kind=ExitKind.LAUNCH_FAILED, message=message)
@@ -107,13 +109,36 @@ def _ended_without_a_word(status: Object) -> ExitReason:
     """Return why a pod ended whose container says nothing: evicted, preempted, not admitted."""
     if status.get("phase") == "Succeeded":
         return ExitReason(kind=ExitKind.COMPLETED, code=0)
-    brought = _state(status, "initContainerStatuses", pods.AGENT_CONTAINER).get("terminated")
-    if brought and int(brought.get("exitCode", 0)) != 0:
-        message = f"the agent could not be brought: {brought.get('message') or brought.get('reason')}"
-        return ExitReason(kind=ExitKind.LAUNCH_FAILED, code=int(brought["exitCode"]), message=message)
+    for name in _BRINGERS:
+        ended = _state(status, _INIT, name).get("terminated") or {}
+        code = int(ended.get("exitCode", 0))
+        if code != 0:
+            message = f"the {name} could not be brought: {_cause(ended)}"
+            return ExitReason(kind=ExitKind.LAUNCH_FAILED, code=code, message=message)
     parts = (status.get("reason"), status.get("message"))
     message = ": ".join(str(part) for part in parts if part) or "its pod failed"
     return ExitReason(kind=ExitKind.LOST, message=message)
+
+
+def _cause(ended: Object) -> str:
+    """Return why a container that brings something failed."""
+    message, reason = str(ended.get("message") or "").strip(), str(ended.get("reason") or "")
+    said = fetched_codes.told(message)
+    if said is not None and said.error:
+        return said.error
+    # Without a last word, the end of its log: of a traceback the last line says what happened.
+    last = message.rpartition("\n")[2]
+    return ": ".join(part for part in (reason if reason != "Error" else "", last) if part) or reason
+
+
+def notes(found: Iterable[Object]) -> tuple[str, ...]:
+    """Return what the fetchers of a job's code have said, such as its commit; of one text once."""
+    words: dict[str, None] = {}
+    for pod in found:
+        ended = _state(pod.get("status") or {}, _INIT, pods.CODE_CONTAINER).get("terminated") or {}
+        said = fetched_codes.told(str(ended.get("message") or ""))
+        words.update(dict.fromkeys(said.notes if said is not None else ()))
+    return tuple(words)
 
 
 def _created_at(pod: Object) -> float:

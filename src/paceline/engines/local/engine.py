@@ -14,7 +14,7 @@ from pathlib import Path
 
 from paceline.control import events
 from paceline.engines import engines, exit_reasons
-from paceline.engines.local import cgroups, folders, layouts, machines, networks, processes
+from paceline.engines.local import cgroups, codes, folders, layouts, machines, networks, processes
 from paceline.errors import EngineError
 from paceline.model import jobs
 from paceline.model.roles import ReplicaId
@@ -52,7 +52,7 @@ class LocalEngine:
         if self._network is not None and not self._network.exists():
             self._network.create()
         self._create_host_groups()
-        return notes(self._spec, self._machine)
+        return [*notes(self._spec, self._machine), *codes.notes(self._folder.path)]
 
     def _create_host_groups(self) -> None:
         if self._machine.cgroups is None:

@@ -6,6 +6,7 @@
     RUN/supervisor.log, supervisor.lock  the lock is held as long as somebody looks after the job
     RUN/layout.json                      host, cores and address of each replica
     RUN/agent.py                         the agent that its replicas run
+    RUN/code/, code.json                 the code that was fetched for it, and what was said of it
     RUN/replicas/ps-0.1/                 attempt 1 of ps-0: config, spool, reports, exit reason
     RUN/logs/ps-0.1.log                  its output
     RUN/scratch/ps-0/                    its TMPDIR
@@ -18,6 +19,7 @@ import dataclasses
 import hashlib
 from pathlib import Path
 
+from paceline.engines.local import codes
 from paceline.model.roles import ReplicaId
 from paceline.rendering import environments
 
@@ -42,6 +44,11 @@ class RunFolder:
     def agent(self) -> Path:
         """Return the agent that the replicas of this run use."""
         return self.path / "agent.py"
+
+    @property
+    def code(self) -> Path:
+        """Return where the job's code is, if it was fetched from elsewhere."""
+        return self.path / codes.CODE
 
     @property
     def layout(self) -> Path:
@@ -80,6 +87,7 @@ class RunFolder:
         folder = self.attempt(replica, attempt)
         return environments.ReplicaFiles(
             run_dir=str(self.path),
+            code=str(self.code),
             checkpoint_dir=str(self.path / "checkpoints"),
             scratch_dir=str(self.scratch(replica)),
             spool=str(folder / "spool.jsonl"),

@@ -14,7 +14,7 @@ from paceline.errors import EngineError, InvalidInput
 from paceline.model.jobs import CleanUp, JobSpec
 from paceline.model.roles import ReplicaId
 from paceline.model.statuses import ExitKind, ExitReason
-from paceline.rendering import config_maps, labels, manifests, pods, services
+from paceline.rendering import codes, config_maps, labels, manifests, pods, services
 from paceline.rendering.surroundings import Surroundings
 from paceline.services.operators.records import Record
 from paceline.specs import dump_job
@@ -76,10 +76,34 @@ class Executor:
             told = config_maps.config_map(spec, where, services.cluster(spec, where))
         except (InvalidInput, EngineError) as error:
             return events.EngineFailed(reason=error.message)
+        refusal = await self._tie_code(resource, spec)
+        if refusal is not None:
+            return refusal
         told["data"][SNAPSHOT] = dump_job(spec)
         await self._put(kinds.SERVICES, services.service(spec, where), resource, is_fixed=True)
         await self._put(kinds.CONFIG_MAPS, told, resource)
         self._provided[uid] = spec
+        return None
+
+    async def _tie_code(self, resource: Object, spec: JobSpec) -> events.Event | None:
+        """Have the packed folder that came with a job go with it; one that somebody else made stays."""
+        name = spec.code.config_map if spec.code is not None else None
+        if name is None:
+            return None
+        namespace, job = key_of(resource)
+        try:
+            found = await self._cluster.get(kinds.CONFIG_MAPS, name, namespace)
+        except ClusterError as error:
+            if not error.is_missing:
+                raise
+            reason = f"the code of {job} is not there: {namespace} has no config map {name}; submit it again"
+            return events.EngineFailed(reason=reason)
+        if codes.PACKED not in (found.get("binaryData") or {}):
+            reason = f"the code of {job} is not in the config map {name}: it has no {codes.PACKED}"
+            return events.EngineFailed(reason=reason)
+        is_ours = (found["metadata"].get("labels") or {}).get(labels.JOB) == job
+        if is_ours and not found["metadata"].get("ownerReferences"):
+            await self._cluster.replace(kinds.CONFIG_MAPS, _owned(dict(found), resource))
         return None
 
     async def _put(

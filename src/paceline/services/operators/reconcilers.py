@@ -13,10 +13,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from paceline.control import events, reconciliations, states
 from paceline.control.reconciliations import Progress, Sight
-from paceline.engines.kubernetes import kinds, times
+from paceline.engines.kubernetes import kinds, sights, times
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
 from paceline.engines.kubernetes.mirrors import key_of
-from paceline.engines.kubernetes.sights import sights
 from paceline.errors import InvalidInput
 from paceline.model.jobs import JobSpec
 from paceline.model.roles import ReplicaId
@@ -105,7 +104,7 @@ class Reconciler:
             refusal = records.refused(before, generation=generation, message=str(wanted))
             await self._write(resource, refusal)
             return None
-        seen = sights(look.pods, silent=look.silent, now=now)
+        seen = sights.sights(look.pods, silent=look.silent, now=now)
         record, requests = _requested(record, wanted, look, seen)
         while True:
             before = record.state
@@ -166,7 +165,9 @@ class Reconciler:
         generation = look.resource["metadata"]["generation"]
         note = look.note if record.state.phase in _NOT_YET else ""
         _, before = self._written[look.resource["metadata"]["uid"]]
-        status = records.status(record, before, generation=generation, now=now, message=note)
+        status = records.status(
+            record, before, generation=generation, now=now, message=note, notes=sights.notes(look.pods)
+        )
         await self._write(look.resource, status)
 
     async def _announce(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from paceline.control.events import Timer, TimerKind
@@ -49,7 +49,15 @@ def new(spec: JobSpec) -> Record:
     return Record(progress=Progress(state=initial(spec)))
 
 
-def status(record: Record, before: Object, *, generation: int, now: float, message: str = "") -> Object:
+def status(
+    record: Record,
+    before: Object,
+    *,
+    generation: int,
+    now: float,
+    message: str = "",
+    notes: Sequence[str] = (),
+) -> Object:
     """Return the status of a job; None marks what is no more.
 
     Args:
@@ -58,6 +66,7 @@ def status(record: Record, before: Object, *, generation: int, now: float, messa
         generation: which version of its spec was looked at.
         now: Unix seconds.
         message: what to say when the state itself has nothing to say.
+        notes: what else people should know; what was known before stays known.
     """
     state = record.state
     running = sum(each.phase is ReplicaPhase.RUNNING for each in state.replicas)
@@ -72,6 +81,7 @@ def status(record: Record, before: Object, *, generation: int, now: float, messa
         "finishedAt": finished,
         "outcome": str(state.outcome) if state.outcome else None,
         "resumed": record.resumed or None,
+        "notes": list(dict.fromkeys((*(before.get("notes") or ()), *notes))) or None,
         "conditions": _conditions(state, before, now),
         "replicas": [_replica(each, record.places.get(each.replica)) for each in state.replicas],
         "timers": [_timer(timer, due) for timer, due in record.progress.timers.items()],

@@ -47,7 +47,7 @@ def page(
         title = "Events" if len(shown) == len(events) else f"Events (the last {len(shown)} of {len(events)})"
         parts += _section(title, _events(shown, width))
     if run.notes:
-        parts += _section("Not limited or measured here", _bullets(run.notes, width))
+        parts += _section("Notes", _bullets(run.notes, width))
     if run.engine == "local":
         parts += _section("Files", _facts(_files(run), None))
     return Group(*parts)
@@ -76,6 +76,7 @@ def _below(text: str, width: int, indent: int) -> str:
 def _asked(spec: JobSpec) -> list[tuple[str, str]]:
     facts = [
         ("command", shlex.join(spec.command) if spec.command else "-"),
+        *([("code", str(spec.code))] if spec.code is not None else []),
         ("working dir", spec.working_dir or "-"),
         ("placement", str(spec.placement.strategy)),
         ("succeeds with", str(spec.success)),

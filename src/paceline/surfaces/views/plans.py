@@ -17,6 +17,7 @@ def plan(value: JobPlan) -> RenderableType:
     parts: list[RenderableType] = [
         Text(f"would submit {value.name}: {len(value.replicas)} replicas", style="bold"),
         Text(f"folder       {value.directory}"),
+        *([Text(f"code         {cells.clean(value.code)}")] if value.code is not None else []),
         Text(f"working dir  {value.working_dir}"),
         Text("cluster      ports are chosen at submit"),
         *(Text(f"  {role:<11}{_some(addresses)}") for role, addresses in value.cluster.items()),

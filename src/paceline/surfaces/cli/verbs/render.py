@@ -44,8 +44,13 @@ def command(
     """
     from paceline.rendering import manifests
     from paceline.rendering.surroundings import AGENT_IMAGE, Surroundings
+    from paceline.services import packed_folders
 
-    job, _ = job_files.read(file)
+    job, base = job_files.read(file)
     where = Surroundings(namespace=namespace, agent_image=agent_image or AGENT_IMAGE, queue=queue)
-    printing.emit_all(manifests.rendered(job.spec, manifests.Target(target), where), output)
-    session.suggest(f"paceline render {file} | kubectl apply -f -", f"paceline lint {file}")
+    packed = packed_folders.of_job(job.spec, base)
+    objects = manifests.rendered(job.spec, manifests.Target(target), where, packed=packed)
+    printing.emit_all(objects, output)
+    # What `kubectl apply` keeps of an object, in an annotation of it, has no room for a folder.
+    how = "apply" if packed is None else "apply --server-side"
+    session.suggest(f"paceline render {file} | kubectl {how} -f -", f"paceline lint {file}")

@@ -1,0 +1,52 @@
+"""How the code of a job reaches its replicas: what its fetcher is told, and a folder as a config map."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+from typing import Any
+
+from paceline.model.codes import Code
+from paceline.model.jobs import JobSpec
+from paceline.rendering import labels
+from paceline.rendering.labels import Object
+from paceline.rendering.surroundings import Surroundings
+
+#: A packed folder in its config map.
+PACKED = "code.tar.gz"
+#: A config map takes no more (``MaxSecretSize`` of Kubernetes).
+MAX_PACKED_BYTES = 1 << 20
+
+
+def fetch_config(code: Code, working_dir: str | None, packed: str) -> dict[str, Any]:
+    """Return what the fetcher is told (``paceline.agent.fetch``).
+
+    Args:
+        code: the code.
+        working_dir: the job's; a relative one has to be within the code.
+        packed: where it finds a folder that was packed.
+    """
+    inside = None if working_dir is not None and working_dir.startswith("/") else working_dir
+    start = {"start": code.start("", inside)}
+    if code.git is not None:
+        return {"git": dataclasses.asdict(code.git), **start}
+    if code.archive is not None:
+        return {"archive": dataclasses.asdict(code.archive), **start}
+    return {"packed": packed, **start}
+
+
+def config_map(spec: JobSpec, name: str, packed: bytes, where: Surroundings) -> Object:
+    """Return the config map of a packed folder; what a job was submitted with does not change."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": labels.metadata(spec, name, where),
+        "immutable": True,
+        "binaryData": {PACKED: base64.b64encode(packed).decode()},
+    }
+
+
+def carried(spec: JobSpec, name: str) -> JobSpec:
+    """Return the job with its folder in a config map instead."""
+    assert spec.code is not None, "there is a folder to carry"
+    return dataclasses.replace(spec, code=dataclasses.replace(spec.code, folder=None, config_map=name))
