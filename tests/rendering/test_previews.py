@@ -41,3 +41,10 @@ def test_command_and_environment_are_those_that_the_agent_makes(config: dict[str
     assert previews.command(config) == tuple(agent.fill(part, values) for part in config["command"])
     made = agent.command_environment(told, 2, {})
     assert previews.environment(config).items() <= made.items()
+
+
+@given(texts)
+def test_what_others_wrote_is_seen_as_they_wrote_it(text: str) -> None:
+    values = {name: f"<{name}>" for name in PLACEHOLDERS}
+    assert previews.fill(previews.literal(text), values) == text
+    assert agent.fill(previews.literal(text), values) == text

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 
 from paceline import specs
 from paceline.errors import InvalidInput, NotFound
+from paceline.model.codes import Archive, Code, Git
 from paceline.model.jobs import (
     CleanUp,
     CpuPolicy,
@@ -51,10 +52,15 @@ def tfjob(*, policy: dict[str, Any] | None = None, meta: dict[str, Any] | None =
 
 
 def converted(text: str) -> tuple[JobSpec, tuple[str, ...]]:
+    """The job, and what is lost but the namespace, which is always named."""
     found = tfjob_files.convert_text(text, "tfjob.yaml")
-    return specs.parse_job(found.text).spec, found.lost
+    namespace, *lost = found.lost
+    assert namespace.startswith("metadata.namespace: ")
+    return specs.parse_job(found.text).spec, tuple(lost)
 
 
+POD = "spec.tfReplicaSpecs.Worker.template.spec"
+CONTAINER = f"{POD}.containers[0]"
 LIMITS = {"limits": {"cpu": "4", "memory": "8Gi", "nvidia.com/gpu": 1}}
 CLAIM = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]}
 MOUNTS = {"volumeMounts": [{"name": "data", "mountPath": "/data"}]}
@@ -64,27 +70,43 @@ SHAPES: dict[str, tuple[str, list[str]]] = {
     "plain": (tfjob(), []),
     "one worker": (tfjob(Worker=role()), []),
     "chief and evaluator": (tfjob(Chief=role(), PS=role(), Worker=role(2), Evaluator=role()), []),
-    "master of old": (tfjob(Master=role(), Worker=role()), []),
+    "master of old": (
+        tfjob(Master=role(), Worker=role()),
+        ["spec.tfReplicaSpecs.Master: the role is called chief, in TF_CONFIG too"],
+    ),
     "resources": (tfjob(PS=role(resources=LIMITS), Worker=role(resources=LIMITS)), []),
-    "requests alone": (tfjob(Worker=role(resources={"requests": {"cpu": "500m", "memory": "1Gi"}})), []),
+    "requests alone": (
+        tfjob(Worker=role(resources={"requests": {"cpu": "500m", "memory": "1Gi"}})),
+        [
+            f"{CONTAINER}.resources.requests.cpu: 500m (it becomes the limit as well)",
+            f"{CONTAINER}.resources.requests.memory: 1Gi (it becomes the limit as well)",
+        ],
+    ),
     "requests below limits": (
         tfjob(Worker=role(resources={"requests": {"cpu": "300m"}, "limits": {"cpu": "2"}})),
-        ["Worker: requests.cpu: 300m (the limit, 2, is requested)"],
+        [f"{CONTAINER}.resources.requests.cpu: 300m (1999m is requested)"],
     ),
-    "environment": (tfjob(Worker=role(env=[{"name": "A", "value": "$(B) 'x'"}])), []),
+    "environment": (tfjob(Worker=role(env=[{"name": "A", "value": "'x'"}])), []),
+    "references": (
+        tfjob(Worker=role(args=["$(A)", "$(B)"], env=[{"name": "A", "value": "$$(B)"}])),
+        [f"{CONTAINER}.args[1]: $(B) is not filled in (placeholders of a job file are: {{index}}, ...)"],
+    ),
     "environment from elsewhere": (
         tfjob(Worker=role(env=[{"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}])),
-        ["Worker: environment IP from elsewhere (valueFrom)"],
+        [f"{CONTAINER}.env[0]: IP has its value from elsewhere (valueFrom)"],
     ),
     "secrets": (tfjob(Worker=role(envFrom=[{"secretRef": {"name": "s3"}}])), []),
     "config maps": (
         tfjob(Worker=role(envFrom=[{"configMapRef": {"name": "c"}}])),
-        ["Worker: environment of configMapRef (envFrom)"],
+        [f"{CONTAINER}.envFrom[0].configMapRef.name: c"],
     ),
     "volumes": (tfjob(PS=role(pod=CLAIM, **MOUNTS), Worker=role(pod=CLAIM, **MOUNTS)), []),
     "empty volumes": (
         tfjob(Worker=role(pod={"volumes": [{"name": "data", "emptyDir": {"medium": "Memory"}}]}, **MOUNTS)),
-        ["Worker: volume data of kind emptyDir"],
+        [
+            f"{POD}.volumes[0]: volume data is of kind emptyDir",
+            f"{CONTAINER}.volumeMounts[0]: volume data, at /data",
+        ],
     ),
     "nodes": (
         tfjob(
@@ -113,11 +135,11 @@ SHAPES: dict[str, tuple[str, list[str]]] = {
     ),
     "exit codes": (
         tfjob(Worker={**role(), "restartPolicy": "ExitCode"}),
-        ["Worker: restartPolicy ExitCode (every failure is restarted, not some codes)"],
+        ["spec.tfReplicaSpecs.Worker.restartPolicy: ExitCode (every failure is restarted, not some codes)"],
     ),
     "images that differ": (
         tfjob(PS=role(), Worker=role(image="team/mnist:2")),
-        ["worker: image 'team/mnist:2' (all roles have 'team/mnist:1')"],
+        [f"{CONTAINER}.image: 'team/mnist:2' (all roles have 'team/mnist:1')"],
     ),
     "annotations": (
         tfjob(meta={"annotations": {"note": "mine"}, "labels": {"team": "ads"}, "uid": "7"}),
@@ -143,6 +165,23 @@ def test_and_back_and_forth_loses_nothing_more(shape: str) -> None:
         again, lost = converted(as_tfjob(spec))
         assert lost == ()
         assert meant(again) == meant(spec)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        Code(git=Git(url="https://example.com/ads.git", revision="main"), path="models"),
+        Code(archive=Archive(url="https://example.com/ads.tgz", sha256="0" * 64)),
+        Code(config_map="ads-code-1"),
+    ],
+)
+def test_code_and_security_come_back(code: Code) -> None:
+    security = Security(profile=SecurityProfile.RESTRICTED, user=1000)
+    spec, _ = converted(tfjob())
+    spec = dataclasses.replace(spec, code=code, security=security)
+    again, lost = converted(as_tfjob(spec))
+    assert lost == ()
+    assert (again.code, again.security, again.working_dir) == (code, security, None)
 
 
 def as_tfjob(spec: JobSpec) -> str:

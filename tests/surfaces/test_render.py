@@ -46,6 +46,14 @@ def test_an_agent_of_ones_own(paceline, job):
     assert pod["spec"]["initContainers"][0]["image"] == "registry.example/paceline:2"
 
 
+@pytest.mark.parametrize("target", ["pods", "tfjob", "vcjob"])
+def test_images_that_have_the_agent(paceline, job, target):
+    done = paceline("render", str(job), "--to", target, "--agent-image", "none")
+    assert done.exit_code == 0, done.output
+    assert "initContainers" not in done.stdout
+    assert "image: none" not in done.stdout
+
+
 def test_targets_are_those_that_there_are():
     assert tuple(manifests.Target) == render.TARGETS
 

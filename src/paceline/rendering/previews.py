@@ -17,6 +17,7 @@ from paceline.model.roles import Role
 _NAMES = "|".join(re.escape(name) for name in sorted(jobs.PLACEHOLDERS, key=len, reverse=True))
 #: ``{name}`` is filled in, ``{{name}}`` and ``${name}`` are not.
 _PLACEHOLDER = re.compile(rf"\{{\{{({_NAMES})\}}\}}|(?<!\$)\{{({_NAMES})\}}")
+_LITERAL = re.compile(rf"(?<!\$)\{{({_NAMES})\}}")
 
 
 def command(config: Mapping[str, Any]) -> tuple[str, ...]:
@@ -50,6 +51,11 @@ def fill(text: str, values: Mapping[str, str]) -> str:
         return "{" + match[1] + "}" if match[1] else values.get(match[2], match[0])
 
     return _PLACEHOLDER.sub(filled, text)
+
+
+def literal(text: str) -> str:
+    """Return what has to be written for a text of others, in whose words braces are only braces."""
+    return _LITERAL.sub(r"{{\1}}", text)
 
 
 def _values(config: Mapping[str, Any]) -> dict[str, str]:

@@ -21,3 +21,8 @@ class Surroundings:
     namespace: str = "default"
     agent_image: str | None = AGENT_IMAGE
     queue: str | None = None
+
+
+def agent_image(said: str | None) -> str | None:
+    """Return the image that people mean: their own, ``none`` or, when they say nothing, Paceline's."""
+    return None if said == "none" else said or AGENT_IMAGE

@@ -13,6 +13,7 @@ from paceline.rendering import config_maps, labels, pods, services
 from paceline.rendering.labels import Object
 from paceline.rendering.surroundings import Surroundings
 
+API_VERSION = "kubeflow.org/v1"
 NAMES = {Role.PS: "PS", Role.WORKER: "Worker", Role.CHIEF: "Chief", Role.EVALUATOR: "Evaluator"}
 RESTARTS = {
     jobs.RestartWhen.NEVER: "Never",
@@ -20,7 +21,7 @@ RESTARTS = {
     jobs.RestartWhen.ALWAYS: "Always",
 }
 #: The operator looks for a container and a port of these names.
-CONTAINER, _PORT = "tensorflow", "tfjob-port"
+CONTAINER, PORT = "tensorflow", "tfjob-port"
 _INDEX_VARIABLE, _INDEX_LABEL = "PACELINE_INDEX", "training.kubeflow.org/replica-index"
 
 
@@ -29,14 +30,17 @@ def objects(spec: JobSpec, where: Surroundings) -> list[Object]:
     metadata = labels.metadata(spec, spec.name, where)
     cluster = services.cluster(spec, where, subdomain=False)
     tfjob = {
-        "apiVersion": "kubeflow.org/v1",
+        "apiVersion": API_VERSION,
         "kind": "TFJob",
         "metadata": metadata,
-        "spec": {
-            "runPolicy": _run_policy(spec, where.queue),
-            "successPolicy": "AllWorkers" if spec.success is jobs.SuccessPolicy.ALL_WORKERS else "",
-            "tfReplicaSpecs": {NAMES[role.role]: _replicas(spec, role, where) for role in spec.roles},
-        },
+        "spec": labels.given(
+            {
+                "runPolicy": _run_policy(spec, where.queue),
+                # Unsaid, the chief decides.
+                "successPolicy": "AllWorkers" if spec.success is jobs.SuccessPolicy.ALL_WORKERS else None,
+                "tfReplicaSpecs": {NAMES[role.role]: _replicas(spec, role, where) for role in spec.roles},
+            }
+        ),
     }
     return [config_maps.config_map(spec, where, cluster), tfjob]
 
@@ -61,7 +65,7 @@ def _replicas(spec: JobSpec, role: RoleSpec, where: Surroundings) -> Object:
     container = {
         "name": CONTAINER,
         "env": [index],
-        "ports": [{"name": _PORT, "containerPort": services.PORT}],
+        "ports": [{"name": PORT, "containerPort": services.PORT}],
     }
     return {
         "replicas": role.replicas,

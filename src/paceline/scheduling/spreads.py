@@ -1,9 +1,9 @@
 """Even packing: quick, and often enough; what it does not find, `packings` may.
 
 Replicas that share a node share its network, and a kubelet starts its pods one after the other, so those of
-a kind go on as many nodes as there are: each on one with the fewest of its kind, and of these on the one with
-the most room (as ``NodeResourcesLeastAllocated`` of Kubernetes' scheduler does for pods one by one). Kinds take
-turns by their numbers, so that those that cannot be together part the nodes among them.
+a kind go on as many nodes as there are: each on one with the fewest of its kind, and of these on the one
+with the most room (as ``NodeResourcesLeastAllocated`` of Kubernetes' scheduler does for pods one by one).
+Kinds take turns by their numbers, so that those that cannot be together part the nodes among them.
 """
 
 from __future__ import annotations

@@ -23,11 +23,9 @@ from paceline.model.jobs import JobSpec
 from paceline.model.roles import ReplicaId
 from paceline.model.runs import JobEvent, ReplicaRow, Run, RunSummary, replica_counts
 from paceline.model.statuses import JobPhase, ReplicaPhase
-from paceline.rendering import labels, manifests, pods
-from paceline.services import cluster_situations
 from paceline.rendering import codes, labels, manifests, pods
 from paceline.rendering.surroundings import Surroundings
-from paceline.services import packed_folders
+from paceline.services import cluster_situations, packed_folders
 from paceline.services.jobs import free_name
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.logs import LogLine

@@ -16,7 +16,6 @@ from typing import ClassVar
 from paceline.control import events, states
 from paceline.control import machines as control
 from paceline.diagnosing.situations import Situation
-from paceline.engines.local import engine, folders, layouts, machines
 from paceline.engines.local import codes, engine, folders, layouts, machines
 from paceline.errors import Conflict, EngineError, PacelineError, StoreError
 from paceline.model import quantities

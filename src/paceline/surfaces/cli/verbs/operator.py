@@ -41,7 +41,7 @@ def command(session: sessions.Session, agent_image: str | None, keep: float) -> 
     import asyncio
     import logging
 
-    from paceline.rendering.surroundings import AGENT_IMAGE
+    from paceline.rendering import surroundings
     from paceline.surfaces import operator
 
     level = logging.WARNING if session.quiet else logging.INFO
@@ -52,7 +52,7 @@ def command(session: sessions.Session, agent_image: str | None, keep: float) -> 
         operator.run(
             context=session.context_option,
             namespace=session.namespace_option,
-            agent_image=None if agent_image == "none" else agent_image or AGENT_IMAGE,
+            agent_image=surroundings.agent_image(agent_image),
             keeping=_keeping(session, keep),
         )
     )

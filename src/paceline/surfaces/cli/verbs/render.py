@@ -24,7 +24,7 @@ TARGETS = ("pods", "tfjob", "vcjob", "kueue")
 @click.option(
     "--agent-image",
     metavar="IMAGE",
-    help="Out of which the agent is brought: an image with Python and Paceline.",
+    help="The image out of which the agent is brought; none: that of the job has it in /paceline.",
 )
 @click.option("-n", "--namespace", default="default", show_default=True, help="Where they are to live.")
 @options.output_option("yaml", "json")
@@ -42,12 +42,12 @@ def command(
     Pods are those of the first attempt of each replica, with a headless service that gives them names. The
     config map is for their agents, which an init container brings into any image.
     """
-    from paceline.rendering import manifests
-    from paceline.rendering.surroundings import AGENT_IMAGE, Surroundings
+    from paceline.rendering import manifests, surroundings
     from paceline.services import packed_folders
 
     job, base = job_files.read(file)
-    where = Surroundings(namespace=namespace, agent_image=agent_image or AGENT_IMAGE, queue=queue)
+    image = surroundings.agent_image(agent_image)
+    where = surroundings.Surroundings(namespace=namespace, agent_image=image, queue=queue)
     packed = packed_folders.of_job(job.spec, base)
     objects = manifests.rendered(job.spec, manifests.Target(target), where, packed=packed)
     printing.emit_all(objects, output)

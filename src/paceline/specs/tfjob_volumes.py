@@ -1,0 +1,64 @@
+"""The volumes of a pod of a TFJob that its container mounts, as a job file has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+Fields = dict[str, Any]
+_SOURCES = (
+    ("hostPath", "path", "host_path"),
+    ("persistentVolumeClaim", "claimName", "claim"),
+    ("secret", "secretName", "secret"),
+)
+
+
+def taken(
+    pod: Fields,
+    container: Fields,
+    own: Collection[str],
+    at: tuple[str, str],
+    note: Callable[[str, str], None],
+) -> Fields:
+    """Take volumes and their mounts; return them by name. Volumes that are not mounted stay.
+
+    Args:
+        pod: the spec of the pod.
+        container: its container.
+        own: the names of Paceline's own, which are no volumes of the job.
+        at: the paths of both.
+        note: told, by path, what a job file has no words for.
+    """
+    pod_at, container_at = at
+    listed = pod.get("volumes") or ()
+    places = {each["name"]: (f"{pod_at}.volumes[{index}]", each) for index, each in enumerate(listed)}
+    found: Fields = {}
+    for index, mount in enumerate(container.get("volumeMounts") or ()):
+        name, mount_at = mount["name"], f"{container_at}.volumeMounts[{index}]"
+        volume_at, volume = places.get(name, (mount_at, {}))
+        if name in own:
+            volume.clear()
+            mount.clear()
+        elif name in found:
+            note(mount_at, f"volume {name} is mounted a second time, at {mount.get('mountPath')}")
+            mount.clear()
+        elif source := _source(volume):
+            mount.pop("name")
+            path, read_only = mount.pop("mountPath"), bool(mount.pop("readOnly", None))
+            found[name] = {"name": name, "mount_path": path, "read_only": read_only, **source}
+        else:
+            note(volume_at, f"volume {name} is of kind {', '.join(sorted(volume.keys() - {'name'}))}")
+            note(mount_at, f"volume {name}, at {mount.get('mountPath')}")
+            volume.clear()
+            mount.clear()
+    return found
+
+
+def _source(volume: Fields) -> Fields:
+    """Take the source of a volume; empty when it is one that a job file has no words for."""
+    for key, field, name in _SOURCES:
+        source = volume.get(key)
+        if source and source.get(field):
+            volume.pop("name")
+            return {name: source.pop(field)}
+    return {}
