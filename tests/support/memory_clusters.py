@@ -32,9 +32,10 @@ class MemoryCluster:
         self.history: builtins.list[tuple[int, str, Kind, dict[str, Any]]] = []
         self.forgotten = 0  # versions up to this one cannot be watched from any more
         self.outputs: dict[str, builtins.list[Line]] = {}
-        self.texts: dict[str, str] = {"/readyz": "ok"}
         #: The path of something that is passed on, such as a port of a pod, and who answers it: host:port.
         self.proxied: dict[str, str] = {}
+        self.pages: dict[str, bytes] = {"/readyz": b"ok"}
+        self.denied: set[tuple[str, str]] = set()  # verbs of resources that the user may not use
         self.calls: builtins.list[tuple[str, str]] = []
         self.trouble: Callable[[str, str, str], None] = lambda verb, plural, name: None
         self._versions = itertools.count(1)
@@ -76,6 +77,10 @@ class MemoryCluster:
 
     async def create(self, kind: Kind, made: Mapping[str, Any]) -> Mapping[str, Any]:
         metadata = made["metadata"]
+        if kind is kinds.ACCESS_REVIEWS:
+            asked = made["spec"]["resourceAttributes"]
+            resource = "/".join(part for part in (asked["resource"], asked.get("subresource")) if part)
+            return {**made, "status": {"allowed": (asked["verb"], resource) not in self.denied}}
         self._called("create", kind, metadata["name"])
         key = kind.plural, metadata.get("namespace", ""), metadata["name"]
         if key in self.objects:
@@ -168,8 +173,8 @@ class MemoryCluster:
         """Answer as the API server's proxy does, by whoever really listens."""
         self.calls.append((method, path))
         self.trouble(method, "proxy", path)
-        if method == "GET" and path in self.texts:
-            return self.texts[path].encode()
+        if method == "GET" and path in self.pages:
+            return self.pages[path]
         for prefix, address in self.proxied.items():
             if path.startswith(prefix):
                 url = f"http://{address}{path.removeprefix(prefix)}"

@@ -24,8 +24,6 @@ from paceline.scheduling import fits
 from paceline.services.operators import admissions
 from paceline.specs import custom_resources
 
-#: An operator that has not renewed its lease for so long is gone; clocks may differ by less.
-STALE_SECONDS = 60.0
 #: So long a job that was just made may be without a word of the operator.
 UNSEEN_SECONDS = 10.0
 _REFUSED = 403
@@ -154,29 +152,19 @@ async def _unattended(
     cluster: Cluster, resource: Object, now: float, unknown: list[str]
 ) -> tuple[Evidence, ...]:
     """Return why it is known that no operator runs: by its lease, or else by its silence."""
-    own: list[Object] = []
+    holdings: list[leases.Holding] = []
     with allowed(unknown, "whether an operator holds the lease"):
-        listed = (await cluster.list(kinds.LEASES)).objects
-        own = [each for each in listed if each["metadata"]["name"] == leases.OPERATOR]
-    if own:
-        last = max(own, key=_renewed_at)
-        stale, holder = (
-            now - _renewed_at(last) > STALE_SECONDS,
-            (last.get("spec") or {}).get("holderIdentity"),
-        )
-        if holder and not stale:
+        holdings = await leases.holdings(cluster, leases.OPERATOR)
+    if holdings:
+        last = holdings[0]
+        if last.is_held(now):
             return ()
-        where = f"{last['metadata']['namespace']}/{leases.OPERATOR}"
-        text = f"nobody renews the lease {where}" if holder else f"nobody holds the lease {where}"
-        return (Evidence(text=text, at=_renewed_at(last) or None),)
+        where = f"{last.namespace}/{leases.OPERATOR}"
+        text = f"nobody {'renews' if last.holder else 'holds'} the lease {where}"
+        return (Evidence(text=text, at=last.renewed_at),)
     if resource.get("status"):
         return ()
     age = now - times.seconds(resource["metadata"]["creationTimestamp"])
     if age <= UNSEEN_SECONDS:
         return ()
     return (Evidence(text=f"no operator has looked at the job in {age:.0f} s"),)
-
-
-def _renewed_at(lease: Object) -> float:
-    time = (lease.get("spec") or {}).get("renewTime")
-    return times.seconds(time) if time else 0.0

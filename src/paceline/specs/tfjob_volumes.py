@@ -33,11 +33,12 @@ def taken(
     listed = pod.get("volumes") or ()
     places = {each["name"]: (f"{pod_at}.volumes[{index}]", each) for index, each in enumerate(listed)}
     found: Fields = {}
+    for name in places.keys() & set(own):
+        places[name][1].clear()
     for index, mount in enumerate(container.get("volumeMounts") or ()):
         name, mount_at = mount["name"], f"{container_at}.volumeMounts[{index}]"
         volume_at, volume = places.get(name, (mount_at, {}))
         if name in own:
-            volume.clear()
             mount.clear()
         elif name in found:
             note(mount_at, f"volume {name} is mounted a second time, at {mount.get('mountPath')}")

@@ -32,3 +32,9 @@ NODES = Kind("", "v1", "Node", "nodes", is_namespaced=False)
 QUOTAS = Kind("", "v1", "ResourceQuota", "resourcequotas")
 EVENTS = Kind("", "v1", "Event", "events")
 LEASES = Kind("coordination.k8s.io", "v1", "Lease", "leases")
+ACCESS_REVIEWS = Kind(
+    "authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", is_namespaced=False
+)
+DEFINITIONS = Kind(
+    "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", is_namespaced=False
+)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from typing import NamedTuple
 
 from paceline.engines.kubernetes import kinds, times
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
@@ -18,7 +19,43 @@ from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
 OPERATOR = "paceline-operator"
 DURATION_SECONDS, RENEW_WITHIN_SECONDS, RETRY_SECONDS = 15.0, 10.0, 2.0
 
+#: A lease that nobody has renewed for so long is nobody's; clocks may differ by less.
+STALE_SECONDS = 60.0
+
 log = logging.getLogger(__name__)
+
+
+class Holding(NamedTuple):
+    """Who says that he acts.
+
+    Attributes:
+        holder: whom the lease names; empty: it was given back.
+        renewed_at: when he said so last, in Unix seconds by his clock; None: never.
+    """
+
+    namespace: str
+    holder: str
+    renewed_at: float | None
+
+    def is_held(self, now: float) -> bool:
+        """Whether somebody holds it, and has said so lately."""
+        return bool(self.holder) and self.renewed_at is not None and now - self.renewed_at <= STALE_SECONDS
+
+
+async def holdings(cluster: Cluster, name: str) -> list[Holding]:
+    """Return who holds the leases of a name, in all namespaces; those that were renewed last come first.
+
+    Raises:
+        ClusterError: they cannot be listed.
+    """
+    found = []
+    for each in (await cluster.list(kinds.LEASES)).objects:
+        if each["metadata"]["name"] == name:
+            spec = each.get("spec") or {}
+            renewed = times.seconds(spec["renewTime"]) if spec.get("renewTime") else None
+            holder = spec.get("holderIdentity") or ""
+            found.append(Holding(each["metadata"]["namespace"], holder, renewed))
+    return sorted(found, key=lambda each: each.renewed_at or 0.0, reverse=True)
 
 
 class Lease:

@@ -40,7 +40,7 @@ VERBS = {
         Verb("plan", "Check", "Compare layouts of a model's variables over the PS."),
         Verb("fit", "Check", "Say whether a job fits on a cluster, and what blocks it."),
         Verb("render", "Check", "Print a job as objects of Kubernetes."),
-        Verb("doctor", "Check", "Check what this machine lets Paceline do."),
+        Verb("doctor", "Check", "Check what this machine or a cluster lets Paceline do."),
         Verb("init", "Set up", "Write a commented job file to start from."),
         Verb("convert", "Set up", "Print a Kubeflow TFJob as a job file."),
         Verb("schema", "Set up", "Print the JSON Schema of job files."),

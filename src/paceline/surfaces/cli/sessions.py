@@ -20,6 +20,7 @@ from paceline.surfaces import composition
 
 if TYPE_CHECKING:
     from paceline.model.runs import RunSummary
+    from paceline.services.cluster_jobs import ClusterJobs
     from paceline.services.homes import Home
     from paceline.services.jobs import Jobs
     from paceline.services.life_cycles import LifeCycle
@@ -56,11 +57,15 @@ class Session:
     def jobs(self) -> Iterator[LifeCycle]:
         """Give what can be done with the jobs of the home, or of the cluster."""
         if self.on_cluster:
-            with composition.opened_cluster(self.context_option, self.namespace_option) as jobs:
+            with self.cluster() as jobs:
                 yield jobs
         else:
             with composition.opened(self.home) as local:
                 yield local
+
+    def cluster(self) -> contextlib.AbstractContextManager[ClusterJobs]:
+        """Give what can be done with the jobs of the cluster."""
+        return composition.opened_cluster(self.context_option, self.namespace_option)
 
     @contextlib.contextmanager
     def local_jobs(self) -> Iterator[Jobs]:

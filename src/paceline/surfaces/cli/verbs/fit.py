@@ -45,11 +45,10 @@ def command(session: sessions.Session, file: str, cluster: str | None, output: s
 
 def _state(session: sessions.Session, file: str | None) -> ClusterState:
     from paceline.engines.kubernetes import cluster_states
-    from paceline.surfaces import composition
 
     if file is not None:
         return cluster_states.load(file, session.namespace_option or "default")
-    with composition.opened_cluster(session.context_option, session.namespace_option) as jobs:
+    with session.cluster() as jobs:
         return jobs.cluster_state()
 
 

@@ -1,0 +1,267 @@
+"""What a Kubernetes cluster lets Paceline do: as `checkups` for this machine.
+
+What may not be looked at is ``missing`` with the reason: it is not known to be wrong.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from paceline.engines.kubernetes import cluster_states, kinds, leases
+from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
+from paceline.model.jobs import JobSpec
+from paceline.services import exclusive_cores
+from paceline.services.checkups import Check, State
+from paceline.specs import custom_resources
+
+_INSTALL = "paceline schema --crd | kubectl apply -f -"
+_REFUSED, _MISSING = 403, 404
+
+
+class Right(NamedTuple):
+    """Something that a user may do, and what it is for."""
+
+    verb: str
+    group: str
+    resource: str
+    purpose: str
+    subresource: str = ""
+    is_namespaced: bool = True
+    is_needed: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.verb} {'/'.join(part for part in (self.resource, self.subresource) if part)}"
+
+
+def _of_jobs(verb: str, purpose: str) -> Right:
+    return Right(verb, custom_resources.GROUP, custom_resources.PLURAL, purpose, is_needed=True)
+
+
+RIGHTS = (
+    _of_jobs("list", "list"),
+    _of_jobs("get", "get"),
+    _of_jobs("create", "submit"),
+    _of_jobs("patch", "stop and resume"),
+    _of_jobs("delete", "delete"),
+    Right("list", "", "pods", "get, logs and why"),
+    Right("get", "", "pods", "logs", "log"),
+    Right("list", "", "events", "describe and why"),
+    Right("list", "", "nodes", "fit and why", is_namespaced=False),
+    Right("list", "", "resourcequotas", "fit"),
+    Right("get", "", "nodes", "doctor on exclusive cores", "proxy", is_namespaced=False),
+)
+
+#: What else may be on a cluster, by the group of its API.
+_NEIGHBOURS = {
+    "metrics-server": "metrics.k8s.io",
+    "Prometheus operator": "monitoring.coreos.com",
+    "Kueue": "kueue.x-k8s.io",
+    "Volcano": "batch.volcano.sh",
+}
+
+
+def checks(
+    cluster: Cluster,
+    namespace: str,
+    spec: JobSpec | None,
+    *,
+    now: float,
+    run: Callable[[Coroutine[Any, Any, Check]], Check],
+) -> Iterator[Check]:
+    """Yield every check as it is done; nothing more once the API server does not answer.
+
+    Args:
+        cluster: the cluster.
+        namespace: where jobs are to run.
+        spec: a job that is to run there; None: any.
+        now: Unix seconds.
+        run: brings a coroutine to its end.
+    """
+    first = run(server(cluster))
+    yield first
+    if first.state is State.FAILED:
+        return
+    yield run(definition(cluster))
+    yield run(operator(cluster, now))
+    yield run(rights(cluster, namespace))
+    yield run(nodes(cluster))
+    yield run(exclusive_cores.check(cluster, spec))
+    yield run(neighbours(cluster))
+
+
+async def server(cluster: Cluster) -> Check:
+    """Check that the API server answers, and tell its version."""
+    try:
+        said = json.loads(await cluster.read("/version"))
+        return Check(name="API server", state=State.OK, detail=f"Kubernetes {said['gitVersion']}")
+    except ClusterError as error:
+        advice = error.hint or "kubectl version asks the same; see that the kubeconfig is right"
+        return Check(name="API server", state=State.FAILED, detail=error.message, advice=advice)
+    except (ValueError, KeyError, TypeError):
+        return Check(
+            name="API server",
+            state=State.FAILED,
+            detail="what answers is no API server of Kubernetes",
+            advice="see that the kubeconfig names the right server",
+        )
+
+
+async def definition(cluster: Cluster) -> Check:
+    """Check that the cluster knows what a job is, as this version of Paceline does."""
+    name = "TrainingJob"
+    try:
+        found = await cluster.get(kinds.DEFINITIONS, f"{custom_resources.PLURAL}.{custom_resources.GROUP}")
+    except ClusterError as error:
+        if error.code == _REFUSED:
+            return await _served(cluster, name)
+        if not error.is_missing:
+            return _unknown(name, error)
+        return Check(
+            name=name, state=State.FAILED, detail="the cluster does not know what it is", advice=_INSTALL
+        )
+    ours, theirs = _fields(custom_resources.definition()), _fields(found)
+    lacking = sorted(ours - theirs)
+    if lacking:
+        shown = f"{', '.join(lacking[:3])}{' ...' if len(lacking) > 3 else ''}"
+        return Check(
+            name=name,
+            state=State.MISSING,
+            detail=f"of another version than this Paceline: it lacks {shown}",
+            advice=_INSTALL,
+        )
+    return Check(name=name, state=State.OK, detail=f"{custom_resources.VERSION}, as this Paceline has it")
+
+
+async def _served(cluster: Cluster, name: str) -> Check:
+    """Check what everybody may read: that the kind is served, not how."""
+    try:
+        await cluster.read(f"/apis/{custom_resources.GROUP}/{custom_resources.VERSION}")
+    except ClusterError as error:
+        if not error.is_missing:
+            return _unknown(name, error)
+        return Check(
+            name=name, state=State.FAILED, detail="the cluster does not know what it is", advice=_INSTALL
+        )
+    detail = f"{custom_resources.VERSION}; whether as this Paceline has it is not known (may not be read)"
+    return Check(name=name, state=State.OK, detail=detail)
+
+
+def _fields(found: Object) -> set[str]:
+    """Return the paths of all fields that the schema of the version in force names."""
+    versions = (found.get("spec") or {}).get("versions") or ()
+    schemas = [each for each in versions if each.get("name") == custom_resources.VERSION]
+    paths: set[str] = set()
+
+    def walk(part: Mapping[str, Any], path: str) -> None:
+        for name, each in (part.get("properties") or {}).items():
+            paths.add(f"{path}{name}")
+            walk(each, f"{path}{name}.")
+
+    for each in schemas:
+        walk((each.get("schema") or {}).get("openAPIV3Schema") or {}, "")
+    return paths
+
+
+async def operator(cluster: Cluster, now: float) -> Check:
+    """Check that somebody looks after jobs: that the operator's lease is held and renewed."""
+    name, advice = "Operator", "paceline operator, or kubectl apply -k deploy/kustomize"
+    try:
+        holdings = await leases.holdings(cluster, leases.OPERATOR)
+    except ClusterError as error:
+        return _unknown(name, error)
+    if not holdings:
+        return Check(name=name, state=State.FAILED, detail="there is none", advice=advice)
+    last = holdings[0]
+    if last.renewed_at is None or not last.is_held(now):
+        age = "" if last.renewed_at is None else f", last renewed {now - last.renewed_at:.0f} s ago"
+        detail = f"nobody holds the lease {last.namespace}/{leases.OPERATOR}{age}"
+        return Check(name=name, state=State.FAILED, detail=detail, advice=advice)
+    seconds = max(0.0, now - last.renewed_at)
+    detail = f"{last.holder} in {last.namespace}, seen {seconds:.0f} s ago"
+    return Check(name=name, state=State.OK, detail=detail)
+
+
+async def rights(cluster: Cluster, namespace: str) -> Check:
+    """Check what the user may do in a namespace, by asking the API server itself."""
+    name = "Rights"
+    try:
+        lacking = [each for each in RIGHTS if not await _may(cluster, each, namespace)]
+    except ClusterError as error:
+        return _unknown(name, error)
+    if not lacking:
+        return Check(name=name, state=State.OK, detail=f"all that the verbs need in {namespace}")
+    detail = "; ".join(f"no {each} ({each.purpose})" for each in lacking)
+    failed = any(each.is_needed for each in lacking)
+    return Check(
+        name=name,
+        state=State.FAILED if failed else State.MISSING,
+        detail=f"in {namespace}: {detail}",
+        advice="ask for a role that allows it (kubectl auth can-i --list says what you have)",
+    )
+
+
+async def _may(cluster: Cluster, right: Right, namespace: str) -> bool:
+    asked = {
+        "verb": right.verb,
+        "group": right.group,
+        "resource": right.resource,
+        "subresource": right.subresource,
+        **({"namespace": namespace} if right.is_namespaced else {}),
+    }
+    review = {
+        "apiVersion": kinds.ACCESS_REVIEWS.api_version,
+        "kind": kinds.ACCESS_REVIEWS.name,
+        "metadata": {},
+        "spec": {"resourceAttributes": asked},
+    }
+    answered = await cluster.create(kinds.ACCESS_REVIEWS, review)
+    return bool((answered.get("status") or {}).get("allowed"))
+
+
+async def nodes(cluster: Cluster) -> Check:
+    """Tell how many nodes there are, and how many take pods."""
+    name = "Nodes"
+    try:
+        found = cluster_states.read((await cluster.list(kinds.NODES)).objects, "").nodes
+    except ClusterError as error:
+        return _unknown(name, error)
+    silent = [each.name for each in found if not each.is_ready]
+    cordoned = [each.name for each in found if each.is_ready and each.is_cordoned]
+    cores = sum(each.allocatable.millicores for each in found if each.name not in (*silent, *cordoned)) / 1000
+    ready = len(found) - len(silent)
+    detail = f"{ready} of {len(found)} Ready, {cores:g} cores"
+    if silent:
+        detail += f"; not Ready: {_some(silent)}"
+    if cordoned:
+        detail += f"; cordoned: {_some(cordoned)}"
+    if not found or ready == len(cordoned):
+        return Check(name=name, state=State.FAILED, detail=detail, advice="no node takes pods")
+    if silent:
+        return Check(name=name, state=State.MISSING, detail=detail, advice="kubectl describe node says why")
+    return Check(name=name, state=State.OK, detail=detail)
+
+
+async def neighbours(cluster: Cluster) -> Check:
+    """Tell what else there is that Paceline works with; nothing of it is needed."""
+    name = "Beside it"
+    try:
+        listed = json.loads(await cluster.read("/apis"))
+    except (ClusterError, ValueError) as error:
+        return _unknown(name, error)
+    groups = {str(each.get("name")) for each in listed.get("groups") or ()}
+    there = [known for known, group in _NEIGHBOURS.items() if group in groups]
+    absent = [known for known in _NEIGHBOURS if known not in there]
+    parts = [", ".join(there)] if there else []
+    parts += [f"not there: {', '.join(absent)}"] if absent else []
+    return Check(name=name, state=State.OK, detail="; ".join(parts))
+
+
+def _unknown(name: str, error: Exception) -> Check:
+    message = error.message if isinstance(error, ClusterError) else str(error)
+    return Check(name=name, state=State.MISSING, detail=f"not known: {message}")
+
+
+def _some(names: list[str]) -> str:
+    return f"{', '.join(names[:3])}{f' and {len(names) - 3} more' if len(names) > 3 else ''}"
