@@ -12,7 +12,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "job-file.md").read_text(encoding="
 def test_every_field_is_named() -> None:
     schema = specs.json_schema()
     names = {name for part in (schema, *schema["$defs"].values()) for name in part["properties"]}
-    words = set(re.findall(r"[A-Za-z_]+", " ".join(re.findall(r"`([^`\n]+)`", PAGE))))
+    words = set(re.findall(r"[A-Za-z_0-9]+", " ".join(re.findall(r"`([^`\n]+)`", PAGE))))
     assert sorted(names - words - {"metadata"}) == []
 
 

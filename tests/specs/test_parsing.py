@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from paceline import errors, specs
-from paceline.model import jobs, placements
+from paceline.model import codes, jobs, placements
 from paceline.model.roles import Role
 
 MINIMAL = """\
@@ -105,6 +105,26 @@ def test_values_that_mean_nothing_are_as_if_left_out() -> None:
     spec = specs.parse_job(text).spec
     assert spec.role(Role.PS) == jobs.RoleSpec(role=Role.PS)
     assert spec.image is None
+
+
+SHA = "0123456789abcdef" * 4
+
+
+@pytest.mark.parametrize(
+    ("written", "code"),
+    [
+        ("{git: {url: 'git@h.example:team/x.git', revision: 1234567}, path: a/b}",
+         codes.Code(git=codes.Git(url="git@h.example:team/x.git", revision="1234567"), path="a/b")),
+        ("{git: {url: 'file:///srv/x', revision: refs/heads/feature-1}}",
+         codes.Code(git=codes.Git(url="file:///srv/x", revision="refs/heads/feature-1"))),
+        (f"{{archive: {{url: 'hdfs:///models/x.zip', sha256: {SHA}}}}}",
+         codes.Code(archive=codes.Archive(url="hdfs:///models/x.zip", sha256=SHA))),
+        ("{folder: ../src}", codes.Code(folder="../src")),
+        ("{config_map: clicks-code}", codes.Code(config_map="clicks-code")),
+    ],
+)  # fmt: skip
+def test_sources_of_code(written: str, code: codes.Code) -> None:
+    assert specs.parse_job(f"{MINIMAL}  code: {written}\n").spec.code == code
 
 
 def test_anchors_and_merge_keys() -> None:
@@ -255,10 +275,35 @@ def test_errors_say_where_and_what(old: str, new: str, place: str, said: str) ->
         ("training: {variables: [{name: a, rows: 0, dimension: 3}]}", "8:42", "out of range"),
         ("image: 'a b'", "8:10", "not an image"),
         ("working_dir: \"a\\nb\"", "8:16", "not a path"),
+        ("code: {}", "8:3", "no source; write one of git, archive, folder, config_map"),
+        ("code: {path: a}", "8:3", "no source"),
+        ("code: {folder: a, config_map: b}", "8:21", "one of folder and config_map, not from both"),
+        ("code: {repo: x}", "8:10", "unknown key 'repo'"),
+        ("code: {arxive: {}, folder: a}", "8:10", "did you mean 'archive'?"),
+        ("code: {git: https://h/x}", "8:15", "a mapping (key: value) is wanted"),
+        ("code: {git: {url: 'https://h/x'}}", "8:9", "spec.code.git.revision: the key is missing"),
+        ("code: {git: {url: 'htps://h/x', revision: a}}", "8:21", "did you mean 'https'?"),
+        ("code: {git: {url: 'ext::sh -c id', revision: a}}", "8:21", "is not a URL"),
+        ("code: {git: {url: --upload-pack=x, revision: a}}", "8:21", "is not a URL"),
+        ("code: {git: {url: '-oProxyCommand=x:y', revision: a}}", "8:21", "is not a URL"),
+        ("code: {git: {url: 'ssh://-oProxyCommand=x/y', revision: a}}", "8:21", "names no server"),
+        ("code: {git: {url: 'https://h/x', revision: --upload-pack=x}}", "8:46", "not a revision"),
+        ("code: {git: {url: 'https://h/x', revision: 'a:b'}}", "8:46", "not a revision"),
+        ("code: {git: {url: 'https://h/x', revision: +main}}", "8:46", "not a revision"),
+        ("code: {git: {url: 'https://h/x', revision: a..b}}", "8:46", "not a revision"),
+        ("code: {git: {url: 'https://me:pw@h/x', revision: a}}", "8:21", "PACELINE_CODE_PASSWORD"),
+        ("code: {git: {url: 'https://token@h/x', revision: a}}", "8:21", "no place for a password"),
+        ("code: {archive: {url: 'https://h/x.tgz'}}", "8:9", "sha256: the key is missing"),
+        ("code: {archive: {url: 'ftp://h/x', sha256: SHA}}", "8:25", "https, http, s3, hdfs, webhdfs, file"),
+        ("code: {archive: {url: 's3:///x', sha256: SHA}}", "8:25", "names no server"),
+        ("code: {archive: {url: 's3://b/x', sha256: abc}}", "8:45", "64 digits from 0-9 and a-f"),
+        ("code: {folder: src, path: ../x}", "8:29", "relative path without '..'"),
+        ("code: {folder: src, path: /x}", "8:29", "relative path without '..'"),
+        ("code: {folder: src}\n  working_dir: ../x", "9:16", "may lead out of the code"),
     ],
 )  # fmt: skip
 def test_errors_of_further_fields(lines: str, place: str, said: str) -> None:
-    found = problems_of(f"{MINIMAL}  {lines}\n")
+    found = problems_of(f"{MINIMAL}  {lines.replace('SHA', 'a' * 64)}\n")
     assert len(found) == 1, found
     assert str(found[0]).startswith(f"job.yaml:{place}: ")
     assert said in str(found[0])

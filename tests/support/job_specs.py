@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from paceline.model import jobs, placements
+from paceline.model import codes, jobs, placements
 from paceline.model.roles import Role
 
 _PLAIN = st.characters(exclude_categories=("Cs", "Cc"), exclude_characters="\ufeff\ufffe\uffff")
@@ -109,6 +109,25 @@ _TRAININGS = st.none() | st.fixed_dictionaries(
 )
 
 
+_CODES = st.builds(
+    lambda source, path: codes.Code(**source, path=path),
+    st.one_of(
+        st.builds(
+            codes.Git,
+            url=st.sampled_from(["https://h.example/x.git", "git@h:x", "file:///a%20b"]),
+            revision=st.sampled_from(["main", "1e5", "no", "refs/tags/v1"]),
+        ).map(lambda git: {"git": git}),
+        st.builds(
+            codes.Archive,
+            url=st.sampled_from(["s3://b/x.tgz", "https://h/x?a=b&c"]),
+            sha256=st.sampled_from(["0" * 64, "1" * 63 + "a", "1e" + "0" * 62]),
+        ).map(lambda archive: {"archive": archive}),
+        st.sampled_from([{"folder": "../src"}, {"folder": "no"}, {"config_map": "clicks-code-1"}]),
+    ),
+    st.none() | st.sampled_from(["a/b", "1.0"]),
+)
+
+
 @st.composite
 def job_specs(draw: st.DrawFn) -> jobs.JobSpec:
     kinds = draw(st.lists(st.sampled_from([Role.PS, Role.CHIEF, Role.EVALUATOR]), unique=True))
@@ -128,12 +147,14 @@ def job_specs(draw: st.DrawFn) -> jobs.JobSpec:
         for profile in jobs.SecurityProfile
         if profile is jobs.SecurityProfile.IMAGE or not any(volume.host_path for volume in volumes)
     ]
+    code = draw(st.none() | _CODES)
     return jobs.JobSpec(
         name=draw(_NAMES),
         labels=draw(_LABELS),
         image=draw(st.none() | st.just("r.example.com:5000/a/b:1@sha256:00")),
         command=draw(st.lists(_WORDS, min_size=1, max_size=4).map(tuple)),
-        working_dir=draw(st.none() | st.sampled_from([".", "../x", "a b", "点"])),
+        code=code,
+        working_dir=draw(st.none() | st.sampled_from([".", "a b", "点", "../x" if code is None else "/x"])),
         environment=draw(_ENVIRONMENTS),
         roles=tuple(draw(_roles(role)) for role in kinds),
         placement=placements.Placement(
