@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import json
 from pathlib import Path
@@ -13,6 +14,7 @@ from support import pod_security
 
 from paceline import specs
 from paceline.errors import InvalidInput
+from paceline.model.codes import Code
 from paceline.model.jobs import Security, SecurityProfile
 from paceline.model.placements import PlacementStrategy
 from paceline.model.roles import ReplicaId
@@ -128,6 +130,22 @@ def test_every_pod_keeps_its_class_its_secrets_and_its_words(target: Target, str
         assert spec["containers"][0]["envFrom"] == [{"secretRef": {"name": "s3"}}]
         assert "it's $(fine)" not in str(spec)
     assert sum(each["kind"] == "ConfigMap" for each in objects) == 1
+
+
+@pytest.mark.parametrize("target", Target)
+def test_every_target_carries_a_folder(target: Target) -> None:
+    spec = dataclasses.replace(job(), code=Code(folder="src"), working_dir=None)
+    where = dataclasses.replace(ADS, queue="night")
+    objects = manifests.rendered(spec, target, where, packed=b"packed")
+    folder = objects[0]
+    assert (folder["kind"], folder["metadata"]["name"]) == ("ConfigMap", "clicks-code")
+    assert base64.b64decode(folder["binaryData"]["code.tar.gz"]) == b"packed"
+    for made in pod_specs(objects):
+        assert [each["name"] for each in made["initContainers"]] == ["agent", "code"]
+        for container in (*made["containers"], *made["initContainers"]):
+            assert container["resources"]["limits"] == container["resources"]["requests"]
+        assert made["containers"][0]["workingDir"] == "/paceline/code"
+        assert {"name": "paceline-code", "configMap": {"name": "clicks-code"}} in made["volumes"]
 
 
 def test_kueue_counts_all_pods_of_the_group() -> None:

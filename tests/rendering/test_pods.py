@@ -13,6 +13,7 @@ from support import pod_security
 
 from paceline.errors import EngineError, InvalidInput
 from paceline.model import quantities
+from paceline.model.codes import Archive, Code, Git
 from paceline.model.jobs import CpuPolicy, JobSpec, RoleSpec, Security, SecurityProfile, Volume
 from paceline.model.nodes import Resources
 from paceline.model.placements import Placement, PlacementStrategy, Toleration
@@ -57,18 +58,29 @@ def quality_of_service(spec: dict[str, Any]) -> str:
     return "Guaranteed"
 
 
+CODES = st.none() | st.sampled_from(
+    [
+        Code(git=Git(url="https://h.example/x.git", revision="v1")),
+        Code(archive=Archive(url="s3://b/x.tgz", sha256="0" * 64)),
+        Code(config_map="clicks-code"),
+    ]
+)
+
+
 @given(
+    code=CODES,
     policy=st.sampled_from(CpuPolicy),
     millicores=st.none() | st.integers(1, 64_000) | st.integers(1, 64).map(lambda cores: cores * 1000),
     memory=st.none() | st.integers(1, 1 << 40),
     gpus=st.integers(0, 8),
 )
 def test_cores_are_exclusive_if_and_only_if_asked_for(
-    policy: CpuPolicy, millicores: int | None, memory: int | None, gpus: int
+    code: Code | None, policy: CpuPolicy, millicores: int | None, memory: int | None, gpus: int
 ) -> None:
     cores = None if millicores is None else millicores / 1000
     role = RoleSpec(role=Role.WORKER, cpu_cores=cores, memory_bytes=memory, gpus=gpus, cpu_policy=policy)
-    made = pod(job(roles=(role,)))["spec"]
+    made = pod(job(roles=(role,), code=code))["spec"]
+    assert len(made["initContainers"]) == (1 if code is None else 2)
     is_whole = cores is not None and cores.is_integer()
     given_cores = quality_of_service(made) == "Guaranteed" and is_whole
     assert given_cores == (policy is CpuPolicy.EXCLUSIVE and is_whole and memory is not None)
@@ -190,11 +202,55 @@ def test_volumes_secrets_and_tolerations() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "says"), [({"image": None}, "no image"), ({"working_dir": "src"}, "has to be absolute")]
+    ("fields", "says"),
+    [
+        ({"image": None}, "no image"),
+        ({"working_dir": "src"}, "has to be absolute"),
+        ({"code": Code(folder="src")}, "a resource cannot carry it"),
+    ],
 )
 def test_what_kubernetes_needs(fields: dict[str, Any], says: str) -> None:
     with pytest.raises(InvalidInput, match=says):
         manifests.check(job(**fields))
+
+
+def test_code_is_fetched_before_the_command_starts_in_it() -> None:
+    code = Code(git=Git(url="https://h.example/x.git?key=s3cret", revision="v1"), path="training")
+    volumes = (Volume(name="data", mount_path="/data", host_path="/mnt/data"),)
+    spec = job(code=code, working_dir="src", secrets=("git",), volumes=volumes)
+    made = pod(spec)["spec"]
+    _, fetcher = made["initContainers"]
+    assert fetcher["command"][3:] == [
+        "paceline.agent.fetch", "/paceline/config/code.json", "/paceline/code", "/dev/termination-log",
+    ]  # fmt: skip
+    assert "s3cret" not in json.dumps(made), "URLs may be signed, and everybody may read a command line"
+    assert fetcher["envFrom"] == [{"secretRef": {"name": "git"}}]
+    assert fetcher["image"] == ADS.agent_image
+    mounted = {each["name"]: each for each in fetcher["volumeMounts"]}
+    assert mounted["data"]["readOnly"]
+    assert made["containers"][0]["workingDir"] == "/paceline/code/training/src"
+    data = told_in(spec)
+    assert json.loads(data["code.json"]) == {
+        "git": {"url": "https://h.example/x.git?key=s3cret", "revision": "v1"},
+        "start": "training/src",
+    }
+    assert json.loads(data["worker.json"])["placeholders"]["code_dir"] == "/paceline/code/training"
+
+
+def test_an_absolute_working_directory_is_the_images() -> None:
+    spec = job(code=Code(config_map="clicks-code"), working_dir="/app")
+    made = pod(spec)["spec"]
+    assert made["containers"][0]["workingDir"] == "/app"
+    assert json.loads(told_in(spec)["code.json"]) == {"packed": "/paceline/packed/code.tar.gz", "start": "."}
+    assert {"name": "paceline-code", "configMap": {"name": "clicks-code"}} in made["volumes"]
+    mount = {"name": "paceline-code", "mountPath": "/paceline/packed", "readOnly": True}
+    assert mount in made["initContainers"][1]["volumeMounts"]
+
+
+def test_without_the_agents_image_nothing_can_fetch() -> None:
+    where = Surroundings(agent_image=None)
+    with pytest.raises(EngineError, match="nothing can fetch the code of clicks"):
+        manifests.bare(job(code=Code(config_map="clicks-code")), where, places={})
 
 
 def test_too_much_for_a_config_map() -> None:

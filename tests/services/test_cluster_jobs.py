@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from support.operator_scenes import Scene, is_worker, job
 
 from paceline.engines.kubernetes import kinds
-from paceline.engines.kubernetes.clusters import Line
+from paceline.engines.kubernetes.clusters import ClusterError, Line
 from paceline.errors import Conflict, InvalidInput, NotFound, WaitTimeout
+from paceline.model.codes import Code, Git
+from paceline.model.jobs import JobSpec
 from paceline.model.statuses import JobPhase, ReplicaPhase
+from paceline.services import packed_folders
 from paceline.services.cluster_jobs import ClusterJobs
+from paceline.services.operators import executions
 
 HERE = Path()
 
@@ -66,6 +72,84 @@ def test_a_job_that_cannot_run_in_containers_is_refused(cluster: Cluster) -> Non
     with pytest.raises(InvalidInput, match="no image"):
         cluster.jobs.submit(job(image=None), source="", base=HERE)
     assert cluster.jobs.runs() == []
+
+
+def config_maps_of(cluster: Cluster) -> dict[str, dict[str, Any]]:
+    return dict(cluster.scene.cluster.of_kind(kinds.CONFIG_MAPS))
+
+
+def with_folder(tmp_path: Path) -> JobSpec:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "train.py").write_text("print()")
+    return job(code=Code(folder="src", path="."))
+
+
+def test_a_folder_goes_with_its_job(cluster: Cluster, tmp_path: Path) -> None:
+    run = cluster.jobs.submit(with_folder(tmp_path), source="", base=tmp_path)
+    assert run.spec.code is not None
+    assert run.spec.code.folder is None
+    name = run.spec.code.config_map
+    assert name is not None
+    packed = config_maps_of(cluster)[name]["binaryData"]["code.tar.gz"]
+    assert base64.b64decode(packed) == packed_folders.pack(tmp_path / "src")
+    cluster.until_phase("clicks", "running")
+    made = config_maps_of(cluster)[name]
+    assert made["binaryData"]["code.tar.gz"] == packed
+    resource = cluster.scene.cluster.of_kind(kinds.TRAINING_JOBS)["clicks"]
+    assert executions.is_owned(made, resource), "it is deleted with its job"
+    pod = cluster.scene.cluster.of_kind(kinds.PODS)["clicks-worker-0-1"]
+    assert {"name": "paceline-code", "configMap": {"name": name}} in pod["spec"]["volumes"]
+
+
+def test_a_job_that_is_refused_leaves_no_folder(cluster: Cluster, tmp_path: Path) -> None:
+    def refuse(verb: str, plural: str, name: str) -> None:
+        if (verb, plural) == ("create", kinds.TRAINING_JOBS.plural):
+            raise ClusterError("forbidden", code=403)
+
+    cluster.scene.cluster.trouble = refuse
+    with pytest.raises(ClusterError, match="forbidden"):
+        cluster.jobs.submit(with_folder(tmp_path), source="", base=tmp_path)
+    assert config_maps_of(cluster) == {}
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        (Code(folder="src"), "a resource cannot carry it"),
+        (Code(config_map="gone"), "default has no config map gone"),
+        (Code(config_map="other"), "it has no code.tar.gz"),
+    ],
+)
+def test_a_resource_whose_code_is_not_there_fails(cluster: Cluster, code: Code, says: str) -> None:
+    other = {"metadata": {"name": "other", "namespace": "default"}, "data": {"a": "b"}}
+    cluster.runner.run(cluster.scene.cluster.create(kinds.CONFIG_MAPS, other))
+    cluster.runner.run(cluster.scene.submit(job(code=code)))
+    cluster.until_phase("clicks", "failed")
+    assert says in cluster.jobs.get("clicks").message
+    assert cluster.scene.pods() == []
+
+
+def test_a_config_map_of_the_users_own_stays_theirs(cluster: Cluster) -> None:
+    own = {"metadata": {"name": "mine", "namespace": "default"}, "binaryData": {"code.tar.gz": "eA=="}}
+    cluster.runner.run(cluster.scene.cluster.create(kinds.CONFIG_MAPS, own))
+    cluster.jobs.submit(job(code=Code(config_map="mine")), source="", base=HERE)
+    cluster.until_phase("clicks", "running")
+    assert "ownerReferences" not in config_maps_of(cluster)["mine"]["metadata"]
+
+
+def test_the_commits_of_the_pods_are_in_the_notes(cluster: Cluster) -> None:
+    code = Code(git=Git(url="https://h.example/x.git", revision="main"))
+    cluster.jobs.submit(job(code=code), source="", base=HERE)
+    cluster.until_phase("clicks", "running")
+    made = cluster.scene.cluster
+    for index, name in enumerate(("clicks-worker-0-1", "clicks-worker-1-1")):
+        pod = made.of_kind(kinds.PODS)[name]
+        word = {"exitCode": 0, "message": json.dumps({"notes": [f"code: commit {index}"]})}
+        statuses = [{"name": "code", "state": {"terminated": word}}]
+        made.change(kinds.PODS, name, "default", status={**pod["status"], "initContainerStatuses": statuses})
+    wanted = ["code: commit 0", "code: commit 1"]
+    cluster.runner.run(cluster.scene.until(lambda: cluster.scene.status().get("notes") == wanted))
+    assert cluster.jobs.get("clicks").notes == tuple(wanted)
 
 
 def test_stop_resume_and_delete(cluster: Cluster) -> None:

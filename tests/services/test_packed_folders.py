@@ -64,7 +64,7 @@ def test_up_to_a_mebibyte_and_not_more(folder: Path) -> None:
 def test_what_could_never_become_small_is_not_even_read(folder: Path) -> None:
     with (folder / "huge").open("wb") as file:
         file.truncate(1 << 40)
-    with pytest.raises(InvalidInput, match="unpacked, and .* is the limit; the largest are huge"):
+    with pytest.raises(InvalidInput, match=r"unpacked, and .* is the limit; the largest are huge"):
         packed_folders.pack(folder)
 
 

@@ -54,6 +54,22 @@ def test_images_that_have_the_agent(paceline, job, target):
     assert "image: none" not in done.stdout
 
 
+def test_a_folder_of_code_is_printed_beside_the_job(paceline, job, monkeypatch):
+    monkeypatch.chdir(job.parent)
+    job.write_text(JOB.replace("  image:", "  code: {folder: src}\n  image:"))
+    missing = paceline("render", "job.yaml")
+    assert missing.exit_code == 3
+    assert "no such folder of code" in missing.stderr
+    (job.parent / "src").mkdir()
+    (job.parent / "src" / "train.py").write_text("print()")
+    done = paceline("render", "job.yaml")
+    assert done.exit_code == 0, done.output
+    folder, *others = yaml.safe_load_all(done.stdout)
+    assert list(folder["binaryData"]) == ["code.tar.gz"]
+    assert [each["kind"] for each in others] == ["Service", "ConfigMap", *["Pod"] * 4]
+    assert "kubectl apply --server-side" in done.stderr
+
+
 def test_targets_are_those_that_there_are():
     assert tuple(manifests.Target) == render.TARGETS
 

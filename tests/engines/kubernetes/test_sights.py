@@ -45,6 +45,14 @@ def bringing(**state: Any) -> dict[str, Any]:
     }
 
 
+def fetching(**terminated: Any) -> dict[str, Any]:
+    """The agent is there, and the container that fetches the code has ended."""
+    brought = {"name": "agent", "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}
+    fetched = {"name": "code", "state": {"terminated": terminated}}
+    phase = "Failed" if terminated["exitCode"] else "Pending"
+    return {"phase": phase, "initContainerStatuses": [brought, fetched]}
+
+
 def seen(made: dict[str, Any], *, now: float = CREATED, silent: dict[str, float] | None = None) -> Sight:
     (found,) = sights.sights([made], silent=silent or {}, now=now)
     assert (found.replica, found.attempt) == (WORKER, 2)
@@ -119,6 +127,23 @@ def test_any_last_word_is_borne(message: str) -> None:
             ExitKind.LAUNCH_FAILED,
             "the agent could not be brought: Error",
         ),
+        (
+            fetching(
+                exitCode=1, reason="Error", message=json.dumps({"error": "https://h/x: the server says 404"})
+            ),
+            ExitKind.LAUNCH_FAILED,
+            "the code could not be brought: https://h/x: the server says 404",
+        ),
+        (
+            fetching(exitCode=1, reason="Error", message="Traceback:\n  File\nMemoryError: too much\n"),
+            ExitKind.LAUNCH_FAILED,
+            "the code could not be brought: MemoryError: too much",
+        ),
+        (
+            fetching(exitCode=137, reason="OOMKilled", message=""),
+            ExitKind.LAUNCH_FAILED,
+            "the code could not be brought: OOMKilled",
+        ),
     ],
 )
 def test_pods_that_end_without_a_word(status: dict[str, Any], kind: ExitKind, message: str) -> None:
@@ -144,6 +169,23 @@ def test_an_image_that_never_comes_ends_with_its_reason(where: Any) -> None:
     assert found.stage is Stage.ENDED
     message = "ImagePullBackOff: no such image: team/clicks:1"
     assert found.reason == ExitReason(kind=ExitKind.LAUNCH_FAILED, message=message)
+
+
+def test_an_image_that_does_not_come_for_the_code_ends_with_its_reason() -> None:
+    status = bringing(terminated={"exitCode": 0})
+    waiting = {"waiting": {"reason": "ErrImagePull", "message": "no such image"}}
+    status["initContainerStatuses"].append({"name": "code", "state": waiting})
+    found = seen(pod(status), now=CREATED + 121)
+    assert found.reason is not None
+    assert found.reason.message == "ErrImagePull: no such image"
+
+
+def test_what_fetchers_said_is_known_once() -> None:
+    words = [{"notes": ["code: commit a"]}, {"notes": ["code: commit b", "code: commit a"]}, {"error": "x"}]
+    ended = [fetching(exitCode=0, message=json.dumps(word)) for word in words]
+    others = [fetching(exitCode=0, message=text) for text in ("", "[]", "{}", '{"notes": 3}')]
+    made = [pod(status) for status in (*ended, *others, container(running={}), {})]
+    assert sights.notes(made) == ("code: commit a", "code: commit b")
 
 
 def test_other_pods_are_passed_over() -> None:
