@@ -17,7 +17,7 @@ from paceline.model.roles import ReplicaId
 Found = TypeVar("Found")
 
 
-def until(find: Callable[[], Found | None], *, seconds: float = 60.0) -> Found:
+def until(find: Callable[[], Found | None], *, seconds: float = 60.0, every_seconds: float = 0.05) -> Found:
     """Return what is found, once it is.
 
     Raises:
@@ -27,7 +27,7 @@ def until(find: Callable[[], Found | None], *, seconds: float = 60.0) -> Found:
     while not (found := find()):
         if time.monotonic() > deadline:
             raise TimeoutError("it did not happen in time")
-        time.sleep(0.05)
+        time.sleep(every_seconds)
     return found
 
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -24,13 +25,18 @@ class PodWatch:
 
     Attributes:
         running: when (`time.monotonic`) each pod was first seen running, by name.
+        gone: when each pod was seen gone, by name.
+        most_jobs: of how many jobs at most pods were seen at once that had not ended.
         doubled: the replicas of which two pods were seen at once that had not ended.
     """
 
     def __init__(self) -> None:
         self.running: dict[str, float] = {}
+        self.gone: dict[str, float] = {}
+        self.most_jobs = 0
         self.doubled: set[str] = set()
-        self._live: dict[str, set[str]] = {}
+        self._live: dict[str, set[str]] = defaultdict(set)
+        self._jobs: dict[str, set[str]] = defaultdict(set)
         self._is_filled = threading.Event()
         self._stop: Callable[[], object] = lambda: None
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), daemon=True)
@@ -83,13 +89,20 @@ class PodWatch:
 
     def _changed(self, pod: Mapping[str, Any], mirror: Mirror) -> None:
         name, replica = pod["metadata"]["name"], clusters.replica_of(pod)
-        live = self._live.setdefault(replica, set())
         present = mirror.get((clusters.NAMESPACE, name))
+        if present is None:
+            self.gone[name] = time.monotonic()
+        live = self._live[replica]
         if present is None or not clusters.is_live(present):
             live.discard(name)
-            return
-        live.add(name)
+        else:
+            live.add(name)
+        job = replica.partition("/")[0]
+        self._jobs[job].discard(replica)
+        if live:
+            self._jobs[job].add(replica)
         if len(live) > 1:
             self.doubled.add(replica)
-        if clusters.is_running(present):
+        self.most_jobs = max(self.most_jobs, sum(map(bool, self._jobs.values())))
+        if present is not None and clusters.is_running(present):
             self.running.setdefault(name, time.monotonic())

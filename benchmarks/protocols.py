@@ -135,6 +135,25 @@ def at_most(name: str, values: Sequence[float], limit: float) -> Check:
     return Check(name=name, value=value, low=low, high=high, target=f"<= {limit:g}", holds=high <= limit)
 
 
+def reported(name: str, values: Sequence[float]) -> Check:
+    """Return a figure of which nothing is asked but that it is told."""
+    value, low, high = interval(values)
+    return Check(name=name, value=value, low=low, high=high, target="told", holds=True)
+
+
+def percentile_at_most(name: str, values: Sequence[float], percent: float, limit: float) -> Check:
+    """Return the check that a percentile of the values, with its whole bootstrap interval, is at most
+    ``limit``.
+    """
+    data = np.asarray(values, dtype=float)
+    picks = np.random.default_rng(0).integers(0, len(data), size=(10_000, len(data)))
+    low, high = np.percentile(np.percentile(data[picks], percent, axis=1), [2.5, 97.5])
+    value = float(np.percentile(data, percent))
+    return Check(
+        name=name, value=value, low=float(low), high=float(high), target=f"<= {limit:g}", holds=high <= limit
+    )
+
+
 def at_least(name: str, values: Sequence[float], limit: float) -> Check:
     """Return the check that every single value is at least ``limit``; value is the least of them."""
     low, high = min(values), max(values)

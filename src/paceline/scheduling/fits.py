@@ -9,7 +9,7 @@ from paceline.model import jobs, quantities
 from paceline.model.nodes import KINDS, Node, Quota, Resources
 from paceline.model.roles import ReplicaId, Role
 from paceline.scheduling import eligibility, packings, spreads
-from paceline.scheduling.items import Item, items
+from paceline.scheduling.items import Item, items, requests
 
 _WORDS = {"millicores": "CPU", "memory_bytes": "memory", "gpus": "GPUs", "pods": "pods"}
 
@@ -105,13 +105,33 @@ def _given(wanted: Sequence[Item], packing: packings.Packing) -> dict[ReplicaId,
 def _most_workers(spec: jobs.JobSpec, free: Mapping[str, Resources], quotas: Sequence[Quota]) -> int | None:
     """Search for the most workers that fit: fewer always do where more do."""
     workers = _workers(spec)
+    free = _useful(spec, free)
     if workers is None or not _fits(spec, 0, free, quotas):
         return None
     low, high = 0, workers  # fits with low, not with high: the caller has tried
+    most = _packed_workers(spec, free)
+    if most is not None:
+        high = min(high, most + 1)
+        low = most if most < workers and _fits(spec, most, free, quotas) else 0
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if _fits(spec, middle, free, quotas) else (low, middle)
     return low
+
+
+def _useful(spec: jobs.JobSpec, free: Mapping[str, Resources]) -> Mapping[str, Resources]:
+    """Return the nodes that have room for any replica at all."""
+    sizes = [requests(role) for role in spec.roles]
+    return {name: left for name, left in free.items() if not all(map(left.lacking, sizes))}
+
+
+def _packed_workers(spec: jobs.JobSpec, free: Mapping[str, Resources]) -> int | None:
+    """Return the most workers that nodes have room for; None when they are not what packing has most of."""
+    wanted = items(spec)
+    if not wanted or wanted[-1].name != Role.WORKER:
+        return None
+    packing = packings.pack(wanted, free)
+    return None if packing is None else packing.count(wanted[-1].name)
 
 
 def _fits(spec: jobs.JobSpec, workers: int, free: Mapping[str, Resources], quotas: Sequence[Quota]) -> bool:
