@@ -121,8 +121,13 @@ def install(*namespaces: str) -> None:
         apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}])
 
 
-def operator_kubeconfig(path: Path) -> Path:
-    """Write a kubeconfig with the rights of the operator's own service account, and no more."""
+def operator_kubeconfig(path: Path, *, port: int | None = None) -> Path:
+    """Write a kubeconfig with the rights of the operator's own service account, and no more.
+
+    Args:
+        path: where.
+        port: of this machine, through which the API server is reached; None: as we reach it.
+    """
     apply([_TOKEN])
 
     def token() -> str:
@@ -132,6 +137,8 @@ def operator_kubeconfig(path: Path) -> Path:
     config = yaml.safe_load(kubectl("config", "view", "--raw", "--flatten", "--minify"))
     config["users"] = [{"name": "operator", "user": {"token": base64.b64decode(until(token)).decode()}}]
     config["contexts"][0]["context"].update(user="operator", namespace=_OPERATOR_NAMESPACE)
+    if port is not None:
+        config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{port}"
     path.write_text(yaml.safe_dump(config))
     return path
 

@@ -107,12 +107,16 @@ class OperatorProcess:
 
 
 @contextlib.contextmanager
-def acting() -> Iterator[OperatorProcess]:
-    """Install what is shipped on a cluster without jobs, yield an operator that acts, and clear up."""
+def acting(port: int | None = None) -> Iterator[OperatorProcess]:
+    """Install what is shipped on a cluster without jobs, yield an operator that acts, and clear up.
+
+    Args:
+        port: of this machine, through which it reaches the API server.
+    """
     clusters.install(clusters.NAMESPACE)
     clusters.clear()
     with tempfile.TemporaryDirectory(prefix="paceline-bench-") as folder:
-        kubeconfig = clusters.operator_kubeconfig(Path(folder) / "kubeconfig")
+        kubeconfig = clusters.operator_kubeconfig(Path(folder) / "kubeconfig", port=port)
         made = OperatorProcess(kubeconfig, Path(folder) / "operator.log", "--agent-image", "none")
         try:
             made.start_and_wait()

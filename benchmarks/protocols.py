@@ -150,8 +150,9 @@ def percentile_at_most(name: str, values: Sequence[float], percent: float, limit
     low, high = np.percentile(np.percentile(data[picks], percent, axis=1), [2.5, 97.5])
     value = float(np.percentile(data, percent))
     return Check(
-        name=name, value=value, low=float(low), high=float(high), target=f"<= {limit:g}", holds=high <= limit
-    )
+        name=name, value=value, low=float(low), high=float(high),
+        target=f"<= {limit:g}", holds=bool(high <= limit),
+    )  # fmt: skip
 
 
 def at_least(name: str, values: Sequence[float], limit: float) -> Check:
