@@ -6,6 +6,7 @@ only those with a wanted name are given to it; and one by one, so that a broken 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
@@ -56,6 +57,7 @@ def _line(line: str, at: float) -> Line | None:
         (family,) = parser.text_string_to_metric_families(line)
         (sample,) = family.samples
         time = at if sample.timestamp is None else float(sample.timestamp)
-        return Line(sample.name, sample.labels, float(sample.value), time)
+        value = float(sample.value)
     except (ValueError, IndexError, OverflowError):
         return None
+    return Line(sample.name, sample.labels, value, time) if math.isfinite(time) else None

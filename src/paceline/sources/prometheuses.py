@@ -125,10 +125,11 @@ def _line(metric: Object, value: object) -> Line | None:
     if not isinstance(value, list) or len(value) != 2:
         return None
     try:
-        labels = {str(name): str(each) for name, each in metric.items()}
-        return Line(labels.get("__name__", ""), labels, float(value[1]), float(value[0]))
+        at, number = map(float, value)
     except (TypeError, ValueError, OverflowError):
         return None
+    labels = {str(name): str(each) for name, each in metric.items()}
+    return Line(labels.get("__name__", ""), labels, number, at) if math.isfinite(at) else None
 
 
 def _readings(lines: list[Line]) -> dict[Pod, Reading]:

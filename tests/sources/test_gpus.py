@@ -1,0 +1,82 @@
+"""DCGM's exporter: GPUs of pods, by percent and MiB."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+from support.memory_clusters import MemoryCluster
+from support.recorded import WORKER, awaited, text
+
+from paceline.sources import gpus
+from paceline.sources.gpus import Exporter
+from paceline.sources.readings import Figure, Pod, Source
+
+TEXT = text("dcgm.txt")
+
+
+def test_the_gpus_of_a_pod_are_taken_together() -> None:
+    answer = gpus.parse(TEXT, 1000.0)
+    found = {each.pod: each for each in answer.readings}
+    assert (set(found), answer.broken) == ({WORKER, Pod("ml", "clicks-worker-1-1")}, 0), "not those of nobody"
+    worker = found[WORKER]
+    assert worker.source is Source.DCGM
+    assert worker.gpu_utilization == Figure(pytest.approx(0.65), 1000.0)
+    assert worker.gpu_memory_bytes == Figure((4845 + 1024) << 20, 1000.0)
+
+
+def test_what_dcgm_cannot_measure_is_not_measured() -> None:
+    found = {each.pod.name: each for each in gpus.parse(TEXT, 1000.0).readings}
+    other = found["clicks-worker-1-1"]
+    assert (other.gpu_utilization, other.gpu_memory_bytes) == (None, Figure(512 << 20, 1000.0))
+
+
+def test_the_pod_is_the_exported_one_where_a_prometheus_relabelled_it() -> None:
+    labels = (
+        'gpu="0",pod="dcgm-x",namespace="gpu-operator",container="exporter",exported_container="training"'
+    )
+    text = f'DCGM_FI_DEV_GPU_UTIL{{{labels},exported_pod="p",exported_namespace="ml"}} 50\n'
+    (found,) = gpus.parse(text, 1.0).readings
+    assert found.pod == Pod("ml", "p")
+
+
+def test_an_exporter_is_asked_through_the_api_server() -> None:
+    cluster = MemoryCluster()
+    cluster.texts["/api/v1/namespaces/gpus/pods/dcgm-x:9400/proxy/metrics"] = TEXT
+    assert len(awaited(gpus.read(cluster, Exporter(Pod("gpus", "dcgm-x"), 9400), 5.0)).readings) == 2
+
+
+def test_exporters_are_found_by_their_labels() -> None:
+    def pod(phase: str = "Running", **labels: str) -> dict[str, Any]:
+        named = {name.replace("_", ".").replace("..", "/"): value for name, value in labels.items()}
+        return {"metadata": {"namespace": "gpus", "name": "x", "labels": named}, "status": {"phase": phase}}
+
+    by_operator = pod(app="nvidia-dcgm-exporter")
+    by_chart = {
+        **pod(),
+        "metadata": {**pod()["metadata"], "labels": {"app.kubernetes.io/name": "dcgm-exporter"}},
+    }
+    bare = {"metadata": {"namespace": "gpus", "name": "x"}}
+    found = gpus.exporters(
+        [by_operator, by_chart, pod("Pending", app="nvidia-dcgm-exporter"), pod(app="x"), bare]
+    )
+    assert found == [Exporter(Pod("gpus", "x"), 9400)] * 2
+
+
+_LINES = st.builds(
+    lambda name, labels, value: f"{name}{{{labels}}} {value}",
+    st.sampled_from([*gpus.NAMES, "x"]),
+    st.sampled_from(
+        ['gpu="0",pod="p",namespace="n"', 'gpu="1",pod="p",namespace="n"', 'pod="p', "", 'pod=""']
+    ),
+    st.sampled_from(["0", "100", "101", "-1", "NaN", "9223372036854775794", "1e308", "x"]),
+)
+
+
+@given(st.lists(_LINES, max_size=12))
+def test_anything_near_it_gives_readings_that_make_sense(lines: list[str]) -> None:
+    for each in gpus.parse("\n".join(lines), 5.0).readings:
+        assert each.gpu_utilization is None or 0 <= each.gpu_utilization.value <= 1
+        assert each.gpu_memory_bytes is None or 0 <= each.gpu_memory_bytes.value < 2**83

@@ -1,0 +1,117 @@
+"""Two readings make a sample: counts from differences, each over its own time."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+from support.recorded import PS_0, WORKER
+
+from paceline.model import rates
+from paceline.model.samples import Sample
+from paceline.sources import readings
+from paceline.sources.readings import Figure, Reading, Source, figure
+
+
+def reading(**figures: object) -> Reading:
+    return Reading(pod=WORKER, source=Source.CADVISOR, **figures)  # type: ignore[arg-type]
+
+
+def sample(before: Reading | None, after: Reading) -> Sample | None:
+    return readings.sample(before, after, replica=PS_0, attempt=3)
+
+
+def test_counts_are_differences_and_gauges_the_last_value() -> None:
+    before = reading(
+        cpu_seconds=Figure(10.0, 100.0), network_sent_bytes=Figure(1000, 100.0), memory_bytes=Figure(5, 100.0)
+    )
+    after = reading(
+        cpu_seconds=Figure(15.0, 110.0),
+        throttled_seconds=Figure(3.0, 110.0),
+        network_sent_bytes=Figure(3000, 110.0),
+        memory_bytes=Figure(7, 110.0),
+        cpu_limit_cores=0.5,
+        memory_limit_bytes=64.0,
+    )
+    found = sample(before, after)
+    assert found == Sample(
+        replica=PS_0,
+        attempt=3,
+        at=110.0,
+        interval_seconds=10.0,
+        cpu_cores=0.5,
+        cpu_limit_cores=0.5,
+        network_sent_bytes=2000,
+        memory_bytes=7,
+        memory_limit_bytes=64,
+    )
+    assert found.throttled_seconds is None, "one reading of a counter says nothing"
+
+
+def test_what_was_read_at_other_times_keeps_its_rate() -> None:
+    before = reading(cpu_seconds=Figure(0.0, 100.0), network_received_bytes=Figure(0, 95.0))
+    after = reading(cpu_seconds=Figure(20.0, 120.0), network_received_bytes=Figure(3000, 110.0))
+    found = sample(before, after)
+    assert found is not None
+    assert (found.at, found.interval_seconds, found.cpu_cores) == (120.0, 20.0, 1.0)
+    assert rates.rate([found], lambda each: each.network_received_bytes) == 3000 / 15
+
+
+def test_a_counter_that_went_back_is_not_measured() -> None:
+    before = reading(cpu_seconds=Figure(50.0, 100.0), network_sent_bytes=Figure(10, 100.0))
+    after = reading(cpu_seconds=Figure(1.0, 110.0), network_sent_bytes=Figure(30, 110.0))
+    found = sample(before, after)
+    assert found is not None
+    assert (found.cpu_cores, found.network_sent_bytes) == (None, 20)
+
+
+def test_an_answer_from_the_cache_is_no_sample() -> None:
+    before = reading(cpu_seconds=Figure(50.0, 100.0))
+    assert sample(before, before) is None
+    assert sample(before, reading(cpu_seconds=Figure(40.0, 90.0))) is None
+
+
+def test_counters_alone_say_nothing_and_means_over_a_window_do() -> None:
+    assert sample(None, reading(cpu_seconds=Figure(50.0, 100.0))) is None
+    mean = reading(cpu_cores=Figure(0.25, 100.0), window_seconds=15.0)
+    found = sample(None, mean)
+    assert found is not None
+    assert (found.cpu_cores, found.interval_seconds) == (0.25, 15.0)
+    later = dataclasses.replace(mean, cpu_cores=Figure(0.5, 130.0))
+    found = sample(mean, later)
+    assert found is not None
+    assert (found.cpu_cores, found.interval_seconds) == (0.5, 15.0), "its mean is over its own window"
+    assert sample(mean, mean) is None
+
+
+def test_a_reading_of_nothing_is_no_sample() -> None:
+    assert sample(reading(), reading()) is None
+    assert sample(reading(), reading(cpu_seconds=Figure(1.0, 1.0))) is None
+
+
+@pytest.mark.parametrize(
+    "value", [None, "1", True, float("nan"), float("inf"), -1, -0.5, 10**400, [1]], ids=lambda v: str(v)[:8]
+)
+def test_only_numbers_that_can_be_are_figures(value: object) -> None:
+    assert figure(value, 1.0) is None
+
+
+_FIGURES = st.none() | st.builds(Figure, st.floats(0, 1e15), st.floats(0, 4e9))
+_COUNTERS = ("cpu_seconds", "throttled_seconds", "network_received_bytes", "network_sent_bytes")
+_READINGS = st.builds(
+    reading, **dict.fromkeys((*_COUNTERS, "memory_bytes", "cpu_cores", "gpu_utilization"), _FIGURES)
+)
+
+
+@given(st.none() | _READINGS, _READINGS)
+def test_samples_are_never_negative_and_newer(before: Reading | None, after: Reading) -> None:
+    found = sample(before, after)
+    if found is None:
+        return
+    assert found.interval_seconds > 0
+    assert before is None or before.at is None or found.at > before.at
+    values = dataclasses.asdict(found)
+    del values["replica"]
+    assert all(value is None or value >= 0 for value in values.values())
