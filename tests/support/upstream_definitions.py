@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from support.real_clusters import kubectl
+from support.real_clusters import found, kubectl, until
 
 FOLDER = Path(__file__).parents[3] / "shared" / "crds"
 #: Of later servers than 1.20, which refuses them; they say nothing of types.
@@ -20,9 +21,15 @@ def install() -> None:
     for path in sorted(FOLDER.glob("*.yaml")):
         for definition in yaml.load_all(path.read_text(), Loader=yaml.CSafeLoader):
             name = definition["metadata"]["name"]
-            kubectl("delete", "crd", name, "--ignore-not-found")
+            if kubectl("get", "crd", name, "--ignore-not-found", "-o", "name"):
+                continue
             kubectl("create", "--validate=false", "-f", "-", given=json.dumps(_for_all_servers(definition)))
-            kubectl("wait", "--for=condition=Established", f"crd/{name}", "--timeout=60s")
+            until(functools.partial(_is_served, name), functools.partial(found, "crd", name))
+
+
+def _is_served(name: str) -> bool:
+    conditions = found("crd", name).get("status", {}).get("conditions") or ()
+    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
 
 
 def _for_all_servers(part: Any) -> Any:

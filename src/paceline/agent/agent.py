@@ -12,6 +12,7 @@ old-fashioned spelling. "proc.rst", "cgroup-v1/" and "cgroup-v2.rst" name the ke
 """
 
 import contextlib
+import errno
 import fcntl
 import json
 import math
@@ -1246,7 +1247,9 @@ def launch_failure(command: List[str], error: OSError) -> Tuple[int, str]:
     else:
         reason = f"cannot be run ({error.strerror})"
     hint = ""
-    if len(command) == 1 and " " in program.strip():
+    if error.errno == errno.E2BIG:
+        hint = ". A word or a variable has 128 KiB or more, or all together are too long: use a file"
+    elif len(command) == 1 and " " in program.strip():
         hint = '. It is one word with spaces in it and no shell runs it: give a list, or ["sh", "-c", "..."]'
     return 127 if isinstance(error, FileNotFoundError) else 126, f"{program!r} {reason}{hint}"
 

@@ -17,13 +17,14 @@ import yaml
 
 from paceline.errors import InvalidInput
 from paceline.model import jobs
-from paceline.specs import dumping, files, problems
+from paceline.specs import documents, dumping, files, problems
 from paceline.specs.schemas import json_schema
 
 GROUP, VERSION = jobs.API_VERSION.split("/")
 PLURAL = "trainingjobs"
 #: A field that only the resource has: whether the job is to be stopped, or not to begin.
 SUSPEND = "suspend"
+_HINT = "mend its spec and apply it again"
 _ANYTHING = {"x-kubernetes-preserve-unknown-fields": True}
 _KEPT = (
     "type", "description", "enum", "pattern", "minLength", "maxLength", "minimum", "maximum", "minItems",
@@ -104,12 +105,30 @@ def job_spec(custom: Mapping[str, Any]) -> jobs.JobSpec:
         "metadata": {"name": metadata.get("name"), "labels": dict(metadata.get("labels") or {})},
         "spec": {name: value for name, value in spec.items() if name != SUSPEND},
     }
+    if _depth(document) > documents.MAX_DEPTH:
+        raise InvalidInput(
+            f"the job is wrong: the nesting is deeper than {documents.MAX_DEPTH} levels", _HINT
+        )
     try:
         return files.parse_job(dumping.dump_document(document)).spec
     except problems.JobFileError as error:
         # Lines of a text that nobody wrote would help nobody.
-        found = "; ".join(f"{each.path}: {each.message}" for each in error.problems)
-        raise InvalidInput(f"the job is wrong: {found}", "mend its spec and apply it again") from error
+        found = "; ".join(": ".join(filter(None, (each.path, each.message))) for each in error.problems)
+        raise InvalidInput(f"the job is wrong: {found}", _HINT) from error
+
+
+def _depth(part: object) -> int:
+    """Return how many levels something has; it may have more than functions can call each other."""
+    depth, level = 0, [part]
+    while level:
+        depth += 1
+        level = [
+            below
+            for each in level
+            if isinstance(each, dict | list)
+            for below in (each.values() if isinstance(each, dict) else each)
+        ]
+    return depth
 
 
 def resource(spec: jobs.JobSpec, namespace: str) -> dict[str, Any]:

@@ -33,6 +33,8 @@ _SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _INTEGER = re.compile(r"[-+]?\d{1,18}", re.ASCII)
 _FLOAT = re.compile(r"[-+]?(\d{1,40}\.?\d{0,40}|\.\d{1,40})([eE][-+]?\d{1,3})?", re.ASCII)
 _TRUE = ("true", "yes", "on")
+#: Linux passes no word and no ``NAME=value`` of 128 KiB or more to a program (``MAX_ARG_STRLEN``, execve(2)).
+_MAX_TEXT_BYTES = (128 << 10) - 1024
 
 GIT_SCHEMES = ("https", "http", "ssh", "git", "file")
 ARCHIVE_SCHEMES = ("https", "http", "s3", "hdfs", "webhdfs", "file")
@@ -91,6 +93,22 @@ def as_written(value: object) -> str:
     if scalar.kind is Kind.NULL:
         raise wrong('there is no value; write "" for an empty one')
     return scalar.text
+
+
+def _passable(check: Callable[[object], str]) -> Callable[[object], str]:
+    """Let only text through that can be handed to a program."""
+
+    def checked(value: object) -> str:
+        result = check(value)
+        size = len(result.encode())
+        if size > _MAX_TEXT_BYTES:
+            raise wrong(
+                f"the text has {size} bytes; Linux hands at most {_MAX_TEXT_BYTES} to a program: "
+                "put it into a file"
+            )
+        return result
+
+    return checked
 
 
 def _single_line(wanted: str) -> Callable[[object], str]:
@@ -343,8 +361,8 @@ Sha256 = Annotated[
         {"type": "string", "minLength": 64, "maxLength": 64},
     ),
 ]
-Word = Annotated[str, Leaf(text, _WORD)]
-EnvironmentValue = Annotated[str, Leaf(as_written, _ANY)]
+Word = Annotated[str, Leaf(_passable(text), _WORD)]
+EnvironmentValue = Annotated[str, Leaf(_passable(as_written), _ANY)]
 Boolean = Annotated[bool, Leaf(_boolean, {"type": "boolean"})]
 Threads = Annotated[int, Leaf(_threads, _AUTO)]
 Command = Annotated[

@@ -8,6 +8,7 @@ import dataclasses
 import logging
 import signal
 import socket
+import sys
 import time
 import uuid
 from collections.abc import Coroutine
@@ -20,6 +21,9 @@ from paceline.engines.kubernetes.leases import Lease
 from paceline.errors import EngineError
 from paceline.services.operators.operators import Operator
 from paceline.services.operators.rounds import Rounds
+
+#: The API server takes JSON of 10 000 levels, and one such resource must not keep the others from being read.
+_MOST_LEVELS = 50_000
 
 log = logging.getLogger("paceline.operator")
 
@@ -53,6 +57,7 @@ async def run(
     Raises:
         EngineError: there is no cluster, or another operator has taken over.
     """
+    sys.setrecursionlimit(_MOST_LEVELS)
     cluster = RealCluster(context)
     identity = f"{socket.gethostname()}-{uuid.uuid4().hex[:8]}"
     where = namespace or cluster.namespace

@@ -80,8 +80,13 @@ class Executor:
         if refusal is not None:
             return refusal
         told["data"][SNAPSHOT] = dump_job(spec)
-        await self._put(kinds.SERVICES, services.service(spec, where), resource, is_fixed=True)
-        await self._put(kinds.CONFIG_MAPS, told, resource)
+        try:
+            await self._put(kinds.SERVICES, services.service(spec, where), resource, is_fixed=True)
+            await self._put(kinds.CONFIG_MAPS, told, resource)
+        except ClusterError as error:
+            if error.is_refusal:
+                return events.EngineFailed(reason=error.message)
+            raise
         self._provided[uid] = spec
         return None
 
