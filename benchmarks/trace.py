@@ -27,7 +27,7 @@ from paceline.model.jobs import Host, JobSpec
 from paceline.model.roles import ReplicaId
 from paceline.model.runs import Run
 from paceline.model.samples import Sample
-from paceline.model.traces import Trace
+from paceline.model.traces import Trace, name_at
 from paceline.services import jobs, traces, variable_plans
 
 WORKERS = 2
@@ -88,7 +88,8 @@ def _cost(api: jobs.Jobs, job: agent_cost.Job, orders: Sequence[tuple[bool, bool
     for order in orders:
         for tracing in order:
             if tracing:
-                with traces.asked(jobs.folder_of(job.run).path, api.clock()) as name:
+                name = name_at(api.clock())
+                with api.trace_site(job.run).asked(name):
                     windows[True].append(job.window(WINDOW_SECONDS))
                 taken += traces.read(job.run, name).traces
             else:

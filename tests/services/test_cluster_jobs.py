@@ -22,6 +22,7 @@ from paceline.model.statuses import JobPhase, ReplicaPhase
 from paceline.services import packed_folders
 from paceline.services.cluster_jobs import ClusterJobs
 from paceline.services.operators import executions
+from paceline.services.cluster_measurements import ClusterMeasurements
 
 HERE = Path()
 
@@ -36,12 +37,14 @@ class Cluster(NamedTuple):
 
 
 @pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Cluster]:
     monkeypatch.setattr(ClusterJobs, "POLL_SECONDS", 0.0)
     with asyncio.Runner() as runner:
         scene = Scene()
         runner.run(scene.begin())
-        yield Cluster(ClusterJobs(scene.cluster, "default", runner), scene, runner)
+        measurements = ClusterMeasurements(scene.cluster, "default", store_url=None, home=tmp_path)
+        yield Cluster(ClusterJobs(scene.cluster, "default", runner, measurements), scene, runner)
+        measurements.close()
         runner.run(scene.close())
 
 

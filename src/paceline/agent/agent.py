@@ -1134,7 +1134,7 @@ class Pages:
         again, offset = request.number("again"), request.number("offset")
         if request.path == "/spool" and again is not None and offset is not None:
             self._read_to = offset
-            self._expected_until = time.monotonic() + min(2.0 * again + 1.0, LINGER_SECONDS)
+            self._expected_until = time.monotonic() + min(float(again), LINGER_SECONDS)
 
     def is_awaited(self, now: float) -> bool:
         """Whether somebody who promised to come back has not read all of the spool yet."""

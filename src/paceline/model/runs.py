@@ -7,6 +7,9 @@ from collections.abc import Iterable, Mapping
 
 from paceline.model import jobs, roles, statuses
 
+#: What ``engine`` of a run says.
+LOCAL, KUBERNETES = "local", "kubernetes"
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Run:

@@ -21,16 +21,21 @@ from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Line, Ob
 from paceline.errors import Conflict, InvalidInput, NotFound
 from paceline.model.jobs import JobSpec
 from paceline.model.roles import ReplicaId
-from paceline.model.runs import JobEvent, ReplicaRow, Run, RunSummary, replica_counts
+from paceline.model.runs import KUBERNETES, JobEvent, ReplicaRow, Run, RunSummary, replica_counts
 from paceline.model.statuses import JobPhase, ReplicaPhase
 from paceline.rendering import codes, labels, manifests, pods
 from paceline.rendering.surroundings import Surroundings
-from paceline.services import cluster_situations, packed_folders
+from paceline.services import cluster_situations, logs, packed_folders, snapshots, summaries
+from paceline.services.cluster_measurements import ClusterMeasurements, Found
 from paceline.services.jobs import free_name
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.logs import LogLine
 from paceline.services.operators import admissions, records
 from paceline.services.operators.reconcilers import RESUME
+from paceline.services.snapshots import Snapshot
+from paceline.services.summaries import Records
+from paceline.services.trace_sites import PodSite
+from paceline.sources import agents
 from paceline.specs import custom_resources, problems
 
 _NO_OPERATOR = (
@@ -49,6 +54,7 @@ class ClusterJobs(LifeCycle):
         cluster: the cluster.
         namespace: the namespace.
         runner: where its client lives.
+        measurements: what was measured of them.
     """
 
     POLL_SECONDS: ClassVar[float] = 0.5
@@ -56,6 +62,7 @@ class ClusterJobs(LifeCycle):
     cluster: Cluster
     namespace: str
     runner: asyncio.Runner
+    measurements: ClusterMeasurements
     clock: Callable[[], float] = time.time
 
     def submit(self, spec: JobSpec, *, source: str, base: Path, name: str | None = None) -> Run:
@@ -97,12 +104,13 @@ class ClusterJobs(LifeCycle):
         return sorted(wanted, key=lambda run: (run.submitted_at, run.name), reverse=True)
 
     def get(self, name: str) -> Run:
-        """Return one run.
+        """Return one run; of one whose resource is gone, what the operator has kept.
 
         Raises:
             NotFound: there is none of that name.
         """
-        return _run(self._resource(name))
+        resource = self._found(name)
+        return self.measurements.kept(name).named(name) if resource is None else _run(resource)
 
     def is_lost(self, run: Run | RunSummary) -> bool:
         """Whether nobody looks after the run: a cluster keeps its operator alive."""
@@ -160,7 +168,11 @@ class ClusterJobs(LifeCycle):
 
     def replicas(self, name: str) -> list[ReplicaRow]:
         """Return the replicas of a run."""
-        return self._replicas(self._resource(name))
+        resource = self._found(name)
+        if resource is None:
+            found = self.measurements.kept(name)
+            return found.store.replicas(found.run.name)
+        return self._replicas(resource)
 
     def _replicas(self, resource: Object) -> list[ReplicaRow]:
         name = resource["metadata"]["name"]
@@ -204,7 +216,14 @@ class ClusterJobs(LifeCycle):
         attempt: int | None = None,
         since: float | None = None,
     ) -> Iterator[LogLine]:
-        """Yield the lines of a run's replicas (see `services.logs.lines`), as far as their pods are there."""
+        """Yield the lines of a run's replicas (see `services.logs.lines`), of those whose pods are gone as
+        far as an operator on this machine has kept them.
+        """
+        present = {each for each, _ in self._attempts(run.name)}
+        folder = self.measurements.folder(run.name, self._found(run.name))
+        for line in logs.lines(folder, wanted=wanted, tail=tail, attempt=attempt, since=since):
+            if (line.replica, line.attempt) not in present:
+                yield line
         last: dict[str, str] = {}
         while True:
             going_on = follow is not None and follow()
@@ -221,6 +240,44 @@ class ClusterJobs(LifeCycle):
             if not going_on:
                 return
             time.sleep(self.POLL_SECONDS)
+
+    def gone(self, name: str) -> list[tuple[ReplicaId, int]]:
+        """Return the attempts of a run whose pods are gone, with their output when nobody has kept it."""
+        folder = self.measurements.folder(name, self._found(name))
+        present = {each for each, _ in self._attempts(name)}
+        begun = [(row.replica, number) for row in self.replicas(name) for number in range(1, row.attempt + 1)]
+        return [each for each in begun if each not in present and not folder.log(*each).exists()]
+
+    def snapshot(self, name: str) -> Snapshot:
+        """Return how a run does now, or did over its whole life: as the operator's store has it, or by asking
+        its agents.
+        """
+        found = self._measured(name, whole=False)
+        return dataclasses.replace(
+            snapshots.read(found.store, found.run, now=self.clock()), run=found.named(name)
+        )
+
+    def records(self, name: str) -> Records:
+        """Return all that was measured of a run (see `snapshot`)."""
+        found = self._measured(name, whole=True)
+        return dataclasses.replace(summaries.read(found.store, found.run), run=found.named(name))
+
+    def _measured(self, name: str, *, whole: bool) -> Found:
+        if self.measurements.has_store:
+            return self.measurements.kept(name)
+        resource = self._resource(name)
+        pods_of = self._pods(name)
+        return self._do(self.measurements.read(resource, pods_of, whole=whole, now=self.clock()))
+
+    def trace_site(self, run: Run) -> PodSite:
+        """Return where traces of a run are asked for and found: in the pods of its trainers."""
+        trainers = [
+            agents.address(self.namespace, pod["metadata"]["name"])
+            for (replica, _), pod in self._attempts(run.name)
+            if replica.role.trains and (pod.get("status") or {}).get("phase") == "Running"
+        ]
+        folder = self.measurements.folder(run.name, self._found(run.name))
+        return PodSite(self.cluster, self.runner, trainers, folder.path)
 
     def _lines(self, pod: str, tail: int | None, since_seconds: int | None) -> list[Line]:
         try:
@@ -239,6 +296,15 @@ class ClusterJobs(LifeCycle):
             if error.is_missing:
                 raise NotFound(error.message, _NO_OPERATOR) from error
             raise
+
+    def _found(self, name: str) -> Object | None:
+        """Return a job's resource; None when it is gone, but a store was named that may know it."""
+        try:
+            return self._resource(name)
+        except NotFound:
+            if not self.measurements.has_store:
+                raise
+            return None
 
     def _resource(self, name: str) -> Object:
         try:
@@ -276,7 +342,7 @@ def _run(resource: Object) -> Run:
         name=name,
         spec=spec,
         source="",
-        engine="kubernetes",
+        engine=KUBERNETES,
         directory=f"{namespace}/{name}",
         notes=tuple(status.get("notes") or ()),
         **_progress(resource, status),
@@ -287,7 +353,7 @@ def _summary(resource: Object) -> RunSummary:
     metadata, status = resource["metadata"], resource.get("status") or {}
     return RunSummary(
         name=metadata["name"],
-        engine="kubernetes",
+        engine=KUBERNETES,
         directory=f"{metadata['namespace']}/{metadata['name']}",
         ttl_after_finished_seconds=None,
         replicas=replica_counts(

@@ -14,13 +14,12 @@ from paceline.control import states
 from paceline.engines.kubernetes import times
 from paceline.engines.kubernetes.clusters import Object
 from paceline.errors import Conflict, NotFound
-from paceline.model.runs import JobEvent, Run, RunSummary
+from paceline.model.runs import KUBERNETES, JobEvent, Run, RunSummary
 from paceline.model.statuses import JobPhase
 from paceline.services.operators import records
 from paceline.specs import custom_resources
 from paceline.stores import Store
 
-ENGINE = "kubernetes"
 DELETED = "its TrainingJob was deleted"
 
 
@@ -73,7 +72,7 @@ def keep(store: Store, resource: Object, home: Path, *, now: float) -> str:
     except NotFound:
         before = states.initial(spec)
         run = Run(
-            name=name, spec=spec, source="", engine=ENGINE, directory=str(folder(home, name)),
+            name=name, spec=spec, source="", engine=KUBERNETES, directory=str(folder(home, name)),
             submitted_at=times.seconds(resource["metadata"]["creationTimestamp"]),
         )  # fmt: skip
         try:
@@ -85,9 +84,9 @@ def keep(store: Store, resource: Object, home: Path, *, now: float) -> str:
     started, finished = (
         times.seconds(status[field]) if status.get(field) else None for field in ("startedAt", "finishedAt")
     )
-    store.save_state(name, state, at=finished or started or now)
+    told = happened(before, state, at=finished or now)
+    store.save_state(name, state, at=finished or started or now, events=told)
     store.update_run(name, started_at=started)
-    store.append_events(name, happened(before, state, at=finished or now))
     return name
 
 
@@ -132,6 +131,6 @@ def forget_old(store: Store, present: Collection[str], *, namespace: str | None,
 
 
 def _of(store: Store, namespace: str | None) -> Iterable[RunSummary]:
-    for run in store.list_runs(engine=ENGINE):
+    for run in store.list_runs(engine=KUBERNETES):
         if namespace is None or run.name.startswith(f"{namespace}/"):
             yield run

@@ -23,13 +23,14 @@ MAX_PAGES = 16
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """An attempt of a replica, where it runs, and the run that it is kept under."""
+    """An attempt of a replica, where it runs (``host``: its node), and the run that it is kept under."""
 
     run: str
     replica: ReplicaId
     attempt: int
     namespace: str
     pod: str
+    host: str | None = None
 
     @property
     def key(self) -> tuple[str, str]:
@@ -97,6 +98,9 @@ class Collector:
 
     async def _offset(self, source: Source) -> int:
         if source.key not in self._offsets:
+            await asyncio.to_thread(
+                self._store.set_replica_facts, source.run, source.replica, host=source.host
+            )
             self._offsets[source.key] = await asyncio.to_thread(
                 self._store.spool_offset, source.run, source.replica, source.attempt
             )

@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from paceline.control import events, states
 from paceline.control import machines as control
@@ -23,18 +23,21 @@ from paceline.model.causes import Evidence
 from paceline.model.jobs import JobSpec
 from paceline.model.obstacles import Obstacle, ObstacleKind
 from paceline.model.roles import ReplicaId
-from paceline.model.runs import JobEvent, ReplicaRow, Run, RunSummary
+from paceline.model.runs import LOCAL, JobEvent, ReplicaRow, Run, RunSummary
 from paceline.model.statuses import JobPhase
 from paceline.services import homes, logs, packed_folders, supervisors, variable_plans
 from paceline.services.life_cycles import LifeCycle
+from paceline.services.trace_sites import LocalSite
 from paceline.stores import Store
+
+if TYPE_CHECKING:
+    from paceline.services.snapshots import Snapshot
+    from paceline.services.summaries import Records
 
 ACTIVE_PHASES = tuple(phase for phase in JobPhase if not phase.is_final)
 POLL_SECONDS = 0.2
 #: A disk with less free is full: checkpoints and logs will soon not be written.
 FULL_BYTES = 16 << 20
-#: What runs of this machine are called in a store, which may hold those of clusters too.
-ENGINE = "local"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -103,7 +106,7 @@ class Jobs(LifeCycle):
         spec = dataclasses.replace(spec, name=name, working_dir=working_dir(spec, base, folder))
         layout = layouts.choose(spec, machine, folder, self._active_folders())
         run = Run(
-            name=name, spec=spec, source=source, engine=ENGINE,
+            name=name, spec=spec, source=source, engine=LOCAL,
             directory=str(folder.path), submitted_at=self.clock(),
         )  # fmt: skip
         try:
@@ -143,7 +146,7 @@ class Jobs(LifeCycle):
             ) from error
 
     def _active_folders(self, other_than: str = "") -> list[folders.RunFolder]:
-        active = self.store.list_runs(phases=ACTIVE_PHASES, engine=ENGINE)
+        active = self.store.list_runs(phases=ACTIVE_PHASES, engine=LOCAL)
         return [folders.RunFolder(Path(run.directory)) for run in active if run.name != other_than]
 
     def _forget(self, name: str, folder: folders.RunFolder) -> None:
@@ -152,7 +155,7 @@ class Jobs(LifeCycle):
 
     def runs(self, *, phases: Sequence[JobPhase] | None = None) -> list[RunSummary]:
         """Return the runs, newest first."""
-        return self.store.list_runs(phases=phases, engine=ENGINE)
+        return self.store.list_runs(phases=phases, engine=LOCAL)
 
     def get(self, name: str) -> Run:
         """Return one run.
@@ -285,6 +288,23 @@ class Jobs(LifeCycle):
         return logs.lines(
             folder_of(run), wanted=wanted, follow=follow, tail=tail, attempt=attempt, since=since
         )
+
+    def snapshot(self, name: str) -> Snapshot:
+        """Return how a run does now, or did over its whole life (`services.snapshots`)."""
+        from paceline.services import snapshots
+
+        run = self.get(name)
+        return snapshots.read(self.store, run, now=self.clock(), lost=self.is_lost(run))
+
+    def records(self, name: str) -> Records:
+        """Return all that was measured of a run, and what happened to it (`services.summaries`)."""
+        from paceline.services import summaries
+
+        return summaries.read(self.store, self.get(name))
+
+    def trace_site(self, run: Run) -> LocalSite:
+        """Return where traces of a run are asked for and found: its folder."""
+        return LocalSite(folder_of(run).path)
 
 
 def working_dir(spec: JobSpec, base: Path, folder: folders.RunFolder) -> str:

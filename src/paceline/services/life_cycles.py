@@ -9,7 +9,7 @@ import abc
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from paceline.diagnosing.situations import Situation
 from paceline.errors import Conflict, WaitTimeout
@@ -18,6 +18,11 @@ from paceline.model.roles import ReplicaId
 from paceline.model.runs import JobEvent, ReplicaRow, Run, RunSummary
 from paceline.model.statuses import JobPhase
 from paceline.services.logs import LogLine
+
+if TYPE_CHECKING:
+    from paceline.services.snapshots import Snapshot
+    from paceline.services.summaries import Records
+    from paceline.services.trace_sites import TraceSite
 
 
 class LifeCycle(abc.ABC):
@@ -135,3 +140,19 @@ class LifeCycle(abc.ABC):
         since: float | None = None,
     ) -> Iterator[LogLine]:
         """Yield the output of a run's replicas (`services.logs.lines`)."""
+
+    def gone(self, name: str) -> list[tuple[ReplicaId, int]]:
+        """Return the attempts of a run whose output is not there any more."""
+        return []
+
+    @abc.abstractmethod
+    def snapshot(self, name: str) -> Snapshot:
+        """Return how a run does now, or did over its whole life."""
+
+    @abc.abstractmethod
+    def records(self, name: str) -> Records:
+        """Return all that was measured of a run, and what happened to it."""
+
+    @abc.abstractmethod
+    def trace_site(self, run: Run) -> TraceSite:
+        """Return where traces of a run are asked for and found."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from paceline.engines.local import engine, layouts, machines
 from paceline.model import jobs as job_values
 from paceline.model.roles import ReplicaId
+from paceline.model.runs import LOCAL
 from paceline.rendering import environments, host_plans, previews
 from paceline.services import jobs as job_services
 from paceline.services import packed_folders, variable_plans
@@ -66,7 +67,7 @@ def plan(
     packed_folders.of_job(spec, base)
     machine = machines.read()
     folder = jobs.home.folder(spec.name)
-    active = jobs.store.list_runs(phases=job_services.ACTIVE_PHASES, engine=job_services.ENGINE)
+    active = jobs.store.list_runs(phases=job_services.ACTIVE_PHASES, engine=LOCAL)
     layout = layouts.choose(spec, machine, folder, [job_services.folder_of(run) for run in active])
     addresses = {replica: f"{replica}:PORT" for replica in spec.replicas()}
     cluster = host_plans.cluster(tuple(addresses.items()))

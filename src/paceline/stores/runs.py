@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from paceline import errors
 from paceline.control import states
 from paceline.model import jobs, roles, runs, statuses
-from paceline.stores import encodings, rows, tables
+from paceline.stores import encodings, journals, rows, tables
 
 
 class Runs(rows.Part):
@@ -176,11 +176,14 @@ class Runs(rows.Part):
             if values:
                 connection.execute(sa.update(tables.runs).where(tables.runs.c.id == key).values(values))
 
-    def save_state(self, name: str, state: states.JobState, *, at: float) -> None:
+    def save_state(
+        self, name: str, state: states.JobState, *, at: float, events: Collection[runs.JobEvent] = ()
+    ) -> None:
         """Keep the state of a run for a later supervisor, and all that others are shown of it.
 
         The run has started at the first ``at`` (Unix seconds) whose phase is not ``pending``, and has
-        finished at the first whose phase is final; one that goes on again has not.
+        finished at the first whose phase is final; one that goes on again has not. What happened meanwhile
+        is kept together with it.
 
         Raises:
             NotFound: there is no such run.
@@ -205,6 +208,7 @@ class Runs(rows.Part):
                 )
             )
             _save_replicas(connection, key, state.replicas)
+            journals.insert_events(connection, key, list(events))
 
     def load_state(self, name: str) -> states.JobState:
         """Return the state that was saved last.

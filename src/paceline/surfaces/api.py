@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
@@ -29,7 +28,6 @@ from paceline.services import homes, logs
 from paceline.services.jobs import Jobs, folder_of
 from paceline.services.logs import LogLine
 from paceline.services.snapshots import Snapshot
-from paceline.services.snapshots import read as read_snapshot
 from paceline.surfaces import composition
 
 if TYPE_CHECKING:
@@ -212,8 +210,7 @@ class JobHandle:
     def snapshot(self) -> Snapshot:
         """Return what ``paceline top`` shows, as a value."""
         with self._jobs() as jobs:
-            run = jobs.get(self.name)
-            return read_snapshot(jobs.store, run, now=time.time(), lost=jobs.is_lost(run))
+            return jobs.snapshot(self.name)
 
     @overload
     def samples(self, *, as_frame: Literal[True] = True) -> pandas.DataFrame: ...

@@ -65,12 +65,22 @@ def opened(home: Home) -> Iterator[Jobs]:
 
 
 @contextlib.contextmanager
-def opened_cluster(context: str | None = None, namespace: str | None = None) -> Iterator[ClusterJobs]:
+def opened_cluster(
+    context: str | None = None,
+    namespace: str | None = None,
+    *,
+    home: str | os.PathLike[str] | None = None,
+    store: str | None = None,
+    environment: Mapping[str, str] = os.environ,
+) -> Iterator[ClusterJobs]:
     """Give what can be done with the jobs of a Kubernetes cluster.
 
     Args:
         context: that of the kubeconfig; else the current one, or the cluster around this process.
         namespace: the namespace; else that of the context.
+        home: where an operator on this machine keeps output; else ``PACELINE_HOME`` and its default.
+        store: what an operator fills; else ``PACELINE_STORE``, else agents are asked themselves.
+        environment: the variables.
 
     Raises:
         ClusterError: nothing says where the cluster is.
@@ -85,10 +95,16 @@ def opened_cluster(context: str | None = None, namespace: str | None = None) -> 
             f"clusters need {error.name}, which is not installed", "pip install 'paceline[kubernetes]'"
         ) from error
     from paceline.services.cluster_jobs import ClusterJobs
+    from paceline.services.cluster_measurements import ClusterMeasurements
 
+    store_url = store or environment.get("PACELINE_STORE") or None
+    folder = find_home(home, store, environment).path
     with asyncio.Runner() as runner:
         cluster = RealCluster(context)
+        where = namespace or cluster.namespace
+        measurements = ClusterMeasurements(cluster, where, store_url=store_url, home=folder)
         try:
-            yield ClusterJobs(cluster, namespace or cluster.namespace, runner)
+            yield ClusterJobs(cluster, where, runner, measurements)
         finally:
+            measurements.close()
             runner.run(cluster.close())

@@ -28,6 +28,8 @@ from paceline.stores import Store, open_store
 
 #: How often each replica is asked; when a round takes long, it is at most this share of the time.
 ROUND_SECONDS, _SHARE_OF_TIME = 5.0, 0.3
+#: A pod waits for the next but one round, and so much longer.
+SLACK_SECONDS = 5.0
 #: How often the replicas that were told to end are asked: their pods wait for it.
 LEAVING_SECONDS = 1.0
 #: Output is larger, and comes through one more server.
@@ -122,7 +124,7 @@ class Rounds:
         self._visits: dict[Source, _Visit] = {}
         self._kept: dict[str, str] = {}
         self._gate = asyncio.Semaphore(AT_ONCE)
-        self._again_seconds = math.ceil(ROUND_SECONDS)
+        self._again_seconds = math.ceil(2 * ROUND_SECONDS + SLACK_SECONDS)
         self._tidied_at = 0.0
         self._troubles: collections.Counter[str] = collections.Counter()
         self._told_at = -math.inf
@@ -138,7 +140,7 @@ class Rounds:
                 took = self.counters.round_seconds = loop.time() - began
                 self.counters.rounds += 1
                 until = began + max(ROUND_SECONDS, took / _SHARE_OF_TIME)
-                self._again_seconds = math.ceil(until - began)
+                self._again_seconds = math.ceil(2 * (until - began) + SLACK_SECONDS)
                 self._tell(loop.time())
                 while (left := until - loop.time()) > 0:
                     await asyncio.sleep(min(left, LEAVING_SECONDS))
@@ -223,7 +225,7 @@ class Rounds:
                         namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
                         yield Source(
                             run=run, replica=sight.replica, attempt=sight.attempt,
-                            namespace=namespace, pod=name,
+                            namespace=namespace, pod=name, host=pod["spec"].get("nodeName"),
                         ), sight  # fmt: skip
 
     async def _visit(self, collector: Collector, source: Source, stage: Stage) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 #: Verbs that do not look at clusters yet.
-_ONLY_HERE = ("run", "top", "trace", "report")
+_ONLY_HERE = ("run",)
 #: A line of a job file as its errors show it, and the caret below.
 _EXCERPT = re.compile(r"\s*\d* \| ")
 
@@ -65,14 +65,16 @@ class Session:
 
     def cluster(self) -> contextlib.AbstractContextManager[ClusterJobs]:
         """Give what can be done with the jobs of the cluster."""
-        return composition.opened_cluster(self.context_option, self.namespace_option)
+        return composition.opened_cluster(
+            self.context_option, self.namespace_option, home=self.home_option, store=self.store_option
+        )
 
     @contextlib.contextmanager
     def local_jobs(self) -> Iterator[Jobs]:
-        """Give what can be done with the jobs of the home and with what was measured of them.
+        """Give what can be done with the jobs of the home, for what is done on this machine alone.
 
         Raises:
-            InvalidInput: this is about a cluster, of which nothing is measured yet.
+            InvalidInput: this is about a cluster.
         """
         if self.on_cluster:
             verb = click.get_current_context().info_name
@@ -91,10 +93,11 @@ class Session:
             with self.jobs() as jobs:
                 yield lambda: (jobs.runs(), set())
             return
+        from paceline.model.runs import LOCAL
         from paceline.services import supervisors
 
         def read() -> tuple[list[RunSummary], set[str]]:
-            runs = store.list_runs()
+            runs = store.list_runs(engine=LOCAL)
             return runs, {run.name for run in runs if supervisors.is_lost(run)}
 
         with composition.opened_store(self.home) as store:

@@ -9,9 +9,10 @@ from collections import deque
 
 from paceline.engines.local import machines
 from paceline.model import quantities
-from paceline.model.runs import Run
+from paceline.model.runs import LOCAL, Run
 from paceline.model.statuses import ExitKind, ReplicaPhase
 from paceline.services import jobs, logs, summaries
+from paceline.services.life_cycles import LifeCycle
 
 LOG_LINES = 20
 #: Logs of so many replicas are shown; more say the same again.
@@ -48,14 +49,14 @@ class Evidence:
     facts: tuple[tuple[str, str], ...] = ()
 
 
-def gather(api: jobs.Jobs, name: str, *, best_auc: float | None = None) -> Evidence:
+def gather(api: LifeCycle, name: str, *, best_auc: float | None = None) -> Evidence:
     """Return what there is to report about a run.
 
     Raises:
         NotFound: there is no such run.
         StoreError: the store cannot be read.
     """
-    records = summaries.read(api.store, api.get(name))
+    records = api.records(name)
     now = api.clock()
     return Evidence(
         records=records,
@@ -63,7 +64,7 @@ def gather(api: jobs.Jobs, name: str, *, best_auc: float | None = None) -> Evide
         made_at=now,
         best_auc=best_auc,
         logs=log_tails(records),
-        facts=facts(),
+        facts=facts() if records.run.engine == LOCAL else (("image", records.run.spec.image or ""),),
     )
 
 

@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from paceline.model.roles import Role
+from paceline.model.runs import KUBERNETES
 from paceline.model.statuses import ReplicaPhase
 from paceline.services.snapshots import Imbalance, ReplicaSnapshot, RoleSnapshot, Snapshot
 from paceline.surfaces.views import cells, job_tables, styles, tables
@@ -31,7 +32,7 @@ def frame(snapshot: Snapshot, *, width: int | None, height: int | None = None) -
     dropped: dict[str, None] = {}
     unmeasured = False
     for role, count in zip(snapshot.roles, rows, strict=True):
-        table = _table(role, count, width)
+        table = _table(role, count, width, snapshot)
         dropped.update(dict.fromkeys(table.dropped))
         unmeasured = unmeasured or any(_is_unmeasured(replica) for replica in role.replicas)
         parts += [Text(), title(role, width), table.text]
@@ -115,7 +116,7 @@ def _imbalance(imbalance: Imbalance) -> Text:
     return Text(text, style=styles.HOT if imbalance.hot else "")
 
 
-def _table(role: RoleSnapshot, count: int, width: int | None) -> tables.Fitted:
+def _table(role: RoleSnapshot, count: int, width: int | None, snapshot: Snapshot) -> tables.Fitted:
     replicas = role.replicas[:count]
     phases = [str(replica.row.phase) for replica in replicas]
 
@@ -155,7 +156,14 @@ def _table(role: RoleSnapshot, count: int, width: int | None) -> tables.Fitted:
     if any(r.gpu_utilization is not None or r.gpu_memory_bytes is not None for r in role.replicas):
         columns.append(column("GPU", lambda r: cells.percent(r.gpu_utilization), drop=5))
         columns.append(column("GPU MEM", lambda r: cells.compact_bytes(r.gpu_memory_bytes), drop=6))
+    if snapshot.run.engine == KUBERNETES and not snapshot.whole_run:
+        # Figures come from afar, and not all at once.
+        columns.append(column("AGE", lambda r: _age(r, snapshot.at), drop=5))
     return tables.fit(columns, width)
+
+
+def _age(replica: ReplicaSnapshot, at: float) -> str:
+    return cells.UNMEASURED if replica.measured_at is None else f"{max(0.0, at - replica.measured_at):.0f}s"
 
 
 def _name(replica: ReplicaSnapshot, role: RoleSnapshot) -> str:

@@ -76,11 +76,21 @@ def command(
         with contextlib.suppress(KeyboardInterrupt) if follow else contextlib.nullcontext():
             for line in found:
                 write(line)
+        _mention_gone(session, [each for each in jobs.gone(name) if each[0] in wanted])
         if follow:
             run = jobs.get(name)
             session.say(f"{name} is {run.phase}")
             if not run.phase.is_final:
                 session.suggest(f"paceline logs -f {name}", f"paceline top {name}", f"paceline stop {name}")
+
+
+def _mention_gone(session: sessions.Session, gone: list[tuple[ReplicaId, int]]) -> None:
+    """Say whose output is not there any more."""
+    if gone:
+        shown = ", ".join(f"{replica} (attempt {attempt})" for replica, attempt in gone[:5])
+        others = f" and {len(gone) - 5} others" if len(gone) > 5 else ""
+        session.say(f"gone with its pod: the output of {shown}{others}")
+        session.say("an operator keeps output in its --home; read it there, with the same --home and --store")
 
 
 def _follow(jobs: LifeCycle, name: str) -> Callable[[], bool]:

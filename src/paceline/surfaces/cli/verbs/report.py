@@ -14,6 +14,7 @@ NEEDS = ("matplotlib", "jinja2")
 
 
 @options.verb("report")
+@options.engine_options
 @options.name_argument
 @click.option(
     "-o",
@@ -49,7 +50,8 @@ def command(
 ) -> None:
     """Write a page about the job NAME: one HTML file that needs nothing else and can be sent around.
 
-    It may be asked for while the job runs. Needs the extra `report`.
+    It may be asked for while the job runs. On a cluster it needs the --store that the operator fills; without
+    it only what the job's running pods still have is in it. Needs the extra `report`.
     """
     try:
         from paceline.surfaces.reports import evidence, numbers, pages
@@ -60,7 +62,7 @@ def command(
             f"a report needs {error.name}, which is not installed", "pip install 'paceline[report]'"
         ) from error
     best = best_auc if best_auc is not None or truth is None else _read_truth(Path(truth))
-    with session.local_jobs() as jobs:
+    with session.jobs() as jobs:
         found = evidence.gather(jobs, name, best_auc=best)
     target = Path(output or f"{name}-report.html")
     _write(target, pages.page(found))

@@ -12,11 +12,11 @@ from paceline.errors import InvalidInput, NotFound
 from paceline.surfaces.cli import options, printing, sessions
 
 if TYPE_CHECKING:
-    from paceline.services.jobs import Jobs
-    from paceline.services.snapshots import Snapshot
+    from paceline.services.life_cycles import LifeCycle
 
 
 @options.verb("top")
+@options.engine_options
 @click.argument("name", metavar="[NAME]", required=False, shell_complete=options.complete_job_names)
 @click.option("--once", is_flag=True, help="Print it once; so it is without a terminal, too.")
 @click.option(
@@ -32,15 +32,16 @@ def command(session: sessions.Session, name: str | None, once: bool, interval: f
     """Watch the load, the imbalance and the progress of a job.
 
     Without NAME: the latest job that has not ended, or the only one. Of a job that has ended it shows means
-    over the whole run. Ctrl-C ends the watching, not the job.
+    over the whole run. Ctrl-C ends the watching, not the job. On a cluster figures are those that the
+    operator has kept, when its --store is named; else the agents of the job's pods are asked.
     """  # fmt: skip
     from paceline.surfaces import documents
     from paceline.surfaces.cli.verbs import get
     from paceline.surfaces.views import tops
 
-    with session.local_jobs() as jobs:
+    with session.jobs() as jobs:
         name = name or latest(jobs)
-        snapshot = look(jobs, name)
+        snapshot = jobs.snapshot(name)
         if output in ("json", "yaml"):
             printing.emit(documents.snapshot(snapshot), output)
             return
@@ -50,20 +51,12 @@ def command(session: sessions.Session, name: str | None, once: bool, interval: f
                 while not snapshot.run.phase.is_final:
                     screen.show(tops.frame(snapshot, width=terminal.width, height=terminal.height))
                     time.sleep(max(0.2, interval))
-                    snapshot = look(jobs, name)
+                    snapshot = jobs.snapshot(name)
         printing.show(tops.frame(snapshot, width=printing.width(wide=output == "wide")))
         get.suggest(session, snapshot.run, lost=snapshot.lost)
 
 
-def look(jobs: Jobs, name: str) -> Snapshot:
-    """Return the snapshot of a job now."""
-    from paceline.services import snapshots
-
-    run = jobs.get(name)
-    return snapshots.read(jobs.store, run, now=jobs.clock(), lost=jobs.is_lost(run))
-
-
-def latest(jobs: Jobs) -> str:
+def latest(jobs: LifeCycle) -> str:
     """Return the latest job that has not ended, or the only one.
 
     Raises:

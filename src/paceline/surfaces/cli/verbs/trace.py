@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 @options.verb("trace")
+@options.engine_options
 @options.name_argument
 @click.option(
     "--last", is_flag=True, help="Show the newest trace that is there; so it is of a job that ended."
@@ -47,10 +48,10 @@ def command(session: sessions.Session, name: str, last: bool, timeout: float, ou
     from paceline.surfaces import documents
     from paceline.surfaces.views import traces as views
 
-    with session.local_jobs() as jobs:
+    with session.jobs() as jobs:
         run = jobs.get(name)
         if last or run.phase.is_final:
-            found = traces.newest(run)
+            found = traces.newest(jobs, run)
         else:
             session.say(f"waiting for the trainers of {name}")
             found = traces.take(jobs, name, timeout_seconds=timeout)

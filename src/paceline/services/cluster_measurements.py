@@ -1,0 +1,152 @@
+"""What was measured of the jobs of a cluster: in the store that an operator fills, or else read from the
+pods themselves, now.
+
+Without a store only what the agents of running pods still have can be read: enough for a look, not for what
+happened before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from paceline.control.reconciliations import Stage
+from paceline.engines.kubernetes import sights
+from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
+from paceline.engines.local.folders import RunFolder
+from paceline.errors import NotFound, StoreError
+from paceline.model.runs import Run
+from paceline.services import cluster_runs
+from paceline.services.collectors import Collector, Source
+from paceline.stores import Store, open_store
+
+#: Of what an agent has written, enough for a look: a minute and more.
+LOOK_BYTES = 1 << 16
+AT_ONCE = 16
+_HINT = (
+    "agents are read through the API server: that needs the right to get pods/proxy; "
+    "or read what the operator has kept: --store URL"
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Found:
+    """A run, and the store that has it; its name there is not that of the job."""
+
+    store: Store
+    run: Run
+
+    def named(self, name: str) -> Run:
+        """Return the run by the name of its job."""
+        return dataclasses.replace(self.run, name=name)
+
+
+class ClusterMeasurements:
+    """Finds what was measured; opens a store only when it is needed.
+
+    Args:
+        cluster: where jobs are.
+        namespace: which of them.
+        store_url: what the operator fills; None: there is none.
+        home: where an operator on this machine keeps output, and traces are brought to.
+    """
+
+    def __init__(self, cluster: Cluster, namespace: str, *, store_url: str | None, home: Path) -> None:
+        self._cluster = cluster
+        self._namespace = namespace
+        self._store_url = store_url
+        self._home = home
+        self._stack = contextlib.ExitStack()
+        self._store: Store | None = None
+        self._collectors: dict[bool, tuple[Store, Collector]] = {}
+
+    @property
+    def has_store(self) -> bool:
+        """Whether a store was named."""
+        return self._store_url is not None
+
+    def close(self) -> None:
+        """Close what was opened."""
+        self._stack.close()
+
+    def kept(self, name: str) -> Found:
+        """Return what the operator's store has of a job, also when its resource is gone.
+
+        Raises:
+            NotFound: it has nothing, or there is none.
+            StoreError: it cannot be read.
+        """
+        if self._store_url is None:
+            raise NotFound(f"there is no job {name!r}", "an operator keeps what there was: --store URL")
+        if self._store is None:
+            self._store = self._stack.enter_context(open_store(self._store_url))
+        return Found(self._store, cluster_runs.find(self._store, self._namespace, name))
+
+    async def read(self, resource: Object, found: Sequence[Object], *, whole: bool, now: float) -> Found:
+        """Return what the agents of a job say now.
+
+        Args:
+            resource: the job.
+            found: its pods.
+            whole: all that they have written, instead of the last minute.
+            now: Unix seconds.
+
+        Raises:
+            ClusterError: no agent answers.
+        """
+        if whole not in self._collectors:
+            self._collectors[whole] = self._made(whole)
+        store, collector = self._collectors[whole]
+        run = await asyncio.to_thread(cluster_runs.keep, store, resource, self._home, now=now)
+        running = [
+            Source(
+                run=run, replica=sight.replica, attempt=sight.attempt, namespace=self._namespace,
+                pod=pod["metadata"]["name"], host=(pod.get("spec") or {}).get("nodeName"),
+            )
+            for pod in found
+            for sight in sights.sights([pod], silent={}, now=now)
+            if sight.stage is Stage.RUNNING
+        ]  # fmt: skip
+        gate = asyncio.Semaphore(AT_ONCE)
+
+        async def collect(source: Source) -> ClusterError | None:
+            async with gate:
+                try:
+                    await collector.collect(source)
+                except ClusterError as error:
+                    return error
+            return None
+
+        errors = [each for each in await asyncio.gather(*map(collect, running)) if each is not None]
+        if errors and len(errors) == len(running):
+            raise ClusterError(errors[0].message, code=errors[0].code, hint=_HINT)
+        return Found(store, await asyncio.to_thread(store.get_run, run))
+
+    def _made(self, whole: bool) -> tuple[Store, Collector]:
+        try:
+            folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="paceline-"))
+        except OSError as error:
+            raise StoreError(f"no folder for a while can be made: {error}") from error
+        store = self._stack.enter_context(open_store(f"sqlite:///{folder}/paceline.db"))
+        return store, Collector(self._cluster, store, last_bytes=None if whole else LOOK_BYTES)
+
+    def folder(self, name: str, resource: Object | None) -> RunFolder:
+        """Return where files of a job are kept on this machine, if they are.
+
+        Args:
+            name: the job.
+            resource: its resource; None: it is gone, and the store knows it.
+
+        Raises:
+            NotFound: the store has nothing of it.
+        """
+        if resource is None or self.has_store:
+            with contextlib.suppress(NotFound):
+                return RunFolder(Path(self.kept(name).run.directory))
+        if resource is None:
+            raise NotFound(f"there is no job {name!r}")
+        return RunFolder(cluster_runs.folder(self._home, cluster_runs.run_name(resource)))

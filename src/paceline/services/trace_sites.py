@@ -1,0 +1,141 @@
+"""Where the trainers of a run look for requests and leave their traces: a folder here, or one in each pod."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+from collections.abc import Coroutine, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from paceline.engines.kubernetes.clusters import Cluster, ClusterError
+from paceline.errors import StoreError
+from paceline.model import traces
+from paceline.sources import agents
+
+T = TypeVar("T")
+AT_ONCE = 16
+
+
+class TraceSite(Protocol):
+    """How traces are asked for, and brought into a folder of this machine.
+
+    Attributes:
+        run: the folder of the run, with that of its traces in it (`model.traces.FOLDER`).
+    """
+
+    run: Path
+
+    def asked(self, name: str) -> contextlib.AbstractContextManager[None]:
+        """Ask the trainers for a trace of a name as long as this is open.
+
+        Raises:
+            StoreError: the run's folder cannot be written.
+            ClusterError: no trainer can be asked.
+        """
+
+    def fetch(self, name: str | None = None) -> None:
+        """Bring the files of a trace that are there by now; of the newest, when none is named."""
+
+
+class LocalSite:
+    """The folder of a run on this machine."""
+
+    def __init__(self, run: Path) -> None:
+        self.run = run
+
+    @contextlib.contextmanager
+    def asked(self, name: str) -> Iterator[None]:
+        """Leave a request in the folder (see `TraceSite`)."""
+        request = self.run / traces.FOLDER / traces.REQUEST
+        _write(request, f"{name}\n".encode())
+        try:
+            yield
+        finally:
+            request.unlink(missing_ok=True)
+
+    def fetch(self, name: str | None = None) -> None:
+        """Do nothing: all is here."""
+
+
+class PodSite:
+    """The pods of trainers, whose agents pass requests on and give the files.
+
+    Args:
+        cluster: where they are.
+        runner: where its client lives.
+        addresses: of the agents, below the API server.
+        run: where files are brought to.
+    """
+
+    def __init__(self, cluster: Cluster, runner: asyncio.Runner, addresses: Sequence[str], run: Path) -> None:
+        self.run = run
+        self._cluster = cluster
+        self._runner = runner
+        self._addresses = addresses
+
+    @contextlib.contextmanager
+    def asked(self, name: str) -> Iterator[None]:
+        """Ask every agent (see `TraceSite`); they take a request back by themselves."""
+        path = f"/{traces.FOLDER}/{name}"
+        done = self._runner.run(_all([self._cluster.post(at + path) for at in self._addresses]))
+        errors = [each for each in done if isinstance(each, ClusterError)]
+        if errors and len(errors) == len(done):
+            raise ClusterError(
+                errors[0].message, code=errors[0].code,
+                hint="traces are asked for through the API server: that needs the right to create pods/proxy",
+            )  # fmt: skip
+        yield
+
+    def fetch(self, name: str | None = None) -> None:
+        """Bring what the agents have (see `TraceSite`)."""
+        self._runner.run(self._fetch(name))
+
+    async def _fetch(self, name: str | None) -> None:
+        if name is None:
+            found = await _all([self._names(at, "") for at in self._addresses])
+            known = {each for names in found if not isinstance(names, ClusterError) for each in names}
+            name = max(filter(traces.is_name, known), default=None)
+        if name is not None:
+            await _all([self._fetch_from(at, name) for at in self._addresses])
+
+    async def _fetch_from(self, at: str, name: str) -> None:
+        for file in await self._names(at, f"/{name}"):
+            path = self.run / traces.FOLDER / name / Path(file).name
+            if path.suffix == ".parquet" and not path.exists():
+                source = f"{at}/{traces.FOLDER}/{name}/{path.name}"
+                data = await self._cluster.read(source, limit_bytes=agents.MAX_FILE_BYTES)
+                await asyncio.to_thread(_write, path, data)
+
+    async def _names(self, at: str, below: str) -> list[str]:
+        answer = await self._cluster.read(f"{at}/{traces.FOLDER}{below}", limit_bytes=agents.MAX_PAGE_BYTES)
+        try:
+            return [str(name) for name in json.loads(answer)]
+        except (ValueError, TypeError) as error:
+            raise ClusterError(f"{at} answers otherwise than an agent: {answer[:80]!r}") from error
+
+
+async def _all(wanted: Sequence[Coroutine[Any, Any, T]]) -> list[T | ClusterError]:
+    """Do several things, a few at once; what the cluster refuses is a result too."""
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def one(step: Coroutine[Any, Any, T]) -> T | ClusterError:
+        async with gate:
+            try:
+                return await step
+            except ClusterError as error:
+                return error
+
+    return await asyncio.gather(*map(one, wanted))
+
+
+def _write(path: Path, data: bytes) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f".{path.name}.tmp")
+        temporary.write_bytes(data)
+        os.replace(temporary, path)
+    except OSError as error:
+        raise StoreError(f"{path} cannot be written: {error.strerror or error}") from error

@@ -1,0 +1,102 @@
+"""Paths that are no objects: over a server that answers as the API server and its proxy do."""
+
+from __future__ import annotations
+
+import asyncio
+import http.server
+import json
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+import yaml
+
+from paceline.engines.kubernetes.clients import RealCluster
+from paceline.engines.kubernetes.clusters import ClusterError
+
+T = TypeVar("T")
+FORBIDDEN = {"kind": "Status", "status": "Failure", "message": "pods is forbidden", "code": 403}
+
+
+class Answers(http.server.BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        path, _, query = self.path.partition("?")
+        if path == "/spool":
+            return self._say(200, f"{query}\n".encode() + b"x" * 1000)
+        if path == "/forbidden":
+            return self._say(403, json.dumps(FORBIDDEN).encode())
+        if path == "/cut":
+            self.send_response(200)
+            self.send_header("Content-Length", "100")
+            self.end_headers()
+            self.wfile.write(b"half")
+            self.close_connection = True
+            return None
+        return self._say(502, b"<html>bad gateway")
+
+    def do_POST(self) -> None:
+        self._say(202, f"asked for {self.path}".encode())
+
+    def _say(self, status: int, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def with_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any]]:
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answers)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    config = {
+        "apiVersion": "v1", "kind": "Config", "current-context": "here",
+        "contexts": [{"name": "here", "context": {"cluster": "here", "user": "me"}}],
+        "clusters": [
+            {"name": "here", "cluster": {"server": f"http://127.0.0.1:{server.server_address[1]}"}}
+        ],
+        "users": [{"name": "me", "user": {}}],
+    }  # fmt: skip
+    (tmp_path / "kubeconfig").write_text(yaml.safe_dump(config))
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
+
+    def do(step: Callable[[RealCluster], Any]) -> Any:
+        async def go() -> Any:
+            cluster = RealCluster()
+            try:
+                return await step(cluster)
+            finally:
+                await cluster.close()
+
+        return asyncio.run(go())
+
+    yield do
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_path_is_read_with_its_query(with_cluster: Callable[..., Any]) -> None:
+    found = with_cluster(lambda cluster: cluster.read("/spool?offset=7&again=5"))
+    assert found == b"offset=7&again=5\n" + b"x" * 1000
+    assert with_cluster(lambda cluster: cluster.post("/traces/x")) == b"asked for /traces/x"
+
+
+def test_more_than_is_wanted_is_refused(with_cluster: Callable[..., Any]) -> None:
+    with pytest.raises(ClusterError, match="more than 100 bytes"):
+        with_cluster(lambda cluster: cluster.read("/spool", limit_bytes=100))
+
+
+@pytest.mark.parametrize(
+    ("path", "code", "says"),
+    [("/forbidden", 403, "pods is forbidden"), ("/other", 502, "bad gateway"), ("/cut", None, "not answer")],
+)
+def test_refusals_say_why(with_cluster: Callable[..., Any], path: str, code: int | None, says: str) -> None:
+    with pytest.raises(ClusterError, match=says) as refused:
+        with_cluster(lambda cluster: cluster.read(path))
+    assert refused.value.code == code

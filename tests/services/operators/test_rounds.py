@@ -1,0 +1,254 @@
+"""What the operator keeps of replicas: real agents behind a cluster in memory, with an operator on it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.agents import PodAgent
+from support.operator_scenes import JOBS, Scene, job, scene
+
+from paceline.engines.kubernetes.clusters import ClusterError, Line
+from paceline.engines.local.folders import RunFolder
+from paceline.model.roles import ReplicaId, Role
+from paceline.model.statuses import JobPhase
+from paceline.services import cluster_runs, logs
+from paceline.services.operators import rounds
+from paceline.services.operators.rounds import Rounds
+from paceline.stores import Store, open_store
+
+WORKER = ReplicaId(Role.WORKER, 0)
+
+
+@pytest.fixture(autouse=True)
+def _quicker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rounds, "ROUND_SECONDS", 0.3)
+    monkeypatch.setattr(rounds, "LEAVING_SECONDS", 0.05)
+    monkeypatch.setattr(rounds, "LOG_SECONDS", 0.2)
+    monkeypatch.setattr(rounds, "RETRY_SECONDS", 0.2)
+    monkeypatch.setattr(rounds, "TIDY_SECONDS", 0.2)
+
+
+class Kept:
+    """A scene whose operator keeps what replicas say."""
+
+    def __init__(self, found: Scene, home: Path) -> None:
+        self.scene = found
+        self.home = home
+        self.url = f"sqlite:///{home / 'paceline.db'}"
+        self.agents: dict[str, PodAgent] = {}
+        self.rounds: Rounds | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self, *, keep_seconds: float = 3600.0) -> None:
+        assert self.scene.operator is not None
+        self.rounds = Rounds(
+            self.scene.cluster, self.scene.operator, store_url=self.url, home=self.home, clock=time.time,
+            keep_seconds=keep_seconds,
+        )  # fmt: skip
+        self._task = asyncio.create_task(self.rounds.run())
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+            self._task = None
+
+    def agent(self, pod: str, replica: ReplicaId = WORKER) -> PodAgent:
+        self.agents[pod] = PodAgent(self.scene.cluster, self.home / "pods", pod)
+        self.agents[pod].start(replica)
+        return self.agents[pod]
+
+    async def until(self, holds: Callable[[Store], Any], seconds: float = 20.0) -> Any:
+        """Wait until the store has something, and return that."""
+        with open_store(self.url) as store:
+            deadline = time.monotonic() + seconds
+            while not (found := holds(store)):
+                assert self._task is None or not self._task.done(), self._task.exception()
+                assert time.monotonic() < deadline, (
+                    self.rounds and self.rounds.counters,
+                    self.scene.status(),
+                )
+                await asyncio.sleep(0.02)
+            return found
+
+    def run(self, store: Store, name: str = "clicks") -> str:
+        return cluster_runs.find(store, "default", name).name
+
+
+@contextlib.asynccontextmanager
+async def keeping(home: Path) -> AsyncIterator[Kept]:
+    async with scene() as found:
+        kept = Kept(found, home)
+        try:
+            await found.submit(job(workers=1))
+            await found.until_phase("running")
+            yield kept
+        finally:
+            await kept.stop()
+            for agent in kept.agents.values():
+                agent.kill()
+
+
+def test_samples_steps_and_output_outlive_the_pods(tmp_path: Path) -> None:
+    async def play() -> None:
+        async with keeping(tmp_path) as kept:
+            cluster = kept.scene.cluster
+            agent = kept.agent("clicks-worker-0-1")
+            cluster.outputs["clicks-worker-0-1"] = [Line("2027-01-15T08:00:00Z", "begun")]
+            kept.start()
+            await kept.until(lambda store: store.run_names_like("default/clicks/"))
+            await kept.until(lambda store: store.step_reports(kept.run(store)))
+            cluster.outputs["clicks-worker-0-1"].append(Line("2027-01-15T08:00:09Z", "done"))
+            agent.finish()
+            await kept.scene.until(lambda: not agent.is_alive(), "it was not let go", seconds=10)
+            kept.scene.kubelet.exit_code = lambda pod: 0
+            await kept.scene.until_phase("succeeded")
+            run = await kept.until(
+                lambda store: (run := cluster_runs.find(store, "default", "clicks")).phase.is_final and run
+            )
+            assert run.phase is JobPhase.SUCCEEDED
+            await cluster.delete(JOBS, "clicks", "default")
+            assert kept.scene.pods() == []
+            with open_store(kept.url) as store:
+                assert [each.step for each in store.step_reports(run.name)] == [
+                    line["step"] for line in agent.lines("step")
+                ]
+                assert len(store.samples(run.name)) == len(agent.lines("sample"))
+                kinds_of = [event.kind for _, event in store.events(run.name)]
+                assert {"running", "started", "replica-exited", "succeeded"} <= set(kinds_of)
+                (row,) = [row for row in store.replicas(run.name) if row.replica == WORKER]
+                assert row.exit is not None
+            assert run.started_at is not None
+            lines = logs.lines(RunFolder(Path(run.directory)), wanted=WORKER.__eq__)
+            assert [line.text for line in lines] == ["begun", "done"]
+
+    asyncio.run(play())
+
+
+def test_another_operator_goes_on_where_one_was_killed(tmp_path: Path) -> None:
+    async def play() -> None:
+        async with keeping(tmp_path) as kept:
+            agent = kept.agent("clicks-worker-0-1")
+            output = kept.scene.cluster.outputs["clicks-worker-0-1"] = []
+            for number in range(5):
+                output.append(Line(f"2027-01-15T08:00:0{number}Z", f"line {number}"))
+                before = len(agent.lines("step"))
+                kept.start()
+                await kept.until(
+                    lambda store, before=before: (
+                        store.run_names_like("default/clicks/")
+                        and len(store.step_reports(kept.run(store))) > before
+                    )
+                )
+                await asyncio.sleep(0.3)
+                await kept.stop()
+            kept.start()
+            agent.finish()
+            await kept.scene.until(lambda: not agent.is_alive(), seconds=10)
+            with open_store(kept.url) as store:
+                run = cluster_runs.find(store, "default", "clicks")
+                steps = [each.step for each in store.step_reports(run.name)]
+            assert steps == [line["step"] for line in agent.lines("step")]
+            lines = logs.lines(RunFolder(Path(run.directory)))
+            assert [line.text for line in lines] == [f"line {number}" for number in range(5)]
+
+    asyncio.run(play())
+
+
+def test_a_broken_store_and_silent_pods_disturb_nobody(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def play() -> None:
+        async with keeping(tmp_path) as kept:
+            (tmp_path / "paceline.db").mkdir()  # no database can be here
+            kept.start()
+            assert kept.rounds is not None
+            counters = kept.rounds.counters
+            await kept.scene.until(lambda: counters.failures > 2)
+            (tmp_path / "paceline.db").rmdir()
+            # Nobody answers in the pods; their output is kept all the same.
+            kept.scene.cluster.outputs["clicks-ps-0-1"] = [Line("2027-01-15T08:00:00Z", "serving")]
+            await kept.until(lambda store: store.run_names_like("default/clicks/"))
+            with open_store(kept.url) as store:
+                folder = RunFolder(Path(cluster_runs.find(store, "default", "clicks").directory))
+            await kept.scene.until(lambda: [line.text for line in logs.lines(folder)] == ["serving"])
+            await kept.scene.edit("clicks", suspend=True)
+            await kept.scene.until_phase("stopped")
+            assert counters.answers == 0
+
+    asyncio.run(play())
+    assert "not kept for now" in caplog.text
+    assert "a round failed" not in caplog.text
+
+
+def test_two_jobs_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    async def play() -> None:
+        async with keeping(tmp_path) as kept:
+            kept.start()
+            await kept.until(lambda store: store.run_names_like("default/clicks/"))
+            await kept.scene.cluster.delete(JOBS, "clicks", "default")
+            await kept.until(lambda store: cluster_runs.find(store, "default", "clicks").phase.is_final)
+            await asyncio.sleep(1.1)  # resources are as old as whole seconds
+            await kept.scene.submit(job(workers=3))
+            await kept.scene.cluster.create(JOBS, _elsewhere())
+            await kept.until(lambda store: len(store.run_names_like("default/clicks/")) == 2)
+            await kept.until(lambda store: store.run_names_like("ads/clicks/"))
+            with open_store(kept.url) as store:
+                newest = cluster_runs.find(store, "default", "clicks")
+                assert len(newest.spec.replicas()) == 4
+                assert newest.phase is not JobPhase.STOPPED
+                (old,) = store.run_names_like("default/clicks/") - {newest.name}
+                assert store.get_run(old).message == cluster_runs.DELETED
+
+    asyncio.run(play())
+
+
+def _elsewhere() -> dict[str, Any]:
+    from paceline.specs import custom_resources
+
+    return custom_resources.resource(job(), "ads")
+
+
+def test_runs_are_forgotten_in_time(tmp_path: Path) -> None:
+    async def play() -> None:
+        async with keeping(tmp_path) as kept:
+            kept.scene.cluster.outputs["clicks-ps-0-1"] = [Line("2027-01-15T08:00:00Z", "serving")]
+            kept.start(keep_seconds=0.5)
+            await kept.until(lambda store: store.run_names_like("default/clicks/"))
+            with open_store(kept.url) as store:
+                folder = Path(cluster_runs.find(store, "default", "clicks").directory)
+            await kept.scene.until(folder.exists)
+            await asyncio.sleep(1.0)
+            assert folder.exists()
+            await kept.scene.cluster.delete(JOBS, "clicks", "default")
+            await kept.until(lambda store: not store.run_names_like("default/clicks/"))
+            assert not folder.exists()
+
+    asyncio.run(play())
+
+
+def test_only_what_is_there_is_asked(tmp_path: Path) -> None:
+    """A refused right to the proxy is told and not tried at every turn."""
+
+    async def play() -> None:
+        async with keeping(tmp_path) as kept:
+            asked = []
+
+            def refuse(verb: str, plural: str, name: str) -> None:
+                if plural == "proxy":
+                    asked.append(name)
+                    raise ClusterError("pods is forbidden", code=403, reason="Forbidden")
+
+            kept.scene.cluster.trouble = refuse
+            kept.start()
+            await kept.until(lambda store: kept.rounds and kept.rounds.counters.rounds > 8)
+            assert 2 <= len(asked) <= 2 * 5
+
+    asyncio.run(play())
