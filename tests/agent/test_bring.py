@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -49,16 +50,31 @@ def in_container(root: Path, *command: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+#: What runs beside the agent asks it for its metrics, too.
+ASK = """
+import socket, sys, time
+print("hello from", sys.prefix)
+time.sleep(2.5)
+with socket.create_connection(("127.0.0.1", %d)) as agent:
+    agent.sendall(b"GET /metrics HTTP/1.1\\r\\n\\r\\n")
+    print(agent.recv(100).decode().splitlines()[0])
+sys.exit(7)
+"""
+
+
 def test_the_agent_runs_a_command_and_measures_it(image: Path) -> None:
     *python, agent = pods.AGENT
-    script = "import sys, time; print('hello from', sys.prefix); time.sleep(2.5); sys.exit(7)"
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    script = ASK % port
     common = {
         "job": "clicks", "role": "worker", "command": [*python, "-c", script], "cluster": {"worker": ["a:1"]},
         "spool": "/paceline/spool", "exit": "/paceline/exit", "reports": "/paceline/reports",
+        "metrics_port": port,
     }  # fmt: skip
     (image / "paceline" / "common.json").write_text(json.dumps(common))
     done = in_container(image, *python, agent, "/paceline/common.json", '{"index": 0, "attempt": 2}')
-    assert done.stdout == "hello from /paceline\n", done.stderr
+    assert done.stdout == "hello from /paceline\nHTTP/1.1 200 OK\n", done.stderr
     assert done.returncode == 7
     reason = json.loads((image / "paceline" / "exit").read_text())
     assert (reason["kind"], reason["code"]) == ("error", 7)

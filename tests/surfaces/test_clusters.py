@@ -121,7 +121,7 @@ def test_top_asks_the_agents_when_there_is_no_store(stage: Stage, paceline: Pace
 
 def test_top_says_what_it_needs_when_no_agent_answers(stage: Stage, paceline: Paceline) -> None:
     shown = paceline("top", "clicks", "--once")
-    assert shown.exit_code == 4
+    assert shown.exit_code == 1
     assert "could not find the requested resource" in shown.stderr
     assert "pods/proxy" in shown.stderr
     assert "--store URL" in shown.stderr
@@ -159,6 +159,14 @@ def test_what_an_operator_has_kept_is_shown_when_the_job_is_gone(
     assert missing.exit_code == 3
     assert "the store has nothing of job 'other' in default" in missing.stderr
     assert paceline("top", "clicks").exit_code == 3
+
+
+def test_top_of_a_job_that_has_ended_says_where_its_figures_are(stage: Stage, paceline: Paceline) -> None:
+    stage.scene.kubelet.exit_code = lambda pod: 0
+    stage.runner.run(stage.scene.until_phase("succeeded"))
+    shown = paceline("top", "clicks")
+    assert shown.stdout.startswith("clicks  succeeded")
+    assert "nothing was measured" in shown.stderr
 
 
 def test_logs_say_what_is_gone(stage: Stage, paceline: Paceline) -> None:

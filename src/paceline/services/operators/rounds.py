@@ -19,7 +19,7 @@ from paceline.control.reconciliations import Sight, Stage
 from paceline.engines.kubernetes import sights, times
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
 from paceline.engines.local.folders import RunFolder
-from paceline.errors import PacelineError, StoreError
+from paceline.errors import InvalidInput, PacelineError, StoreError
 from paceline.rendering import pods
 from paceline.services import cluster_runs, log_files
 from paceline.services.collectors import Collector, Source
@@ -123,6 +123,7 @@ class Rounds:
         self._collector: Collector | None = None
         self._visits: dict[Source, _Visit] = {}
         self._kept: dict[str, str] = {}
+        self._wrong: dict[str, str] = {}
         self._gate = asyncio.Semaphore(AT_ONCE)
         self._again_seconds = math.ceil(2 * ROUND_SECONDS + SLACK_SECONDS)
         self._tidied_at = 0.0
@@ -193,16 +194,17 @@ class Rounds:
         for resource in list(self._present.jobs()):
             name, version = cluster_runs.run_name(resource), resource["metadata"]["resourceVersion"]
             present[name] = resource
-            if self._kept.get(name) == version:
+            if version in (self._kept.get(name), self._wrong.get(name)):
                 continue
             try:
                 await asyncio.to_thread(cluster_runs.keep, store, resource, self._home, now=self._clock())
-            except (PacelineError, ValueError) as error:
-                self._count(error if isinstance(error, PacelineError) else StoreError(str(error)))
+            except (InvalidInput, ValueError):
+                self._wrong[name] = version  # its status says what is wrong
                 continue
             self._kept[name] = version
-        for gone in self._kept.keys() - present.keys():
-            del self._kept[gone]
+        for known in (self._kept, self._wrong):
+            for gone in known.keys() - present.keys():
+                del known[gone]
         now = self._clock()
         if now - self._tidied_at >= TIDY_SECONDS:
             self._tidied_at = now
@@ -241,19 +243,24 @@ class Rounds:
             is_over = visit.ended or stage is Stage.ENDED
             if is_over or now >= visit.log_due:
                 visit.log_due = now + LOG_SECONDS
-                is_well = await self._attempt(visit, self._follow_output(source, visit)) and is_well
+                step = self._follow_output(source, visit)
+                is_well = await self._attempt(visit, step, delays=is_over) and is_well
             if is_well and is_over and stage is Stage.RUNNING:
                 is_well = await self._attempt(visit, collector.let_go(source))
             visit.left = is_well and is_over
             if is_well:
                 visit.wait = RETRY_SECONDS
 
-    async def _attempt(self, visit: _Visit, step: Coroutine[None, None, None]) -> bool:
-        """Take a step of a visit; return whether it went well."""
+    async def _attempt(
+        self, visit: _Visit, step: Coroutine[None, None, None], *, delays: bool = True
+    ) -> bool:
+        """Take a step of a visit; return whether it went well. The next visit waits if it did not."""
         try:
             await step
         except (PacelineError, OSError) as error:
             self._count(error if isinstance(error, PacelineError) else StoreError(str(error)))
+            if not delays:
+                return False
             # What a store cannot take, it may take soon; a pod that is silent may be so for long.
             wait = visit.wait if isinstance(error, ClusterError) else RETRY_SECONDS
             visit.due = asyncio.get_running_loop().time() + wait

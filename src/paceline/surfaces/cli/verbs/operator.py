@@ -46,8 +46,9 @@ def command(session: sessions.Session, agent_image: str | None, keep: float) -> 
 
     level = logging.WARNING if session.quiet else logging.INFO
     logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    # The client logs every request.
-    logging.getLogger("httpx2").setLevel(logging.WARNING)
+    # The client logs every request, and whoever makes the store's tables each of its plugins.
+    for name in ("httpx2", "alembic"):
+        logging.getLogger(name).setLevel(logging.WARNING)
     asyncio.run(
         operator.run(
             context=session.context_option,

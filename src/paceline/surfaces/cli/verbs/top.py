@@ -53,6 +53,10 @@ def command(session: sessions.Session, name: str | None, once: bool, interval: f
                     time.sleep(max(0.2, interval))
                     snapshot = jobs.snapshot(name)
         printing.show(tops.frame(snapshot, width=printing.width(wide=output == "wide")))
+        if session.on_cluster and all(replica.measured_at is None for replica in snapshot.replicas):
+            session.say(
+                "nothing was measured: agents answer while their pods run, operators keep it (--store)"
+            )
         get.suggest(session, snapshot.run, lost=snapshot.lost)
 
 
