@@ -1,0 +1,71 @@
+"""Output that is kept: each line once, whoever dies, and within bounds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from paceline.engines.kubernetes.clusters import Line
+from paceline.services import log_files
+from paceline.services.log_files import LogFile
+
+
+def lines(*numbers: int) -> list[Line]:
+    return [Line(f"2027-01-15T08:00:{number:02d}.000000000Z", f"line {number}") for number in numbers]
+
+
+def test_what_is_there_already_is_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "logs" / "ps-0.1.log"
+    file = LogFile(path)
+    assert file.until == ""
+    file.append(lines(1, 2))
+    file.append(lines(1, 2, 3))
+    file.append(lines(3))
+    assert path.read_text() == "line 1\nline 2\nline 3\n"
+    again = LogFile(path)
+    assert again.until == file.until
+    again.append(lines(2, 3, 4))
+    assert path.read_text() == "line 1\nline 2\nline 3\nline 4\n"
+
+
+def test_lines_that_nobody_vouches_for_are_written_anew(tmp_path: Path) -> None:
+    path = tmp_path / "ps-0.1.log"
+    LogFile(path).append(lines(1))
+    with path.open("a") as file:  # who wrote them died before it could say so
+        file.write("line 2\nli")
+    LogFile(path).append(lines(1, 2, 3))
+    assert path.read_text() == "line 1\nline 2\nline 3\n"
+
+
+@pytest.mark.parametrize("mark", ["", "{", "[]", '{"until": "x"}', '{"until": "x", "bytes": "many"}'])
+def test_a_damaged_mark_begins_anew(tmp_path: Path, mark: str) -> None:
+    path = tmp_path / "ps-0.1.log"
+    LogFile(path).append(lines(1))
+    path.with_suffix(".mark").write_text(mark)
+    LogFile(path).append(lines(1, 2))
+    assert path.read_text() == "line 1\nline 2\n"
+
+
+def test_the_older_half_goes_when_it_grows_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_files, "MAX_BYTES", 400)
+    path = tmp_path / "ps-0.1.log"
+    file = LogFile(path)
+    for number in range(60):
+        file.append(lines(number))
+        assert path.stat().st_size < 500
+    first, *others = path.read_text().splitlines()
+    assert first == "paceline: earlier lines were left out"
+    assert others[-1] == "line 59"
+    assert others == [f"line {number}" for number in range(60 - len(others), 60)]
+    LogFile(path).append(lines(59))
+    assert path.read_text().splitlines()[-2:] == ["line 58", "line 59"]
+
+
+def test_lines_that_came_too_fast_are_mentioned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_files, "MAX_LINES", 3)
+    path = tmp_path / "ps-0.1.log"
+    file = LogFile(path)
+    file.append(lines(1, 2, 3))
+    file.append(lines(7, 8, 9))
+    assert path.read_text().splitlines()[3] == "paceline: lines are missing here: too many at once"
