@@ -67,7 +67,7 @@ def test_a_folder_of_code_is_printed_beside_the_job(paceline, job, monkeypatch):
     folder, *others = yaml.safe_load_all(done.stdout)
     assert list(folder["binaryData"]) == ["code.tar.gz"]
     assert [each["kind"] for each in others] == ["Service", "ConfigMap", *["Pod"] * 4]
-    assert "kubectl apply --server-side" in done.stderr
+    assert "the folder of code is in a config map: kubectl apply --server-side" in done.stderr
 
 
 def test_targets_are_those_that_there_are():

@@ -21,7 +21,8 @@ def service(spec: JobSpec, where: Surroundings) -> Object:
             "clusterIP": "None",
             "publishNotReadyAddresses": True,
             "selector": {labels.JOB: spec.name},
-            "ports": [{"name": "training", "port": PORT}],
+            # Server-side apply knows ports by number and protocol, and fills in neither.
+            "ports": [{"name": "training", "port": PORT, "protocol": "TCP"}],
         },
     }
 

@@ -10,11 +10,11 @@ from paceline.control.reconciliations import Sight, Stage
 from paceline.engines.kubernetes import kinds
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
 from paceline.engines.kubernetes.mirrors import key_of
-from paceline.errors import EngineError, InvalidInput
+from paceline.errors import EngineError
 from paceline.model.jobs import CleanUp, JobSpec
 from paceline.model.roles import ReplicaId
 from paceline.model.statuses import ExitKind, ExitReason
-from paceline.rendering import codes, config_maps, labels, manifests, pods, services
+from paceline.rendering import codes, config_maps, labels, pods, services
 from paceline.rendering.surroundings import Surroundings
 from paceline.services.operators.records import Record
 from paceline.specs import dump_job
@@ -72,9 +72,8 @@ class Executor:
             return None
         where = self._surroundings(resource)
         try:
-            manifests.check(spec)
             told = config_maps.config_map(spec, where, services.cluster(spec, where))
-        except (InvalidInput, EngineError) as error:
+        except EngineError as error:
             return events.EngineFailed(reason=error.message)
         refusal = await self._tie_code(resource, spec)
         if refusal is not None:

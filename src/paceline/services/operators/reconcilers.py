@@ -20,7 +20,7 @@ from paceline.errors import InvalidInput
 from paceline.model.jobs import JobSpec
 from paceline.model.roles import ReplicaId
 from paceline.model.statuses import JobPhase
-from paceline.rendering import labels
+from paceline.rendering import labels, manifests
 from paceline.services.operators import announcements, records
 from paceline.services.operators.executions import SNAPSHOT, Executor, is_owned
 from paceline.services.operators.records import Record
@@ -228,9 +228,11 @@ class Reconciler:
 
 def _parsed(resource: Object) -> JobSpec | str:
     try:
-        return custom_resources.job_spec(resource)
+        spec = custom_resources.job_spec(resource)
+        manifests.check(spec)
     except InvalidInput as error:
         return error.message
+    return spec
 
 
 def _read(status: Object, spec: JobSpec) -> Record | None:

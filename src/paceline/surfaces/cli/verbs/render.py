@@ -51,6 +51,7 @@ def command(
     packed = packed_folders.of_job(job.spec, base)
     objects = manifests.rendered(job.spec, manifests.Target(target), where, packed=packed)
     printing.emit_all(objects, output)
-    # What `kubectl apply` keeps of an object, in an annotation of it, has no room for a folder.
-    how = "apply" if packed is None else "apply --server-side"
-    session.suggest(f"paceline render {file} | kubectl {how} -f -", f"paceline lint {file}")
+    if packed is not None:
+        # What plain `apply` keeps of an object, in an annotation of it, has no room for a folder.
+        session.say("the folder of code is in a config map: kubectl apply --server-side -f -")
+    session.suggest(f"paceline render {file} | kubectl apply -f -", f"paceline lint {file}")
