@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import os
 import signal
+import ssl
 import subprocess
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -20,17 +22,19 @@ _NAME = "kube-apiserver"
 _READY_SECONDS = 120.0
 
 
-def port() -> int:
-    """Return the port of this machine on which the API server of KUBECONFIG listens.
+def address() -> tuple[int, ssl.SSLContext]:
+    """Return the port of this machine on which the API server of KUBECONFIG listens, and how to trust it.
 
     Raises:
         NotHere: it is elsewhere.
     """
-    config = yaml.safe_load(clusters.kubectl("config", "view", "--minify"))
-    server = urlsplit(config["clusters"][0]["cluster"]["server"])
+    config = yaml.safe_load(clusters.kubectl("config", "view", "--raw", "--flatten", "--minify"))
+    cluster = config["clusters"][0]["cluster"]
+    server = urlsplit(cluster["server"])
     if server.hostname not in ("127.0.0.1", "localhost") or server.port is None:
         raise NotHere(f"it cuts connections to an API server on this machine; {server.netloc} is elsewhere")
-    return int(server.port)
+    trusted = base64.b64decode(cluster["certificate-authority-data"]).decode()
+    return int(server.port), ssl.create_default_context(cadata=trusted)
 
 
 @dataclasses.dataclass
@@ -42,7 +46,7 @@ class ApiServer:
     @classmethod
     def find(cls) -> ApiServer | None:
         """Return that of KUBECONFIG; None when it is no process of ours, as in a container."""
-        wanted = str(port())
+        wanted = str(address()[0])
         for process in psutil.process_iter(["name", "cmdline"]):
             arguments = process.info["cmdline"] or []
             # Names of processes are cut at 15 characters.

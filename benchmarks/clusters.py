@@ -126,7 +126,7 @@ def operator_kubeconfig(path: Path, *, port: int | None = None) -> Path:
 
     Args:
         path: where.
-        port: of this machine, through which the API server is reached; None: as we reach it.
+        port: of a proxy on this machine that speaks plain HTTP; None: the API server as we reach it.
     """
     apply([_TOKEN])
 
@@ -138,7 +138,7 @@ def operator_kubeconfig(path: Path, *, port: int | None = None) -> Path:
     config["users"] = [{"name": "operator", "user": {"token": base64.b64decode(until(token)).decode()}}]
     config["contexts"][0]["context"].update(user="operator", namespace=_OPERATOR_NAMESPACE)
     if port is not None:
-        config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{port}"
+        config["clusters"][0]["cluster"] = {"server": f"http://127.0.0.1:{port}"}
     path.write_text(yaml.safe_dump(config))
     return path
 

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,7 @@ _COMMAND_LINE = "from paceline.surfaces.cli.main import main; main()"
 _ACTS = "looks after the jobs"
 #: The lease of an operator that was killed has to run out first.
 _TURN_SECONDS = 60.0
+_KEEPER_SECONDS = 0.3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,20 +112,35 @@ class OperatorProcess:
 def acting(port: int | None = None) -> Iterator[OperatorProcess]:
     """Install what is shipped on a cluster without jobs, yield an operator that acts, and clear up.
 
+    As in a Deployment, it is started again whenever it ends.
+
     Args:
-        port: of this machine, through which it reaches the API server.
+        port: of a proxy on this machine, through which it reaches the API server.
     """
     clusters.install(clusters.NAMESPACE)
     clusters.clear()
     with tempfile.TemporaryDirectory(prefix="paceline-bench-") as folder:
         kubeconfig = clusters.operator_kubeconfig(Path(folder) / "kubeconfig", port=port)
         made = OperatorProcess(kubeconfig, Path(folder) / "operator.log", "--agent-image", "none")
+        ended = threading.Event()
+        keeper = threading.Thread(target=lambda: _keep(made, ended), daemon=True)
         try:
             made.start_and_wait()
+            keeper.start()
             yield made
             if made.tracebacks():
                 raise RuntimeError(f"the operator met an error: {made.log.read_text()[-3000:]}")
         finally:
+            ended.set()
+            if keeper.is_alive():
+                keeper.join()
             if made.is_alive():
                 made.stop()
             clusters.clear()
+
+
+def _keep(operator: OperatorProcess, ended: threading.Event) -> None:
+    """Start an operator again whenever it is not there."""
+    while not ended.wait(_KEEPER_SECONDS):
+        if not operator.is_alive():
+            operator.start()

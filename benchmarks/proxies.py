@@ -1,16 +1,22 @@
-"""A TCP proxy before an API server whose connections can be cut; TLS goes through it untouched."""
+"""A proxy before an API server of this machine, which cuts connections and makes watches ask for too much.
+
+It speaks TLS with the server and plain HTTP with its client, so that it can read the requests.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
+import ssl
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 _HOST = "127.0.0.1"
 #: As a load balancer does, it keeps a client waiting while its server starts.
 _CONNECT_SECONDS, _RETRY_SECONDS = 25.0, 0.2
 _CHUNK = 1 << 16
+_VERSION_OF_WATCH = re.compile(rb"^(GET [^ ]*resourceVersion=)\d+([^ ]* HTTP/1\.1)", re.MULTILINE)
 
 
 class Proxy:
@@ -19,21 +25,24 @@ class Proxy:
     Attributes:
         port: where it listens.
         cuts: how many connections it has cut.
+        to_age: so many of the next watches are to begin so long ago that the server has forgotten it.
     """
 
-    def __init__(self, target: int) -> None:
+    def __init__(self, target: int, context: ssl.SSLContext) -> None:
         self.port = 0
         self.cuts = 0
+        self.to_age = 0
         self._target = target
+        self._context = context
         self._open: set[asyncio.StreamWriter] = set()
         self._is_ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), daemon=True)
 
     @classmethod
     @contextlib.contextmanager
-    def before(cls, target: int) -> Iterator[Proxy]:
+    def before(cls, target: int, context: ssl.SSLContext) -> Iterator[Proxy]:
         """Yield a proxy that runs."""
-        proxy = cls(target)
+        proxy = cls(target, context)
         proxy._thread.start()
         proxy._is_ready.wait()
         try:
@@ -65,7 +74,7 @@ class Proxy:
         try:
             there = await self._connected()
             if there is not None:
-                await asyncio.gather(_pipe(reader, there[1]), _pipe(there[0], writer))
+                await asyncio.gather(_pipe(reader, there[1], self._aged), _pipe(there[0], writer, bytes))
         finally:
             self._open.discard(writer)
             writer.transport.abort()
@@ -74,15 +83,23 @@ class Proxy:
         deadline = self._loop.time() + _CONNECT_SECONDS
         while self._loop.time() < deadline:
             with contextlib.suppress(OSError):
-                return await asyncio.open_connection(_HOST, self._target)
+                return await asyncio.open_connection(_HOST, self._target, ssl=self._context)
             await asyncio.sleep(_RETRY_SECONDS)
         return None
 
+    def _aged(self, request: bytes) -> bytes:
+        if not self.to_age or b"watch=" not in request:
+            return request
+        self.to_age -= 1
+        return _VERSION_OF_WATCH.sub(rb"\g<1>1\2", request)
 
-async def _pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+
+async def _pipe(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, changed: Callable[[bytes], bytes]
+) -> None:
     """Carry on what comes, until one side ends."""
     with contextlib.suppress(OSError):
         while chunk := await reader.read(_CHUNK):
-            writer.write(chunk)
+            writer.write(changed(chunk))
             await writer.drain()
     writer.close()
