@@ -51,9 +51,7 @@ def test_a_kubelet_is_asked_through_the_api_server() -> None:
 
 
 def summary(**pod: Any) -> str:
-    return json.dumps(
-        {"node": {"nodeName": "n"}, "pods": [{"podRef": dict(zip(("namespace", "name"), PS)), **pod}]}
-    )
+    return json.dumps({"node": {"nodeName": "n"}, "pods": [{"podRef": PS._asdict(), **pod}]})
 
 
 def test_what_is_missing_is_not_measured() -> None:
