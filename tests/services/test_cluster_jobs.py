@@ -21,8 +21,8 @@ from paceline.model.jobs import JobSpec
 from paceline.model.statuses import JobPhase, ReplicaPhase
 from paceline.services import packed_folders
 from paceline.services.cluster_jobs import ClusterJobs
-from paceline.services.operators import executions
 from paceline.services.cluster_measurements import ClusterMeasurements
+from paceline.services.operators import executions
 
 HERE = Path()
 

@@ -63,7 +63,7 @@ def test_run_of_a_job_that_fails_exits_with_6(home: homes.Home, start: Start, jo
     assert "worker-0: the command ended with code 3" in out
     assert "no steps reported" in out
     assert err.startswith("error: tiny failed")
-    assert "hint: see why: paceline describe tiny" in err
+    assert "hint: see why: paceline why tiny" in err
 
 
 def test_run_of_a_job_that_fails_shows_its_last_lines(start: Start, job_file: JobFile) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 from collections.abc import Callable
@@ -334,3 +335,40 @@ def test_hostile_names_do_not_reach_the_terminal(home: homes.Home, paceline: Pac
         output = paceline(verb, *(() if verb == "list" else ("x",))).output
         assert "\x1b" not in output
         assert "\x07" not in output
+
+
+def test_jobs_are_chosen_by_labels(home: homes.Home, paceline: Paceline) -> None:
+    fill(home, "one", submitted_at=1e9)
+    fill(home, "two", submitted_at=2e9, spec=dataclasses.replace(spec_of("two"), labels={"team": "search"}))
+    names = ("list", "-o", "name")
+    assert paceline(*names, "-l", "team in (ads, search)").stdout == "two\none\n"
+    assert paceline(*names, "-l", "team!=ads").stdout == "two\n"
+    assert paceline(*names, "-l", "team", "-l", "!stage,team=ads").stdout == "one\n"
+    wrong = paceline(*names, "-l", "team in ads")
+    assert wrong.exit_code == 2
+    assert "'-l'" in wrong.stderr
+    assert paceline("wait", "-l", "team=ads").stdout == "one succeeded\n"
+    # What has ended is neither stopped nor resumed.
+    assert paceline("stop", "-l", "team").stderr == "no such jobs\n"
+    assert paceline("resume", "-l", "team").stderr == "no such jobs\n"
+    assert paceline("delete", "-l", "team=search").stdout == "two deleted\n"
+    assert paceline(*names).stdout == "one\n"
+
+
+@pytest.mark.parametrize("verb", ["stop", "delete", "wait", "resume"])
+def test_jobs_are_named_or_selected(home: homes.Home, paceline: Paceline, verb: str) -> None:
+    fill(home, "one")
+    neither, both = paceline(verb), paceline(verb, "one", "-l", "team")
+    assert (neither.exit_code, both.exit_code) == (2, 2)
+    assert "which jobs?" in neither.stderr
+    assert "not both" in both.stderr
+
+
+def test_only_a_cluster_has_namespaces(home: homes.Home, paceline: Paceline) -> None:
+    result = paceline("list", "-A")
+    assert (result.exit_code, "only a cluster has namespaces" in result.stderr) == (2, True)
+
+
+def test_a_group_needs_a_user(paceline: Paceline) -> None:
+    result = paceline("list", "--engine", "kubernetes", "--as-group", "admins")
+    assert (result.exit_code, "--as USER" in result.stderr) == (2, True)

@@ -43,6 +43,7 @@ class RunSummary:
     Attributes:
         ttl_after_finished_seconds: how long it is kept after its end; None: until somebody removes it.
         replicas: running of wanted replicas by role, such as ``ps 2/2, worker 3/4``.
+        namespace: of the cluster; None on this machine.
     """
 
     name: str
@@ -56,6 +57,7 @@ class RunSummary:
     ttl_after_finished_seconds: float | None
     replicas: str
     labels: Mapping[str, str]
+    namespace: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,6 @@ All else is the operator's.
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import re
 import secrets
@@ -18,6 +17,7 @@ from typing import Any, ClassVar, TypeVar
 from paceline.diagnosing.situations import Situation
 from paceline.engines.kubernetes import cluster_states, kinds, sights, times
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Line, Object
+from paceline.engines.kubernetes.loops import Loop
 from paceline.errors import Conflict, InvalidInput, NotFound
 from paceline.model.jobs import JobSpec
 from paceline.model.roles import ReplicaId
@@ -61,7 +61,7 @@ class ClusterJobs(LifeCycle):
     LOOK: ClassVar[str] = "get"
     cluster: Cluster
     namespace: str
-    runner: asyncio.Runner
+    runner: Loop
     measurements: ClusterMeasurements
     clock: Callable[[], float] = time.time
 
@@ -79,7 +79,7 @@ class ClusterJobs(LifeCycle):
             spec = codes.carried(spec, folder_name)
         manifests.check(spec)
         wanted = name or spec.name
-        taken = {each["metadata"]["name"] for each in self._resources()}
+        taken = {each["metadata"]["name"] for each in self._resources(self.namespace)}
         spec = dataclasses.replace(spec, name=free_name(wanted, taken))
         made = custom_resources.resource(spec, self.namespace)
         if packed is None:
@@ -97,9 +97,9 @@ class ClusterJobs(LifeCycle):
                 await self.cluster.delete(kinds.CONFIG_MAPS, folder["metadata"]["name"], self.namespace)
             raise
 
-    def runs(self, *, phases: Sequence[JobPhase] | None = None) -> list[RunSummary]:
-        """Return the runs, newest first."""
-        found = map(_summary, self._resources())
+    def runs(self, *, phases: Sequence[JobPhase] | None = None, everywhere: bool = False) -> list[RunSummary]:
+        """Return the runs, newest first; with ``everywhere`` those of all namespaces."""
+        found = map(_summary, self._resources(None if everywhere else self.namespace))
         wanted = (run for run in found if phases is None or run.phase in phases)
         return sorted(wanted, key=lambda run: (run.submitted_at, run.name), reverse=True)
 
@@ -289,9 +289,9 @@ class ClusterJobs(LifeCycle):
                 return []
             raise
 
-    def _resources(self) -> list[Object]:
+    def _resources(self, namespace: str | None) -> list[Object]:
         try:
-            return self._do(self.cluster.list(kinds.TRAINING_JOBS, namespace=self.namespace)).objects
+            return self._do(self.cluster.list(kinds.TRAINING_JOBS, namespace=namespace)).objects
         except ClusterError as error:
             if error.is_missing:
                 raise NotFound(error.message, _NO_OPERATOR) from error
@@ -312,7 +312,7 @@ class ClusterJobs(LifeCycle):
         except ClusterError as error:
             if not error.is_missing:
                 raise
-            known = [each["metadata"]["name"] for each in self._resources()]
+            known = [each["metadata"]["name"] for each in self._resources(self.namespace)]
             close = problems.did_you_mean(name, known)
             raise NotFound(
                 f"there is no job {name!r} in {self.namespace}{close}", "paceline list shows what there is"
@@ -353,6 +353,7 @@ def _summary(resource: Object) -> RunSummary:
     metadata, status = resource["metadata"], resource.get("status") or {}
     return RunSummary(
         name=metadata["name"],
+        namespace=metadata["namespace"],
         engine=KUBERNETES,
         directory=f"{metadata['namespace']}/{metadata['name']}",
         ttl_after_finished_seconds=None,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError
+from paceline.engines.kubernetes.loops import Loop
 from paceline.errors import StoreError
 from paceline.model import traces
 from paceline.sources import agents
@@ -70,7 +71,7 @@ class PodSite:
         run: where files are brought to.
     """
 
-    def __init__(self, cluster: Cluster, runner: asyncio.Runner, addresses: Sequence[str], run: Path) -> None:
+    def __init__(self, cluster: Cluster, runner: Loop, addresses: Sequence[str], run: Path) -> None:
         self.run = run
         self._cluster = cluster
         self._runner = runner

@@ -6,7 +6,8 @@
     job.wait(timeout=3600)
     job.samples().groupby("replica").cpu_cores.mean()
 
-A handle opens the store for each call and closes it again, so it can be kept for as long as one likes.
+With ``engine="kubernetes"`` the same is done with the jobs of a cluster. A handle opens the store, or a
+connection to the cluster, for each call and closes it again, so it can be kept for as long as one likes.
 """
 
 from __future__ import annotations
@@ -18,16 +19,19 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
+from paceline.diagnosing import standstills
 from paceline.errors import JobFailed, PacelineError
+from paceline.model.causes import Explanation
 from paceline.model.jobs import JobSpec
 from paceline.model.roles import Role
 from paceline.model.runs import Run
 from paceline.model.samples import Evaluation, Sample, StepReport
 from paceline.model.statuses import JobPhase
-from paceline.services import homes, logs
-from paceline.services.jobs import Jobs, folder_of
+from paceline.services import homes
+from paceline.services.life_cycles import LifeCycle
 from paceline.services.logs import LogLine
 from paceline.services.snapshots import Snapshot
+from paceline.services.summaries import Records
 from paceline.surfaces import composition
 
 if TYPE_CHECKING:
@@ -36,6 +40,7 @@ if TYPE_CHECKING:
 M = TypeVar("M", Sample, StepReport, Evaluation)
 
 _PathLike = str | os.PathLike[str]
+Engine = Literal["local", "kubernetes"]
 
 
 def submit(
@@ -45,6 +50,9 @@ def submit(
     base: _PathLike | None = None,
     home: _PathLike | None = None,
     store: str | None = None,
+    engine: Engine | None = None,
+    context: str | None = None,
+    namespace: str | None = None,
 ) -> JobHandle:
     """Start a job and return at once.
 
@@ -54,6 +62,9 @@ def submit(
         base: where a relative ``working_dir`` starts; else the folder of the file, or the current one.
         home: the state folder; else ``PACELINE_HOME`` or its default.
         store: the store's URL; else ``PACELINE_STORE`` or its default.
+        engine: ``local`` or ``kubernetes``; else ``PACELINE_ENGINE``, else this machine.
+        context: of a cluster, in the kubeconfig; else the current one, or the cluster around this process.
+        namespace: of a cluster; else that of the context.
 
     Raises:
         InvalidInput: the file is no job file, or the name cannot be a job's.
@@ -70,24 +81,40 @@ def submit(
         job_file, folder = specs.load_job(job), Path(job).resolve().parent
     if name is not None:
         job_names.check(name)
-    found = composition.find_home(home, store)
-    with composition.opened(found) as jobs:
+    place = _place(home, store, engine, context, namespace)
+    with composition.opened_place(place) as jobs:
         run = jobs.submit(
             job_file.spec, source=job_file.text, base=folder if base is None else Path(base), name=name
         )
-    return JobHandle(run.name, found)
+    return JobHandle(run.name, place)
 
 
-def get(name: str, *, home: _PathLike | None = None, store: str | None = None) -> JobHandle:
+def get(
+    name: str,
+    *,
+    home: _PathLike | None = None,
+    store: str | None = None,
+    engine: Engine | None = None,
+    context: str | None = None,
+    namespace: str | None = None,
+) -> JobHandle:
     """Return a job by its name.
+
+    Args:
+        name: the name.
+        home: the state folder; else ``PACELINE_HOME`` or its default.
+        store: the store's URL; else ``PACELINE_STORE`` or its default.
+        engine: ``local`` or ``kubernetes``; else ``PACELINE_ENGINE``, else this machine.
+        context: of a cluster, in the kubeconfig; else the current one, or the cluster around this process.
+        namespace: of a cluster; else that of the context.
 
     Raises:
         NotFound: there is none; names the ones that come near.
     """
-    found = composition.find_home(home, store)
-    with composition.opened(found) as jobs:
+    place = _place(home, store, engine, context, namespace)
+    with composition.opened_place(place) as jobs:
         jobs.get(name)
-    return JobHandle(name, found)
+    return JobHandle(name, place)
 
 
 def list_jobs(
@@ -95,6 +122,9 @@ def list_jobs(
     phases: Sequence[JobPhase | str] | None = None,
     home: _PathLike | None = None,
     store: str | None = None,
+    engine: Engine | None = None,
+    context: str | None = None,
+    namespace: str | None = None,
 ) -> list[JobHandle]:
     """Return the jobs, the newest first; exported as ``paceline.list``.
 
@@ -102,19 +132,33 @@ def list_jobs(
         phases: only jobs in one of these.
         home: the state folder; else ``PACELINE_HOME`` or its default.
         store: the store's URL; else ``PACELINE_STORE`` or its default.
+        engine: ``local`` or ``kubernetes``; else ``PACELINE_ENGINE``, else this machine.
+        context: of a cluster, in the kubeconfig; else the current one, or the cluster around this process.
+        namespace: of a cluster; else that of the context.
     """
-    found = composition.find_home(home, store)
+    place = _place(home, store, engine, context, namespace)
     wanted = None if phases is None else [JobPhase(phase) for phase in phases]
-    with composition.opened(found) as jobs:
-        return [JobHandle(run.name, found) for run in jobs.runs(phases=wanted)]
+    with composition.opened_place(place) as jobs:
+        return [JobHandle(run.name, place) for run in jobs.runs(phases=wanted)]
+
+
+def _place(
+    home: _PathLike | None,
+    store: str | None,
+    engine: Engine | None,
+    context: str | None,
+    namespace: str | None,
+) -> homes.Home | composition.Namespace:
+    of_cluster = composition.Namespace(context, namespace)
+    return composition.find_place(engine, home=home, store=store, namespace=of_cluster)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, repr=False)
 class JobHandle:
-    """One job of a home."""
+    """One job of a home, or of a namespace of a cluster."""
 
     name: str
-    home: homes.Home
+    place: homes.Home | composition.Namespace
 
     @property
     def run(self) -> Run:
@@ -199,13 +243,19 @@ class JobHandle:
             tail: only the last so many lines of each attempt.
             follow: go on with what comes, until the job has ended.
         """
-        return logs.lines(
-            folder_of(self.run),
-            wanted=lambda replica: role in (None, replica.role) and index in (None, replica.index),
-            follow=self._goes_on if follow else None,
-            tail=tail,
-            attempt=attempt,
-        )
+        with self._jobs() as jobs:
+            yield from jobs.logs(
+                jobs.get(self.name),
+                wanted=lambda replica: role in (None, replica.role) and index in (None, replica.index),
+                follow=(lambda: self._goes_on(jobs)) if follow else None,
+                tail=tail,
+                attempt=attempt,
+            )
+
+    def why(self) -> Explanation:
+        """Return why the job is where it is, as ``paceline why`` says it."""
+        with self._jobs() as jobs:
+            return standstills.explain(jobs.situation(self.name))
 
     def snapshot(self) -> Snapshot:
         """Return what ``paceline top`` shows, as a value."""
@@ -222,7 +272,7 @@ class JobHandle:
         Raises:
             PacelineError: pandas is not installed.
         """
-        return self._measured(lambda jobs: jobs.store.samples(self.name), Sample, as_frame)
+        return self._measured(lambda records: records.samples, Sample, as_frame)
 
     @overload
     def steps(self, *, as_frame: Literal[True] = True) -> pandas.DataFrame: ...
@@ -230,7 +280,7 @@ class JobHandle:
     def steps(self, *, as_frame: Literal[False]) -> list[StepReport]: ...
     def steps(self, *, as_frame: bool = True) -> Any:
         """Return what the replicas said of their progress, as ``samples`` does."""
-        return self._measured(lambda jobs: jobs.store.step_reports(self.name), StepReport, as_frame)
+        return self._measured(lambda records: records.steps, StepReport, as_frame)
 
     @overload
     def evaluations(self, *, as_frame: Literal[True] = True) -> pandas.DataFrame: ...
@@ -238,7 +288,7 @@ class JobHandle:
     def evaluations(self, *, as_frame: Literal[False]) -> list[Evaluation]: ...
     def evaluations(self, *, as_frame: bool = True) -> Any:
         """Return the evaluations of the model, as ``samples`` does."""
-        return self._measured(lambda jobs: jobs.store.evaluations(self.name), Evaluation, as_frame)
+        return self._measured(lambda records: records.evaluations, Evaluation, as_frame)
 
     def __repr__(self) -> str:
         try:
@@ -249,18 +299,17 @@ class JobHandle:
             return f"<JobHandle {self.name!r}: {error.message}>"
         return f"<JobHandle {self.name!r}: {phase}{f', {run.message}' if run.message else ''}>"
 
-    def _jobs(self) -> contextlib.AbstractContextManager[Jobs]:
-        return composition.opened(self.home)
+    def _jobs(self) -> contextlib.AbstractContextManager[LifeCycle]:
+        return composition.opened_place(self.place)
 
-    def _goes_on(self) -> bool:
-        with self._jobs() as jobs:
-            run = jobs.get(self.name)
-            return not run.phase.is_final and not jobs.is_lost(run)
+    def _goes_on(self, jobs: LifeCycle) -> bool:
+        run = jobs.get(self.name)
+        return not run.phase.is_final and not jobs.is_lost(run)
 
-    def _measured(self, read: Callable[[Jobs], list[M]], kind: type[M], as_frame: bool) -> Any:
+    def _measured(self, part: Callable[[Records], Sequence[M]], kind: type[M], as_frame: bool) -> Any:
         pandas = _pandas() if as_frame else None
         with self._jobs() as jobs:
-            values = read(jobs)
+            values = list(part(jobs.records(self.name)))
         return values if pandas is None else _frame(pandas, kind, values)
 
 

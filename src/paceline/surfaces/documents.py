@@ -48,6 +48,7 @@ def _summary(run: RunSummary, *, lost: bool) -> dict[str, Any]:
         "replicas": run.replicas,
         "labels": dict(run.labels),
         "engine": run.engine,
+        "namespace": run.namespace,
         "directory": run.directory,
         "submitted_at": instant(run.submitted_at),
         "started_at": instant(run.started_at),

@@ -6,7 +6,8 @@ import builtins
 import contextlib
 import functools
 import json
-from collections.abc import AsyncIterator, Iterator
+import ssl
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
 
 import httpx2
@@ -34,21 +35,31 @@ class RealCluster:
 
     Args:
         context: that of the kubeconfig; None: the current one, or the cluster around this process.
+        user: in whose name to ask; None: one's own.
+        groups: as whose member, for a ``user``.
 
     Raises:
         ClusterError: nothing says where the cluster is.
     """
 
-    def __init__(self, context: str | None = None) -> None:
+    def __init__(
+        self, context: str | None = None, *, user: str | None = None, groups: Sequence[str] = ()
+    ) -> None:
         try:
             config = kubeconfig.KubeConfig.from_env().get(context_name=context)
             if config is None:
                 raise ConfigError("the kubeconfig has no current context")
             timeout = httpx2.Timeout(TIMEOUT_SECONDS)
-            self._client = lightkube.AsyncClient(config, timeout=timeout)
+            first, second = (None if user is None else _ActingAs(config, user, groups) for _ in range(2))
+            self._client = lightkube.AsyncClient(config, timeout=timeout, transport=first)
             # For paths that are no objects, on connections of their own: they may take long.
-            parameters = client_adapter.ConnectionParams(timeout=timeout)
-            self._raw = client_adapter.AsyncClient(config, parameters)
+            self._raw = httpx2.AsyncClient(
+                base_url=config.cluster.server,
+                verify=_verify(config),
+                auth=client_adapter.user_auth(config.user),
+                timeout=timeout,
+                transport=second,
+            )
         except (ConfigError, OSError, ValueError) as error:
             raise ClusterError(
                 f"no Kubernetes cluster can be found: {error}",
@@ -175,6 +186,34 @@ class RealCluster:
                         reason=reason,
                     )
         return bytes(data)
+
+
+def _verify(config: kubeconfig.SingleConfig) -> ssl.SSLContext:
+    """Return whom to trust, and what to show of oneself."""
+    assert config.user is not None, "the client refuses a configuration without a user"
+    return client_adapter.verify_cluster(config.cluster, config.user, config.abs_file)
+
+
+class _ActingAs(httpx2.AsyncBaseTransport):
+    """Requests in the name of another user, as the API server takes them.
+
+    Source: Kubernetes' documentation, "Authenticating", "User impersonation".
+    """
+
+    def __init__(self, config: kubeconfig.SingleConfig, user: str, groups: Sequence[str]) -> None:
+        self._transport = httpx2.AsyncHTTPTransport(verify=_verify(config))
+        self._headers = [("Impersonate-User", user), *(("Impersonate-Group", group) for group in groups)]
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a request with the headers that say who is meant."""
+        # A request that is sent again, with a new token, has them already.
+        kept = [each for each in request.headers.multi_items() if not each[0].startswith("impersonate-")]
+        request.headers = httpx2.Headers([*kept, *self._headers])
+        return await self._transport.handle_async_request(request)
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._transport.aclose()
 
 
 @functools.cache

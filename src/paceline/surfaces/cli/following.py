@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from paceline.model.runs import JobEvent, Run
-    from paceline.services.jobs import Jobs
+    from paceline.services.life_cycles import LifeCycle
 
-POLL_SECONDS = 0.25
 FRAME_SECONDS = 1.0
 #: Without a terminal, progress is told this often.
 LINE_SECONDS = 10.0
@@ -37,7 +36,7 @@ class Follower:
         name: the job.
     """
 
-    def __init__(self, session: sessions.Session, jobs: Jobs, name: str) -> None:
+    def __init__(self, session: sessions.Session, jobs: LifeCycle, name: str) -> None:
         self._session = session
         self._jobs = jobs
         self._name = name
@@ -69,13 +68,13 @@ class Follower:
             if time.monotonic() - shown_at >= every_seconds:
                 show(run)
                 shown_at = time.monotonic()
-            time.sleep(POLL_SECONDS)
+            time.sleep(self._jobs.POLL_SECONDS)
 
     def _bring_back(self) -> None:
         if self._resumes >= MAX_RESUMES:
             raise EngineError(
                 f"the supervisor of {self._name} died {MAX_RESUMES + 1} times",
-                f"its last words are in {self._jobs.home.folder(self._name).path}/supervisor.log",
+                f"its last words are in {self._jobs.get(self._name).directory}/supervisor.log",
             )
         self._resumes += 1
         with contextlib.suppress(Conflict):  # Somebody else has brought it back.
@@ -83,24 +82,32 @@ class Follower:
         self._say(f"the supervisor of {self._name} died; another one has taken over")
 
     def _tell_events(self) -> None:
-        for number, event in self._jobs.store.events(self._name, since_id=self._seen):
+        for number, event in self._jobs.events(self._name, since_id=self._seen):
             self._seen = number
             if event.kind not in UNTOLD:
                 self._say(event_line(event))
 
     def _frame(self, run: Run) -> RenderableType:
         from paceline.services import snapshots
-        from paceline.surfaces.views import tops
+        from paceline.services.jobs import Jobs
+        from paceline.surfaces.views import job_tables, tops
 
         terminal = printing.console()
+        if not isinstance(self._jobs, Jobs):
+            replicas = self._jobs.replicas(self._name)
+            return job_tables.job(run, replicas, lost=False, now=time.time(), width=terminal.width)
         snapshot = snapshots.read(self._jobs.store, run, now=time.time())
         return tops.frame(snapshot, width=terminal.width, height=terminal.height - 1)
 
     def _tell_line(self, run: Run) -> None:
         from paceline.services import snapshots
+        from paceline.services.jobs import Jobs
         from paceline.surfaces.views import tops
 
-        if run.started_at is not None:
+        if not isinstance(self._jobs, Jobs):
+            message = f": {run.message}" if run.message else ""
+            self._say(f"{run.name} is {run.phase}{message}")
+        elif run.started_at is not None:
             self._say(tops.progress_line(snapshots.read(self._jobs.store, run, now=time.time())))
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
 from paceline.surfaces.cli import catalogue, sessions
+
+if TYPE_CHECKING:
+    from paceline.model.selectors import Selector
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -34,6 +37,22 @@ def cluster_options(function: F) -> F:
     return function
 
 
+def identity_options(function: F) -> F:
+    """Add the options that say in whose name a cluster is asked."""
+    for option in (
+        click.option(
+            "--as-group", metavar="GROUP", multiple=True, expose_value=False,
+            callback=_remember("as_group_option"), help="Ask the cluster as a member of GROUP; with --as.",
+        ),
+        click.option(
+            "--as", metavar="USER", expose_value=False, callback=_remember("as_option"),
+            help="Ask the cluster in the name of USER; you need the right to impersonate.",
+        ),
+    ):  # fmt: skip
+        function = option(function)
+    return function
+
+
 def engine_options(function: F) -> F:
     """Add the options that say where jobs are, for verbs that are about any of these places."""
     option = click.option(
@@ -41,7 +60,7 @@ def engine_options(function: F) -> F:
         type=click.Choice(["local", "kubernetes"]),
         help="Where jobs are; else $PACELINE_ENGINE, else this machine.",
     )  # fmt: skip
-    return option(cluster_options(function))
+    return option(cluster_options(identity_options(function)))
 
 
 def verb(name: str) -> Callable[[Callable[Concatenate[sessions.Session, P], R]], click.Command]:
@@ -109,9 +128,39 @@ def complete_job_names(
 
 
 name_argument = click.argument("name", metavar="NAME", shell_complete=complete_job_names)
-names_argument = click.argument(
-    "names", metavar="NAME...", nargs=-1, required=True, shell_complete=complete_job_names
-)
+
+
+class LabelSelector(click.ParamType["Selector"]):
+    """A label selector as kubectl takes it, such as ``team=ads,stage in (test, live),!old``."""
+
+    name = "selector"
+
+    def convert(
+        self, value: str | Selector, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Selector:
+        """Return the selector."""
+        from paceline.model import selectors
+
+        if isinstance(value, selectors.Selector):
+            return value
+        try:
+            return selectors.parse(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+selector_option = click.option(
+    "-l", "--selector", "--label", "labels", metavar="SELECTOR", multiple=True, type=LabelSelector(),
+    help="Only jobs with such labels: key=value, key!=value, 'key in (a, b)', key, '!key', by commas.",
+)  # fmt: skip
+
+
+def names_argument(function: F) -> F:
+    """Add what says which jobs are meant: their names, or a label selector."""
+    names = click.argument("names", metavar="[NAME...]", nargs=-1, shell_complete=complete_job_names)
+    return names(selector_option(function))
+
+
 file_argument = click.argument("file", metavar="FILE", type=click.Path(dir_okay=True, allow_dash=True))
 dry_run_option = click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
 watch_option = click.option("-w", "--watch", is_flag=True, help="Show it again whenever it changes.")

@@ -10,7 +10,7 @@ import shlex
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -20,14 +20,12 @@ from paceline.surfaces import composition
 
 if TYPE_CHECKING:
     from paceline.model.runs import RunSummary
+    from paceline.model.selectors import Selector
     from paceline.services.cluster_jobs import ClusterJobs
     from paceline.services.homes import Home
-    from paceline.services.jobs import Jobs
     from paceline.services.life_cycles import LifeCycle
 
 
-#: Verbs that do not look at clusters yet.
-_ONLY_HERE = ("run",)
 #: A line of a job file as its errors show it, and the caret below.
 _EXCERPT = re.compile(r"\s*\d* \| ")
 
@@ -41,6 +39,8 @@ class Session:
     engine_option: str | None = None
     context_option: str | None = None
     namespace_option: str | None = None
+    as_option: str | None = None
+    as_group_option: tuple[str, ...] = ()
     quiet: bool = False
 
     @property
@@ -66,33 +66,34 @@ class Session:
     def cluster(self) -> contextlib.AbstractContextManager[ClusterJobs]:
         """Give what can be done with the jobs of the cluster."""
         return composition.opened_cluster(
-            self.context_option, self.namespace_option, home=self.home_option, store=self.store_option
+            self.context_option,
+            self.namespace_option,
+            user=self.as_option,
+            groups=self.as_group_option,
+            home=self.home_option,
+            store=self.store_option,
         )
 
     @contextlib.contextmanager
-    def local_jobs(self) -> Iterator[Jobs]:
-        """Give what can be done with the jobs of the home, for what is done on this machine alone.
-
-        Raises:
-            InvalidInput: this is about a cluster.
-        """
-        if self.on_cluster:
-            verb = click.get_current_context().info_name
-            hint = "of a cluster there are list, get, describe, logs and wait"
-            raise InvalidInput(f"paceline {verb} does not look at clusters yet", hint)
-        with composition.opened(self.home) as jobs:
-            yield jobs
-
-    @contextlib.contextmanager
-    def listing(self) -> Iterator[Callable[[], tuple[list[RunSummary], set[str]]]]:
+    def listing(
+        self, *, everywhere: bool = False
+    ) -> Iterator[Callable[[], tuple[list[RunSummary], set[str]]]]:
         """Give a function that reads all runs, the newest first, and the names of those that are lost.
 
         It loads less than `jobs`.
+
+        Args:
+            everywhere: of all namespaces of the cluster.
+
+        Raises:
+            InvalidInput: this machine has no namespaces.
         """
         if self.on_cluster:
-            with self.jobs() as jobs:
-                yield lambda: (jobs.runs(), set())
+            with self.cluster() as jobs:
+                yield lambda: (jobs.runs(everywhere=everywhere), set())
             return
+        if everywhere:
+            raise InvalidInput("only a cluster has namespaces", "add --engine kubernetes")
         from paceline.model.runs import LOCAL
         from paceline.services import supervisors
 
@@ -111,8 +112,7 @@ class Session:
     def suggest(self, *commands: str) -> None:
         """Name the commands that are useful next, other than the one that was given."""
         given = click.get_current_context().info_name
-        unknown = (given, *_ONLY_HERE) if self.on_cluster else (given,)
-        others = [self.addressed(command) for command in commands if command.split()[1] not in unknown]
+        others = [self.addressed(command) for command in commands if command.split()[1] != given]
         room = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
         line = "next:"
         for number, command in enumerate(others):
@@ -130,14 +130,48 @@ class Session:
             options += f" --home {shlex.quote(self.home_option)}"
         if self.store_option:
             options += " --store STORE"
-        for name in ("engine", "context", "namespace"):
+        for name in ("engine", "context", "namespace", "as"):
             value = getattr(self, f"{name}_option")
             options += f" --{name} {shlex.quote(value)}" if value else ""
+        options += "".join(f" --as-group {shlex.quote(group)}" for group in self.as_group_option)
         return re.sub(r"\bpaceline (?=[a-z])", f"paceline{options} ", text) if options else text
 
     def complain(self, error: PacelineError) -> None:
         """Show an error, with its hint for the home that this is about."""
         complain(error.message, None if error.hint is None else self.addressed(error.hint))
+
+    def chosen(
+        self,
+        jobs: LifeCycle,
+        names: Sequence[str],
+        labels: Sequence[Selector],
+        *,
+        wanted: Callable[[RunSummary], bool] = lambda run: True,
+    ) -> tuple[str, ...]:
+        """Return the jobs that a command line names, or selects by labels.
+
+        Args:
+            jobs: where they are.
+            names: their names.
+            labels: selectors that all have to hold.
+            wanted: says of a selected job whether the verb is for it at all.
+
+        Raises:
+            InvalidInput: it does neither, or both.
+        """
+        if bool(names) is bool(labels):
+            both = "name jobs or select them, not both" if names else "which jobs?"
+            raise InvalidInput(both, "give names, or a label selector: -l team=ads")
+        if names:
+            return tuple(names)
+        found = [
+            run.name
+            for run in jobs.runs()
+            if all(each.matches(run.labels) for each in labels) and wanted(run)
+        ]
+        if not found:
+            self.say("no such jobs")
+        return tuple(found)
 
     def each(self, names: Iterable[str], action: Callable[[str], None]) -> None:
         """Do something with each of several jobs; one that fails does not keep the others from it.

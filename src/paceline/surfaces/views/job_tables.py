@@ -24,6 +24,7 @@ def job_list(
     now: float,
     width: int | None,
     wide: bool = False,
+    namespaces: bool = False,
 ) -> RenderableType:
     """Return the table of jobs.
 
@@ -33,6 +34,7 @@ def job_list(
         now: Unix seconds, for ages.
         width: of the terminal; None: as wide as it takes.
         wide: whether to show everything.
+        namespaces: whether to show in which namespace of a cluster each is.
     """
     phases = [shown_phase(run, lost=run.name in lost) for run in runs]
     Column = tables.Column
@@ -45,6 +47,8 @@ def job_list(
             header="AGE", cells=[cells.duration(now - run.submitted_at) for run in runs], right=True, drop=1
         ),
     ]
+    if namespaces:
+        columns.insert(0, Column(header="NAMESPACE", cells=[run.namespace or "" for run in runs]))
     messages = [cells.clean(run.message) for run in runs]
     if any(messages):
         columns.append(Column(header="MESSAGE", cells=messages, shrink_to=16, drop=3))

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from paceline.errors import Conflict
 from paceline.surfaces.cli import options, sessions
+
+if TYPE_CHECKING:
+    from paceline.model.selectors import Selector
 
 
 @options.verb("delete")
@@ -13,8 +18,14 @@ from paceline.surfaces.cli import options, sessions
 @options.names_argument
 @click.option("--force", is_flag=True, help="Stop jobs that have not ended.")
 @options.dry_run_option
-def command(session: sessions.Session, names: tuple[str, ...], force: bool, dry_run: bool) -> None:
-    """Remove the jobs NAME... with their logs, samples and checkpoints."""
+def command(
+    session: sessions.Session,
+    names: tuple[str, ...],
+    labels: tuple[Selector, ...],
+    force: bool,
+    dry_run: bool,
+) -> None:
+    """Remove the jobs NAME..., or those with labels (-l), with their logs, samples and checkpoints."""
     with session.jobs() as jobs:
 
         def delete(name: str) -> None:
@@ -29,5 +40,5 @@ def command(session: sessions.Session, names: tuple[str, ...], force: bool, dry_
             jobs.delete(name, force=force)
             click.echo(f"{name} deleted")
 
-        session.each(names, delete)
+        session.each(session.chosen(jobs, names, labels), delete)
     session.suggest("paceline list")

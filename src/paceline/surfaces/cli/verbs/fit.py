@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     help="What `kubectl get nodes,pods,resourcequotas --all-namespaces -o json` printed; else the cluster.",
 )
 @options.cluster_options
+@options.identity_options
 @options.output_option("table", "json", "yaml")
 def command(session: sessions.Session, file: str, cluster: str | None, output: str) -> None:
     """Say whether all replicas of the job in FILE fit on a cluster at once, as it is now.

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from paceline.model.runs import RunSummary
+    from paceline.model.selectors import Selector
 
 WATCH_SECONDS = 1.0
 PHASES = ("pending", "starting", "running", "restarting", "stopping", "succeeded", "failed", "stopped")
@@ -25,16 +26,16 @@ PHASES = ("pending", "starting", "running", "restarting", "stopping", "succeeded
 @click.option(
     "--phase", "phases", type=click.Choice((*PHASES, "lost")), multiple=True, help="Only jobs in this phase."
 )
-@click.option(
-    "-l", "--label", "labels", metavar="KEY=VALUE", multiple=True, help="Only jobs with this label."
-)
+@options.selector_option
+@click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="Of all namespaces of the cluster.")
 @click.option("--limit", type=click.IntRange(1), help="At most so many.")
 @options.watch_option
 @options.output_option("table", "wide", "name", "json", "yaml")
 def command(
     session: sessions.Session,
     phases: tuple[str, ...],
-    labels: tuple[str, ...],
+    labels: tuple[Selector, ...],
+    everywhere: bool,
     limit: int | None,
     watch: bool,
     output: str,
@@ -43,46 +44,44 @@ def command(
 
     def found(read: Callable[[], tuple[list[RunSummary], set[str]]]) -> tuple[list[RunSummary], set[str]]:
         runs, lost = read()
-        runs = [run for run in runs if all(_has(run, label) for label in labels)]
+        runs = [run for run in runs if all(each.matches(run.labels) for each in labels)]
         if phases:
             runs = [run for run in runs if ("lost" if run.name in lost else run.phase) in phases]
         return runs[:limit], lost
 
-    with session.listing() as read:
+    with session.listing(everywhere=everywhere) as read:
         if watch and output in ("table", "wide") and printing.is_terminal():
             with contextlib.suppress(KeyboardInterrupt), printing.screen(whole=True) as screen:
                 while True:
-                    screen.show(_table(*found(read), output))
+                    screen.show(_table(*found(read), output, everywhere=everywhere))
                     time.sleep(WATCH_SECONDS)
         runs, lost = found(read)
     if output == "name":
         for run in runs:
-            click.echo(run.name)
+            click.echo(f"{run.namespace}/{run.name}" if everywhere else run.name)
     elif output in ("json", "yaml"):
         from paceline.surfaces import documents
 
         printing.emit(documents.run_list(runs, lost=lost), output)
     elif runs:
-        printing.show(_table(runs, lost, output))
-        _suggest(session, runs, lost)
+        printing.show(_table(runs, lost, output, everywhere=everywhere))
+        _suggest(session, runs, lost, everywhere=everywhere)
     else:
         session.say("no jobs" if not (phases or labels) else "no such jobs")
         session.suggest("paceline init job.yaml", "paceline run job.yaml")
 
 
-def _table(runs: list[RunSummary], lost: set[str], output: str) -> RenderableType:
+def _table(runs: list[RunSummary], lost: set[str], output: str, *, everywhere: bool) -> RenderableType:
     from paceline.surfaces.views import job_tables
 
     wide = output == "wide"
-    return job_tables.job_list(runs, lost=lost, now=time.time(), width=printing.width(wide=wide), wide=wide)
+    return job_tables.job_list(
+        runs, lost=lost, now=time.time(), width=printing.width(wide=wide), wide=wide, namespaces=everywhere
+    )
 
 
-def _suggest(session: sessions.Session, runs: list[RunSummary], lost: set[str]) -> None:
+def _suggest(session: sessions.Session, runs: list[RunSummary], lost: set[str], *, everywhere: bool) -> None:
     for name in sorted(lost):
         session.say(f"{name} is lost: its supervisor died; bring it back: paceline resume {name}")
-    session.suggest(f"paceline get {runs[0].name}", f"paceline top {runs[0].name}")
-
-
-def _has(run: RunSummary, label: str) -> bool:
-    key, equals, value = label.partition("=")
-    return key in run.labels and (not equals or run.labels[key] == value)
+    where = f"-n {runs[0].namespace} " if everywhere else ""
+    session.suggest(f"paceline get {where}{runs[0].name}", f"paceline top {where}{runs[0].name}")

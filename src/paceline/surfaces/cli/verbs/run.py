@@ -12,12 +12,13 @@ from paceline.surfaces.cli.verbs import submit
 
 if TYPE_CHECKING:
     from paceline.model.runs import Run
-    from paceline.services.jobs import Jobs
+    from paceline.services.life_cycles import LifeCycle
 
 LAST_LINES = 8
 
 
 @options.verb("run")
+@options.engine_options
 @options.file_argument
 @submit.name_option
 @options.dry_run_option
@@ -32,11 +33,8 @@ def command(session: sessions.Session, file: str, name: str | None, dry_run: boo
         submit.show_plan(session, file, name, output)
         return
     from paceline.model.statuses import JobPhase
-    from paceline.services import snapshots
-    from paceline.surfaces import documents
-    from paceline.surfaces.views import summaries
 
-    with session.local_jobs() as jobs:
+    with session.jobs() as jobs:
         with sessions.late_interrupts() as interrupted:
             run = submit.submit(session, file, name)
         session.say(f"{run.name} submitted; Ctrl-C detaches, the job goes on")
@@ -44,34 +42,49 @@ def command(session: sessions.Session, file: str, name: str | None, dry_run: boo
             if interrupted():
                 raise KeyboardInterrupt
             run = following.Follower(session, jobs, run.name).follow()
-        snapshot = snapshots.read(jobs.store, run, now=jobs.clock())
         if output == "name":
             click.echo(run.name)
-        elif output == "table":
-            printing.show(summaries.summary(snapshot, width=printing.width()))
         else:
-            printing.emit(documents.snapshot(snapshot), output)
+            _show(jobs, run, output)
         _say_last_words(session, jobs, run)
     if run.phase is not JobPhase.SUCCEEDED:
         message = f": {run.message}" if run.message else ""
         raise JobFailed(
             f"{run.name} {run.phase}{message}",
-            f"see why: paceline describe {run.name}; go on: paceline resume {run.name}",
+            f"see why: paceline why {run.name}; go on: paceline resume {run.name}",
         )
     session.suggest(f"paceline top {run.name}", f"paceline describe {run.name}", f"paceline logs {run.name}")
 
 
-def _say_last_words(session: sessions.Session, jobs: Jobs, run: Run) -> None:
+def _show(jobs: LifeCycle, run: Run, output: str) -> None:
+    """Print how it went: what was measured, where anything was, or else its replicas."""
+    from paceline.services import snapshots
+    from paceline.services.jobs import Jobs
+    from paceline.surfaces import documents
+    from paceline.surfaces.views import job_tables, summaries
+
+    width = printing.width()
+    if isinstance(jobs, Jobs):
+        snapshot = snapshots.read(jobs.store, run, now=jobs.clock())
+        if output == "table":
+            printing.show(summaries.summary(snapshot, width=width))
+        else:
+            printing.emit(documents.snapshot(snapshot), output)
+        return
+    replicas = jobs.replicas(run.name)
+    if output == "table":
+        printing.show(job_tables.job(run, replicas, lost=False, now=jobs.clock(), width=width))
+    else:
+        printing.emit(documents.run_document(run, replicas, lost=False), output)
+
+
+def _say_last_words(session: sessions.Session, jobs: LifeCycle, run: Run) -> None:
     """Tell what the replicas that failed for good wrote last: most often that is the reason."""
     from paceline.model.statuses import ReplicaPhase
-    from paceline.services import logs
-    from paceline.services.jobs import folder_of
 
-    for row in jobs.store.replicas(run.name):
+    for row in jobs.replicas(run.name):
         if row.phase is ReplicaPhase.FAILED:
-            written = logs.lines(
-                folder_of(run), wanted=row.replica.__eq__, attempt=row.attempt, tail=LAST_LINES
-            )
+            written = jobs.logs(run, wanted=row.replica.__eq__, attempt=row.attempt, tail=LAST_LINES)
             session.say(f"the last lines of {row.replica}:")
             for line in written:
                 session.say(f"  {line.text}")

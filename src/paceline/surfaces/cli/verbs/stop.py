@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from paceline.errors import Conflict
 from paceline.surfaces.cli import options, sessions
+
+if TYPE_CHECKING:
+    from paceline.model.selectors import Selector
 
 
 @options.verb("stop")
@@ -13,8 +18,14 @@ from paceline.surfaces.cli import options, sessions
 @options.names_argument
 @click.option("--wait/--no-wait", default=True, show_default=True, help="Whether to wait for the end.")
 @options.dry_run_option
-def command(session: sessions.Session, names: tuple[str, ...], wait: bool, dry_run: bool) -> None:
-    """Stop the jobs NAME...; `paceline resume` goes on from their last checkpoint.
+def command(
+    session: sessions.Session,
+    names: tuple[str, ...],
+    labels: tuple[Selector, ...],
+    wait: bool,
+    dry_run: bool,
+) -> None:
+    """Stop the jobs NAME..., or those with labels (-l); `paceline resume` goes on from their last checkpoint.
 
     Replicas get SIGTERM, and SIGKILL after the job's termination_grace.
     """
@@ -34,6 +45,7 @@ def command(session: sessions.Session, names: tuple[str, ...], wait: bool, dry_r
             session.say(f"{name} is asked to stop; waiting for its end (Ctrl-C does not keep it from that)")
             click.echo(f"{name} {jobs.wait(name).phase}")
 
+        names = session.chosen(jobs, names, labels, wanted=lambda run: not run.phase.is_final)
         session.each(names, stop)
-    if not dry_run:
+    if names and not dry_run:
         session.suggest(f"paceline resume {names[0]}", f"paceline delete {names[0]}")

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from paceline.errors import InvalidInput
+from paceline.surfaces import composition
 from paceline.surfaces.cli import job_files, options, printing, sessions
 
 if TYPE_CHECKING:
@@ -76,7 +78,10 @@ def show_plan(session: sessions.Session, file: str, name: str | None, output: st
     job_file, base = job_files.read(file)
     if name is not None:
         job_names.check(name)
-    with session.local_jobs() as jobs:
+    if session.on_cluster:
+        hint = f"paceline fit {file} says whether it fits, and paceline render {file} what would be made"
+        raise InvalidInput("what a submit to a cluster would do is not shown", hint)
+    with composition.opened(session.home) as jobs:
         plan = plans.plan(jobs, job_file.spec, base=base, name=name)
     if output == "table":
         printing.show(plan_views.plan(plan))

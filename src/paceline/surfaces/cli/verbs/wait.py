@@ -12,6 +12,7 @@ from paceline.surfaces.cli import options, sessions
 
 if TYPE_CHECKING:
     from paceline.model.runs import Run
+    from paceline.model.selectors import Selector
 
 
 @options.verb("wait")
@@ -26,8 +27,14 @@ if TYPE_CHECKING:
     help="What to wait for; finished means: ended, however.",
 )
 @click.option("--timeout", type=options.DURATION, metavar="DURATION", help="At most so long, such as 2h.")
-def command(session: sessions.Session, names: tuple[str, ...], goal: str, timeout: float | None) -> None:
-    """Wait until the jobs NAME... have succeeded.
+def command(
+    session: sessions.Session,
+    names: tuple[str, ...],
+    labels: tuple[Selector, ...],
+    goal: str,
+    timeout: float | None,
+) -> None:
+    """Wait until the jobs NAME..., or those with labels (-l), have succeeded.
 
     Exits with 5 when the time is over, and with 6 when a job ends but does not succeed (for finished: never).
     """  # fmt: skip
@@ -53,5 +60,7 @@ def command(session: sessions.Session, names: tuple[str, ...], goal: str, timeou
                 raise JobFailed(f"{name} {run.phase}{message}", f"paceline describe {name}")
             click.echo(f"{name} {run.phase}")
 
+        names = session.chosen(jobs, names, labels)
         session.each(names, wait)
-    session.suggest(f"paceline get {names[0]}", f"paceline top {names[0]}")
+    if names:
+        session.suggest(f"paceline get {names[0]}", f"paceline top {names[0]}")

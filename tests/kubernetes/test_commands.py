@@ -1,0 +1,117 @@
+"""The verbs and the Python API on a real API server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+from support.real_clusters import NAMESPACE, OperatorProcess, kubectl, status, until, until_phase
+
+from paceline import specs
+from paceline.errors import PacelineError
+from paceline.model.jobs import JobSpec, RoleSpec
+from paceline.model.placements import Placement
+from paceline.model.roles import Role
+from paceline.model.statuses import JobPhase
+from paceline.surfaces import api, composition
+
+MAIN = "from paceline.surfaces.cli.main import main; main()"
+ON_IT = ("--engine", "kubernetes", "-n", NAMESPACE)
+
+
+def job(name: str = "clicks", **labels: str) -> JobSpec:
+    roles = tuple(RoleSpec(role=role, cpu_cores=1.0, memory_bytes=1 << 28) for role in (Role.PS, Role.WORKER))
+    return JobSpec(
+        name=name, image="localhost/work:1", command=("sleep", "3600"), roles=roles, labels=labels,
+        placement=Placement(node_selector={"paceline.dev/hollow": "true"}), termination_grace_seconds=1.0,
+    )  # fmt: skip
+
+
+def paceline(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", MAIN, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+
+
+def test_labels_and_namespaces(operator: OperatorProcess) -> None:
+    for name, team in (("one", "ads"), ("two", "search")):
+        api.submit(job(name, team=team), engine="kubernetes", namespace=NAMESPACE)
+    for name in ("one", "two"):
+        until_phase(name, "running")
+    assert paceline("list", *ON_IT, "-l", "team notin (ads)", "-o", "name").stdout == "two\n"
+    everywhere = paceline("list", "--engine", "kubernetes", "-A", "-o", "name").stdout.split()
+    assert {f"{NAMESPACE}/one", f"{NAMESPACE}/two"} <= set(everywhere)
+    stopped = paceline("stop", *ON_IT, "-l", "team=ads")
+    assert stopped.stdout == "one stopped\n", stopped.stderr
+    assert status("two")["phase"] == "running"
+
+
+def test_in_the_name_of_others(operator: OperatorProcess) -> None:
+    nobody = paceline("list", *ON_IT, "--as", "ann")
+    assert nobody.returncode == 1
+    assert 'User "ann" cannot list resource "trainingjobs"' in " ".join(nobody.stderr.split())
+    master = paceline("list", *ON_IT, "--as", "ann", "--as-group", "system:masters", "-o", "json")
+    assert json.loads(master.stdout)["kind"] == "RunList"
+    # Paths that are no objects are read in the same name.
+    mine = paceline("doctor", *ON_IT, "--as", "ann", "-o", "json")
+    found = {each["name"]: each for each in json.loads(mine.stdout)["items"]}
+    assert found["Rights"]["state"] == "failed"
+
+
+def until_there_and_running(name: str) -> None:
+    told = ("get", "tj", "-n", NAMESPACE, "-o", "name")
+    until(lambda: f"trainingjob.paceline.dev/{name}" in kubectl(*told).split(), lambda: kubectl(*told))
+    until_phase(name, "running")
+
+
+def test_a_run_is_followed_left_and_ended(operator: OperatorProcess, tmp_path: Path) -> None:
+    path = tmp_path / "clicks.yaml"
+    path.write_text(specs.dump_job(job()))
+    assert yaml.safe_load(path.read_text())["kind"] == "TrainingJob"
+    command = [sys.executable, "-c", MAIN, "run", *ON_IT, str(path)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, **pipes, text=True) as process:
+        until_there_and_running("clicks")
+        time.sleep(2)
+        os.kill(process.pid, signal.SIGINT)
+        _, said = process.communicate(timeout=30)
+    assert process.returncode == 0, said
+    assert "detached: clicks goes on" in said
+    with subprocess.Popen(command, **pipes, text=True) as process:
+        until_there_and_running("clicks-2")
+        assert paceline("stop", *ON_IT, "clicks-2").returncode == 0
+        out, said = process.communicate(timeout=30)
+    assert process.returncode == 6, said
+    assert out.split()[:2] == ["clicks-2", "stopped"]
+    assert status("clicks")["phase"] == "running"
+
+
+def test_the_python_api_from_a_notebook(operator: OperatorProcess) -> None:
+    async def cells() -> JobPhase:
+        handle = api.submit(job(), engine="kubernetes", namespace=NAMESPACE)
+        await asyncio.to_thread(until_phase, "clicks", "running")
+        assert handle.why().summary.startswith("nothing is wrong")
+        handle.stop()
+        handle.resume()
+        await asyncio.to_thread(until_phase, "clicks", "running")
+        phase = handle.phase
+        handle.delete(force=True)
+        return phase
+
+    assert asyncio.run(cells()) is JobPhase.RUNNING
+    until(lambda: "clicks" not in kubectl("get", "tj", "-n", NAMESPACE, "-o", "name"), lambda: "still there")
+
+
+def test_a_user_that_cannot_be_a_header_is_refused() -> None:
+    with (
+        composition.opened_cluster(None, NAMESPACE, user="a\nb") as jobs,
+        pytest.raises(PacelineError, match="trainingjobs cannot be listed"),
+    ):
+        jobs.runs()
