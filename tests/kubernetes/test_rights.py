@@ -81,20 +81,17 @@ def is_told(name: str) -> bool:
 def scenario(operator: OperatorProcess, name: str, lease_in: str = "paceline") -> Iterator[Step]:
     """All that the operator does with the API, once. What it learns to do some day belongs here too."""
     pods = [f"{name}-worker-0-{attempt}" for attempt in range(5)]
+    doomed = f"{name}-doomed"
 
     def begin() -> None:
         kubectl("delete", "lease", "paceline-operator", "-n", lease_in, "--ignore-not-found")
         submit(job(name))
+        # Without an image it fails at once, and is removed.
+        submit(job(doomed, image=None, ttl_after_finished_seconds=0.1))
         operator.start()
 
-    yield Step(begin, lambda: phase(name) == "running" and is_told(name))
+    yield Step(begin, lambda: phase(name) == "running" and not is_there("tj", doomed) and is_told(name))
 
-    # Without an image it fails at once, and is removed.
-    doomed = f"{name}-doomed"
-    yield Step(
-        lambda: submit(job(doomed, image=None, ttl_after_finished_seconds=0.1)),
-        lambda: not is_there("tj", doomed),
-    )
     yield Step(lambda: lose(pods[1]), lambda: is_there("pod", pods[2]))
     yield Step(
         lambda: change(name, suspend=True),
@@ -178,12 +175,12 @@ def test_within_one_namespace_rights_in_it_are_enough(confined: OperatorProcess)
 @pytest.mark.parametrize("right", rights(SHIPPED), ids=str)
 def test_each_right_is_needed(idle: OperatorProcess, right: Right) -> None:
     """Without it the API refuses something, and with it back what failed comes about after all."""
-    apply(without(right, SHIPPED))
+    apply(roles(without(right, SHIPPED)))
     for step in scenario(idle, f"no-{right}"):
         step.do()
         until(lambda: idle.denied() or step.holds(), lambda: idle.log.read_text()[-3000:], SECONDS)  # noqa: B023
         if idle.denied():
             break
     assert idle.denied() == {right}, "nothing that the operator does needs it"
-    apply(SHIPPED)
+    apply(roles(SHIPPED))
     until(step.holds, lambda: idle.log.read_text()[-3000:], SECONDS)
