@@ -16,7 +16,7 @@ def find(spec: jobs.JobSpec, folder: folders.RunFolder) -> list[str]:
     if machine.cgroups is not None:
         left += [f"cgroup {path}" for path in machine.cgroups.folders(folder.token) if path.exists()]
     left += [f"namespace {path.name}" for path in networks.NAMESPACES.glob(f"{folder.token}-*")]
-    addresses = layouts.read(spec, folder).addresses.values() if folder.layout.exists() else []
+    addresses = layouts.read(folder, spec.hosts).addresses.values() if folder.layout.exists() else []
     left += [f"port {address}" for address in addresses if _listens(address)]
     return left
 

@@ -257,3 +257,73 @@ def test_an_event_that_does_not_fit_changes_nothing(stale: events.Event) -> None
 def test_a_late_release_of_an_earlier_life_does_not_end_a_job_that_still_has_replicas() -> None:
     stopping = drive(job(), *RUNNING, events.StopRequested())[0]
     assert machines.advance(stopping, events.Released()) == (stopping, [])
+
+
+def workers(state, *, in_spec=True):
+    return {
+        r.replica.index: str(r.phase)
+        for r in state.replicas
+        if r.replica.role is Role.WORKER and state.spec.has(r.replica) is in_spec
+    }
+
+
+def scaled(count):
+    return events.ScaleRequested(workers=count)
+
+
+def test_more_workers_are_launched_and_fewer_asked_to_end():
+    state, _ = machines.advance(states.initial(elastic()), events.Begin())
+    state = all_started(state)
+    state, wanted = machines.advance(state, scaled(3))
+    assert wanted == [commands.Launch(replica=ReplicaId(Role.WORKER, 2), attempt=1, memory_bytes=None)]
+    assert (str(state.phase), state.message) == ("starting", "scaled to 3 workers")
+    state = all_started(state)
+    assert str(state.phase) == "running"
+    state, wanted = machines.advance(state, scaled(1))
+    asked = [each.replica.index for each in wanted if isinstance(each, commands.Terminate)]
+    assert asked == [1, 2]
+    assert str(state.phase) == "running"
+    state, wanted = machines.advance(state, scaled(2))
+    assert wanted == [], "the old attempt has to leave first"
+    state, wanted = machines.advance(state, left(1))
+    assert wanted == [commands.Launch(replica=ReplicaId(Role.WORKER, 1), attempt=2, memory_bytes=None)]
+    state, wanted = machines.advance(state, left(2))
+    assert wanted == []
+    assert workers(state, in_spec=False) == {2: "stopped"}
+
+
+def test_a_worker_that_left_counts_neither_for_nor_against_success():
+    state, _ = machines.advance(states.initial(elastic()), events.Begin())
+    state, _ = machines.advance(all_started(state), scaled(1))
+    state, wanted = machines.advance(state, left(1, ExitReason(kind=ExitKind.ERROR, code=1)))
+    assert (wanted, str(state.phase)) == ([], "running")
+    done = events.ReplicaExited(
+        replica=ReplicaId(Role.WORKER, 0), attempt=1, reason=ExitReason(kind=ExitKind.COMPLETED)
+    )
+    state, _ = machines.advance(state, done)
+    assert str(state.outcome) == "succeeded"
+
+
+def test_the_last_worker_that_had_not_ended_may_be_taken_away():
+    state, _ = machines.advance(states.initial(elastic()), events.Begin())
+    done = events.ReplicaExited(
+        replica=ReplicaId(Role.WORKER, 0), attempt=1, reason=ExitReason(kind=ExitKind.COMPLETED)
+    )
+    state, _ = machines.advance(all_started(state), done)
+    state, _ = machines.advance(state, scaled(1))
+    assert str(state.outcome) == "succeeded"
+
+
+def elastic():
+    return JobSpec(name="job", roles=(RoleSpec(role=Role.PS), RoleSpec(role=Role.WORKER, replicas=2)))
+
+
+def all_started(state):
+    for each in state.replicas:
+        state, _ = machines.advance(state, events.ReplicaStarted(replica=each.replica, attempt=each.attempt))
+    return state
+
+
+def left(index, reason=None):
+    reason = reason or ExitReason(kind=ExitKind.SIGNAL, signal=15)
+    return events.ReplicaExited(replica=ReplicaId(Role.WORKER, index), attempt=1, reason=reason)

@@ -224,3 +224,17 @@ def test_a_job_that_is_not_there_is_not_found(cluster: Cluster) -> None:
     with pytest.raises(NotFound, match="did you mean 'clicks'"):
         cluster.jobs.get("click")
     cluster.scene.cluster.objects.pop((kinds.TRAINING_JOBS.plural, "default", "clicks"))
+
+
+def test_workers_are_scaled(cluster: Cluster) -> None:
+    submit(cluster)
+    cluster.until_phase("clicks", "running")
+    cluster.jobs.scale("clicks", 3)
+    cluster.runner.run(cluster.scene.until(lambda: cluster.scene.status()["ready"] == "4/4"))
+    assert [str(row.replica) for row in cluster.jobs.replicas("clicks")][-1] == "worker-2"
+    with pytest.raises(Conflict, match="18 workers at most, not 20"):
+        cluster.jobs.scale("clicks", 20)
+    cluster.jobs.stop("clicks")
+    cluster.until_phase("clicks", "stopped")
+    with pytest.raises(Conflict, match="does not run"):
+        cluster.jobs.scale("clicks", 2)

@@ -16,7 +16,7 @@ from support.shell_jobs import Submit, fill, shell_job
 from benchmarks import leftovers
 from paceline.engines.local import machines, processes
 from paceline.errors import Conflict, EngineError, NotFound, StoreError, WaitTimeout
-from paceline.model.jobs import CleanUp, Host, MemoryGrowth, RestartPolicy, RoleSpec
+from paceline.model.jobs import CleanUp, CpuPolicy, Host, MemoryGrowth, RestartPolicy, RoleSpec
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.runs import Run
 from paceline.model.statuses import ExitKind, JobPhase, ReplicaPhase
@@ -291,3 +291,58 @@ def test_a_read_only_state_folder_is_a_clear_error(small_disk: Path, tmp_path: P
         jobs.Jobs(home, store).submit(shell_job("true"), source="", base=tmp_path)
     assert "read-only" in raised.value.message.lower()
     assert raised.value.hint
+
+
+def workers_of(api: jobs.Jobs, run: Run) -> dict[ReplicaId, ReplicaPhase]:
+    return {row.replica: row.phase for row in api.store.replicas(run.name) if row.replica.role is Role.WORKER}
+
+
+def test_a_running_job_gets_more_workers_and_loses_them_again(api: jobs.Jobs, submit: Submit) -> None:
+    w2 = ReplicaId(Role.WORKER, 2)
+    script = (
+        'echo "{worker_hosts} $PACELINE_SPARE_WORKERS"; until [ -e "{run_dir}/done" ]; do sleep 0.1; done'
+    )
+    run = running(api, submit(shell_job(script)))
+    api.scale(run.name, 3)
+    until(lambda: workers_of(api, run).get(w2) is ReplicaPhase.RUNNING)
+    running(api, run)
+    until(lambda: output(run, w2))
+    hosts, spare = output(run, w2)[0].split()
+    before, room = output(run, W0)[0].split()
+    assert hosts.split(",") == [*before.split(","), room.split(",")[0]], "its address was set aside before"
+    assert spare.split(",") == room.split(",")[1:]
+    os.kill(supervisors.pids(jobs.folder_of(run))[1], signal.SIGKILL)
+    api.scale(run.name, 1)
+    until(lambda: workers_of(api, run)[w2] is workers_of(api, run)[W1] is ReplicaPhase.STOPPED)
+    assert api.get(run.name).spec.role(Role.WORKER).replicas == 1
+    api.scale(run.name, 2)
+    until(lambda: processes.agent_pid(jobs.folder_of(run).config(W1, 2)))
+    (jobs.folder_of(run).path / "done").touch()
+    assert ended(api, run).phase is JobPhase.SUCCEEDED
+    assert "3 workers are wanted" in [e.message for _, e in api.store.events(run.name) if e.kind == "scaled"]
+    assert [s.replicas for s in api.runs()] == ["ps 0/1, worker 0/2"]
+    with pytest.raises(Conflict, match="does not run"):
+        api.scale(run.name, 3)
+
+
+def test_what_cannot_be_scaled_is_refused_and_left_as_it_is(api: jobs.Jobs, submit: Submit) -> None:
+    spec = shell_job("sleep 600", training={"consistency": {"mode": "synchronous"}})
+    run = running(api, submit(spec))
+    with pytest.raises(Conflict, match="wait for each other"):
+        api.scale(run.name, 3)
+    many = running(api, submit(shell_job("sleep 600")))
+    with pytest.raises(Conflict, match="18 workers at most, not 19"):
+        api.scale(many.name, 19)
+    hosted = submit(shell_job("sleep 600", hosts=(Host(name="a"), Host(name="b"))))
+    with pytest.raises(EngineError, match="emulated hosts"):
+        api.scale(running(api, hosted).name, 3)
+    cores = machines.read().cores
+    worker = RoleSpec(
+        role=Role.WORKER, cpu_cores=1.0, cpu_policy=CpuPolicy.EXCLUSIVE, command=("sleep", "600")
+    )
+    exclusive = running(api, submit(dataclasses.replace(shell_job(""), roles=(worker,))))
+    with pytest.raises(EngineError, match="exclusive cores"):
+        api.scale(exclusive.name, 1 + len(cores))
+    for each in (run, many, hosted, exclusive):
+        assert api.get(each.name).spec == each.spec
+        api.stop(each.name)

@@ -57,9 +57,11 @@ def _roles(draw: st.DrawFn, role: Role) -> jobs.RoleSpec:
         cap = draw(st.none() | st.integers(memory, 2**55))
         factor = draw(st.floats(1.001, 16))
         growth = jobs.MemoryGrowth(factor=factor, cap_bytes=cap)
+    replicas = 1 if role is Role.CHIEF else draw(st.integers(1, 10_000))
     return jobs.RoleSpec(
         role=role,
-        replicas=1 if role is Role.CHIEF else draw(st.integers(1, 10_000)),
+        replicas=replicas,
+        max_replicas=draw(st.none() | st.integers(replicas, 10_000)) if role is Role.WORKER else None,
         cpu_cores=draw(_CORES),
         memory_bytes=memory,
         gpus=draw(st.integers(0, 8)),

@@ -372,3 +372,17 @@ def test_only_a_cluster_has_namespaces(home: homes.Home, paceline: Paceline) -> 
 def test_a_group_needs_a_user(paceline: Paceline) -> None:
     result = paceline("list", "--engine", "kubernetes", "--as-group", "admins")
     assert (result.exit_code, "--as USER" in result.stderr) == (2, True)
+
+
+def test_scale_says_what_it_would_do_and_what_it_cannot(home: homes.Home, paceline: Paceline) -> None:
+    fill(home, "over")
+    fill(home, "live", phase=JobPhase.RUNNING)
+    done = paceline("scale", "live", "--workers", "3", "--dry-run")
+    assert (done.exit_code, done.stdout) == (0, "live would be scaled to 3 workers\n")
+    refused = paceline("scale", "over", "--workers", "3")
+    assert refused.exit_code == 1
+    assert "over does not run (succeeded)" in refused.stderr
+    many = paceline("scale", "live", "--workers", "1000", "--dry-run")
+    assert "workers at most, not 1000" in many.stderr
+    assert paceline("scale", "live", "--workers", "0").exit_code == 2
+    assert paceline("scale", "live").exit_code == 2

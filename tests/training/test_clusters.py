@@ -76,3 +76,13 @@ def test_without_tf_config_the_error_says_how_to_run():
 def test_a_wrong_cluster_is_explained(given, message):
     with pytest.raises(errors.ClusterError, match=message):
         clusters.read(given)
+
+
+def test_places_for_trainers_stay_the_same_however_many_there_are():
+    spare = {"PACELINE_SPARE_WORKERS": "e:1,f:1"}
+    before = clusters.read(environment(TWO_AND_TWO, "ps", 0, **spare))
+    more = {**TWO_AND_TWO, "worker": ["c:1", "d:1", "e:1"]}
+    after = clusters.read(environment(more, "worker", 2, PACELINE_SPARE_WORKERS="f:1"))
+    assert before.most_trainers == after.most_trainers == 4
+    assert (len(before.trainers), after.trainer_index) == (2, 2)
+    assert clusters.read(environment(TWO_AND_TWO, "ps", 0)).most_trainers == 2

@@ -79,6 +79,7 @@ class Config:
         self.reports: str = values["reports"]
         self.threads: Optional[int] = values.get("threads")
         self.cpu_cores: Optional[float] = values.get("cpu_cores")
+        self.spare_workers: List[str] = values.get("spare_workers") or []
         self.placeholders: Dict[str, str] = values.get("placeholders") or {}
         self.environment: Dict[str, str] = values.get("environment") or {}
         self.sample_seconds: float = values.get("sample_seconds", 1.0)
@@ -151,6 +152,7 @@ def command_environment(config: Config, threads: int, inherited: Dict[str, str])
     environment["GLIBC_TUNABLES"] = "glibc.malloc.hugetlb=1"
     environment.update(inherited)
     environment["TF_CONFIG"] = tf_config(config)
+    environment["PACELINE_SPARE_WORKERS"] = ",".join(config.spare_workers)
     environment["PACELINE_REPORT_FILE"] = os.path.abspath(config.reports)
     for name in ("job", "role", "index", "attempt", "threads", "checkpoint_dir", "run_dir"):
         if name in values:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from paceline.control import events
+from paceline.model.jobs import JobSpec
 from paceline.model.roles import ReplicaId
 
 
@@ -29,6 +30,9 @@ class Engine(Protocol):
         Raises:
             EngineError: the job cannot run here.
         """
+
+    def rescale(self, spec: JobSpec) -> None:
+        """Take note that the job has other workers from now on; those that go are terminated one by one."""
 
     def launch(self, replica: ReplicaId, attempt: int, memory_bytes: int | None) -> Launched:
         """Start one attempt of a replica.

@@ -12,8 +12,8 @@ from paceline.model.roles import ReplicaId, Role
 
 API_VERSION = "paceline.dev/v1alpha1"
 KIND = "TrainingJob"
-#: So many more workers than it has, at least, a running job may get (`RoleSpec.most_replicas`).
-SPARE_WORKERS = 16
+#: A running job may get as many workers again, but at least and at most so many (`RoleSpec.most_replicas`).
+SPARE_WORKERS = 16, 256
 
 #: What a command and an environment value may hold in braces; the agent fills them in.
 PLACEHOLDERS = (
@@ -110,7 +110,8 @@ class RoleSpec:
     @property
     def most_replicas(self) -> int:
         """Up to how many a running job may be scaled: its parameter servers are told of so many addresses."""
-        return self.max_replicas or max(2 * self.replicas, self.replicas + SPARE_WORKERS)
+        least, most = SPARE_WORKERS
+        return self.max_replicas or self.replicas + min(max(self.replicas, least), most)
 
     @property
     def requested_millicores(self) -> int:
@@ -206,10 +207,10 @@ class JobSpec:
         indices = range(role.replicas, role.most_replicas) if role else ()
         return tuple(ReplicaId(Role.WORKER, index) for index in indices)
 
-    def with_workers(self, workers: int) -> JobSpec:
-        """Return the job with so many workers; how many it may get at most stays."""
+    def with_workers(self, workers: int, *, most: int | None = None) -> JobSpec:
+        """Return the job with so many workers; how many it may get at most stays, unless it is given."""
         roles = tuple(
-            dataclasses.replace(role, replicas=workers, max_replicas=role.most_replicas)
+            dataclasses.replace(role, replicas=workers, max_replicas=most or role.most_replicas)
             if role.role is Role.WORKER
             else role
             for role in self.roles

@@ -9,6 +9,7 @@ from paceline.model import jobs, roles, statuses
 
 #: What ``engine`` of a run says.
 LOCAL, KUBERNETES = "local", "kubernetes"
+STOP, SCALE = "stop", "scale"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +90,11 @@ class JobEvent:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """Something that a user wants of a run and that its supervisor has not taken up yet."""
+    """Something that a user wants of a run and that its supervisor has not taken up yet.
+
+    Attributes:
+        kind: ``stop``, or ``scale N``: so many workers.
+    """
 
     id: int
     kind: str

@@ -31,18 +31,26 @@ RUNS = "runs"
 METRICS_PORT = 2223
 #: The API server takes no larger one (``MaxSecretSize`` of Kubernetes).
 MAX_BYTES = 1 << 20
-_CLUSTER, _FETCH, _OF_ATTEMPT = "cluster.json", "code.json", ("index", "attempt")
+_CLUSTER, _FETCH = "cluster.json", "code.json"
+#: What does not stand in the part of a role.
+_ELSEWHERE = ("cluster", "spare_workers", "index", "attempt")
 #: What its fetcher is told is in this file.
 FETCH = f"{FOLDER}/{_FETCH}"
 
 
-def config_map(spec: JobSpec, where: Surroundings, cluster: Mapping[str, Sequence[str]]) -> Object:
+def config_map(
+    spec: JobSpec,
+    where: Surroundings,
+    cluster: Mapping[str, Sequence[str]],
+    spare_workers: Sequence[str] = (),
+) -> Object:
     """Return the config map: the cluster once, and the rest once for each role.
 
     Args:
         spec: the job.
         where: where it is to live.
         cluster: the addresses of all replicas by role.
+        spare_workers: those of workers that the job may get while it runs.
 
     Raises:
         EngineError: it is larger than Kubernetes allows, or there is nothing that could fetch the code.
@@ -53,7 +61,7 @@ def config_map(spec: JobSpec, where: Surroundings, cluster: Mapping[str, Sequenc
             "give the operator an --agent-image, or put the code into the job's own image",
         )
     data = {
-        _CLUSTER: _json({"cluster": cluster}),
+        _CLUSTER: _json(labels.given({"cluster": cluster, "spare_workers": list(spare_workers)})),
         **{f"{role.role}.json": _json(_config(spec, role)) for role in spec.roles},
     }
     if spec.code is not None:
@@ -101,7 +109,7 @@ def _config(spec: JobSpec, role: RoleSpec) -> Object:
         interface="eth0",
         own_cgroup=True,
     )
-    kept = {name: value for name, value in config.items() if name not in ("cluster", *_OF_ATTEMPT)}
+    kept = {name: value for name, value in config.items() if name not in _ELSEWHERE}
     return {**kept, "metrics_port": METRICS_PORT}
 
 

@@ -40,6 +40,7 @@ def agent_config(
     *,
     attempt: int,
     cluster: Mapping[str, Sequence[str]],
+    spare_workers: Sequence[str] = (),
     files: ReplicaFiles,
     interface: str | None,
     own_cgroup: bool,
@@ -51,6 +52,7 @@ def agent_config(
         replica: which replica.
         attempt: which launch of it, from 1.
         cluster: addresses ``host:port`` by role, in index order.
+        spare_workers: those of workers that the job may get while it runs (`JobSpec.spares`).
         files: where the agent writes and reads.
         interface: the network interface that is this replica's alone; None when it shares one.
         own_cgroup: whether a cgroup holds this replica alone.
@@ -72,6 +74,7 @@ def agent_config(
         "attempt": attempt,
         "command": list(spec.command_of(replica.role)),
         "cluster": {name: list(addresses) for name, addresses in cluster.items()},
+        "spare_workers": list(spare_workers),
         "threads": role.threads,
         "cpu_cores": role.cpu_cores,
         "placeholders": placeholders,

@@ -34,8 +34,15 @@ class HostPlan:
     seats: tuple[Seat, ...]
 
     def seat(self, replica: ReplicaId) -> Seat:
-        """Return the seat of one replica."""
-        return next(seat for seat in self.seats if seat.replica == replica)
+        """Return the seat of one replica.
+
+        Raises:
+            EngineError: it has none.
+        """
+        found = next((seat for seat in self.seats if seat.replica == replica), None)
+        if found is None:
+            raise EngineError(f"{replica} has no seat")
+        return found
 
 
 def plan(spec: jobs.JobSpec, *, free_cores: Sequence[int], machine_memory_bytes: int | None) -> HostPlan:
@@ -56,6 +63,41 @@ def plan(spec: jobs.JobSpec, *, free_cores: Sequence[int], machine_memory_bytes:
     )
     _check_sizes(spec, seats, len(free_cores), machine_memory_bytes)
     return HostPlan(_with_cores(spec, seats, tuple(free_cores)))
+
+
+def extended(plan: HostPlan, spec: jobs.JobSpec, *, free_cores: Sequence[int]) -> HostPlan:
+    """Return a plan with seats for the workers of a running job that have none yet.
+
+    Args:
+        plan: where its replicas sit.
+        spec: the job with its new workers.
+        free_cores: cores of this machine that nobody has for itself.
+
+    Raises:
+        EngineError: too few cores are free, or the hosts are emulated: their networks are made when a job
+            begins.
+    """
+    seated = {seat.replica for seat in plan.seats}
+    missing = [replica for replica in spec.replicas() if replica not in seated]
+    if missing and spec.hosts:
+        raise EngineError(
+            f"{missing[0]} has no place: emulated hosts take no replicas while a job runs",
+            "submit the job again with more workers, or without hosts",
+        )
+    own = {replica: _exclusive_cores(spec, replica) for replica in missing}
+    if sum(own.values()) > len(free_cores):
+        raise EngineError(
+            f"the new workers ask for {sum(own.values())} exclusive cores, "
+            f"but {len(free_cores)} are free on this machine",
+            "ask for fewer workers, or wait for other jobs",
+        )
+    left, seats = list(free_cores), list(plan.seats)
+    # Shared workers have what was left of the machine when the job began.
+    like = next((seat.cores for seat in plan.seats if seat.replica.role is Role.WORKER), ())
+    for replica in missing:
+        cores, left = (tuple(left[: own[replica]]) or like), left[own[replica] :]
+        seats.append(Seat(replica=replica, host=LOCAL, cores=cores))
+    return HostPlan(tuple(seats))
 
 
 def _host_indices(spec: jobs.JobSpec, hosts: int) -> list[int]:

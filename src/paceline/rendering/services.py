@@ -27,6 +27,11 @@ def service(spec: JobSpec, where: Surroundings) -> Object:
     }
 
 
+def spare_workers(spec: JobSpec, where: Surroundings) -> list[str]:
+    """Return the addresses of the workers that the job may get while it runs."""
+    return [_address(spec, replica, f"{spec.name}.{where.namespace}") for replica in spec.spares()]
+
+
 def cluster(spec: JobSpec, where: Surroundings, *, subdomain: bool = True) -> dict[str, list[str]]:
     """Return the addresses of all replicas by role; they stay the same for every attempt.
 
@@ -38,8 +43,11 @@ def cluster(spec: JobSpec, where: Surroundings, *, subdomain: bool = True) -> di
     domain = f"{spec.name}.{where.namespace}" if subdomain else where.namespace
     return {
         str(role.role): [
-            f"{labels.host_name(spec, ReplicaId(role.role, index))}.{domain}.svc:{PORT}"
-            for index in range(role.replicas)
+            _address(spec, ReplicaId(role.role, index), domain) for index in range(role.replicas)
         ]
         for role in spec.roles
     }
+
+
+def _address(spec: JobSpec, replica: ReplicaId, domain: str) -> str:
+    return f"{labels.host_name(spec, replica)}.{domain}.svc:{PORT}"

@@ -62,9 +62,14 @@ def admit(
         if places is not None:
             admitted.append(Admission(key=job.key, places=places))
             nodes = reserved(nodes, job.spec, places)
-        elif now - job.since > PATIENCE_SECONDS and fits.places(job.spec, empty) is not None:
+        elif is_overdue(job, empty, now):
             break
     return admitted
+
+
+def is_overdue(job: Waiting, empty: Sequence[Node], now: float) -> bool:
+    """Whether a job that does not fit has waited for so long that nobody behind it may start."""
+    return now - job.since > PATIENCE_SECONDS and fits.places(job.spec, empty) is not None
 
 
 def reserved(nodes: Sequence[Node], spec: JobSpec, places: Mapping[ReplicaId, str]) -> list[Node]:

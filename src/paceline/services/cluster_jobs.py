@@ -20,7 +20,7 @@ from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Line, Ob
 from paceline.engines.kubernetes.loops import Loop
 from paceline.errors import Conflict, InvalidInput, NotFound
 from paceline.model.jobs import JobSpec
-from paceline.model.roles import ReplicaId
+from paceline.model.roles import ReplicaId, Role
 from paceline.model.runs import KUBERNETES, JobEvent, ReplicaRow, Run, RunSummary, replica_counts
 from paceline.model.statuses import JobPhase, ReplicaPhase
 from paceline.rendering import codes, labels, manifests, pods
@@ -130,6 +130,20 @@ class ClusterJobs(LifeCycle):
         if run.phase.is_final:
             raise Conflict(f"{name} has ended already ({run.phase})")
         self._patch(name, {"spec": {custom_resources.SUSPEND: True}})
+
+    def scale(self, name: str, workers: int) -> None:
+        """Ask for another number of workers in a job that runs (see `Jobs.scale`).
+
+        More of them begin when there is room; `get` says what they wait for.
+
+        Raises:
+            Conflict: it has ended, or cannot have so many.
+        """
+        resource = self._resource(name)
+        run = _run(resource)
+        record = records.read(resource.get("status") or {}, run.spec)
+        self.check_scalable(dataclasses.replace(run, spec=record.state.spec) if record else run, workers)
+        self._patch(name, {"spec": {"roles": {str(Role.WORKER): {"replicas": workers}}}})
 
     def resume(self, name: str) -> None:
         """Bring back a stopped or failed job from its last checkpoint.

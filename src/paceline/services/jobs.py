@@ -23,7 +23,7 @@ from paceline.model.causes import Evidence
 from paceline.model.jobs import JobSpec
 from paceline.model.obstacles import Obstacle, ObstacleKind
 from paceline.model.roles import ReplicaId
-from paceline.model.runs import LOCAL, JobEvent, ReplicaRow, Run, RunSummary
+from paceline.model.runs import LOCAL, SCALE, STOP, JobEvent, ReplicaRow, Run, RunSummary
 from paceline.model.statuses import JobPhase
 from paceline.services import homes, logs, packed_folders, supervisors, variable_plans
 from paceline.services.life_cycles import LifeCycle
@@ -185,7 +185,25 @@ class Jobs(LifeCycle):
         run = self.get(name)
         if run.phase.is_final:
             raise Conflict(f"{name} has ended already ({run.phase})")
-        self.store.add_request(name, "stop", at=self.clock())
+        self._request(run, STOP)
+
+    def scale(self, name: str, workers: int) -> None:
+        """Ask for another number of workers in a job that runs; those of the highest indices go first.
+
+        Raises:
+            Conflict: it has ended, or cannot have so many.
+            EngineError: this machine has no place for more.
+        """
+        run = self.get(name)
+        self.check_scalable(run, workers)
+        with self._choosing():
+            spec = run.spec.with_workers(workers)
+            layouts.extend(spec, machines.read(), folder_of(run), self._active_folders())
+        self._request(run, f"{SCALE} {workers}")
+
+    def _request(self, run: Run, kind: str) -> None:
+        """Leave a request for whoever looks after a run, and see to it that somebody does."""
+        self.store.add_request(run.name, kind, at=self.clock())
         if self.is_lost(run):
             self._supervise(run)
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from paceline.control import scalings
 from paceline.diagnosing.situations import Situation
 from paceline.errors import Conflict, WaitTimeout
 from paceline.model.jobs import JobSpec
@@ -76,6 +77,25 @@ class LifeCycle(abc.ABC):
             )
         if not run.phase.is_final and not self.is_lost(run):
             raise Conflict(f"{run.name} is {run.phase} already", f"paceline {self.LOOK} {run.name}")
+
+    @abc.abstractmethod
+    def scale(self, name: str, workers: int) -> None:
+        """Ask for another number of workers in a job that runs."""
+
+    def check_scalable(self, run: Run, workers: int) -> None:
+        """Let a run pass that can go on with so many workers.
+
+        Raises:
+            Conflict: it has ended, or cannot have so many.
+        """
+        if run.phase.is_final or run.phase is JobPhase.STOPPING:
+            raise Conflict(
+                f"{run.name} does not run ({run.phase}), so its workers cannot be scaled",
+                "submit it again with other replicas",
+            )
+        conflict = scalings.conflict(run.spec, workers)
+        if conflict is not None:
+            raise Conflict(f"{run.name} cannot be scaled: {conflict}", f"paceline describe {run.name}")
 
     @abc.abstractmethod
     def delete(self, name: str, *, force: bool = False) -> None:

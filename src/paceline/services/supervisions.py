@@ -17,7 +17,7 @@ from paceline.engines.engines import Engine
 from paceline.engines.local import folders
 from paceline.errors import Conflict, EngineError, StoreError
 from paceline.model.roles import ReplicaId
-from paceline.model.runs import JobEvent
+from paceline.model.runs import SCALE, JobEvent, Request
 from paceline.model.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
 from paceline.sources import spools
 from paceline.stores import Store
@@ -87,7 +87,8 @@ class Supervision:
             self._store.update_run(self._name, notes=notes)
             if self._state.phase is JobPhase.PENDING:
                 return events.Begin()
-            replaced = self._engine.adopt({r.replica: r.attempt for r in self._state.replicas if r.attempt})
+            known = (r for r in self._state.replicas if r.phase.is_live or self._state.spec.has(r.replica))
+            replaced = self._engine.adopt({r.replica: r.attempt for r in known if r.attempt})
         except EngineError as error:
             self._note("engine-failed", error.message)
             return events.EngineFailed(reason=error.message)
@@ -125,7 +126,7 @@ class Supervision:
         except StoreError as error:
             log.warning("requests cannot be read, trying again: %s", error.message)
             return []
-        return [events.StopRequested() for request in requests if request.kind == "stop"]
+        return list(map(_event, requests))
 
     def _read_spools(self) -> list[events.Event]:
         if not self._is_starting and self._stopwatch() < self._spools_at:
@@ -176,6 +177,8 @@ class Supervision:
             self._read_spool(event.replica, event.attempt)
         before = self._state
         self._state, wanted = machines.advance(before, event)
+        if self._state.spec != before.spec:
+            self._engine.rescale(self._state.spec)
         self._tell(before, event)
         self._saved = self._saved and self._state == before
         self._keep()
@@ -187,6 +190,8 @@ class Supervision:
         after = self._state
         if isinstance(event, events.ReplicaExited) and after != before:
             self._note("replica-exited", str(event.reason), event.replica, event.attempt)
+        if isinstance(event, events.ScaleRequested) and after.spec != before.spec:
+            self._note("scaled", f"{event.workers} workers are wanted")
         if after.phase is not before.phase:
             self._note(str(after.phase), after.message)
 
@@ -259,3 +264,8 @@ class Supervision:
             return []
         self._release_at = None
         return [events.Released()]
+
+
+def _event(request: Request) -> events.Event:
+    kind, _, workers = request.kind.partition(" ")
+    return events.ScaleRequested(workers=int(workers)) if kind == SCALE else events.StopRequested()

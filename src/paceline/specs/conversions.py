@@ -73,6 +73,7 @@ def _role_spec(role: Role, section: shapes.RoleSection, spec: shapes.SpecSection
     return jobs.RoleSpec(
         role=role,
         replicas=section.replicas,
+        max_replicas=section.max_replicas,
         cpu_cores=section.cpu,
         memory_bytes=section.memory,
         gpus=section.gpu,
@@ -157,6 +158,12 @@ def _roles(document: documents.Document, spec: shapes.SpecSection) -> Found:
         here = (*path, str(role))
         if role is Role.CHIEF and section.replicas > 1:
             yield document.problem((*here, "replicas"), f"a job has at most 1 chief, not {section.replicas}")
+        if section.max_replicas is not None and role is not Role.WORKER:
+            message = "only workers can be scaled while a job runs; remove it"
+            yield document.problem((*here, "max_replicas"), message, key=True)
+        elif section.max_replicas is not None and section.max_replicas < section.replicas:
+            message = f"the job has {section.replicas} replicas, so this is at least {section.replicas}"
+            yield document.problem((*here, "max_replicas"), message)
         if not section.command and not spec.command:
             message = (
                 "the role has no command, and neither has the job; write spec.command: [python, train.py]"

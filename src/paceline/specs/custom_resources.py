@@ -50,6 +50,8 @@ _STATUS = {
         "observedGeneration": {"type": "integer", "format": "int64"},
         "phase": {"type": "string", "description": "pending, starting, running, ..."},
         "ready": {"type": "string", "description": "replicas that run, of all"},
+        "workers": {"type": "integer", "description": "how many the job has, not only asks for"},
+        "maxWorkers": {"type": "integer", "description": "up to how many it may be scaled while it runs"},
         "message": {"type": "string", "description": "why it is in this phase"},
         "startedAt": {"type": "string", "format": "date-time"},
         "finishedAt": {"type": "string", "format": "date-time"},
@@ -82,7 +84,13 @@ def definition() -> dict[str, Any]:
                     "served": True,
                     "storage": True,
                     "schema": {"openAPIV3Schema": _resource()},
-                    "subresources": {"status": {}},
+                    "subresources": {
+                        "status": {},
+                        "scale": {
+                            "specReplicasPath": ".spec.roles.worker.replicas",
+                            "statusReplicasPath": ".status.workers",
+                        },
+                    },
                     "additionalPrinterColumns": [
                         {"name": name, "type": kind, "jsonPath": path} for name, kind, path in _COLUMNS
                     ],

@@ -113,7 +113,7 @@ def _role(role: jobs.RoleSpec) -> dict[str, Any]:
             "memory_growth": _growth(role.memory_growth),
         }
     )
-    return {"replicas": role.replicas, **result}
+    return {"replicas": role.replicas, **_given({"max_replicas": role.max_replicas}), **result}
 
 
 def _restart(policy: jobs.RestartPolicy) -> dict[str, Any]:

@@ -65,6 +65,9 @@ class RoleSection(Section):
     """All replicas of one role."""
 
     replicas: _Replicas = Field(1, description="how many; 0 leaves the role out")
+    max_replicas: _Replicas | None = Field(
+        None, description="workers: up to how many a running job may be scaled; default: twice as many"
+    )
     cpu: fields.CpuCores | None = Field(None, description="cores of each replica; default: no limit")
     memory: fields.Bytes | None = Field(None, description="memory of each replica; default: no limit")
     gpu: _Gpus = Field(0, description="GPUs of each replica")

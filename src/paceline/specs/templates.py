@@ -48,6 +48,7 @@ COMMAND
 @|      gpu: 0                 # GPUs of each
     worker:                  # workers: they train
       replicas: 2
+@|      max_replicas: 8        # up to how many `paceline scale` may bring them while the job runs
       cpu: 1
       memory: 1Gi
 @|      cpu_policy: shared     # each role may override what the job says

@@ -202,6 +202,7 @@ class Runs(rows.Part):
                     phase=state.phase.value,
                     message=state.message,
                     replicas=_counts(state),
+                    spec=encodings.encode(state.spec),
                     state=encoded,
                     started_at=sa.func.coalesce(columns.started_at, started),
                     finished_at=finished,
@@ -292,7 +293,9 @@ class Runs(rows.Part):
 
 def _counts(state: states.JobState) -> str:
     return runs.replica_counts(
-        (each.replica.role.value, each.phase is statuses.ReplicaPhase.RUNNING) for each in state.replicas
+        (each.replica.role.value, each.phase is statuses.ReplicaPhase.RUNNING)
+        for each in state.replicas
+        if state.spec.has(each.replica)
     )
 
 

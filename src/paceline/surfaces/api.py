@@ -216,6 +216,16 @@ class JobHandle:
         with self._jobs() as jobs:
             jobs.resume(self.name)
 
+    def scale(self, workers: int) -> None:
+        """Ask for another number of workers while the job runs.
+
+        Raises:
+            Conflict: it has ended, or cannot have so many.
+            EngineError: this machine has no place for more.
+        """
+        with self._jobs() as jobs:
+            jobs.scale(self.name, workers)
+
     def delete(self, *, force: bool = False) -> None:
         """Remove the job with its logs, samples and checkpoints.
 

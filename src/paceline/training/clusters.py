@@ -26,7 +26,8 @@ class Cluster:
     """A replica's place in its cluster.
 
     `addresses` maps a role to the `host:port` of its replicas in index order; `attempt` counts the launches
-    of this replica from 1; `threads` is what the agent found to be right for its CPU limit, if it said so.
+    of this replica from 1; `threads` is what the agent found to be right for its CPU limit, if it said so;
+    `spare_workers` are the addresses of workers that the job has not, but may get while it runs.
     """
 
     addresses: Mapping[str, tuple[str, ...]]
@@ -34,6 +35,7 @@ class Cluster:
     index: int
     attempt: int = 1
     threads: int | None = None
+    spare_workers: tuple[str, ...] = ()
 
     @property
     def parameter_servers(self) -> int:
@@ -46,6 +48,13 @@ class Cluster:
         return tuple(
             (role, i) for role in ("chief", "worker") for i in range(len(self.addresses.get(role, ())))
         )
+
+    @property
+    def most_trainers(self) -> int:
+        """How many trainers there may be before the job is stopped: the same for all replicas, whenever they
+        begin.
+        """
+        return len(self.trainers) + len(self.spare_workers)
 
     @property
     def trainer_index(self) -> int:
@@ -104,6 +113,7 @@ def read(environment: Mapping[str, str] | None = None) -> Cluster:
         index=index,
         attempt=_integer(environment, "PACELINE_ATTEMPT") or 1,
         threads=_integer(environment, "PACELINE_THREADS"),
+        spare_workers=tuple(filter(None, environment.get("PACELINE_SPARE_WORKERS", "").split(","))),
     )
     _check(cluster)
     return cluster

@@ -128,7 +128,7 @@ def build(
             queue = shared_queues.create(
                 work,
                 cluster.trainer_index,
-                len(cluster.trainers),
+                cluster.most_trainers,
                 chosen.batch_size * chosen.steps_per_exchange,
                 chosen.steps_in_flight,
                 cluster.server_device(0),

@@ -38,6 +38,10 @@ def serve(cluster: clusters.Cluster) -> None:
 
 def _definition(cluster: clusters.Cluster) -> Any:
     addresses = {role: list(hosts) for role, hosts in cluster.addresses.items() if role != "evaluator"}
+    if cluster.role == "ps":
+        # It fetches what a worker pushes from that worker, and learns of no address later. Who is not there
+        # costs nothing: a channel is made when it is first needed (`GrpcChannelCache` of TensorFlow).
+        addresses["worker"] = [*addresses.get("worker", []), *cluster.spare_workers]
     return tf.train.ServerDef(
         cluster=tf.train.ClusterSpec(addresses).as_cluster_def(),
         job_name=cluster.role,

@@ -61,7 +61,7 @@ class Position:
 def settled(work: shards.Work, state: State, positions: Mapping[int, Position]) -> State:
     """Moves shards that are finished on to their next epoch."""
     finished = np.zeros(len(work.shards), dtype=bool)
-    for trainer, position in positions.items():
+    for trainer, position in _holding(state, positions):
         due = work.due(state.epoch)
         finished |= (state.owner == trainer) & (position.finished - state.start >= due - state.done)
     return replace(
@@ -82,7 +82,7 @@ def released(
     state = settled(work, state, positions)
     done, twice, owner = state.done.copy(), state.twice.copy(), state.owner.copy()
     due = work.due(state.epoch)
-    for trainer, position in positions.items():
+    for trainer, position in _holding(state, positions):
         held = state.owner == trainer
         finished, begun = (
             np.clip(state.done + place - state.start, state.done, due)
@@ -92,6 +92,12 @@ def released(
         twice[held] += (due if alive else begun)[held] - finished[held]
         owner[held] = FREE
     return replace(state, done=done, owner=owner, twice=twice)
+
+
+def _holding(state: State, positions: Mapping[int, Position]) -> list[tuple[int, Position]]:
+    """Those that hold something: there may be places for many more trainers than there are."""
+    owners = set(state.owner.tolist())
+    return [(trainer, position) for trainer, position in positions.items() if trainer in owners]
 
 
 def taken(

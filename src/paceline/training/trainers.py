@@ -123,7 +123,7 @@ class Trainer:
 
     def run(self) -> evaluations.Evaluation | None:
         """Trains to the end; the chief then saves, evaluates and returns what it found."""
-        with self._stoppable():
+        with self._stoppable() if self._cluster.is_chief else contextlib.nullcontext():
             fruitless = 0
             while True:
                 before = self._steps
@@ -134,6 +134,8 @@ class Trainer:
                 try:
                     return self._with(session)
                 except sessions.STATE_LOST as error:
+                    if self._stopping:
+                        sys.exit(128 + signal.SIGTERM)  # the whole job ends, and its servers went first
                     fruitless = 0 if self._steps > before else fruitless + 1
                     if fruitless > _FRUITLESS_TRIES and not isinstance(error, sessions.CONNECTION_LOST):
                         raise
@@ -158,6 +160,7 @@ class Trainer:
 
         made = self._batches(queue, stopping, closed)
         with (
+            contextlib.nullcontext() if self._cluster.is_chief else self._stoppable(),
             watch if self._cluster.is_chief and not self._cluster.is_local else contextlib.nullcontext(),
             inputs.Prefetched(made, stopped=closed) as batches,
         ):
@@ -166,6 +169,9 @@ class Trainer:
         with contextlib.suppress(*sessions.STATE_LOST):
             queue.leave()
         if not self._cluster.is_chief:
+            if self._stopping:
+                _log.info("stopped on SIGTERM; others take over what is left of its examples")
+                sys.exit(128 + signal.SIGTERM)
             return None
         self._saved.save(session, step)
         progress = dataclasses.replace(queue.progress(), total_examples=self._wanted_examples)
@@ -284,10 +290,10 @@ class Trainer:
 
     @contextlib.contextmanager
     def _stoppable(self) -> Iterator[None]:
-        """While training, SIGTERM lets the chief finish its step and save; others just end."""
-        if not self._cluster.is_chief:
-            yield
-            return
+        """SIGTERM lets the chief finish its step and save, others finish theirs and give back what they hold.
+
+        A second one ends the process.
+        """
 
         def stop(number: int, frame: FrameType | None) -> None:
             self._stopping = True

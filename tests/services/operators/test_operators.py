@@ -223,3 +223,58 @@ def test_an_ended_job_is_removed_after_its_time(monkeypatch: pytest.MonkeyPatch)
             assert it.pods() == []
 
     run(test)
+
+
+def worker_count(it: Any, workers: int) -> None:
+    roles = {"worker": {"replicas": workers}}
+    return it.edit("clicks", roles=roles)
+
+
+def test_a_running_job_follows_the_number_of_workers_of_its_resource_also_after_the_operator_was_killed() -> (
+    None
+):
+    async def test() -> None:
+        async with scene() as it:
+            await it.submit(job())
+            await it.until_phase("running")
+            await worker_count(it, 4)
+            await it.until(lambda: it.status()["ready"] == "5/5")
+            assert (it.status()["workers"], it.status()["maxWorkers"]) == (4, 18)
+            told = it.cluster.of_kind(kinds.CONFIG_MAPS)["clicks"]["data"]["cluster.json"]
+            assert "clicks-worker-3.clicks.default.svc" in told
+            await it.end()
+            await worker_count(it, 1)
+            it.start_operator()
+            await it.until(lambda: it.status()["ready"] == "2/2")
+            assert it.pods() == ["clicks-ps-0-1", "clicks-worker-0-1"]
+            await it.end()
+            it.start_operator()
+            await worker_count(it, 2)
+            await it.until(lambda: it.status()["ready"] == "3/3")
+            assert it.pods() == ["clicks-ps-0-1", "clicks-worker-0-1", "clicks-worker-1-2"]
+            it.kubelet.exit_code = lambda pod: 0 if is_worker(pod) else None
+            await it.until_phase("succeeded")
+
+    run(test)
+
+
+def test_more_workers_than_there_is_room_for_leave_the_job_as_it_is_until_there_is() -> None:
+    async def test() -> None:
+        async with scene(node("n0")) as it:
+            await it.submit(job())
+            await it.until_phase("running")
+            await worker_count(it, 4)
+            await it.until(
+                lambda: (
+                    "not scaled to 4 workers: there is no room for 2 more" in it.status().get("message", "")
+                )
+            )
+            assert (it.status()["ready"], it.status()["phase"]) == ("3/3", "running")
+            await it.cluster.create(kinds.NODES, node("n1"))
+            await it.until(lambda: it.status()["ready"] == "5/5")
+            assert "message" not in it.status()
+            await worker_count(it, 19)
+            await it.until(lambda: "18 workers at most" in it.status().get("message", ""))
+            assert it.status()["workers"] == 4
+
+    run(test)

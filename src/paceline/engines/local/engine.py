@@ -37,7 +37,7 @@ class LocalEngine:
 
     @functools.cached_property
     def _layout(self) -> layouts.Layout:
-        return layouts.read(self._spec, self._folder)
+        return layouts.read(self._folder, self._spec.hosts)
 
     @functools.cached_property
     def _network(self) -> networks.Network | None:
@@ -67,6 +67,12 @@ class LocalEngine:
     def _group(self, replica: ReplicaId) -> str:
         return f"{self._host_group(self._layout.plan.seat(replica).host)}/{replica}"
 
+    def rescale(self, spec: jobs.JobSpec) -> None:
+        """Take note of other workers (see ``engines.Engine``)."""
+        self._spec = spec
+        with contextlib.suppress(AttributeError):
+            del self._layout
+
     def launch(self, replica: ReplicaId, attempt: int, memory_bytes: int | None) -> engines.Launched:
         """Start one attempt in its group and namespace (see ``engines.Engine``)."""
         config = self._folder.config(replica, attempt)
@@ -94,11 +100,13 @@ class LocalEngine:
 
     def agent_config(self, replica: ReplicaId, attempt: int) -> dict[str, object]:
         """Return what the agent of one attempt is told."""
+        addresses = self._layout.addresses
         return environments.agent_config(
             self._spec,
             replica,
             attempt=attempt,
-            cluster=host_plans.cluster(tuple(self._layout.addresses.items())),
+            cluster=host_plans.cluster([(each, addresses[each]) for each in self._spec.replicas()]),
+            spare_workers=[addresses[each] for each in self._spec.spares() if each in addresses],
             files=self._folder.files(replica, attempt),
             interface=networks.INTERFACE if self._network else None,
             own_cgroup=self._machine.cgroups is not None,
@@ -187,7 +195,7 @@ class LocalEngine:
     def release(self) -> None:
         """Remove processes, groups, namespaces and what the clean-up policy says (see ``engines.Engine``)."""
         release(self._folder, self._machine)
-        for replica in self._spec.replicas():
+        for replica in map(ReplicaId.parse, self._folder.scratches()):
             if self._spec.clean_up is jobs.CleanUp.ALL or (
                 self._spec.clean_up is jobs.CleanUp.SUCCEEDED and not self._failed(replica)
             ):

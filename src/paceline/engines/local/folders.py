@@ -82,6 +82,10 @@ class RunFolder:
         """Return the folder for a replica's temporary files."""
         return self.path / "scratch" / str(replica)
 
+    def scratches(self) -> list[str]:
+        """Return the names of the replicas that have such a folder."""
+        return sorted(each.name for each in (self.path / "scratch").glob("*"))
+
     def files(self, replica: ReplicaId, attempt: int) -> environments.ReplicaFiles:
         """Return the paths that the agent of one attempt is given."""
         folder = self.attempt(replica, attempt)

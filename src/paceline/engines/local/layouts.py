@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import random
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from paceline.engines.local import folders, machines, networks, ports
@@ -17,22 +17,24 @@ from paceline.rendering import host_plans
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Layout:
-    """A seat and an address ``host:port`` for each replica."""
+    """A seat and an address ``host:port`` for each replica.
+
+    Workers that the job may get while it runs have an address only; those that it had keep their seat.
+    """
 
     plan: host_plans.HostPlan
     addresses: Mapping[ReplicaId, str]
 
     def write(self, folder: folders.RunFolder) -> None:
         """Keep the layout in the run's folder."""
-        seats = {
-            str(seat.replica): {
-                "host": seat.host.name,
-                "cores": list(seat.cores),
-                "address": self.addresses[seat.replica],
-            }
-            for seat in self.plan.seats
+        found: dict[str, dict[str, Any]] = {
+            str(replica): {"address": address} for replica, address in self.addresses.items()
         }
-        folder.layout.write_text(json.dumps(seats, indent=1))
+        for seat in self.plan.seats:
+            found[str(seat.replica)] |= {"host": seat.host.name, "cores": list(seat.cores)}
+        written = folder.layout.with_suffix(".new")
+        written.write_text(json.dumps(found, indent=1))
+        written.replace(folder.layout)
 
 
 def choose(
@@ -46,19 +48,45 @@ def choose(
     Raises:
         EngineError: the job is too big for what is free.
     """
-    taken_ports: set[int] = set()
-    taken_cores: set[int] = set()
-    for seat in _all_seats(others):
-        taken_ports.add(int(seat["address"].rpartition(":")[2]))
-        taken_cores.update(seat["cores"])
-    free_cores = [core for core in machine.cores if core not in taken_cores]
+    others = list(others)
+    taken_ports = {int(seat["address"].rpartition(":")[2]) for seat in _all_seats(others)}
+    free_cores = _free_cores(machine, others)
     plan = host_plans.plan(spec, free_cores=free_cores, machine_memory_bytes=machine.memory_bytes)
     replicas = spec.replicas()
     if has_network(spec, machine):
         network = networks.Network(folder.token, plan)
         return Layout(plan, {replica: network.address(replica) for replica in replicas})
+    replicas += spec.spares()
     chosen = ports.choose(len(replicas), taken_ports, random.Random())
     return Layout(plan, {r: f"127.0.0.1:{port}" for r, port in zip(replicas, chosen, strict=True)})
+
+
+def extend(
+    spec: jobs.JobSpec,
+    machine: machines.Machine,
+    folder: folders.RunFolder,
+    active: Iterable[folders.RunFolder],
+) -> None:
+    """Give seats to the workers of a running job that have none yet; nothing changes for the others.
+
+    Args:
+        spec: the job with its new workers.
+        machine: this machine.
+        folder: the job's.
+        active: those of all unfinished jobs, this one too.
+
+    Raises:
+        EngineError: there is no place for them.
+    """
+    layout = read(folder, spec.hosts)
+    plan = host_plans.extended(layout.plan, spec, free_cores=_free_cores(machine, active))
+    if plan != layout.plan:
+        Layout(plan, layout.addresses).write(folder)
+
+
+def _free_cores(machine: machines.Machine, others: Iterable[folders.RunFolder]) -> list[int]:
+    taken = {core for seat in _all_seats(others) for core in seat.get("cores", ())}
+    return [core for core in machine.cores if core not in taken]
 
 
 def has_network(spec: jobs.JobSpec, machine: machines.Machine) -> bool:
@@ -66,25 +94,24 @@ def has_network(spec: jobs.JobSpec, machine: machines.Machine) -> bool:
     return bool(spec.hosts) and not machine.lacks_namespaces
 
 
-def read(spec: jobs.JobSpec, folder: folders.RunFolder) -> Layout:
-    """Return the layout that was chosen.
+def read(folder: folders.RunFolder, hosts: Sequence[jobs.Host]) -> Layout:
+    """Return the layout that was chosen, on the hosts that the job asks for.
 
     Raises:
         EngineError: it is not there or does not fit the job.
     """
-    hosts = {host.name: host for host in spec.hosts or (host_plans.LOCAL,)}
+    known = {host.name: host for host in hosts or (host_plans.LOCAL,)}
     try:
         saved = json.loads(folder.layout.read_text())
         seats = tuple(
             host_plans.Seat(
-                replica=replica,
-                host=hosts[saved[str(replica)]["host"]],
-                cores=tuple(saved[str(replica)]["cores"]),
+                replica=ReplicaId.parse(name), host=known[each["host"]], cores=tuple(each["cores"])
             )
-            for replica in spec.replicas()
+            for name, each in saved.items()
+            if "host" in each
         )
-        addresses = {replica: str(saved[str(replica)]["address"]) for replica in spec.replicas()}
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        addresses = {ReplicaId.parse(name): str(each["address"]) for name, each in saved.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise EngineError(f"the layout in {folder.layout} cannot be read: {error!r}") from error
     return Layout(host_plans.HostPlan(seats), addresses)
 

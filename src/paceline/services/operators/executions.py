@@ -72,7 +72,9 @@ class Executor:
             return None
         where = self._surroundings(resource)
         try:
-            told = config_maps.config_map(spec, where, services.cluster(spec, where))
+            told = config_maps.config_map(
+                spec, where, services.cluster(spec, where), services.spare_workers(spec, where)
+            )
         except EngineError as error:
             return events.EngineFailed(reason=error.message)
         refusal = await self._tie_code(resource, spec)

@@ -15,8 +15,9 @@ from paceline.model.jobs import FitPolicy, JobSpec
 from paceline.model.statuses import JobPhase
 from paceline.rendering import labels
 from paceline.services.operators import executions
-from paceline.services.operators.admissions import Admissions, Applicant, Verdict
+from paceline.services.operators.admissions import Admissions, Applicant, Growing, Verdict
 from paceline.services.operators.reconcilers import Look, Reconciler
+from paceline.services.operators.records import Record
 from paceline.services.operators.work_queues import WorkQueue
 from paceline.specs import custom_resources
 
@@ -26,6 +27,7 @@ GATHER_SECONDS = 0.05
 #: How often jobs that wait for room are decided on; looking at a large cluster may take longer.
 ADMIT_SECONDS = 1.0
 _SHARE_OF_LOOKING = 0.2
+_ANYWHERE = Verdict(room={})
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +66,7 @@ class Operator:
         self._admissions = Admissions(cluster, clock=clock)
         self._queue: WorkQueue[Key] = WorkQueue()
         self._applicants: dict[str, Applicant] = {}
+        self._growing: dict[str, Growing] = {}
         self._verdicts: dict[str, Verdict] = {}
         self._troubles: dict[Key, str] = {}
         self._somebody_waits = asyncio.Event()
@@ -165,14 +168,14 @@ class Operator:
             self._apply_for_room(key, resource, record.state.spec)
         else:
             self._applicants.pop(uid, None)
-            self._verdicts.pop(uid, None)
+            self._apply_for_more(key, resource, record)
         if again is not None:
             self._queue.add(key, again)
 
     def _forget_all_but_the_present(self) -> None:
         present = {resource["metadata"]["uid"] for resource in self._jobs}
         self._reconciler.keep_only(present)
-        for known in (self._applicants, self._verdicts):
+        for known in (self._applicants, self._growing, self._verdicts):
             for uid in known.keys() - present:
                 del known[uid]
         for uid in [uid for uid, pods in self._pods_of.items() if not pods and uid not in present]:
@@ -184,11 +187,30 @@ class Operator:
         uid = resource["metadata"]["uid"]
         if not self._sees_nodes or spec.scheduling.fit is FitPolicy.OFF:
             if uid not in self._verdicts:
-                self._verdicts[uid] = Verdict(room={})
+                self._verdicts[uid] = _ANYWHERE
                 self._queue.add(key)
             return
         since = times.seconds(resource["metadata"]["creationTimestamp"])
         self._applicants[uid] = Applicant(uid=uid, key=key, spec=spec, since=since)
+        self._somebody_waits.set()
+
+    def _apply_for_more(self, key: Key, resource: Object, record: Record | None) -> None:
+        """Ask for room for the workers that a job is to get while it runs, if it is to get any."""
+        uid, workers = resource["metadata"]["uid"], self._reconciler.more_workers(resource)
+        if record is None or workers is None:
+            self._growing.pop(uid, None)
+            self._verdicts.pop(uid, None)
+            return
+        if not self._sees_nodes or record.state.spec.scheduling.fit is FitPolicy.OFF:
+            if self._verdicts.get(uid) != _ANYWHERE:
+                self._verdicts[uid] = _ANYWHERE
+                self._queue.add(key)
+            return
+        wish = Growing(uid=uid, key=key, record=record, pods=[*self._pods_of[uid].values()], workers=workers)
+        verdict = self._verdicts.get(uid, Verdict())
+        if verdict.room is not None and verdict.room.keys() != set(wish.new):
+            del self._verdicts[uid]  # it was for another wish
+        self._growing[uid] = wish
         self._somebody_waits.set()
 
     async def _admit(self) -> None:
@@ -206,7 +228,7 @@ class Operator:
                 self.counters.failures += 1
                 log.exception("nobody could be let in")
             self._somebody_waits.clear()
-            if self._waiting():
+            if self._waiting() or self._wishes():
                 took = loop.time() - began
                 await asyncio.sleep(max(ADMIT_SECONDS, took / _SHARE_OF_LOOKING))
                 self._somebody_waits.set()
@@ -217,22 +239,31 @@ class Operator:
             each for uid, each in self._applicants.items() if self._verdicts.get(uid, Verdict()).room is None
         ]
 
+    def _wishes(self) -> list[Growing]:
+        """Return the jobs that have not got room for more workers yet."""
+        return [
+            each for uid, each in self._growing.items() if self._verdicts.get(uid, Verdict()).room is None
+        ]
+
     async def _decide(self) -> None:
-        waiting = self._waiting()
+        waiting, growing = self._waiting(), self._wishes()
         begun = []
         for resource in self._jobs:
             uid = resource["metadata"]["uid"]
             record, verdict = self._reconciler.record(uid), self._verdicts.get(uid)
             if record is None:
                 continue
-            if verdict is not None and verdict.room:
+            if verdict is not None and verdict.room and uid in self._growing:
+                record = self._growing[uid].with_room(verdict.room)
+            elif verdict is not None and verdict.room:
                 record = dataclasses.replace(record, places=verdict.room)
             begun.append((record, list(self._pods_of[uid].values())))
-        verdicts = await self._admissions.decide(waiting, begun)
-        for each in waiting:
-            if self._verdicts.get(each.uid) != verdicts[each.uid]:
-                self._verdicts[each.uid] = verdicts[each.uid]
-                self._queue.add(each.key)
+        verdicts = await self._admissions.decide(waiting, begun, growing)
+        keys = {each.uid: each.key for each in waiting} | {each.uid: each.key for each in growing}
+        for uid, key in keys.items():
+            if self._verdicts.get(uid) != verdicts[uid]:
+                self._verdicts[uid] = verdicts[uid]
+                self._queue.add(key)
 
 
 def _trimmed(pod: Object) -> Object:

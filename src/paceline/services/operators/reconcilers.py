@@ -11,15 +11,15 @@ import dataclasses
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from paceline.control import events, reconciliations, states
+from paceline.control import events, reconciliations, scalings, states
 from paceline.control.reconciliations import Progress, Sight
 from paceline.engines.kubernetes import kinds, sights, times
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
 from paceline.engines.kubernetes.mirrors import key_of
 from paceline.errors import InvalidInput
 from paceline.model.jobs import JobSpec
-from paceline.model.roles import ReplicaId
-from paceline.model.statuses import JobPhase
+from paceline.model.roles import ReplicaId, Role
+from paceline.model.statuses import JobPhase, ReplicaPhase
 from paceline.rendering import labels, manifests
 from paceline.services.operators import announcements, records
 from paceline.services.operators.executions import SNAPSHOT, Executor, is_owned
@@ -43,7 +43,8 @@ class Look:
         resource: the job itself.
         pods: those that it owns.
         silent: since when nodes have not answered.
-        room: the nodes that its replicas may take, once there are; empty: wherever the scheduler wants.
+        room: the nodes that its replicas, or those that it is to get, may take, once there are; empty:
+            wherever the scheduler wants.
         refused: why it may never begin.
         note: what keeps it from running, for people.
     """
@@ -163,12 +164,31 @@ class Reconciler:
 
     async def _save(self, look: Look, record: Record, now: float) -> None:
         generation = look.resource["metadata"]["generation"]
-        note = look.note if record.state.phase in _NOT_YET else ""
+        note = look.note if record.state.phase in _NOT_YET else self._unscaled(look, record)
         _, before = self._written[look.resource["metadata"]["uid"]]
         status = records.status(
             record, before, generation=generation, now=now, message=note, notes=sights.notes(look.pods)
         )
         await self._write(look.resource, status)
+
+    def _unscaled(self, look: Look, record: Record) -> str:
+        """Return why a job that runs has not the workers that its resource asks for; empty when it has."""
+        wanted, spec = self._wanted(look.resource), record.state.spec
+        if isinstance(wanted, str) or not _is_active(record.state.phase):
+            return ""
+        workers = _workers(wanted)
+        if workers == _workers(spec):
+            return ""
+        return f"not scaled to {workers} workers: {scalings.conflict(spec, workers) or look.note}"
+
+    def more_workers(self, resource: Object) -> int | None:
+        """Return how many workers a job that runs should have, if these are more than it has and can be."""
+        record, wanted = self._records.get(resource["metadata"]["uid"]), self._wanted(resource)
+        if record is None or isinstance(wanted, str) or not _is_active(record.state.phase):
+            return None
+        workers, spec = _workers(wanted), record.state.spec
+        is_more = workers > _workers(spec) and scalings.conflict(spec, workers) is None
+        return workers if is_more else None
 
     async def _announce(
         self, resource: Object, before: states.JobState, after: states.JobState, now: float
@@ -255,7 +275,7 @@ def _requested(
     if suspended:
         return record, [events.StopRequested(reason="suspended")]
     if not again and phase is not JobPhase.PENDING:
-        return record, []
+        return _scaled(record, wanted, look)
     if isinstance(wanted, str):
         return record, [events.EngineFailed(reason=wanted)]
     record = _rebased(record, wanted, seen)
@@ -268,6 +288,33 @@ def _requested(
     return dataclasses.replace(record, places=look.room), [events.Begin()]
 
 
+def _is_active(phase: JobPhase) -> bool:
+    return phase in (JobPhase.STARTING, JobPhase.RUNNING, JobPhase.RESTARTING)
+
+
+def _workers(spec: JobSpec) -> int:
+    role = spec.role(Role.WORKER)
+    return role.replicas if role else 0
+
+
+def _scaled(record: Record, wanted: JobSpec | str, look: Look) -> tuple[Record, list[events.Event]]:
+    """Return the record and the event that gives a job that runs the workers that its resource asks for.
+
+    Fewer are given at once, more when there is room for them.
+    """
+    spec = record.state.spec
+    if isinstance(wanted, str) or not _is_active(record.state.phase):
+        return record, []
+    workers = _workers(wanted)
+    if workers == _workers(spec) or scalings.conflict(spec, workers) is not None:
+        return record, []
+    new = [each for each in spec.with_workers(workers).replicas() if not spec.has(each)]
+    if new and (look.room is None or (look.room and not set(new) <= look.room.keys())):
+        return record, []
+    places = {**record.places, **{each: look.room[each] for each in new if look.room}}
+    return dataclasses.replace(record, places=places), [events.ScaleRequested(workers=workers)]
+
+
 def _rebased(record: Record, wanted: JobSpec, seen: Sequence[Sight]) -> Record:
     """Return the record of a job that begins, or begins again, by the spec that its resource has now.
 
@@ -276,9 +323,14 @@ def _rebased(record: Record, wanted: JobSpec, seen: Sequence[Sight]) -> Record:
     attempts = {each.replica: each.attempt for each in record.state.replicas}
     for sight in seen:
         attempts[sight.replica] = max(sight.attempt, attempts.get(sight.replica, 0))
-    fresh = tuple(
+    fresh = [
         dataclasses.replace(each, attempt=attempts.get(each.replica, 0))
         for each in states.initial(wanted).replicas
-    )
-    state = dataclasses.replace(record.state, spec=wanted, replicas=fresh)
+    ]
+    former = [
+        dataclasses.replace(each, phase=ReplicaPhase.STOPPED)
+        for each in record.state.replicas
+        if each.replica.role is Role.WORKER and wanted.role(Role.WORKER) and not wanted.has(each.replica)
+    ]
+    state = dataclasses.replace(record.state, spec=wanted, replicas=(*fresh, *former))
     return dataclasses.replace(record, progress=Progress(state=state), places={})

@@ -11,7 +11,7 @@ from paceline.control.reconciliations import Progress
 from paceline.control.states import JobState, ReplicaState, initial
 from paceline.engines.kubernetes import times
 from paceline.model.jobs import JobSpec
-from paceline.model.roles import ReplicaId
+from paceline.model.roles import ReplicaId, Role
 from paceline.model.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
 from paceline.rendering.labels import given
 
@@ -69,13 +69,17 @@ def status(
         notes: what else people should know; what was known before stays known.
     """
     state = record.state
-    running = sum(each.phase is ReplicaPhase.RUNNING for each in state.replicas)
+    wanted = [each for each in state.replicas if state.spec.has(each.replica)]
+    running = sum(each.phase is ReplicaPhase.RUNNING for each in wanted)
+    worker = state.spec.role(Role.WORKER)
     started = before.get("startedAt") or (None if state.phase is JobPhase.PENDING else times.text(now))
     finished = (before.get("finishedAt") or times.text(now)) if state.phase.is_final else None
     return {
         "observedGeneration": generation,
         "phase": str(state.phase),
-        "ready": f"{running}/{len(state.replicas)}",
+        "ready": f"{running}/{len(wanted)}",
+        "workers": worker.replicas if worker else None,
+        "maxWorkers": worker.most_replicas if worker else None,
         "message": state.message or message or None,
         "startedAt": started,
         "finishedAt": finished,
@@ -114,7 +118,10 @@ def read(found: Object, spec: JobSpec) -> Record | None:
 
 def _read(found: Object, spec: JobSpec) -> Record:
     known = {ReplicaId.parse(each["name"]): each for each in found["replicas"]}
-    replicas = (_read_replica(known.get(each.replica), each) for each in initial(spec).replicas)
+    spec = _scaled(spec, found)
+    wanted = initial(spec).replicas
+    former = [ReplicaState(replica=each) for each in known if each.role is Role.WORKER and not spec.has(each)]
+    replicas = [_read_replica(known.get(each.replica), each) for each in (*wanted, *former)]
     state = JobState(
         spec=spec,
         phase=JobPhase(found["phase"]),
@@ -126,6 +133,14 @@ def _read(found: Object, spec: JobSpec) -> Record:
     places = {replica: each["node"] for replica, each in known.items() if "node" in each}
     progress = Progress(state=state, timers=timers)
     return Record(progress=progress, places=places, resumed=found.get("resumed") or "")
+
+
+def _scaled(spec: JobSpec, found: Object) -> JobSpec:
+    """Return the job with the workers that it has now; its spec is from when replicas last began."""
+    worker, workers, most = spec.role(Role.WORKER), found.get("workers"), found.get("maxWorkers")
+    if worker is None or not workers or (workers, most) == (worker.replicas, worker.most_replicas):
+        return spec
+    return spec.with_workers(int(workers), most=most)
 
 
 def _replica(state: ReplicaState, node: str | None) -> Object:

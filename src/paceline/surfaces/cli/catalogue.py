@@ -24,6 +24,7 @@ VERBS = {
         Verb("run", "Run", "Submit a job and follow it to its end."),
         Verb("submit", "Run", "Submit a job and return at once."),
         Verb("resume", "Run", "Bring back a stopped, failed or lost job."),
+        Verb("scale", "Run", "Give running jobs more workers, or fewer."),
         Verb("list", "Look", "List the jobs, the newest first."),
         Verb("get", "Look", "Show one job and its replicas."),
         Verb("describe", "Look", "Show all about a job: spec, replicas, events, paths."),

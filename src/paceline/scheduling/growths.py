@@ -1,0 +1,65 @@
+"""Where more workers of a job that runs find room: all of them, or none.
+
+They are alike, and each either may go on a node or may not, so taking whatever node has room is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from paceline.model.jobs import JobSpec
+from paceline.model.nodes import Node, Quota
+from paceline.model.placements import PlacementStrategy
+from paceline.model.roles import ReplicaId, Role
+from paceline.scheduling import eligibility
+from paceline.scheduling.items import requests
+
+
+def places(
+    spec: JobSpec,
+    new: Sequence[ReplicaId],
+    nodes: Sequence[Node],
+    quotas: Sequence[Quota],
+    ps_nodes: Mapping[ReplicaId, str],
+) -> dict[ReplicaId, str] | None:
+    """Return the node of each new worker; None when not all of them fit.
+
+    Args:
+        spec: the job.
+        new: the workers.
+        nodes: the nodes as they are.
+        quotas: those of the job's namespace.
+        ps_nodes: where its parameter servers run.
+    """
+    role = spec.role(Role.WORKER)
+    assert role is not None, "who gets more workers has some"
+    takes = requests(role)
+    for quota in quotas:
+        for kind, left in quota.left.items():
+            if getattr(takes, kind) * len(new) > left:
+                return None
+    free = {node.name: node.free for node in nodes if eligibility.obstacle(node, spec.placement) is None}
+    found = {}
+    for replica in new:
+        open_to = _open(spec, replica, free, ps_nodes)
+        node = next((name for name in open_to if not free[name].lacking(takes)), None)
+        if node is None:
+            return None
+        found[replica] = node
+        free[node] -= takes
+    return found
+
+
+def _open(
+    spec: JobSpec, replica: ReplicaId, free: Mapping[str, object], ps_nodes: Mapping[ReplicaId, str]
+) -> list[str]:
+    """Return the nodes that a new worker may go on beside the parameter servers that run."""
+    ps = spec.role(Role.PS)
+    match spec.placement.strategy:
+        case PlacementStrategy.COLOCATE if ps is not None:
+            own = ps_nodes.get(ReplicaId(Role.PS, replica.index % ps.replicas))
+            return [own] if own is not None and own in free else []
+        case PlacementStrategy.ISOLATE:
+            taken = set(ps_nodes.values())
+            return [name for name in free if name not in taken]
+    return list(free)

@@ -1,0 +1,92 @@
+"""A job of the training library gets a worker while it trains and loses two, and trains each example once."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+SCRIPT = Path(__file__).parents[1] / "training" / "tiny_job.py"
+ROWS, EPOCHS = 4000, 40
+JOB = """apiVersion: paceline.dev/v1alpha1
+kind: TrainingJob
+metadata: {{name: elastic}}
+spec:
+  command: [python, {script}, {train}, {evaluation}]
+  threads: 1
+  roles:
+    ps: {{replicas: 2}}
+    worker: {{replicas: 2}}
+  training: {{batch_size: 8, epochs: {epochs}, hidden_units: [8], embedding_dimension: 4}}
+"""
+
+
+@pytest.fixture
+def paceline(tmp_path: Path) -> Callable[..., str]:
+    environment = {**os.environ, "PACELINE_HOME": str(tmp_path / "home")}
+    program = Path(sys.executable).parent / "paceline"
+
+    def run(*arguments: str) -> str:
+        done = subprocess.run(
+            [program, *arguments], env=environment, capture_output=True, text=True, timeout=500, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
+
+
+def data(path: Path, rows: int) -> Path:
+    random = np.random.default_rng(rows)
+    x, ids = random.normal(size=rows), random.integers(0, 50, rows)
+    label = (random.random(rows) < 1 / (1 + np.exp(-2 * x - (ids % 5 - 2)))).astype(int)
+    lines = [f"{a:.4f},{b},{b % 20},{c}" for a, b, c in zip(x, ids, label, strict=True)]
+    path.write_text("\n".join(["x,id,other,label", *lines]) + "\n")
+    return path
+
+
+def test_workers_come_and_go_and_every_example_is_trained_once(
+    tmp_path: Path, paceline: Callable[..., str]
+) -> None:
+    train, evaluation = data(tmp_path / "train.csv", ROWS), data(tmp_path / "evaluation.csv", 1000)
+    job_file = tmp_path / "job.yaml"
+    job_file.write_text(JOB.format(script=SCRIPT, train=train, evaluation=evaluation, epochs=EPOCHS))
+    reports = tmp_path / "home" / "runs" / "elastic" / "replicas"
+
+    def steps(replica: str) -> list[dict[str, Any]]:
+        path = reports / f"{replica}.1" / "reports.jsonl"
+        found = map(json.loads, path.read_text().splitlines()) if path.exists() else ()
+        return [each for each in found if each["type"] == "step"]
+
+    def until(holds: Callable[[], object], what: str) -> None:
+        deadline = time.monotonic() + 300
+        while not holds():
+            assert time.monotonic() < deadline, f"{what}: {paceline('logs', 'elastic')[-4000:]}"
+            time.sleep(0.2)
+
+    paceline("submit", str(job_file))
+    until(lambda: steps("worker-1"), "two workers train")
+    paceline("scale", "elastic", "--workers", "3")
+    until(lambda: steps("worker-2"), "the third worker trains")
+    paceline("scale", "elastic", "--workers", "1")
+    until(lambda: (reports / "worker-2.1" / "exit.json").exists(), "the third worker leaves")
+    left = steps("worker-0")[-1]["step"]
+    until(lambda: steps("worker-0")[-1]["step"] > left, "the first worker goes on")
+    paceline("wait", "elastic", "--for", "succeeded")
+    assert json.loads(paceline("get", "elastic", "-o", "json"))["phase"] == "succeeded"
+    log = paceline("logs", "elastic", "--role", "worker", "--index", "0")
+    wanted = f"{ROWS * EPOCHS:,}"
+    assert f"trained {wanted} of {wanted} examples, 0 of them perhaps twice" in log, log[-3000:]
+    seen = sum(each["examples"] for index in range(3) for each in steps(f"worker-{index}"))
+    assert seen == ROWS * EPOCHS
+    assert re.search(r"AUC 0\.[89]", log)

@@ -1,0 +1,77 @@
+"""More workers beside a job that runs: on the nodes that its placement leaves, all or none."""
+
+from __future__ import annotations
+
+import itertools
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+
+from paceline.model.jobs import JobSpec, RoleSpec
+from paceline.model.nodes import Node, Quota, Resources
+from paceline.model.placements import Placement, PlacementStrategy
+from paceline.model.roles import ReplicaId, Role
+from paceline.scheduling import growths
+
+PS = [ReplicaId(Role.PS, index) for index in range(2)]
+NEW = [ReplicaId(Role.WORKER, index) for index in (2, 3)]
+
+
+def job(strategy: PlacementStrategy = PlacementStrategy.ANY) -> JobSpec:
+    roles = (RoleSpec(role=Role.PS, replicas=2), RoleSpec(role=Role.WORKER, replicas=2, cpu_cores=1.5))
+    return JobSpec(name="job", roles=roles, placement=Placement(strategy=strategy))
+
+
+def node(name: str, millicores: int) -> Node:
+    return Node(name=name, allocatable=Resources(millicores=millicores, pods=10))
+
+
+@pytest.mark.parametrize(
+    ("strategy", "expected"),
+    [
+        (PlacementStrategy.ANY, {"a"}),
+        (PlacementStrategy.ISOLATE, {"c"}),
+        (PlacementStrategy.COLOCATE, {"a", "b"}),
+    ],
+)
+def test_placement_is_kept(strategy: PlacementStrategy, expected: set[str]) -> None:
+    nodes = [node(name, 4000) for name in "abc"]
+    found = growths.places(job(strategy), NEW, nodes, (), dict(zip(PS, "ab", strict=True)))
+    assert found is not None
+    assert set(found.values()) == expected
+
+
+def test_a_quota_counts() -> None:
+    quota = Quota(name="q", left={"millicores": 2000})
+    assert growths.places(job(), NEW, [node("a", 9000)], (quota,), {}) is None
+    assert growths.places(job(), NEW[:1], [node("a", 9000)], (quota,), {}) is not None
+
+
+@given(
+    st.lists(st.integers(0, 5000), max_size=3),
+    st.integers(1, 4),
+    st.sampled_from([PlacementStrategy.ANY, PlacementStrategy.ISOLATE, PlacementStrategy.COLOCATE]),
+)
+def test_all_fit_exactly_when_some_way_to_place_them_does(
+    free: list[int], count: int, strategy: PlacementStrategy
+) -> None:
+    spec = job(strategy)
+    takes = spec.roles[1].requested_millicores
+    names = [f"n{index}" for index in range(len(free))]
+    ps_nodes = dict(zip(PS, names, strict=False))
+    new = [ReplicaId(Role.WORKER, 2 + index) for index in range(count)]
+
+    def is_open(replica: ReplicaId, name: str) -> bool:
+        if strategy is PlacementStrategy.COLOCATE:
+            return ps_nodes.get(PS[replica.index % 2]) == name
+        return strategy is PlacementStrategy.ANY or name not in ps_nodes.values()
+
+    possible = any(
+        all(is_open(replica, name) for replica, name in zip(new, way, strict=True))
+        and all(way.count(name) * takes <= left for name, left in zip(names, free, strict=True))
+        for way in itertools.product(names, repeat=count)
+    )
+    nodes = [node(name, left) for name, left in zip(names, free, strict=True)]
+    found = growths.places(spec, new, nodes, (), ps_nodes)
+    assert (found is not None) == possible
