@@ -305,6 +305,62 @@ def test_git_sends_the_password_without_its_command_line(
     assert "t0ken" not in str(refused.value)
 
 
+class GitHttp(http.server.BaseHTTPRequestHandler):
+    """A git server by git's own ``http-backend`` (CGI), for those who know the password."""
+
+    def do_GET(self) -> None:
+        server: Any = self.server
+        server.seen.append((self.path, self.headers.get("Authorization")))
+        if self.headers.get("Authorization") != server.basic:
+            self.send_response(401)
+            self.send_header("WWW-Authenticate", 'Basic realm="code"')
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        path, _, query = self.path.partition("?")
+        asked = {
+            "GIT_PROJECT_ROOT": str(server.root), "GIT_HTTP_EXPORT_ALL": "1", "PATH_INFO": path,
+            "QUERY_STRING": query, "REQUEST_METHOD": self.command,
+            "CONTENT_TYPE": self.headers.get("Content-Type", ""),
+            "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", ""),
+            "GIT_PROTOCOL": self.headers.get("Git-Protocol", ""),
+        }  # fmt: skip
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        done = subprocess.run(
+            ["git", "http-backend"], input=body, env={**os.environ, **asked}, capture_output=True, check=True
+        )
+        head, _, content = done.stdout.partition(b"\r\n\r\n")
+        fields = dict(line.split(": ", 1) for line in head.decode().splitlines())
+        self.send_response(int(fields.pop("Status", "200").split()[0]))
+        for name, value in {**fields, "Content-Length": str(len(content))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(content)
+
+    do_POST = do_GET
+
+    def log_message(self, *arguments: Any) -> None:
+        pass
+
+
+def test_a_private_repository_over_http(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    basic = "Basic " + base64.b64encode(b"ada:t0ken").decode()
+    with serving(GitHttp, root=repository.parent, basic=basic) as server:
+        source = {"url": f"{server.url}/repository/.git", "revision": "v1"}
+        with pytest.raises(fetch.FetchError, match=r"could not read Username|Authentication failed"):
+            fetched(tmp_path, git=source)
+        monkeypatch.setenv(fetch.PASSWORD, "t0ken")
+        monkeypatch.setenv(fetch.USER, "ada")
+        code = fetched(tmp_path, git=source)
+        assert (code / "train.py").read_text() == "one"
+        monkeypatch.setenv(fetch.PASSWORD, "wrong")
+        with pytest.raises(fetch.FetchError) as refused:
+            fetched(tmp_path, git=source)
+        assert "wrong" not in str(refused.value)
+
+
 # --- Other places -------------------------------------------------------------------------------------
 
 

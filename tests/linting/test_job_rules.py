@@ -94,6 +94,10 @@ CASES = [
     ("JOB703", 'LEVEL: "1"', """TF_CONFIG: '{"cluster": {"ps": ["a:2222"]}}'""", "7:28", "TF_CONFIG"),
     ("JOB704", "{worker_hosts}", "{worker_host}", "6:56", "did you mean {worker_hosts}?"),
     ("JOB704", 'LEVEL: "1"', 'DIR: "{run_dirs}"', "7:22", "did you mean {run_dir}?"),
+    ("JOB704", 'LEVEL: "1"', 'DIR: "{code_dir}"', "7:22", "no code is fetched"),
+    ("JOB706", "", "  code: {git: {url: 'https://h/x', revision: main}}", f"{LINES + 1}:46",
+     "'main' is a branch"),
+    ("JOB706", "", "  code: {git: {url: 'https://h/x', revision: v1.4}}", "", None),
     ("JOB705", "clicks:1.4", "clicks:latest", "5:10", "latest"),
     ("JOB705", "clicks:1.4", "clicks", "5:10", "no tag"),
 ]  # fmt: skip

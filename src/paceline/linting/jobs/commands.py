@@ -18,6 +18,8 @@ _SECRET = re.compile(
 )
 _HOSTS = re.compile(r"^-{0,2}(ps|worker|chief|evaluator)_?-?hosts?(=|$)", re.IGNORECASE)
 _ADDRESSES = re.compile(r"[\w.-]+:\d{2,5}(,[\w.-]+:\d{2,5})*", re.ASCII)
+#: Names that are branches nearly everywhere; of others nothing can be known without asking the server.
+_BRANCH = re.compile(r"refs/heads/.*|HEAD|main|master|trunk|dev|develop")
 _BRACES = re.compile(r"(?<![${])\{([A-Za-z][A-Za-z_.]{0,40})\}(?!\})")
 
 
@@ -65,7 +67,7 @@ def literal_secret(job: JobFile) -> Iterator[Hit]:
     Severity.WARNING,
     why="What is downloaded can change between two attempts of the same replica, so replicas may run "
     "different code; hundreds of replicas load the server at once; and nothing checks what arrived.",
-    fix="Put the code into the image or the working directory, or check what is downloaded with sha256sum.",
+    fix="Name the code in spec.code (git, or an archive with its sha256), or put it into the image.",
 )
 def downloading_command(job: JobFile) -> Iterator[Hit]:
     """Code belongs into the image."""
@@ -117,6 +119,10 @@ def unknown_placeholder(job: JobFile) -> Iterator[Hit]:
     for path, word in _words(job):
         for match in _BRACES.finditer(word):
             name = match[1]
+            if name == "code_dir" and job.spec.code is None:
+                yield Hit(
+                    job.document, path, "{code_dir} has no value, because no code is fetched: spec.code"
+                )
             if name in jobs.PLACEHOLDERS:
                 continue
             close = difflib.get_close_matches(name.lower(), jobs.PLACEHOLDERS, n=1, cutoff=0.8)
@@ -139,4 +145,23 @@ def floating_image(job: JobFile) -> Iterator[Hit]:
         yield Hit(job.document, ("spec", "image"), f"the image {problems.shown(job.spec.image)} {what}")
 
 
-RULES = (literal_secret, downloading_command, literal_hosts, unknown_placeholder, floating_image)
+@rule(
+    "JOB706",
+    "Code from a branch",
+    Severity.WARNING,
+    why="A branch moves: replicas that start later, or are restarted, may run other code than the first. On "
+    "one machine the code is fetched once, but a later run of the same job file may be another one.",
+    fix="Write the commit, as git rev-parse prints it, or a tag that does not move.",
+)
+def floating_revision(job: JobFile) -> Iterator[Hit]:
+    """Code needs a commit."""
+    git = job.spec.code.git if job.spec.code is not None else None
+    if git is not None and _BRANCH.fullmatch(git.revision):
+        message = f"the revision {problems.shown(git.revision)} is a branch"
+        yield Hit(job.document, ("spec", "code", "git", "revision"), message)
+
+
+RULES = (
+    literal_secret, downloading_command, literal_hosts, unknown_placeholder, floating_image,
+    floating_revision,
+)  # fmt: skip
