@@ -135,6 +135,9 @@ def test_what_an_operator_has_kept_is_shown_when_the_job_is_gone(
     cluster.outputs[WORKER] = [Line("2027-01-15T08:00:00Z", "begun")]
     stage.keep(lambda made: made.counters.answers > 1)
     assert paceline("logs", "clicks").stdout == "worker-0 | begun\n"
+    kept = json.loads(paceline("top", "clicks", "-o", "json", "--store", stage.store).stdout)
+    assert (kept["name"], kept["phase"]) == ("clicks", "running")
+    assert kept["step"] >= 2
     agent.finish()
     cluster.outputs[WORKER].append(Line("2027-01-15T08:00:09Z", "done"))
     stage.keep(lambda made: not agent.is_alive())

@@ -42,6 +42,8 @@ _NO_OPERATOR = (
     "the cluster has to know what a TrainingJob is: paceline schema --crd | kubectl apply -f -, "
     "and an operator has to run: paceline operator"
 )
+#: How long what was measured may be on its way, and by how much clocks may differ.
+DELAY_SECONDS = 15.0
 
 T = TypeVar("T")
 
@@ -267,9 +269,8 @@ class ClusterJobs(LifeCycle):
         its agents.
         """
         found = self._measured(name, whole=False)
-        return dataclasses.replace(
-            snapshots.read(found.store, found.run, now=self.clock()), run=found.named(name)
-        )
+        snapshot = snapshots.read(found.store, found.run, now=self.clock(), delay_seconds=DELAY_SECONDS)
+        return dataclasses.replace(snapshot, run=found.named(name))
 
     def records(self, name: str) -> Records:
         """Return all that was measured of a run (see `snapshot`)."""

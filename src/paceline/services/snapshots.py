@@ -152,8 +152,15 @@ class Snapshot:
         return max(0.0, (self.total_steps - self.step) / self.steps_per_second)
 
 
-def read(store: Store, run: Run, *, now: float, lost: bool = False) -> Snapshot:
+def read(store: Store, run: Run, *, now: float, lost: bool = False, delay_seconds: float = 0.0) -> Snapshot:
     """Return the snapshot of a run: of the last seconds, or of the whole run when that has ended.
+
+    Args:
+        store: where it is kept.
+        run: the run.
+        now: Unix seconds.
+        lost: whether nobody looks after it.
+        delay_seconds: how long measurements may take until they are stored: so much more is looked at.
 
     Raises:
         NotFound: the run was deleted meanwhile.
@@ -166,7 +173,7 @@ def read(store: Store, run: Run, *, now: float, lost: bool = False) -> Snapshot:
     else:
         if lost:
             at = max((sample.at for sample in store.latest_samples(run.name).values()), default=now)
-        since, steps_since = at - WINDOW_SECONDS, at - STEP_WINDOW_SECONDS
+        since, steps_since = (at - each - delay_seconds for each in (WINDOW_SECONDS, STEP_WINDOW_SECONDS))
     return joined(
         run,
         store.replicas(run.name),

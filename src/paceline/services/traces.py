@@ -10,7 +10,6 @@ from paceline.model import traces
 from paceline.model.roles import Role
 from paceline.model.runs import Run
 from paceline.model.statuses import JobPhase, ReplicaPhase
-from paceline.services.jobs import POLL_SECONDS
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.trace_sites import TraceSite
 from paceline.sources import traces as sources
@@ -85,4 +84,4 @@ def _await(
                 "traces are taken by paceline.training, or by its Tracer in a script of your own; "
                 f"steps may be longer than that: paceline top {name}",
             )
-        time.sleep(POLL_SECONDS)
+        time.sleep(jobs.POLL_SECONDS)
