@@ -38,6 +38,7 @@ check: $(READY) ## formatting, lint, types, import order
 
 bench: $(READY) ## every benchmark, in full (long; each resumes where it stopped)
 	$(BIN)/python -m benchmarks all
+	PART=cp HOLLOW_NODES=20 tests/kubernetes/with-cluster $(abspath $(BIN))/python -m benchmarks kubernetes
 
 docs: $(READY) ## the pages that are made from code and results
 	$(BIN)/python -m benchmarks figures
