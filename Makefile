@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test test-fast e2e check bench docs lock format clean
+.PHONY: help demo test test-fast e2e torch check bench docs lock format clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -29,6 +29,9 @@ test-fast: $(READY) ## only the tests that run in seconds
 
 e2e: $(READY) ## tests on a Kubernetes cluster: that of KUBECONFIG, one by kind, or ../shared/kube
 	tests/kubernetes/with-cluster $(abspath $(BIN))/python -m pytest -m kubernetes --durations=8
+
+torch: ## PyTorch for the one test that needs it, unpacked into .torch (Debian 12)
+	tests/end_to_end/unpack-torch .torch
 
 check: $(READY) ## formatting, lint, types, import order
 	$(BIN)/ruff format --check .

@@ -126,6 +126,40 @@ def test_the_environment():
     assert seen["PACELINE_REPORT_FILE"].endswith("/reports")
 
 
+TORCH = {
+    "MASTER_ADDR": "w", "MASTER_PORT": "1", "RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "0",
+    "LOCAL_WORLD_SIZE": "1", "NODE_RANK": "1", "GROUP_RANK": "1", "PET_MASTER_ADDR": "w",
+    "PET_MASTER_PORT": "1", "PET_NODE_RANK": "1", "PET_NNODES": "2", "PET_NPROC_PER_NODE": "1",
+}  # fmt: skip
+
+
+def test_a_pytorch_job_finds_itself_by_torch_variables():
+    seen = agent.command_environment(config(framework="pytorch"), 4, {"TF_CONFIG": "stale", "PATH": "/bin"})
+    assert {name: seen[name] for name in TORCH} == TORCH
+    assert not [name for name in seen if name.startswith(("TF_", "GRPC_", "GLIBC_"))]
+    assert (seen["OMP_NUM_THREADS"], seen["PACELINE_INDEX"], seen["PATH"]) == ("4", "1", "/bin")
+
+
+def test_rank_0_is_the_chief_and_an_evaluator_has_none():
+    cluster = {"worker": ["w:1", "w:2"], "chief": ["[::1]:7"], "evaluator": ["e:1"]}
+    ranks = {}
+    for role, index in (("chief", 0), ("worker", 0), ("worker", 1)):
+        made = agent.torch_variables(config(framework="pytorch", cluster=cluster, role=role, index=index))
+        ranks[role, index] = made["RANK"], made["WORLD_SIZE"], made["MASTER_ADDR"], made["MASTER_PORT"]
+    everybody = ("3", "::1", "7")
+    assert ranks == {
+        ("chief", 0): ("0", *everybody), ("worker", 0): ("1", *everybody), ("worker", 1): ("2", *everybody)
+    }  # fmt: skip
+    evaluator = config(framework="pytorch", cluster=cluster, role="evaluator", index=0)
+    assert agent.torch_variables(evaluator) == {}
+
+
+def test_a_plain_job_sees_nothing_but_paceline_variables():
+    seen = agent.command_environment(config(framework="plain", environment={"A": "{role}"}), 4, {})
+    assert seen.pop("A") == "worker"
+    assert {name.partition("_")[0] for name in seen} == {"PACELINE"}
+
+
 @pytest.mark.parametrize(
     ("fields", "quota", "allowed", "online", "threads"),
     [

@@ -27,7 +27,8 @@ from paceline.rendering.surroundings import Surroundings
 
 HERE = Surroundings(namespace=NAMESPACE)
 WORDS = (
-    "sh", "-c", "$(HOME) $$(HOME) $(PACELINE_INDEX) ${HOME} `id`", "'", '"', "\\", "a\nb\r\n\tc", "", "--", "$",
+    "sh", "-c", "$(HOME) $$(HOME) $(PACELINE_INDEX) ${HOME} `id`", "'", '"', "\\", "a\nb\r\n\tc",
+    "", "--", "$",
     "\u2028\u202e\U0001f600", "{worker_hosts}", "%s", "!!python/object:os.system", "*a", "\x1b[31m",
 )  # fmt: skip
 ENVIRONMENT = {f"X_{index}": word for index, word in enumerate(WORDS)}
@@ -130,7 +131,7 @@ HOSTILE: dict[str, tuple[dict[str, Any], str]] = {
     "no-words": ({"command": [{"$(x)": 1}, ["y"]]}, "spec.command[0]: this is a mapping"),
     # Far deeper ones never get in: an API server of 1.20 takes twice the time for each level.
     "deep": ({"training": nested(12)}, "unknown key 'a'"),
-    "wide": ({"command": ["x"] * 30_000}, "more than 20000 values"),
+    "wide": ({"command": ["x"] * 30_000}, "there are more than 20000 values"),
     "many-unknown": ({f"key-{index}": index for index in range(2_000)}, "unknown key 'key-0'"),
     "numbers": ({"threads": 10**40, "active_deadline": -1e300}, "spec.threads"),
     "no-image-name": ({"image": "$(rm -rf /)"}, "is not an image"),
@@ -150,7 +151,10 @@ def test_what_is_wrong_is_said_and_other_jobs_go_on(operator: OperatorProcess) -
     until_phase("after", "running")
     assert time.monotonic() - began < 30
     for name, (_, says) in HOSTILE.items():
-        until(lambda name=name: status(name).get("phase") == "failed", lambda name=name: (name, status(name)))
+        until(
+            lambda name=name: status(name).get("phase") == "failed",
+            lambda name=name: (name, status(name), operator.log.read_text()[-3000:]),
+        )
         message = status(name)["message"]
         assert says in message, (name, message)
         assert len(message) < 20_000, name

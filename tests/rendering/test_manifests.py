@@ -15,7 +15,7 @@ from support import pod_security
 from paceline import specs
 from paceline.errors import InvalidInput
 from paceline.model.codes import Code
-from paceline.model.jobs import Security, SecurityProfile
+from paceline.model.jobs import Framework, Security, SecurityProfile
 from paceline.model.placements import PlacementStrategy
 from paceline.model.roles import ReplicaId
 from paceline.rendering import manifests, pods
@@ -158,6 +158,12 @@ def test_kueue_counts_all_pods_of_the_group() -> None:
 def test_kueue_needs_a_queue() -> None:
     with pytest.raises(InvalidInput, match="through a queue"):
         manifests.rendered(job(), Target.KUEUE, ADS)
+
+
+def test_a_tfjob_is_for_tensorflow() -> None:
+    torch = dataclasses.replace(job(), framework=Framework.PYTORCH)
+    with pytest.raises(InvalidInput, match="a TFJob is for TensorFlow"):
+        manifests.rendered(torch, Target.TFJOB, ADS)
 
 
 def test_nodes_that_are_decided() -> None:

@@ -9,7 +9,7 @@ import hypothesis.strategies as st
 from hypothesis import given
 
 from paceline.agent import agent
-from paceline.model.jobs import PLACEHOLDERS
+from paceline.model.jobs import PLACEHOLDERS, Framework
 from paceline.rendering import previews
 
 pieces = st.one_of(
@@ -30,6 +30,7 @@ def configs(draw: st.DrawFn) -> dict[str, Any]:
         "command": draw(st.lists(texts, min_size=1, max_size=3)),
         "cluster": {name: [f"{name}-0:1", f"{name}-1:2"] for name in others | {role}},
         "placeholders": {"run_dir": "/run", "checkpoint_dir": "/run/c"},
+        "framework": draw(st.sampled_from(Framework)),
         "environment": {"A": draw(texts)}, "spool": "s", "exit": "e", "reports": "r",
     }  # fmt: skip
 

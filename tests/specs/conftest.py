@@ -7,6 +7,7 @@ metadata:
   name: clicks
   labels: {team: ads}
 spec:
+  framework: tensorflow
   image: registry.example.com/clicks:1.0
   command: [python, train.py, "--ps_hosts={ps_hosts}", --steps, 100]
   working_dir: .

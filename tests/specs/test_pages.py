@@ -21,10 +21,10 @@ def test_every_placeholder_is_named() -> None:
 
 
 def test_every_choice_is_named() -> None:
-    for words in (jobs.CpuPolicy, jobs.SuccessPolicy, jobs.CleanUp, jobs.RestartWhen):
+    for words in (jobs.Framework, jobs.CpuPolicy, jobs.SuccessPolicy, jobs.CleanUp, jobs.RestartWhen):
         assert [str(word) for word in words if f"`{word}`" not in PAGE] == []
 
 
 def test_the_examples_are_jobs() -> None:
-    (example,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
-    assert specs.parse_job(example).spec.name == "clicks"
+    examples = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    assert [specs.parse_job(example).spec.name for example in examples] == ["clicks", "all-reduce"]

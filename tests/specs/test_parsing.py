@@ -373,3 +373,17 @@ def test_hostile_file_names_are_not_echoed() -> None:
     with pytest.raises(specs.JobFileError) as caught:
         specs.parse_job("", "\x1b]0;x\x07.yaml")
     assert "\x1b" not in caught.value.message
+
+
+def test_frameworks() -> None:
+    assert specs.parse_job(MINIMAL).spec.framework is jobs.Framework.TENSORFLOW
+    torch = MINIMAL.replace("spec:\n", "spec:\n  framework: pytorch\n")
+    assert specs.parse_job(torch).spec.framework is jobs.Framework.PYTORCH
+    (problem,) = problems_of(torch + "    ps: {replicas: 1}\n")
+    assert (problem.path, problem.position.line) == ("spec.roles.ps", 9)
+    assert problem.message.startswith("PyTorch has no parameter servers")
+    specs.parse_job(torch + "    ps: {replicas: 0}\n")
+    (problem,) = problems_of(torch + "  training: {batch_size: 1}\n")
+    assert (problem.path, problem.position.line) == ("spec.training", 9)
+    (problem,) = problems_of(MINIMAL.replace("spec:\n", "spec:\n  framework: torch\n"))
+    assert "is not tensorflow, pytorch or plain" in problem.message or "pytorch" in problem.message

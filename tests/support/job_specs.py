@@ -96,6 +96,7 @@ _HOSTS = st.lists(
     max_size=3,
     unique_by=lambda host: host.name,
 ).map(tuple)
+_OTHERS = st.sampled_from([jobs.Framework.TENSORFLOW, jobs.Framework.PLAIN])
 _TRAININGS = st.none() | st.fixed_dictionaries(
     {},
     optional={
@@ -150,9 +151,11 @@ def job_specs(draw: st.DrawFn) -> jobs.JobSpec:
         if profile is jobs.SecurityProfile.IMAGE or not any(volume.host_path for volume in volumes)
     ]
     code = draw(st.none() | _CODES)
+    training = draw(_TRAININGS)
     return jobs.JobSpec(
         name=draw(_NAMES),
         labels=draw(_LABELS),
+        framework=draw(_OTHERS) if training is None else jobs.Framework.TENSORFLOW,
         image=draw(st.none() | st.just("r.example.com:5000/a/b:1@sha256:00")),
         command=draw(st.lists(_WORDS, min_size=1, max_size=4).map(tuple)),
         code=code,
@@ -178,5 +181,5 @@ def job_specs(draw: st.DrawFn) -> jobs.JobSpec:
         security=jobs.Security(
             profile=draw(st.sampled_from(profiles)), user=draw(st.none() | st.integers(1, 2**31 - 1))
         ),
-        training=draw(_TRAININGS),
+        training=training,
     )

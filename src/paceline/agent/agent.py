@@ -32,9 +32,8 @@ import urllib.parse
 from typing import Any, Callable, Dict, FrozenSet, List, NamedTuple, Optional, Set, Tuple
 
 ROLES = ("ps", "worker", "chief", "evaluator")
+TF_THREAD_VARIABLES = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
 THREAD_VARIABLES = (
-    "TF_NUM_INTRAOP_THREADS",
-    "TF_NUM_INTEROP_THREADS",
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
     "MKL_NUM_THREADS",
@@ -74,6 +73,7 @@ class Config:
         self.attempt: int = values["attempt"]
         self.command: List[str] = values["command"]
         self.cluster: Dict[str, List[str]] = values["cluster"]
+        self.framework: str = values.get("framework", "tensorflow")
         self.spool: str = values["spool"]
         self.exit: str = values["exit"]
         self.reports: str = values["reports"]
@@ -140,18 +140,53 @@ def tf_config(config: Config) -> str:
     return json.dumps({"cluster": cluster, "task": {"type": config.role, "index": config.index}})
 
 
+def torch_variables(config: Config) -> Dict[str, str]:
+    """Return what torchrun and PyTorch jobs of Kubeflow set; rank 0 is the chief, or else worker 0."""
+    chiefs, workers = config.cluster.get("chief", []), config.cluster.get("worker", [])
+    trainers = chiefs + workers
+    if config.role not in ("chief", "worker") or not trainers:
+        return {}
+    rank = str(config.index + (len(chiefs) if config.role == "worker" else 0))
+    address, _, port = trainers[0].rpartition(":")
+    host = address.strip("[]")
+    variables = {"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "GROUP_RANK": rank, "RANK": rank}
+    variables["WORLD_SIZE"] = variables["PET_NNODES"] = str(len(trainers))
+    for name, value in (("MASTER_ADDR", host), ("MASTER_PORT", port), ("NODE_RANK", rank)):
+        variables[name] = variables["PET_" + name] = value
+    variables["PET_NPROC_PER_NODE"] = "1"
+    return variables
+
+
+def framework_variables(config: Config) -> Dict[str, str]:
+    """Return the variables by which the replicas of a framework find each other."""
+    if config.framework == "tensorflow":
+        return {"TF_CONFIG": tf_config(config)}
+    return torch_variables(config) if config.framework == "pytorch" else {}
+
+
+def framework_defaults(config: Config, threads: int) -> Dict[str, str]:
+    """Return what suits a framework, unless the image or the job file says otherwise."""
+    if config.framework == "plain":
+        return {}
+    environment = {name: str(threads) for name in THREAD_VARIABLES}
+    if config.framework == "tensorflow":
+        environment.update({name: str(threads) for name in TF_THREAD_VARIABLES})
+        if config.role != "ps" and threads < 2:
+            # A worker of a ParameterServerStrategy waits for its input in one thread for ever.
+            environment["TF_NUM_INTEROP_THREADS"] = "2"
+        environment["GRPC_FAIL_FAST"] = "use_caller"
+        # Tables in huge pages, where the kernel allows it: rows are read at random, all over gigabytes.
+        environment["GLIBC_TUNABLES"] = "glibc.malloc.hugetlb=1"
+    return environment
+
+
 def command_environment(config: Config, threads: int, inherited: Dict[str, str]) -> Dict[str, str]:
     """Return the command's environment: inherited < the agent's < what the job file sets."""
     values = placeholder_values(config, threads)
-    environment = {name: str(threads) for name in THREAD_VARIABLES}
-    if config.role != "ps" and threads < 2:
-        # A worker of a ParameterServerStrategy waits for its input in one thread for ever.
-        environment["TF_NUM_INTEROP_THREADS"] = "2"
-    environment["GRPC_FAIL_FAST"] = "use_caller"
-    # Tables in huge pages, where the kernel allows it: rows are read at random, all over gigabytes.
-    environment["GLIBC_TUNABLES"] = "glibc.malloc.hugetlb=1"
+    environment = framework_defaults(config, threads)
     environment.update(inherited)
-    environment["TF_CONFIG"] = tf_config(config)
+    environment.pop("TF_CONFIG", None)
+    environment.update(framework_variables(config))
     environment["PACELINE_SPARE_WORKERS"] = ",".join(config.spare_workers)
     environment["PACELINE_REPORT_FILE"] = os.path.abspath(config.reports)
     for name in ("job", "role", "index", "attempt", "threads", "checkpoint_dir", "run_dir"):

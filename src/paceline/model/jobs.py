@@ -23,6 +23,14 @@ PLACEHOLDERS = (
 )  # fmt: skip
 
 
+class Framework(enum.StrEnum):
+    """By whose variables of the environment replicas find each other."""
+
+    TENSORFLOW = "tensorflow"  # TF_CONFIG
+    PYTORCH = "pytorch"  # MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE and their kin
+    PLAIN = "plain"  # none but Paceline's own
+
+
 class CpuPolicy(enum.StrEnum):
     """Whether a replica has its cores for itself (cpuset) or shares them (quota)."""
 
@@ -169,6 +177,7 @@ class JobSpec:
 
     name: str
     labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    framework: Framework = Framework.TENSORFLOW
     image: str | None = None
     command: tuple[str, ...] = ()
     code: codes.Code | None = None

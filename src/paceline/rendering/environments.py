@@ -69,6 +69,7 @@ def agent_config(
         placeholders["code_dir"] = spec.code.root(files.code)
     return {
         "job": spec.name,
+        "framework": str(spec.framework),
         "role": str(replica.role),
         "index": replica.index,
         "attempt": attempt,

@@ -6,7 +6,7 @@ import enum
 from collections.abc import Mapping
 
 from paceline.errors import InvalidInput
-from paceline.model.jobs import JobSpec
+from paceline.model.jobs import Framework, JobSpec
 from paceline.model.roles import ReplicaId
 from paceline.rendering import codes, config_maps, kueue, pods, services, tfjobs, vcjobs
 from paceline.rendering.labels import Object
@@ -51,6 +51,11 @@ def _rendered(spec: JobSpec, target: Target, where: Surroundings) -> list[Object
         case Target.PODS:
             return bare(spec, where, places={})
         case Target.TFJOB:
+            if spec.framework is not Framework.TENSORFLOW:
+                raise InvalidInput(
+                    f"a TFJob is for TensorFlow, and {spec.name} says framework: {spec.framework}",
+                    "take another target: pods, vcjob, kueue",
+                )
             return tfjobs.objects(spec, where)
         case Target.VCJOB:
             return vcjobs.objects(spec, where)

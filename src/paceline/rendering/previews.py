@@ -27,10 +27,43 @@ def command(config: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def environment(config: Mapping[str, Any]) -> dict[str, str]:
-    """Return ``TF_CONFIG`` and the job's own environment as the command will see them."""
+    """Return the framework's variables and the job's own as the command will see them."""
     values = _values(config)
     filled = {name: fill(text, values) for name, text in config["environment"].items()}
-    return {"TF_CONFIG": tf_config(config), **filled}
+    return {**framework_variables(config), **filled}
+
+
+def framework_variables(config: Mapping[str, Any]) -> dict[str, str]:
+    """Return the variables by which the replicas of the job's framework find each other."""
+    match config["framework"]:
+        case jobs.Framework.TENSORFLOW:
+            return {"TF_CONFIG": tf_config(config)}
+        case jobs.Framework.PYTORCH:
+            return torch_variables(config)
+    return {}
+
+
+def torch_variables(config: Mapping[str, Any]) -> dict[str, str]:
+    """Return the variables of ``torch.distributed``; rank 0 is the chief if there is one, else worker 0.
+
+    An evaluator takes no part. Source: PyTorch's documentation of torchrun, "Environment Variables";
+    ``pkg/controller.v1/pytorch/envvar.go`` of kubeflow/training-operator for those with ``PET_``, torchrun's
+    own options.
+    """
+    chiefs, workers = (config["cluster"].get(role, []) for role in (Role.CHIEF, Role.WORKER))
+    trainers = [*chiefs, *workers]
+    if not Role(config["role"]).trains or not trainers:
+        return {}
+    rank = str(config["index"] + (len(chiefs) if config["role"] == Role.WORKER else 0))
+    address, _, port = trainers[0].rpartition(":")
+    host = address.strip("[]")
+    world = str(len(trainers))
+    return {
+        "MASTER_ADDR": host, "MASTER_PORT": port, "RANK": rank, "WORLD_SIZE": world,
+        "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "NODE_RANK": rank, "GROUP_RANK": rank,
+        "PET_MASTER_ADDR": host, "PET_MASTER_PORT": port, "PET_NODE_RANK": rank, "PET_NNODES": world,
+        "PET_NPROC_PER_NODE": "1",
+    }  # fmt: skip
 
 
 def tf_config(config: Mapping[str, Any]) -> str:

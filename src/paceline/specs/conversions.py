@@ -35,6 +35,7 @@ def job_spec(section: shapes.JobSection, order: Sequence[str]) -> jobs.JobSpec:
     return jobs.JobSpec(
         name=section.metadata.name,
         labels=dict(section.metadata.labels),
+        framework=spec.framework or jobs.Framework.TENSORFLOW,
         image=spec.image,
         command=tuple(spec.command or ()),
         code=_code(spec.code),
@@ -138,6 +139,7 @@ def contradictions(document: documents.Document, section: shapes.JobSection) -> 
     """Yield what makes a job impossible although every single field is right."""
     yield from _roles(document, section.spec)
     yield from _code_sources(document, section.spec)
+    yield from _framework(document, section.spec)
     yield from _hosts(document, section.spec)
     yield from _tolerations(document, section.spec)
     yield from _volumes(document, section.spec)
@@ -170,6 +172,16 @@ def _roles(document: documents.Document, spec: shapes.SpecSection) -> Found:
             )
             yield document.problem(here, message, key=True)
         yield from _growth(document, here, section)
+
+
+def _framework(document: documents.Document, spec: shapes.SpecSection) -> Found:
+    framework = spec.framework or jobs.Framework.TENSORFLOW
+    if framework is jobs.Framework.PYTORCH and spec.roles.ps is not None and spec.roles.ps.replicas > 0:
+        message = "PyTorch has no parameter servers; remove the role, or say framework: plain"
+        yield document.problem(("spec", "roles", "ps"), message, key=True)
+    if framework is not jobs.Framework.TENSORFLOW and spec.training is not None:
+        message = f"Paceline's training library is for TensorFlow; remove this, or framework: {framework}"
+        yield document.problem(("spec", "training"), message, key=True)
 
 
 def _growth(document: documents.Document, here: documents.Path, section: shapes.RoleSection) -> Found:

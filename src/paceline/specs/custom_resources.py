@@ -10,6 +10,7 @@ Source: Kubernetes' documentation, "Extend the Kubernetes API with CustomResourc
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -113,30 +114,42 @@ def job_spec(custom: Mapping[str, Any]) -> jobs.JobSpec:
         "metadata": {"name": metadata.get("name"), "labels": dict(metadata.get("labels") or {})},
         "spec": {name: value for name, value in spec.items() if name != SUSPEND},
     }
-    if _depth(document) > documents.MAX_DEPTH:
-        raise InvalidInput(
-            f"the job is wrong: the nesting is deeper than {documents.MAX_DEPTH} levels", _HINT
-        )
+    excess = _excess(document)
+    if excess is not None:
+        raise InvalidInput(f"the job is wrong: {excess}", _HINT)
     try:
         return files.parse_job(dumping.dump_document(document)).spec
     except problems.JobFileError as error:
         # Lines of a text that nobody wrote would help nobody.
-        found = "; ".join(": ".join(filter(None, (each.path, each.message))) for each in error.problems)
+        shown = error.problems[: problems.MAX_SHOWN]
+        found = "; ".join(": ".join(filter(None, (each.path, each.message))) for each in shown)
+        rest = len(error.problems) - len(shown)
+        found += f"; and {rest} more" if rest else ""
         raise InvalidInput(f"the job is wrong: {found}", _HINT) from error
 
 
-def _depth(part: object) -> int:
-    """Return how many levels something has; it may have more than functions can call each other."""
-    depth, level = 0, [part]
-    while level:
-        depth += 1
-        level = [
-            below
+def _excess(document: Mapping[str, Any]) -> str | None:
+    """Return what is beyond the limits of a job file, found before anything slow is done with it.
+
+    It may have more levels than functions can call each other.
+    """
+    values = 0
+    level: list[Any] = [document]
+    for _ in range(documents.MAX_DEPTH + 1):
+        values += len(level)
+        if values > documents.MAX_VALUES:
+            return f"there are more than {documents.MAX_VALUES} values"
+        parts = (
+            each.values() if isinstance(each, dict) else each
             for each in level
             if isinstance(each, dict | list)
-            for below in (each.values() if isinstance(each, dict) else each)
-        ]
-    return depth
+        )
+        level = [below for part in parts for below in part]
+        if not level:
+            size = len(json.dumps(document, ensure_ascii=False).encode())
+            limit = documents.MAX_BYTES
+            return f"it has {size} bytes; the limit is {limit} (1 MiB)" if size > limit else None
+    return f"the nesting is deeper than {documents.MAX_DEPTH} levels"
 
 
 def resource(spec: jobs.JobSpec, namespace: str) -> dict[str, Any]:

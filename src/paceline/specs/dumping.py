@@ -60,6 +60,7 @@ def _spec(spec: jobs.JobSpec) -> dict[str, Any]:
     default = jobs.SuccessPolicy.CHIEF if spec.role(Role.CHIEF) else jobs.SuccessPolicy.ALL_WORKERS
     grace = spec.termination_grace_seconds
     return {
+        "framework": None if spec.framework is jobs.Framework.TENSORFLOW else str(spec.framework),
         "image": spec.image,
         "command": _Words(spec.command),
         "code": _code(spec.code),

@@ -397,6 +397,7 @@ BitsPerSecond = Annotated[
         _either(_BANDWIDTH_PATTERN, "1Gbit", "100Mbit", "10MB/s"),
     ),
 ]
+Framework = Annotated[jobs.Framework, choice(jobs.Framework)]
 CpuPolicy = Annotated[jobs.CpuPolicy, choice(jobs.CpuPolicy)]
 Success = Annotated[jobs.SuccessPolicy, choice(jobs.SuccessPolicy)]
 CleanUp = Annotated[jobs.CleanUp, choice(jobs.CleanUp)]

@@ -207,6 +207,10 @@ class CodeSection(Section):
 class SpecSection(Section):
     """What the job is to do."""
 
+    framework: fields.Framework | None = Field(
+        None,
+        description="tensorflow (TF_CONFIG), pytorch (RANK, MASTER_ADDR ...) or plain; default: tensorflow",
+    )
     image: fields.Image | None = Field(None, description="container image; only Kubernetes uses it")
     command: fields.Command | None = Field(
         None, description="words of the command of every role that has none of its own"

@@ -80,7 +80,7 @@ class Executor:
         refusal = await self._tie_code(resource, spec)
         if refusal is not None:
             return refusal
-        told["data"][SNAPSHOT] = dump_job(spec)
+        told["data"][SNAPSHOT] = await asyncio.to_thread(dump_job, spec)
         try:
             await self._put(kinds.SERVICES, services.service(spec, where), resource, is_fixed=True)
             await self._put(kinds.CONFIG_MAPS, told, resource)

@@ -7,6 +7,7 @@ replica and attempt, so that the API refuses the second.
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -97,7 +98,7 @@ class Reconciler:
         """
         resource = look.resource
         uid, now = resource["metadata"]["uid"], self._clock()
-        wanted = self._wanted(resource)
+        wanted = await self._wanted(resource)
         record = await self._known(resource, wanted)
         if record is None:
             generation = resource["metadata"]["generation"]
@@ -120,14 +121,22 @@ class Reconciler:
         await self._executor.clean_up(resource, record, seen)
         return await self._next_look(resource, record, now)
 
-    def _wanted(self, resource: Object) -> JobSpec | str:
-        """Return the job that a resource asks for, or what is wrong with it."""
+    async def _wanted(self, resource: Object) -> JobSpec | str:
+        """Return the job that a resource asks for, or what is wrong with it.
+
+        A large one takes a second to read: in a thread, for the lease has to be renewed meanwhile.
+        """
         uid, generation = resource["metadata"]["uid"], resource["metadata"]["generation"]
         known = self._specs.get(uid)
         if known is None or known[0] != generation:
-            known = generation, _parsed(resource)
+            known = generation, await asyncio.to_thread(_parsed, resource)
             self._specs[uid] = known
         return known[1]
+
+    def _last_wanted(self, resource: Object) -> JobSpec | str | None:
+        """Return what was wanted when the job was last looked at."""
+        known = self._specs.get(resource["metadata"]["uid"])
+        return None if known is None else known[1]
 
     async def _known(self, resource: Object, wanted: JobSpec | str) -> Record | None:
         """Return the record of a job; None when there is none, and its spec is wrong."""
@@ -160,7 +169,9 @@ class Reconciler:
                 return None
             raise
         text = (found.get("data") or {}).get(SNAPSHOT)
-        return parse_job(text).spec if text and is_owned(found, resource) else None
+        if not text or not is_owned(found, resource):
+            return None
+        return (await asyncio.to_thread(parse_job, text)).spec
 
     async def _save(self, look: Look, record: Record, now: float) -> None:
         generation = look.resource["metadata"]["generation"]
@@ -173,8 +184,8 @@ class Reconciler:
 
     def _unscaled(self, look: Look, record: Record) -> str:
         """Return why a job that runs has not the workers that its resource asks for; empty when it has."""
-        wanted, spec = self._wanted(look.resource), record.state.spec
-        if isinstance(wanted, str) or not _is_active(record.state.phase):
+        wanted, spec = self._last_wanted(look.resource), record.state.spec
+        if not isinstance(wanted, JobSpec) or not _is_active(record.state.phase):
             return ""
         workers = _workers(wanted)
         if workers == _workers(spec):
@@ -183,8 +194,8 @@ class Reconciler:
 
     def more_workers(self, resource: Object) -> int | None:
         """Return how many workers a job that runs should have, if these are more than it has and can be."""
-        record, wanted = self._records.get(resource["metadata"]["uid"]), self._wanted(resource)
-        if record is None or isinstance(wanted, str) or not _is_active(record.state.phase):
+        record, wanted = self._records.get(resource["metadata"]["uid"]), self._last_wanted(resource)
+        if record is None or not isinstance(wanted, JobSpec) or not _is_active(record.state.phase):
             return None
         workers, spec = _workers(wanted), record.state.spec
         is_more = workers > _workers(spec) and scalings.conflict(spec, workers) is None
