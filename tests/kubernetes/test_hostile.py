@@ -135,9 +135,6 @@ HOSTILE: dict[str, tuple[dict[str, Any], str]] = {
     "many-unknown": ({f"key-{index}": index for index in range(2_000)}, "unknown key 'key-0'"),
     "numbers": ({"threads": 10**40, "active_deadline": -1e300}, "spec.threads"),
     "no-image-name": ({"image": "$(rm -rf /)"}, "is not an image"),
-    "no-mount": (
-        {"volumes": [{"name": "x", "claim": "x", "mount_path": "/a:/b"}]}, "must not contain ':'",
-    ),
 }  # fmt: skip
 
 
