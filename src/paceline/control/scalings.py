@@ -21,6 +21,8 @@ def conflict(spec: JobSpec, workers: int) -> str | None:
             f"its parameter servers were told of {role.most_replicas} workers at most, not {workers} "
             "(spec.roles.worker.max_replicas, when it begins)"
         )
+    if spec.scheduling.queue is not None:
+        return f"its pods are one group in the queue {spec.scheduling.queue}, whose size is fixed"
     consistency = (spec.training or {}).get("consistency") or {}
     mode = consistency.get("mode", _WITHOUT_WAITING)
     if mode != _WITHOUT_WAITING:

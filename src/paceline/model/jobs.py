@@ -157,10 +157,14 @@ class Volume:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Scheduling:
-    """When a cluster lets the job begin; of the jobs that wait, those of higher priority first."""
+    """When a cluster lets the job begin; of the jobs that wait, those of higher priority first.
+
+    With a ``queue`` of Kueue or Volcano that decides, and the rest does not count.
+    """
 
     fit: FitPolicy = FitPolicy.HOLD
     priority: int = 0
+    queue: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

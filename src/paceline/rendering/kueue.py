@@ -17,10 +17,11 @@ _QUEUE, _GROUP, _COUNT = (
 
 def queued(objects: Iterable[Object], spec: JobSpec, queue: str) -> list[Object]:
     """Return the objects of a job with its pods as one group in a queue."""
-    return [_grouped(each, spec, queue) if each["kind"] == "Pod" else each for each in objects]
+    return [grouped(each, spec, queue) if each["kind"] == "Pod" else each for each in objects]
 
 
-def _grouped(pod: Object, spec: JobSpec, queue: str) -> Object:
+def grouped(pod: Object, spec: JobSpec, queue: str) -> Object:
+    """Return a pod as one of the group of its job; a later attempt takes the place of one that failed."""
     metadata = pod["metadata"]
     labels = {**metadata["labels"], _QUEUE: queue, _GROUP: spec.name}
     annotations = {_COUNT: str(len(spec.replicas()))}

@@ -112,7 +112,9 @@ def _placement(section: shapes.PlacementSection | None) -> placements.Placement:
 def _scheduling(section: shapes.SchedulingSection | None) -> jobs.Scheduling:
     if section is None:
         return jobs.Scheduling()
-    return jobs.Scheduling(fit=section.fit or jobs.FitPolicy.HOLD, priority=section.priority)
+    return jobs.Scheduling(
+        fit=section.fit or jobs.FitPolicy.HOLD, priority=section.priority, queue=section.queue
+    )
 
 
 def _security(section: shapes.SecuritySection | None) -> jobs.Security:

@@ -151,6 +151,7 @@ def _scheduling(scheduling: jobs.Scheduling) -> dict[str, Any]:
         {
             "fit": None if scheduling.fit is default.fit else str(scheduling.fit),
             "priority": scheduling.priority or None,
+            "queue": scheduling.queue,
         }
     )
 

@@ -137,6 +137,9 @@ class SchedulingSection(Section):
         None, description="hold (until all of it fits), fail (if it does not) or off; default: hold"
     )
     priority: _Priority = Field(0, description="of the jobs that wait, higher ones begin first")
+    queue: fields.ObjectName | None = Field(
+        None, description="a queue of Kueue or Volcano that decides instead; default: none"
+    )
 
 
 class HostSection(Section):

@@ -71,7 +71,10 @@ COMMAND
 @|    node_selector: {disk: ssd}   # labels that a Kubernetes node must have
 @|    tolerations:             # taints that the replicas put up with
 @|    - {key: training, operator: Equal, value: "yes", effect: NoExecute, toleration_seconds: 300}
-@|  scheduling: {fit: hold, priority: 10}   # hold (until a cluster has room for all of it), fail or off
+@|  scheduling:
+@|    fit: hold                # hold (until a cluster has room for all of it), fail or off
+@|    priority: 10             # of the jobs that wait, higher ones begin first
+@|    queue: night             # a queue of Kueue or Volcano that decides instead
 @|  hosts:                     # emulated hosts of the local engine; without them, this machine
 @|  - {name: host-a, cpu: 4, memory: 8Gi, bandwidth: 1Gbit}
 @|  - {name: host-b, cpu: 4, memory: 8Gi, bandwidth: 1Gbit}

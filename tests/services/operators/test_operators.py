@@ -246,7 +246,7 @@ def test_a_running_job_follows_the_number_of_workers_of_its_resource_also_after_
             await worker_count(it, 1)
             it.start_operator()
             await it.until(lambda: it.status()["ready"] == "2/2")
-            assert it.pods() == ["clicks-ps-0-1", "clicks-worker-0-1"]
+            await it.until(lambda: it.pods() == ["clicks-ps-0-1", "clicks-worker-0-1"])
             await it.end()
             it.start_operator()
             await worker_count(it, 2)
@@ -276,5 +276,60 @@ def test_more_workers_than_there_is_room_for_leave_the_job_as_it_is_until_there_
             await worker_count(it, 19)
             await it.until(lambda: "18 workers at most" in it.status().get("message", ""))
             assert it.status()["workers"] == 4
+
+    run(test)
+
+
+def queued() -> Any:
+    return job(scheduling=Scheduling(queue="night"))
+
+
+def test_a_job_of_a_queue_that_is_not_there_waits_and_says_so() -> None:
+    async def test() -> None:
+        async with scene() as it:
+            await it.submit(queued())
+            await it.until(lambda: "no queue night of Kueue or Volcano" in it.status().get("message", ""))
+            assert (it.pods(), it.status()["phase"]) == ([], "pending")
+
+    run(test)
+
+
+def test_pods_in_a_queue_of_kueue_are_one_group_with_later_attempts_too() -> None:
+    async def test() -> None:
+        async with scene(node("n0", cpu="1")) as it:  # the queue decides, not what fits
+            queue = {"metadata": {"name": "night", "namespace": "default"}}
+            await it.cluster.create(kinds.LOCAL_QUEUES, queue)
+            await it.submit(queued())
+            await it.until_phase("running")
+            await it.end()
+            it.start_operator()
+            it.kubelet.exit_code = lambda pod: 3 if pod["metadata"]["name"] == "clicks-worker-0-1" else None
+            await it.until(lambda: "clicks-worker-0-2" in it.pods())
+            await it.until_phase("running")
+            for pod in it.cluster.of_kind(kinds.PODS).values():
+                assert pod["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "night"
+                assert pod["metadata"]["labels"]["kueue.x-k8s.io/pod-group-name"] == "clicks"
+                assert pod["metadata"]["annotations"]["kueue.x-k8s.io/pod-group-total-count"] == "3"
+                assert "affinity" not in pod["spec"], "where they go is the scheduler's matter"
+            await worker_count(it, 3)
+            await it.until(lambda: "one group in the queue night" in it.status().get("message", ""))
+
+    run(test)
+
+
+def test_pods_in_a_queue_of_volcano_are_of_a_pod_group_that_goes_with_the_job() -> None:
+    async def test() -> None:
+        async with scene() as it:
+            await it.cluster.create(kinds.VOLCANO_QUEUES, {"metadata": {"name": "night"}})
+            await it.submit(queued())
+            await it.until_phase("running")
+            (group,) = it.cluster.of_kind(kinds.POD_GROUPS).values()
+            assert group["spec"] == {"minMember": 3, "queue": "night"}
+            assert executions.owner(group) == it.cluster.of_kind(JOBS)["clicks"]["metadata"]["uid"]
+            for pod in it.cluster.of_kind(kinds.PODS).values():
+                assert pod["spec"]["schedulerName"] == "volcano"
+                assert pod["metadata"]["annotations"] == {"scheduling.k8s.io/group-name": "clicks"}
+            it.cluster.remove(JOBS, "clicks")
+            assert it.cluster.of_kind(kinds.POD_GROUPS) == {}
 
     run(test)

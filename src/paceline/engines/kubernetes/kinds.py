@@ -31,6 +31,10 @@ CONFIG_MAPS = Kind("", "v1", "ConfigMap", "configmaps")
 NODES = Kind("", "v1", "Node", "nodes", is_namespaced=False)
 QUOTAS = Kind("", "v1", "ResourceQuota", "resourcequotas")
 EVENTS = Kind("", "v1", "Event", "events")
+#: Queues of Kueue and of Volcano, and what Volcano starts whole.
+LOCAL_QUEUES = Kind("kueue.x-k8s.io", "v1beta1", "LocalQueue", "localqueues")
+VOLCANO_QUEUES = Kind("scheduling.volcano.sh", "v1beta1", "Queue", "queues", is_namespaced=False)
+POD_GROUPS = Kind("scheduling.volcano.sh", "v1beta1", "PodGroup", "podgroups")
 LEASES = Kind("coordination.k8s.io", "v1", "Lease", "leases")
 ACCESS_REVIEWS = Kind(
     "authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", is_namespaced=False

@@ -10,17 +10,19 @@ from paceline.control.reconciliations import Sight, Stage
 from paceline.engines.kubernetes import kinds
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
 from paceline.engines.kubernetes.mirrors import key_of
+from paceline.engines.kubernetes.queues import QueueSystem, system_of
 from paceline.errors import EngineError
 from paceline.model.jobs import CleanUp, JobSpec
 from paceline.model.roles import ReplicaId
 from paceline.model.statuses import ExitKind, ExitReason
-from paceline.rendering import codes, config_maps, labels, pods, services
+from paceline.rendering import codes, config_maps, kueue, labels, pods, services, volcano
 from paceline.rendering.surroundings import Surroundings
 from paceline.services.operators.records import Record
 from paceline.specs import dump_job
 
 #: The job as it was when it began, in its config map: what runs must not follow later changes.
 SNAPSHOT = "job.yaml"
+NO_QUEUE = "there is no queue {} of Kueue or Volcano for this namespace"
 _REQUESTS_AT_ONCE = 16
 
 
@@ -36,10 +38,12 @@ class Executor:
         self._cluster = cluster
         self._agent_image = agent_image
         self._provided: dict[str, JobSpec] = {}
+        self._systems: dict[str, QueueSystem] = {}
 
     def forget(self, uid: str) -> None:
         """Forget what was made for a job."""
         self._provided.pop(uid, None)
+        self._systems.pop(uid, None)
 
     async def act(
         self, resource: Object, record: Record, actions: Sequence[commands.Command]
@@ -88,6 +92,8 @@ class Executor:
             if error.is_refusal:
                 return events.EngineFailed(reason=error.message)
             raise
+        if spec.scheduling.queue is not None:
+            await self._enter(resource, spec, spec.scheduling.queue)
         self._provided[uid] = spec
         return None
 
@@ -111,6 +117,25 @@ class Executor:
         if is_ours and not found["metadata"].get("ownerReferences"):
             await self._cluster.replace(kinds.CONFIG_MAPS, _owned(dict(found), resource))
         return None
+
+    async def _enter(self, resource: Object, spec: JobSpec, queue: str) -> None:
+        """Find out whose queue it is, and make what its pods need there."""
+        where = self._surroundings(resource)
+        system = await system_of(self._cluster, queue, where.namespace)
+        if system is None:
+            raise ClusterError(NO_QUEUE.format(queue))
+        if system is QueueSystem.VOLCANO:
+            await self._put(kinds.POD_GROUPS, volcano.pod_group(spec, where, queue), resource, is_fixed=True)
+        self._systems[resource["metadata"]["uid"]] = system
+
+    def _queued(self, pod: labels.Object, resource: Object, spec: JobSpec) -> labels.Object:
+        """Return a pod as its job's queue wants it."""
+        match self._systems.get(resource["metadata"]["uid"]):
+            case QueueSystem.KUEUE:
+                return kueue.grouped(pod, spec, spec.scheduling.queue or "")
+            case QueueSystem.VOLCANO:
+                return volcano.grouped(pod, spec)
+        return pod
 
     async def _put(
         self, kind: kinds.Kind, made: labels.Object, resource: Object, *, is_fixed: bool = False
@@ -150,7 +175,8 @@ class Executor:
             node=record.places.get(launch.replica) if launch.attempt == 1 else None,
         )
         try:
-            await self._cluster.create(kinds.PODS, _owned(pod, resource))
+            queued = self._queued(pod, resource, record.state.spec)
+            await self._cluster.create(kinds.PODS, _owned(queued, resource))
         except ClusterError as error:
             if error.is_refusal:
                 reason = ExitReason(kind=ExitKind.LAUNCH_FAILED, message=error.message)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from paceline.engines.kubernetes import kinds, sights, times
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
 from paceline.engines.kubernetes.mirrors import Key, Mirror, key_of
+from paceline.engines.kubernetes.queues import system_of
 from paceline.model.jobs import FitPolicy, JobSpec
 from paceline.model.statuses import JobPhase
 from paceline.rendering import labels
@@ -61,6 +62,7 @@ class Operator:
         namespace: str | None = None,
     ) -> None:
         self.counters = Counters()
+        self._cluster = cluster
         self._sees_nodes = namespace is None
         self._reconciler = Reconciler(cluster, agent_image=agent_image, clock=clock)
         self._admissions = Admissions(cluster, clock=clock)
@@ -165,7 +167,7 @@ class Operator:
         again = await self._reconciler.reconcile(look)
         record = self._reconciler.record(uid)
         if record is not None and record.state.phase is JobPhase.PENDING:
-            self._apply_for_room(key, resource, record.state.spec)
+            await self._apply_for_room(key, resource, record.state.spec)
         else:
             self._applicants.pop(uid, None)
             self._apply_for_more(key, resource, record)
@@ -181,10 +183,17 @@ class Operator:
         for uid in [uid for uid, pods in self._pods_of.items() if not pods and uid not in present]:
             del self._pods_of[uid]
 
-    def _apply_for_room(self, key: Key, resource: Object, spec: JobSpec) -> None:
+    async def _apply_for_room(self, key: Key, resource: Object, spec: JobSpec) -> None:
         if (resource.get("spec") or {}).get(custom_resources.SUSPEND):
             return
-        uid = resource["metadata"]["uid"]
+        uid, queue = resource["metadata"]["uid"], spec.scheduling.queue
+        if queue is not None:
+            known = await system_of(self._cluster, queue, key[0])
+            verdict = _ANYWHERE if known else Verdict(held=executions.NO_QUEUE.format(queue))
+            if self._verdicts.get(uid) != verdict:
+                self._verdicts[uid] = verdict
+                self._queue.add(key)
+            return
         if not self._sees_nodes or spec.scheduling.fit is FitPolicy.OFF:
             if uid not in self._verdicts:
                 self._verdicts[uid] = _ANYWHERE

@@ -1,0 +1,30 @@
+"""Pods that Volcano's scheduler starts once there is room for all of them.
+
+Source: ``KubeGroupNameAnnotationKey`` and ``PodGroupSpec`` of volcano-sh/apis (``scheduling/v1beta1``).
+"""
+
+from __future__ import annotations
+
+from paceline.model.jobs import JobSpec
+from paceline.rendering import labels
+from paceline.rendering.labels import Object
+from paceline.rendering.surroundings import Surroundings
+
+SCHEDULER = "volcano"
+_GROUP = "scheduling.k8s.io/group-name"
+
+
+def pod_group(spec: JobSpec, where: Surroundings, queue: str) -> Object:
+    """Return the group of all replicas of a job, in a queue."""
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": labels.metadata(spec, spec.name, where),
+        "spec": {"minMember": len(spec.replicas()), "queue": queue},
+    }
+
+
+def grouped(pod: Object, spec: JobSpec) -> Object:
+    """Return a pod as one of the group of its job."""
+    metadata = {**pod["metadata"], "annotations": {_GROUP: spec.name}}
+    return {**pod, "metadata": metadata, "spec": {**pod["spec"], "schedulerName": SCHEDULER}}
