@@ -119,6 +119,9 @@ def test_its_spec_is_wrong() -> None:
     assert cause.name == "wrong-spec"
     assert texts(cause) == ["spec.wroker: unknown key", "spec.roles: needed"]
     assert "kubectl edit trainingjob clicks" in cause.next_steps[0]
+    # What runs goes on with the spec that it began with.
+    running = explain(situation(JobPhase.RUNNING, message=message, spec=None))
+    assert (running.summary, running.causes) == ("nothing is wrong: clicks runs, for 1m30s", ())
 
 
 def test_it_is_suspended() -> None:

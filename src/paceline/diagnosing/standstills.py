@@ -40,9 +40,8 @@ def _summary(situation: Situation, causes: list[Cause]) -> str:
     name, phase = situation.name, situation.phase
     lasts = quantities.format_seconds(round(max(0.0, situation.now - situation.since)))
     if phase is JobPhase.RUNNING and not causes:
-        return (
-            f"nothing is wrong: {name} runs, for {lasts}, with all of its {len(situation.replicas)} replicas"
-        )
+        whole = f", with all of its {len(situation.replicas)} replicas" if situation.replicas else ""
+        return f"nothing is wrong: {name} runs, for {lasts}{whole}"
     if phase is JobPhase.RUNNING and all(cause.is_past for cause in causes):
         return f"{name} runs, for {lasts}; before, this happened"
     if phase is JobPhase.SUCCEEDED:
@@ -86,7 +85,8 @@ def _nobody_looks_after_it(situation: Situation) -> Iterator[Cause]:
 
 
 def _its_spec_is_wrong(situation: Situation) -> Iterator[Cause]:
-    if situation.spec is not None:
+    begun = situation.phase not in (JobPhase.PENDING, JobPhase.FAILED, JobPhase.STOPPED)
+    if situation.spec is not None or begun:  # What runs does not follow changes of its spec.
         return
     said = situation.message.removeprefix("the job is wrong: ")
     yield Cause(

@@ -43,7 +43,7 @@ def room(situation: Situation) -> Iterator[Cause]:
         name="no-room",
         what=_no_room(fit),
         evidence=(*(Evidence(text=_words(each)) for each in fit.blockers), *taken),
-        next_steps=tuple(_ways_to_fit(situation, fit, running)),
+        next_steps=tuple(_ways_to_fit(fit, running)),
     )
 
 
@@ -65,12 +65,12 @@ def _behind(situation: Situation, ahead: Sequence[str]) -> Cause:
     )
 
 
-def _ways_to_fit(situation: Situation, fit: Fit, running: Sequence[str]) -> Iterator[str]:
+def _ways_to_fit(fit: Fit, running: Sequence[str]) -> Iterator[str]:
     if fit.most_workers:
         yield f"spec.roles.worker.replicas: {fit.most_workers} would begin at once"
     if running:
         yield f"wait until one has ended, or paceline stop {running[0]}"
-    yield f"request less for each replica; paceline fit FILE shows what is free ({situation.name} needs all)"
+    yield "request less for each replica; paceline fit FILE shows what is free"
 
 
 def _words(blocker: Blocker) -> str:

@@ -22,7 +22,7 @@ _SET_IT = (
     "on these nodes set cpuManagerPolicy: static and reservedSystemCPUs in the kubelet's configuration, "
     "drain the node, remove /var/lib/kubelet/cpu_manager_state and restart the kubelet"
 )
-_ASK_FOR_IT = "the right to get nodes/proxy, and a kubelet that answers; or ask who set the nodes up"
+_ASK_FOR_IT = "it takes the right to get nodes/proxy, and kubelets that answer; else ask who set up the nodes"
 _KEEP_TO_THEM = "keep the job to the nodes that have it: spec.placement.node_selector"
 
 Answers = Mapping[str, CpuManager | str]

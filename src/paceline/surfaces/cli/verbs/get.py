@@ -63,9 +63,11 @@ def suggest(session: sessions.Session, run: Run, *, lost: bool) -> None:
     if lost:
         session.say(f"{name} is lost: its supervisor died")
         session.suggest(f"paceline resume {name}")
+    elif not run.phase.is_final and run.phase is not JobPhase.RUNNING:
+        session.suggest(f"paceline why {name}", f"paceline logs -f {name}", f"paceline stop {name}")
     elif not run.phase.is_final:
         session.suggest(f"paceline top {name}", f"paceline logs -f {name}", f"paceline stop {name}")
     elif run.phase is JobPhase.SUCCEEDED:
         session.suggest(f"paceline top {name}", f"paceline logs {name}", f"paceline delete {name}")
     else:
-        session.suggest(f"paceline describe {name}", f"paceline logs {name}", f"paceline resume {name}")
+        session.suggest(f"paceline why {name}", f"paceline logs {name}", f"paceline resume {name}")

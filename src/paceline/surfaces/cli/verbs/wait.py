@@ -57,7 +57,7 @@ def command(
             good = run.phase is JobPhase.SUCCEEDED or goal == "finished" or not run.phase.is_final
             if not good:
                 message = f": {run.message}" if run.message else ""
-                raise JobFailed(f"{name} {run.phase}{message}", f"paceline describe {name}")
+                raise JobFailed(f"{name} {run.phase}{message}", f"paceline why {name}")
             click.echo(f"{name} {run.phase}")
 
         names = session.chosen(jobs, names, labels)
