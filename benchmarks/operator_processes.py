@@ -11,6 +11,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Self
 
 from benchmarks import clusters
 from benchmarks.kills import until
@@ -55,9 +56,9 @@ class OperatorProcess:
         self.process: subprocess.Popen[bytes] | None = None
 
     @classmethod
-    def like(cls, other: OperatorProcess, log: Path) -> OperatorProcess:
+    def like(cls, other: Self, log: Path, *more: str) -> Self:
         """Return another one with the same rights."""
-        return cls(Path(other._environment["KUBECONFIG"]), log, *other._arguments)
+        return cls(Path(other._environment["KUBECONFIG"]), log, *other._arguments, *more)
 
     @property
     def pid(self) -> int:

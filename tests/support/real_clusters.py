@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
+from benchmarks import clusters, operator_processes
 from paceline.model.jobs import JobSpec
 from paceline.specs import custom_resources
 from support.rights import Right
@@ -27,11 +25,10 @@ _UNWATCHED = re.compile(r"(\w+) cannot be watched: .*403 Forbidden")
 
 def kubectl(*arguments: str, given: str | None = None) -> str:
     """Return what kubectl prints."""
-    done = subprocess.run(
-        ["kubectl", *arguments], input=given, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}"
-    return done.stdout
+    try:
+        return clusters.kubectl(*arguments, given=given)
+    except clusters.KubectlError as error:
+        raise AssertionError(str(error)) from error
 
 
 def found(*arguments: str) -> dict[str, Any]:
@@ -39,39 +36,8 @@ def found(*arguments: str) -> dict[str, Any]:
     return dict(json.loads(kubectl("get", *arguments, "-o", "json")))
 
 
-class OperatorProcess:
+class OperatorProcess(operator_processes.OperatorProcess):
     """The operator as it is shipped, in a process that can be killed."""
-
-    def __init__(self, kubeconfig: Path, log: Path, *arguments: str) -> None:
-        self._environment = {**os.environ, "KUBECONFIG": str(kubeconfig)}
-        self._arguments = arguments
-        self.log = log
-        self.process: subprocess.Popen[bytes] | None = None
-
-    @classmethod
-    def like(cls, other: OperatorProcess, log: Path, *more: str) -> OperatorProcess:
-        """Another one with the same rights."""
-        return cls(Path(other._environment["KUBECONFIG"]), log, *other._arguments, *more)
-
-    def start(self) -> None:
-        command = [*PACELINE, "operator", *self._arguments]
-        with self.log.open("ab") as output:
-            self.process = subprocess.Popen(
-                command, env=self._environment, stdout=output, stderr=output, cwd="/"
-            )
-
-    def kill(self) -> None:
-        assert self.process is not None
-        self.process.kill()
-        self.process.wait()
-
-    def stop(self) -> int:
-        assert self.process is not None
-        self.process.terminate()
-        return self.process.wait(timeout=30)
-
-    def is_alive(self) -> bool:
-        return self.process is not None and self.process.poll() is None
 
     def denied(self) -> set[Right]:
         """What the API server has refused it for want of rights, by its log."""
