@@ -52,7 +52,9 @@ def main(name: str, quick: bool, json_path: Path | None) -> None:
     try:
         holds = [run(each, quick=quick, path=json_path) for each in GROUPS.get(name, (name,))]
     except protocols.NotHere as error:
-        raise click.UsageError(str(error)) from error
+        told = click.ClickException(str(error))
+        told.exit_code = 2
+        raise told from error
     sys.exit(0 if all(holds) else 1)
 
 
