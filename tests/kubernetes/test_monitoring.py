@@ -87,7 +87,7 @@ def refused() -> set[Right]:
                             missing.add(right)
                         elif not error.is_missing:
                             raise
-    finally:
+        finally:
             await cluster.close()
         return missing
 

@@ -42,7 +42,7 @@ def test_replicas_of_a_real_node() -> None:
 
 def test_a_kubelet_is_asked_through_the_api_server() -> None:
     cluster = MemoryCluster()
-    cluster.texts["/api/v1/nodes/node-1/proxy/metrics/cadvisor"] = text("cadvisor.1.txt")
+    cluster.pages["/api/v1/nodes/node-1/proxy/metrics/cadvisor"] = text("cadvisor.1.txt").encode()
     assert len(awaited(cadvisors.read(cluster, "node-1", ASKED[1])).readings) == 2
 
 

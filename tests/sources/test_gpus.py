@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
@@ -44,25 +42,13 @@ def test_the_pod_is_the_exported_one_where_a_prometheus_relabelled_it() -> None:
 
 def test_an_exporter_is_asked_through_the_api_server() -> None:
     cluster = MemoryCluster()
-    cluster.texts["/api/v1/namespaces/gpus/pods/dcgm-x:9400/proxy/metrics"] = TEXT
+    cluster.pages["/api/v1/namespaces/gpus/pods/dcgm-x:9400/proxy/metrics"] = TEXT.encode()
     assert len(awaited(gpus.read(cluster, Exporter(Pod("gpus", "dcgm-x"), 9400), 5.0)).readings) == 2
 
 
-def test_exporters_are_found_by_their_labels() -> None:
-    def pod(phase: str = "Running", **labels: str) -> dict[str, Any]:
-        named = {name.replace("_", ".").replace("..", "/"): value for name, value in labels.items()}
-        return {"metadata": {"namespace": "gpus", "name": "x", "labels": named}, "status": {"phase": phase}}
-
-    by_operator = pod(app="nvidia-dcgm-exporter")
-    by_chart = {
-        **pod(),
-        "metadata": {**pod()["metadata"], "labels": {"app.kubernetes.io/name": "dcgm-exporter"}},
-    }
-    bare = {"metadata": {"namespace": "gpus", "name": "x"}}
-    found = gpus.exporters(
-        [by_operator, by_chart, pod("Pending", app="nvidia-dcgm-exporter"), pod(app="x"), bare]
-    )
-    assert found == [Exporter(Pod("gpus", "x"), 9400)] * 2
+def test_a_pod_is_an_exporter() -> None:
+    pod = {"metadata": {"namespace": "gpus", "name": "dcgm-x"}}
+    assert gpus.exporter(pod) == Exporter(Pod("gpus", "dcgm-x"), 9400)
 
 
 _LINES = st.builds(

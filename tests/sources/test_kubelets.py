@@ -7,7 +7,7 @@ from typing import Any
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from support.memory_clusters import MemoryCluster
 from support.recorded import PS, PS_0, WORKER, WORKER_0, awaited, text
 
@@ -46,7 +46,7 @@ def test_a_real_node() -> None:
 
 def test_a_kubelet_is_asked_through_the_api_server() -> None:
     cluster = MemoryCluster()
-    cluster.texts["/api/v1/nodes/a%2Fb/proxy/stats/summary"] = text("summary.1.json")
+    cluster.pages["/api/v1/nodes/a%2Fb/proxy/stats/summary"] = text("summary.1.json").encode()
     assert len(awaited(kubelets.read(cluster, "a/b")).readings) == 2
 
 
@@ -75,7 +75,7 @@ def test_a_network_without_a_list_of_interfaces() -> None:
 
 @pytest.mark.parametrize("text", ["", "<html>", "[]", "[" * 5000, "null"], ids=lambda each: each[:6])
 def test_what_is_no_summary_is_an_error_that_shows_it(text: str) -> None:
-    with pytest.raises(SourceError, match="the kubelet (did not answer in JSON|answered no JSON object): '"):
+    with pytest.raises(SourceError, match=r"the kubelet (did not answer in JSON|answered no JSON object): '"):
         kubelets.parse(text)
 
 
@@ -85,23 +85,26 @@ def test_pods_that_make_no_sense_are_counted() -> None:
 
 _WORDS = st.sampled_from(
     [
-        "pods", "node", "podRef", "name", "namespace", "training", "containers", "cpu", "memory", "network", "time",
-        "usageCoreNanoSeconds", "workingSetBytes", "rxBytes", "interfaces", "2026-11-22T07:00:00Z", "9999-12-31T00:00:00Z",
+        "pods", "node", "podRef", "name", "namespace", "training", "containers", "cpu", "memory", "network",
+        "time", "usageCoreNanoSeconds", "workingSetBytes", "rxBytes", "interfaces",
+        "2026-11-22T07:00:00Z", "9999-12-31T00:00:00Z",
     ]
 )  # fmt: skip
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | _WORDS | st.text(max_size=3),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_WORDS, inner, max_size=4),
-    max_leaves=25,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(_WORDS, inner, max_size=3),
+    max_leaves=8,
 )
 
 
+@settings(max_examples=60)
 @given(st.dictionaries(_WORDS, _JSON))
 def test_any_object_is_read_without_an_error(found: dict[str, Any]) -> None:
     summary = kubelets.parse(json.dumps(found))
     assert all(each.at is not None for each in summary.readings)
 
 
+@settings(max_examples=60)
 @given(st.lists(st.fixed_dictionaries({"podRef": st.just({"namespace": "a", "name": "b"})}, optional={
     "network": _JSON, "containers": st.lists(st.fixed_dictionaries(
         {"name": st.just("training")}, optional={"cpu": _JSON, "memory": _JSON})),

@@ -34,7 +34,7 @@ def test_replicas_and_the_window_over_which_their_cpu_is_a_mean() -> None:
 def test_only_pods_of_jobs_are_asked_for(namespace: str | None, where: str) -> None:
     cluster = MemoryCluster()
     selector = "labelSelector=paceline.dev%2Fjob"
-    cluster.texts[f"/apis/metrics.k8s.io/v1beta1{where}/pods?{selector}"] = LIST
+    cluster.pages[f"/apis/metrics.k8s.io/v1beta1{where}/pods?{selector}"] = LIST.encode()
     assert len(awaited(metrics_servers.read(cluster, namespace)).readings) == 2
 
 
@@ -64,7 +64,8 @@ _QUANTITY = _ANY | st.sampled_from(["1n", "5Ki", "1e400", "-1", "9E", "1e-999"])
     "timestamp": st.just("2026-11-22T07:00:00Z") | _ANY,
     "window": st.sampled_from(["30s", "1e9s", "9" * 400]) | _ANY,
     "containers": st.lists(st.fixed_dictionaries({
-        "name": st.just("training"), "usage": st.fixed_dictionaries({"cpu": _QUANTITY, "memory": _QUANTITY}) | _ANY,
+        "name": st.just("training"),
+        "usage": st.fixed_dictionaries({"cpu": _QUANTITY, "memory": _QUANTITY}) | _ANY,
     })) | _ANY,
 }) | _ANY, max_size=3))  # fmt: skip
 def test_any_list_is_read_without_an_error(items: list[Any]) -> None:

@@ -23,7 +23,7 @@ _MIB = 1 << 20
 #: DCGM gives a value near 2^63 for what it cannot measure (``DCGM_INT64_BLANK``).
 _BLANK = 2.0**62
 #: How exporters are labelled: by NVIDIA's operator, by the exporter's own chart.
-_LABELS = {"app": "nvidia-dcgm-exporter", "app.kubernetes.io/name": "dcgm-exporter"}
+SELECTORS = ("app=nvidia-dcgm-exporter", "app.kubernetes.io/name=dcgm-exporter")
 _PORT = 9400
 
 
@@ -34,14 +34,9 @@ class Exporter(NamedTuple):
     port: int
 
 
-def exporters(found: Iterable[Mapping[str, Any]]) -> list[Exporter]:
-    """Return the exporters that run, of pods as the API has them."""
-    return [
-        Exporter(Pod(each["metadata"]["namespace"], each["metadata"]["name"]), _PORT)
-        for each in found
-        if (each.get("status") or {}).get("phase") == "Running"
-        and any((each["metadata"].get("labels") or {}).get(name) == value for name, value in _LABELS.items())
-    ]
+def exporter(pod: Mapping[str, Any]) -> Exporter:
+    """Return the exporter in a pod, as the API has it, that one of `SELECTORS` found."""
+    return Exporter(Pod(pod["metadata"]["namespace"], pod["metadata"]["name"]), _PORT)
 
 
 async def read(server: ApiServer, exporter: Exporter, at: float) -> Answer:

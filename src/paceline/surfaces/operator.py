@@ -21,6 +21,7 @@ from paceline.engines.kubernetes.leases import Lease
 from paceline.errors import EngineError
 from paceline.services.operators.operators import Operator
 from paceline.services.operators.rounds import Rounds
+from paceline.sources import prometheuses
 
 #: The API server takes JSON of 10 000 levels, and one such resource must not keep the others from being read.
 _MOST_LEVELS = 50_000
@@ -36,11 +37,13 @@ class Keeping:
         store_url: samples, steps and events.
         home: output.
         seconds: for how long after the end of a job whose resource is gone.
+        prometheus_url: of a Prometheus that may know replicas whose agents are silent; None: there is none.
     """
 
     store_url: str
     home: Path
     seconds: float
+    prometheus_url: str | None = None
 
 
 async def run(
@@ -63,11 +66,12 @@ async def run(
     where = namespace or cluster.namespace
     lease = Lease(cluster, leases.OPERATOR, where, identity=identity, clock=time.time)
     operator = Operator(cluster, agent_image=agent_image, clock=time.time, namespace=namespace)
-    rounds = None
+    rounds = prometheus = None
     if keeping is not None:
+        prometheus = prometheuses.connected(keeping.prometheus_url) if keeping.prometheus_url else None
         rounds = Rounds(
             cluster, operator, store_url=keeping.store_url, home=keeping.home, clock=time.time,
-            keep_seconds=keeping.seconds, namespace=namespace,
+            keep_seconds=keeping.seconds, namespace=namespace, prometheus=prometheus,
         )  # fmt: skip
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -84,6 +88,8 @@ async def run(
             await lease.release()
     finally:
         log.info("it ends: %s %s", operator.counters, rounds.counters if rounds else "")
+        if prometheus is not None:
+            await prometheus.aclose()
         await cluster.close()
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from support.agents import PodAgent
 from support.operator_scenes import JOBS, Scene, job, scene
+from support.recorded import text
 
 from paceline.engines.kubernetes.clusters import ClusterError, Line
 from paceline.engines.local.folders import RunFolder
@@ -186,6 +187,32 @@ def test_a_broken_store_and_silent_pods_disturb_nobody(
     asyncio.run(play())
     assert "not kept for now" in caplog.text
     assert "a round failed" not in caplog.text
+
+
+def test_replicas_whose_agents_are_silent_are_measured_from_outside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(rounds, "SILENT_SECONDS", 0.1)
+    monkeypatch.setattr(rounds, "OUTSIDE_SECONDS", 0.1)
+
+    async def play() -> None:
+        async with keeping(tmp_path) as kept:
+            said = text("metrics-server.json").replace('"ml"', '"default"')
+            path = "/apis/metrics.k8s.io/v1beta1/pods?labelSelector=paceline.dev%2Fjob"
+            kept.scene.cluster.pages[path] = said.encode()
+            kept.start()
+            await kept.until(lambda store: store.run_names_like("default/clicks/"))
+            (sample, *_) = await kept.until(lambda store: store.samples(kept.run(store), role=Role.PS))
+            assert (sample.attempt, sample.interval_seconds) == (1, 15.047)
+            assert (sample.cpu_cores, sample.memory_bytes) == (pytest.approx(0.03063631), 592 * 1024)
+            await asyncio.sleep(0.5)
+            with open_store(kept.url) as store:
+                assert len(store.samples(kept.run(store))) == 1, "nothing is said twice"
+            assert kept.rounds is not None
+            assert kept.rounds.counters.answers == 0
+
+    asyncio.run(play())
+    assert "Traceback" not in caplog.text
 
 
 def test_two_jobs_of_one_name_are_told_apart(tmp_path: Path) -> None:

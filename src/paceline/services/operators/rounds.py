@@ -11,9 +11,11 @@ import collections
 import dataclasses
 import logging
 import math
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from pathlib import Path
 from typing import Protocol
+
+import httpx2
 
 from paceline.control.reconciliations import Sight, Stage
 from paceline.engines.kubernetes import sights, times
@@ -24,6 +26,9 @@ from paceline.rendering import pods
 from paceline.services import cluster_runs, log_files
 from paceline.services.collectors import Collector, Source
 from paceline.services.log_files import LogFile
+from paceline.services.outside_measurements import OutsideMeasurements
+from paceline.sources import precedences
+from paceline.sources.readings import Pod
 from paceline.stores import Store, open_store
 
 #: How often each replica is asked; when a round takes long, it is at most this share of the time.
@@ -40,6 +45,8 @@ AT_ONCE = 16
 #: A replica that does not answer is asked again after so long, and then twice as long.
 RETRY_SECONDS, MAX_RETRY_SECONDS = 5.0, 120.0
 TIDY_SECONDS = 60.0
+#: A replica whose agent has been silent for so long is measured from outside, and how often that is done.
+SILENT_SECONDS, OUTSIDE_SECONDS = 30.0, 15.0
 TELL_SECONDS = 60.0
 
 log = logging.getLogger(__name__)
@@ -66,6 +73,7 @@ class Counters:
 class _Visit:
     """What is known of an attempt between two visits."""
 
+    heard_at: float
     log: LogFile | None = None
     log_due: float = 0.0
     due: float = 0.0
@@ -98,6 +106,7 @@ class Rounds:
         clock: Unix seconds.
         keep_seconds: how long a run is kept after its end, when its resource is gone.
         namespace: the only one that is looked at; None: all.
+        prometheus: one that may know replicas whose agents are silent; None: there is none.
     """
 
     def __init__(
@@ -110,6 +119,7 @@ class Rounds:
         clock: Callable[[], float],
         keep_seconds: float,
         namespace: str | None = None,
+        prometheus: httpx2.AsyncClient | None = None,
     ) -> None:
         self.counters = Counters()
         self._cluster = cluster
@@ -122,6 +132,8 @@ class Rounds:
         self._store: Store | None = None
         self._collector: Collector | None = None
         self._visits: dict[Source, _Visit] = {}
+        self._outside = OutsideMeasurements(cluster, clock, prometheus=prometheus, namespace=namespace)
+        self._measured_at = -math.inf
         self._kept: dict[str, str] = {}
         self._wrong: dict[str, str] = {}
         self._gate = asyncio.Semaphore(AT_ONCE)
@@ -187,6 +199,36 @@ class Rounds:
             for source, sight in found.items():
                 if sight.is_leaving or not leaving_only:
                     tasks.create_task(self._visit(self._collector, source, sight.stage))
+        if not leaving_only:
+            await self._measure_silent(self._store, found)
+
+    async def _measure_silent(self, store: Store, found: Mapping[Source, Sight]) -> None:
+        """Keep what others measure of replicas whose agents do not answer."""
+        now = asyncio.get_running_loop().time()
+        if now - self._measured_at < OUTSIDE_SECONDS:
+            return
+        self._measured_at = now
+        silent = {
+            Pod(source.namespace, source.pod): source
+            for source, sight in found.items()
+            if sight.stage is Stage.RUNNING and self._is_silent(self._visits.get(source), now)
+        }
+        if not silent:
+            return
+        known = (
+            pod
+            for resource in self._present.jobs()
+            for pod in self._present.pods_of(resource["metadata"]["uid"])
+            if Pod(pod["metadata"]["namespace"], pod["metadata"]["name"]) in silent
+        )
+        for pod, samples in (await self._outside.measure(known)).items():
+            joined = precedences.joined(samples)
+            if joined is not None:
+                await asyncio.to_thread(store.append_samples, silent[pod].run, [joined.sample])
+        self._troubles.update(self._outside.troubles.values())
+
+    def _is_silent(self, visit: _Visit | None, now: float) -> bool:
+        return visit is not None and not visit.ended and now - visit.heard_at > SILENT_SECONDS
 
     async def _keep_jobs(self, store: Store) -> None:
         """Have the store know all jobs as they are now."""
@@ -231,8 +273,8 @@ class Rounds:
                         ), sight  # fmt: skip
 
     async def _visit(self, collector: Collector, source: Source, stage: Stage) -> None:
-        visit = self._visits.setdefault(source, _Visit())
         now = asyncio.get_running_loop().time()
+        visit = self._visits.setdefault(source, _Visit(heard_at=now))
         if visit.left or now < visit.due:
             return
         async with self._gate:
@@ -270,6 +312,7 @@ class Rounds:
 
     async def _collect(self, collector: Collector, source: Source, visit: _Visit) -> None:
         visit.ended = await collector.collect(source, again_seconds=self._again_seconds)
+        visit.heard_at = asyncio.get_running_loop().time()
         self.counters.answers += 1
 
     async def _follow_output(self, source: Source, visit: _Visit) -> None:
