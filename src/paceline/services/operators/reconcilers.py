@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import itertools
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -108,13 +109,15 @@ class Reconciler:
             return None
         seen = sights.sights(look.pods, silent=look.silent, now=now)
         record, requests = _requested(record, wanted, look, seen)
+        numbers = itertools.count()
         while True:
             before = record.state
             progress, actions = reconciliations.reconcile(record.progress, seen, now, requests)
             record = dataclasses.replace(record, progress=progress)
             self._records[uid] = record
             await self._save(look, record, now)
-            await self._announce(resource, before, record.state, now)
+            for each in announcements.announcements(before, record.state):
+                await self._announce(announcements.event(resource, each, now=now, number=next(numbers)))
             requests = await self._executor.act(resource, record, actions)
             if not requests:
                 break
@@ -201,16 +204,12 @@ class Reconciler:
         is_more = workers > _workers(spec) and scalings.conflict(spec, workers) is None
         return workers if is_more else None
 
-    async def _announce(
-        self, resource: Object, before: states.JobState, after: states.JobState, now: float
-    ) -> None:
+    async def _announce(self, event: Object) -> None:
         """Tell people what happened; nothing depends on whether they hear it."""
-        for number, announced in enumerate(announcements.announcements(before, after)):
-            event = announcements.event(resource, announced, now=now, number=number)
-            try:
-                await self._cluster.create(kinds.EVENTS, event)
-            except ClusterError as error:
-                log.info("an event is not told: %s", error.message)
+        try:
+            await self._cluster.create(kinds.EVENTS, event)
+        except ClusterError as error:
+            log.info("an event is not told: %s", error.message)
 
     async def _write(self, resource: Object, status: Object) -> None:
         """Write a status, unless it is so already.
