@@ -225,3 +225,11 @@ def test_threads_follow_the_affinity(replica):
     assert json.loads(output)["TF_NUM_INTRAOP_THREADS"] == "1"
     started = one.lines("started")[0]
     assert (started["threads"], started["cpuset"]) == (1, "0")
+
+
+def test_what_is_too_long_for_linux_is_said(replica):
+    one = replica("true", environment={"BIG": "x" * 200_000})
+    code, _, errors = one.run()
+    assert code == 126
+    assert "128 KiB" in errors
+    assert one.reason()["kind"] == "launch-failed"
