@@ -49,6 +49,7 @@ docs: $(READY) ## the pages that are made from code and results
 	$(BIN)/python -m paceline.linting.pages > docs/lint-rules.md
 	$(BIN)/paceline --quiet schema --crd > deploy/kustomize/trainingjobs.yaml
 	cp deploy/kustomize/trainingjobs.yaml deploy/helm/paceline/crds/
+	cp deploy/monitoring/rules.yaml deploy/monitoring/*.json deploy/helm/paceline/monitoring/
 
 lock: ## pin what pyproject.toml allows (needs uv)
 	uv pip compile pyproject.toml --all-extras --group dev --universal --python-version 3.11 \

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import tomllib
@@ -107,6 +108,42 @@ def test_one_version_and_one_image() -> None:
     base = yaml.safe_load((DEPLOY / "kustomize" / "operator.yaml").read_text())
     for made in (base, *by_name(charts.rendered(), "Deployment").values()):
         assert made["spec"]["template"]["spec"]["containers"][0]["image"] == AGENT_IMAGE
+
+
+def rules(objects: list[Object], name: str) -> list[Object]:
+    roles = {each["metadata"]["name"]: each for each in objects if each["kind"] == "ClusterRole"}
+    return list(roles[name]["rules"])
+
+
+@pytest.mark.parametrize(
+    ("values", "file", "role", "same"),
+    [
+        ({"queues": True}, "queues", "paceline-operator-queues", "paceline-operator-queues"),
+        ({"monitoring": {"rights": True}}, "monitoring", "paceline-monitoring", "paceline-monitoring"),
+    ],
+)
+def test_optional_rights_are_the_same(values: Object, file: str, role: str, same: str) -> None:
+    ours = list(yaml.safe_load_all((DEPLOY / "kustomize" / f"{file}.yaml").read_text()))
+    assert rules(charts.rendered(**values), same) == rules(ours, role)
+    assert not any(each["metadata"]["name"] == same for each in charts.rendered())
+
+
+def test_what_is_shipped_for_prometheus_and_grafana() -> None:
+    on = {"podMonitor": True, "rules": True, "dashboards": True}
+    made = {each["kind"]: each for each in charts.rendered(monitoring=on) if each["kind"] != "Deployment"}
+    folder = DEPLOY / "monitoring"
+    assert made["PrometheusRule"]["spec"] == yaml.safe_load((folder / "rules.yaml").read_text())
+    ours = yaml.safe_load((folder / "pod-monitor.yaml").read_text())
+    assert made["PodMonitor"]["spec"] == ours["spec"]
+    shown = {path.name: path.read_text() for path in folder.glob("*.json")}
+    assert made["ConfigMap"]["data"].keys() == shown.keys()
+    for name, text in made["ConfigMap"]["data"].items():
+        assert json.loads(text) == json.loads(shown[name])
+
+
+def test_a_store_is_named_by_a_secret() -> None:
+    environment = operator(storeSecret="store")[1]["env"]
+    assert environment[1]["valueFrom"] == {"secretKeyRef": {"name": "store", "key": "url"}}
 
 
 def operator(**values: Any) -> tuple[Object, Object]:

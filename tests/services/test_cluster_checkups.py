@@ -110,7 +110,7 @@ def test_the_kind_is_of_another_version(world: World) -> None:
 
 def refuse(world: World, *plurals: str) -> None:
     def trouble(verb: str, plural: str, name: str) -> None:
-        if any(each in plural for each in plurals):
+        if any(each in f"{plural} {name}" for each in plurals):
             raise ClusterError(f"{plural} cannot be read: it is forbidden", code=403, reason="Forbidden")
 
     world.cluster.trouble = trouble

@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from paceline.model.causes import Cause, Explanation
 from paceline.model.jobs import FitPolicy, Scheduling
 from paceline.rendering import labels
 from paceline.services.cluster_jobs import ClusterJobs
+from paceline.services.cluster_measurements import ClusterMeasurements
 from paceline.specs import custom_resources
 
 
@@ -28,7 +30,8 @@ class World:
     def __init__(self, scene: Scene, runner: asyncio.Runner) -> None:
         self.scene, self.runner = scene, runner
         self.cluster = scene.cluster
-        self.jobs = ClusterJobs(scene.cluster, "default", runner)
+        measurements = ClusterMeasurements(scene.cluster, "default", store_url=None, home=Path("not-used"))
+        self.jobs = ClusterJobs(scene.cluster, "default", runner, measurements)
 
     def submit(self, **more: Any) -> None:
         self.runner.run(self.scene.submit(job(**more)))

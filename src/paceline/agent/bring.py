@@ -43,8 +43,11 @@ def bring(folder: Path) -> None:
     shutil.copy("/proc/self/exe", folder / "bin" / "python3")
     for path in _loaded():
         if library.name not in path.parts:
-            for name in _names(path):
-                shutil.copy(path, folder / "lib" / name)
+            first, *others = (folder / "lib" / name for name in _names(path))
+            shutil.copy(path, first)
+            for other in others:
+                other.unlink(missing_ok=True)
+                os.link(first, other)
     shutil.copy(Path(__file__).with_name("agent.py"), folder / "agent.py")
 
 

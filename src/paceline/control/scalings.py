@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paceline.model.jobs import JobSpec
+from paceline.model.jobs import Framework, JobSpec
 from paceline.model.roles import Role
 
 #: The trainers of any other job count how many they are when they begin, and wait for each other.
@@ -21,6 +21,8 @@ def conflict(spec: JobSpec, workers: int) -> str | None:
             f"its parameter servers were told of {role.most_replicas} workers at most, not {workers} "
             "(spec.roles.worker.max_replicas, when it begins)"
         )
+    if spec.framework is Framework.PYTORCH:
+        return "its replicas are told how many they are when they begin (framework: pytorch)"
     if spec.scheduling.queue is not None:
         return f"its pods are one group in the queue {spec.scheduling.queue}, whose size is fixed"
     consistency = (spec.training or {}).get("consistency") or {}

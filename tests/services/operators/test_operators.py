@@ -225,6 +225,19 @@ def test_an_ended_job_is_removed_after_its_time(monkeypatch: pytest.MonkeyPatch)
     run(test)
 
 
+def test_a_suspended_job_is_not_removed_however_long_it_is() -> None:
+    async def test() -> None:
+        async with scene() as it:
+            await it.submit(job(ttl_after_finished_seconds=0.01))
+            await it.until_phase("running")
+            await it.edit("clicks", suspend=True)
+            await it.until_phase("stopped")
+            await asyncio.sleep(0.3)
+            assert it.status()["phase"] == "stopped"
+
+    run(test)
+
+
 def worker_count(it: Any, workers: int) -> None:
     roles = {"worker": {"replicas": workers}}
     return it.edit("clicks", roles=roles)

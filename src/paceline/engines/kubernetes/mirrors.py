@@ -61,6 +61,7 @@ class Mirror:
         self._on_change = on_change
         self._trimmed = trimmed
         self._objects: dict[Key, Object] = {}
+        self._wait_seconds = RETRY_SECONDS
         #: Set when everything was listed once.
         self.is_filled = asyncio.Event()
 
@@ -73,18 +74,16 @@ class Mirror:
 
     async def run(self) -> None:
         """Follow the objects until cancelled."""
-        wait = RETRY_SECONDS
         while True:
             try:
-                version = await self._list()
-                wait = RETRY_SECONDS
-                await self._follow(version)
+                await self._follow(await self._list())
+                self._wait_seconds = RETRY_SECONDS
             except ClusterError as error:
                 log.warning("%s are listed again: %s", self._kind.plural, error.message)
             except TimeoutError:
                 log.warning("%s are listed again: the watch fell silent", self._kind.plural)
-            await asyncio.sleep(wait)
-            wait = min(2 * wait, MAX_RETRY_SECONDS)
+            await asyncio.sleep(self._wait_seconds)
+            self._wait_seconds = min(2 * self._wait_seconds, MAX_RETRY_SECONDS)
 
     async def _list(self) -> str:
         listing = await self._cluster.list(self._kind, **self._where)
@@ -106,6 +105,8 @@ class Mirror:
                     what, found = await anext(happenings)
             except StopAsyncIteration:
                 return
+            # Only a watch that works is worth another listing at once.
+            self._wait_seconds = RETRY_SECONDS
             if what == "DELETED":
                 self._objects.pop(key_of(found), None)
             else:

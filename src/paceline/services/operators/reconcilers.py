@@ -246,7 +246,7 @@ class Reconciler:
             due = record.progress.next_due
             return LOOK_SECONDS if due is None else max(0.0, min(LOOK_SECONDS, due - now))
         ttl = state.spec.ttl_after_finished_seconds
-        if ttl is None:
+        if ttl is None or state.phase is JobPhase.STOPPED:  # A job that is suspended may go on some day.
             return None
         finished = times.seconds(self._written[resource["metadata"]["uid"]][1]["finishedAt"])
         if finished + ttl > now:

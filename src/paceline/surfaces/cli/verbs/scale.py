@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from paceline.surfaces.cli import options, sessions
+
+if TYPE_CHECKING:
+    from paceline.model.selectors import Selector
 
 
 @options.verb("scale")
@@ -12,11 +17,17 @@ from paceline.surfaces.cli import options, sessions
 @options.names_argument
 @click.option("--workers", type=click.IntRange(1), required=True, help="How many workers there are to be.")
 @options.dry_run_option
-def command(session: sessions.Session, names: tuple[str, ...], workers: int, dry_run: bool) -> None:
-    """Give the running jobs NAME... another number of workers, while the others go on.
+def command(
+    session: sessions.Session,
+    names: tuple[str, ...],
+    labels: tuple[Selector, ...],
+    workers: int,
+    dry_run: bool,
+) -> None:
+    """Give the running jobs NAME..., or those with labels (-l), another number of workers.
 
-    Workers that go are those of the highest indices; they get SIGTERM, and SIGKILL after the job's
-    termination_grace, and count neither for nor against its success.
+    The others go on meanwhile. Workers that go are those of the highest indices; they get SIGTERM, and
+    SIGKILL after the job's termination_grace, and count neither for nor against its success.
     """
     with session.jobs() as jobs:
 
@@ -28,5 +39,7 @@ def command(session: sessions.Session, names: tuple[str, ...], workers: int, dry
             jobs.scale(name, workers)
             click.echo(f"{name} is asked to go on with {workers} workers")
 
+        names = session.chosen(jobs, names, labels, wanted=lambda run: not run.phase.is_final)
         session.each(names, scale)
-    session.suggest(f"paceline get {names[0]}")
+    if names:
+        session.suggest(f"paceline get {names[0]}")
