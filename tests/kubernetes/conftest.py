@@ -38,7 +38,8 @@ def operator_kubeconfig(installed: None, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.fixture
 def operator(operator_kubeconfig: Path, tmp_path: Path) -> Iterator[OperatorProcess]:
-    made = OperatorProcess(operator_kubeconfig, tmp_path / "operator.log", "--agent-image", "none")
+    keeping = ("--home", str(tmp_path / "home"))
+    made = OperatorProcess(operator_kubeconfig, tmp_path / "operator.log", "--agent-image", "none", *keeping)
     made.start()
     try:
         yield made

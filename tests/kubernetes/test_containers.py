@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -106,8 +107,15 @@ def names() -> Iterator[None]:
 
 
 @pytest.fixture
-def operator(operator_kubeconfig: Path, image: str, tmp_path: Path) -> Iterator[OperatorProcess]:
-    made = OperatorProcess(operator_kubeconfig, tmp_path / "operator.log", "--agent-image", image)
+def home(tmp_path: Path) -> Path:
+    """Where the operator keeps samples and output."""
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def operator(operator_kubeconfig: Path, image: str, home: Path, tmp_path: Path) -> Iterator[OperatorProcess]:
+    options = ("--agent-image", image, "--home", str(home))
+    made = OperatorProcess(operator_kubeconfig, tmp_path / "operator.log", *options)
     made.start()
     try:
         yield made
@@ -126,12 +134,6 @@ def paceline(*arguments: str) -> str:
     )  # fmt: skip
     assert done.returncode == 0, f"paceline {' '.join(arguments)}: {done.stdout}\n{done.stderr}"
     return done.stdout
-
-
-def step() -> int:
-    """Return the last step that the chief has told of."""
-    told = re.findall(r"step (\d[\d,]*)", paceline("logs", "clicks", "-n", NAMESPACE, "--tail", "50"))
-    return max((int(each.replace(",", "")) for each in told), default=0)
 
 
 def plain(name: str, *command: str, image: str = BUSYBOX, **more: object) -> JobSpec:
@@ -174,9 +176,15 @@ def pods_of(job: str) -> list[dict[str, Any]]:
     return sorted(found_pods, key=lambda pod: pod["metadata"]["name"])
 
 
+def top(*arguments: str) -> dict[str, Any]:
+    """Return what is measured of replicas, by their names."""
+    shown = json.loads(paceline("top", *arguments, "--once", "-o", "json"))
+    return {each["replica"]: each for role in shown["roles"] for each in role["replicas"]}
+
+
 @pytest.mark.timeout(30 * MINUTES)
 def test_the_clicks_example_trains_to_its_auc(
-    operator: OperatorProcess, image: str, names: None, tmp_path: Path
+    operator: OperatorProcess, image: str, names: None, home: Path, tmp_path: Path
 ) -> None:
     data, runs = tmp_path / "data", tmp_path / "runs"
     runs.mkdir()
@@ -190,12 +198,25 @@ def test_the_clicks_example_trains_to_its_auc(
     assert 1 not in exclusive_cores("clicks-ps-0-1")
 
     until(lambda: list(runs.glob("clicks/checkpoints/*")), lambda: dict(status("clicks")), 300.0)
+    of_worker = top("clicks", "-n", NAMESPACE)["worker-0"]
+    assert of_worker["cpu_cores"] > 0.1
+    assert of_worker["memory_bytes"] > 100 << 20
+    assert of_worker["sent_bytes_per_second"] > 0
+    assert paceline("why", "clicks", "-n", NAMESPACE).startswith("clicks is running")
+    checks = paceline("doctor", str(file), "-n", NAMESPACE)
+    assert re.search(r"Exclusive cores +.*static", checks), checks
     paceline("stop", "clicks", "-n", NAMESPACE)
     until_phase("clicks", "stopped", 90.0)
     paceline("resume", "clicks", "-n", NAMESPACE)
     until_phase("clicks", "running", 180.0)
     until_phase("clicks", "succeeded", 15 * MINUTES)
 
+    # Of the parameter servers there is no pod any more, but what the operator has kept.
+    kept = ("--home", str(home), "--store", f"sqlite:///{home}/paceline.db", "-n", NAMESPACE)
+    assert "ps-0" in paceline("logs", "clicks", "--role", "ps", *kept)
+    whole = top("clicks", *kept)
+    assert set(whole) == {"ps-0", "ps-1", "chief-0", "worker-0"}
+    assert all(each["cpu_cores"] > 0 for each in whole.values()), whole
     lines = paceline("logs", "clicks", "-n", NAMESPACE)
     assert "restored" in lines
     reached, best = map(float, re.search(r"AUC (0\.\d+); the best possible is (0\.\d+)", lines).groups())

@@ -67,8 +67,6 @@ def strings(part: Any) -> list[str]:
 def test_words_and_variables_lie_where_kubernetes_does_not_look(installed: None, target: str) -> None:
     """It fills in ``$(NAME)`` in command, args and env: the only one there is the index that we put there."""
     if target != "pods":
-        if not upstream_definitions.FOLDER.is_dir():
-            pytest.skip(f"the definitions of TFJob and Volcano are not there: {upstream_definitions.FOLDER}")
         upstream_definitions.install()
     made = manifests.rendered(job(f"hostile-{target}"), manifests.Target(target), HERE)
     stored = [create(each) for each in made]

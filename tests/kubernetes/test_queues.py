@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
+from support import upstream_definitions
 from support.operator_scenes import job
 from support.real_clusters import NAMESPACE, OperatorProcess, found, kubectl, status, submit, until
 
 from paceline.model.jobs import Scheduling
 
-ROOT = Path(__file__).parents[2]
-CRDS = ROOT.parent / "shared" / "crds"
-POD_GROUPS = CRDS / "podgroups.scheduling.volcano.sh.yaml"
-#: What API servers of 2020 do not know yet.
-_NEWER = ("x-kubernetes-validations", "x-kubernetes-list-type", "x-kubernetes-list-map-keys")
+RIGHTS = Path(__file__).parents[2] / "deploy" / "kustomize" / "queues.yaml"
 QUEUES = """
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -36,28 +30,15 @@ spec:
 NIGHT = "apiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\nmetadata: {name: night}\n"
 
 
-def _without_newer(part: Any) -> Any:
-    if isinstance(part, dict):
-        return {
-            key: _without_newer(value)
-            for key, value in part.items()
-            if key not in _NEWER and (key, value) != ("default", {})
-        }
-    return [_without_newer(each) for each in part] if isinstance(part, list) else part
-
-
 @pytest.fixture
 def volcano(installed: None) -> Iterator[None]:
-    if not POD_GROUPS.exists():
-        pytest.skip(f"Volcano's own definitions are not in {CRDS}")
-    definition = _without_newer(yaml.safe_load(POD_GROUPS.read_text()))
-    kubectl("create", "--validate=false", "-f", "-", given=json.dumps(definition))
+    upstream_definitions.install()
     kubectl("create", "-f", "-", given=QUEUES)
-    for name in ("podgroups", "queues"):
-        kubectl("wait", "--for=condition=Established", f"crd/{name}.scheduling.volcano.sh", "--timeout=30s")
-    kubectl("apply", "-f", str(ROOT / "deploy" / "kustomize" / "queues.yaml"))
+    kubectl("wait", "--for=condition=Established", "crd/queues.scheduling.volcano.sh", "--timeout=30s")
+    kubectl("apply", "-f", str(RIGHTS))
     yield
-    kubectl("delete", "crd", "podgroups.scheduling.volcano.sh", "queues.scheduling.volcano.sh")
+    kubectl("delete", "-f", str(RIGHTS))
+    kubectl("delete", "crd", "queues.scheduling.volcano.sh")
 
 
 def test_a_job_goes_through_volcano_once_its_queue_is_there(volcano: None, operator: OperatorProcess) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,15 +18,36 @@ from support.real_clusters import (
     submit,
     until,
 )  # fmt: skip
+from support.recorded import awaited
 from support.rights import Right, rights, roles, without
 
+from paceline.engines.kubernetes import kinds
+from paceline.engines.kubernetes.clients import RealCluster
+from paceline.engines.kubernetes.clusters import Cluster, ClusterError
 from paceline.model.jobs import JobSpec, RoleSpec
 from paceline.model.placements import Placement
 from paceline.model.roles import Role
+from paceline.rendering import pods, volcano
+from paceline.rendering.surroundings import Surroundings
+from paceline.sources import agents
 
-ROLES = Path(__file__).parents[2] / "deploy" / "kustomize" / "rbac.yaml"
-SHIPPED = list(yaml.safe_load_all(ROLES.read_text()))
+DEPLOY = Path(__file__).parents[2] / "deploy" / "kustomize"
+SHIPPED = list(yaml.safe_load_all((DEPLOY / "rbac.yaml").read_text()))
+QUEUES = list(yaml.safe_load_all((DEPLOY / "queues.yaml").read_text()))
 SECONDS = 40.0
+
+
+#: What hollow nodes have not, or a cluster without Kueue and Volcano, asked for as the operator does.
+ASKED: dict[Right, Callable[[Cluster], Awaitable[object]]] = {
+    Right("get", "pods/proxy"): lambda it: it.read(f"{agents.address(NAMESPACE, 'no-such-pod')}/spool"),
+    Right("get", "pods/log"): lambda it: it.logs("no-such-pod", NAMESPACE, pods.TRAINING),
+    Right("get", "localqueues"): lambda it: it.get(kinds.LOCAL_QUEUES, "no-such-queue", NAMESPACE),
+    Right("get", "queues"): lambda it: it.get(kinds.VOLCANO_QUEUES, "no-such-queue"),
+    Right("get", "podgroups"): lambda it: it.get(kinds.POD_GROUPS, "no-such-group", NAMESPACE),
+    Right("create", "podgroups"): lambda it: it.create(
+        kinds.POD_GROUPS, volcano.pod_group(job("no-such-job"), Surroundings(namespace=NAMESPACE), "queue")
+    ),
+}
 
 
 class Step(NamedTuple):
@@ -36,10 +57,10 @@ class Step(NamedTuple):
     holds: Callable[[], Any]
 
 
-def job(name: str, *, image: str | None = "localhost/work:1", **more: Any) -> JobSpec:
+def job(name: str, **more: Any) -> JobSpec:
     return JobSpec(
         name=name,
-        image=image,
+        image="localhost/work:1",
         command=("sleep", "3600"),
         roles=(RoleSpec(role=Role.WORKER, cpu_cores=1.0, memory_bytes=1 << 28),),
         placement=Placement(node_selector={"paceline.dev/hollow": "true"}),
@@ -80,22 +101,22 @@ def is_told(name: str) -> bool:
 
 def scenario(operator: OperatorProcess, name: str, lease_in: str = "paceline") -> Iterator[Step]:
     """All that the operator does with the API, once. What it learns to do some day belongs here too."""
-    pods = [f"{name}-worker-0-{attempt}" for attempt in range(5)]
+    attempts = [f"{name}-worker-0-{attempt}" for attempt in range(5)]
     doomed = f"{name}-doomed"
 
     def begin() -> None:
         kubectl("delete", "lease", "paceline-operator", "-n", lease_in, "--ignore-not-found")
         submit(job(name))
-        # Without an image it fails at once, and is removed.
-        submit(job(doomed, image=None, ttl_after_finished_seconds=0.1))
+        # It fails at once, and is removed.
+        submit(job(doomed, active_deadline_seconds=0.1, ttl_after_finished_seconds=0.1))
         operator.start()
 
     yield Step(begin, lambda: phase(name) == "running" and not is_there("tj", doomed) and is_told(name))
 
-    yield Step(lambda: lose(pods[1]), lambda: is_there("pod", pods[2]))
+    yield Step(lambda: lose(attempts[1]), lambda: is_there("pod", attempts[2]))
     yield Step(
         lambda: change(name, suspend=True),
-        lambda: phase(name) == "stopped" and not is_there("pod", pods[2]),
+        lambda: phase(name) == "stopped" and not is_there("pod", attempts[2]),
     )
     # What it is to do has changed meanwhile, so its config is written anew.
     other = ["sleep", "1800"]
@@ -106,11 +127,11 @@ def scenario(operator: OperatorProcess, name: str, lease_in: str = "paceline") -
 
     def begin_again() -> None:
         operator.stop()
-        lose(pods[3])
+        lose(attempts[3])
         operator.start()
 
     # The next operator knows only what is in the cluster.
-    yield Step(begin_again, lambda: is_there("pod", pods[4]))
+    yield Step(begin_again, lambda: is_there("pod", attempts[4]))
 
 
 def apply(manifests: list[dict[str, Any]]) -> None:
@@ -172,7 +193,7 @@ def test_within_one_namespace_rights_in_it_are_enough(confined: OperatorProcess)
     play(confined, scenario(confined, "clicks", lease_in=NAMESPACE))
 
 
-@pytest.mark.parametrize("right", rights(SHIPPED), ids=str)
+@pytest.mark.parametrize("right", [each for each in rights(SHIPPED) if each not in ASKED], ids=str)
 def test_each_right_is_needed(idle: OperatorProcess, right: Right) -> None:
     """Without it the API refuses something, and with it back what failed comes about after all."""
     apply(roles(without(right, SHIPPED)))
@@ -184,3 +205,41 @@ def test_each_right_is_needed(idle: OperatorProcess, right: Right) -> None:
     assert idle.denied() == {right}, "nothing that the operator does needs it"
     apply(roles(SHIPPED))
     until(step.holds, lambda: idle.log.read_text()[-3000:], SECONDS)
+
+
+def refused() -> set[Right]:
+    """Return the rights among those asked for that the operator has not."""
+
+    async def ask() -> set[Right]:
+        cluster = RealCluster()
+        missing = set()
+        try:
+            for right, question in ASKED.items():
+                try:
+                    await question(cluster)
+                except ClusterError as error:
+                    if error.code == 403:
+                        missing.add(right)
+        finally:
+            await cluster.close()
+        return missing
+
+    return awaited(ask())
+
+
+@pytest.mark.parametrize("right", ASKED, ids=str)
+def test_keeping_and_queues_need_their_rights(
+    operator_kubeconfig: Path, monkeypatch: pytest.MonkeyPatch, right: Right
+) -> None:
+    try:
+        apply([*without(right, SHIPPED), *without(right, QUEUES)])
+        with monkeypatch.context() as patched:
+            patched.setenv("KUBECONFIG", str(operator_kubeconfig))
+            until(lambda: refused() == {right}, refused, SECONDS)
+    finally:
+        apply(SHIPPED)
+        kubectl("delete", "-f", "-", "--ignore-not-found", given=yaml.safe_dump_all(QUEUES))
+
+
+def test_every_optional_right_is_looked_at() -> None:
+    assert set(rights(QUEUES)) <= ASKED.keys()

@@ -1,8 +1,8 @@
 """A container image with Python, Paceline and TensorFlow, made without a registry and without a builder.
 
-Its first layer is Debian, by debootstrap, its second one the packages of this environment.
+Its first layer is Debian (``tests/kubernetes/fetch-debian``), its second the packages of this environment.
 
-    python tests/support/images.py NAME OUT.tar CACHE    then: ctr -n k8s.io images import OUT.tar
+    python tests/support/images.py NAME OUT.tar    then: ctr -n k8s.io images import OUT.tar
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import importlib.metadata
 import io
 import json
 import os
-import subprocess
 import sys
 import tarfile
 from collections.abc import Callable, Iterator
@@ -21,7 +20,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-DEBIAN, MIRROR = "bookworm", "http://deb.debian.org/debian"
+DEBIAN = "bookworm"
 #: Debian's interpreter, which has to be of the version that the packages are for.
 VERSION = (3, 11)
 EXTRAS = ("training", "kubernetes")
@@ -29,45 +28,28 @@ _THERE = f"usr/local/lib/python{VERSION[0]}.{VERSION[1]}/dist-packages"
 _HERE = Path(__file__).parents[2] / "src"
 
 
-def make(name: str, out: Path, cache: Path) -> None:
+def debian() -> Path:
+    """Return where Debian's layer is, if it was fetched."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+    return cache / "paceline-images" / f"{DEBIAN}.tar"
+
+
+def make(name: str, out: Path) -> None:
     """Write the image as an archive (that of ``docker save``).
 
     Args:
         name: the image's name with its tag.
         out: the archive.
-        cache: where Debian's layer is kept for the next time.
 
     Raises:
-        OSError: nothing can be written, or this is another Python than Debian's.
-        subprocess.CalledProcessError: Debian's archive cannot be reached.
+        OSError: nothing can be written, Debian was not fetched, or this is another Python than Debian's.
     """
     if sys.version_info[:2] != VERSION:
         raise OSError(f"packages for Python {sys.version.split()[0]} do not run on Debian's {VERSION}")
-    debian = cache / f"{DEBIAN}.tar"
-    if not debian.exists():
-        _debian(debian)
     packages = out.with_suffix(".packages.tar")
     _layer(packages, _add_packages)
-    _archive(name, [debian, packages], out)
+    _archive(name, [debian(), packages], out)
     packages.unlink()
-
-
-def _debian(out: Path) -> None:
-    """Write Debian's layer; debootstrap itself is unpacked, not installed."""
-    work = out.with_suffix(".work")
-    work.mkdir(parents=True, exist_ok=True)
-    subprocess.run(["apt-get", "download", "-q", "debootstrap"], cwd=work, check=True)
-    for package in work.glob("debootstrap_*.deb"):
-        subprocess.run(["dpkg-deb", "-x", package, work / "tools"], check=True)
-    subprocess.run(
-        ["bash", work / "tools/usr/sbin/debootstrap", "--variant=minbase", "--include=python3", DEBIAN,
-         work / "root", MIRROR],
-        env={**os.environ, "DEBOOTSTRAP_DIR": str(work / "tools/usr/share/debootstrap")}, check=True,
-    )  # fmt: skip
-    half = out.with_suffix(".half")
-    _layer(half, lambda layer: _add_tree(layer, work / "root", "."))
-    half.rename(out)
-    subprocess.run(["rm", "-rf", work], check=True)
 
 
 def _add_packages(layer: tarfile.TarFile) -> None:
@@ -108,10 +90,8 @@ def _add_tree(layer: tarfile.TarFile, folder: Path, under: str) -> None:
             layer.add(path, f"{under}/{path.relative_to(folder)}", recursive=False, filter=_anonymous)
 
 
-def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    """Leave out what differs from machine to machine: and devices, which a container is given."""
-    if member.isdev():
-        return None
+def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Leave out what differs from machine to machine."""
     member.mtime = 0
     member.uid = member.gid = 0
     member.uname = member.gname = ""
@@ -159,4 +139,4 @@ def _digest(path: Path) -> str:
 
 
 if __name__ == "__main__":
-    make(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]))
+    make(sys.argv[1], Path(sys.argv[2]))
