@@ -56,7 +56,9 @@ def fit(spec: jobs.JobSpec, nodes: Sequence[Node], quotas: Sequence[Quota] = ())
         return Fit(fits=True, places=found, most_workers=_workers(spec))
     closed = {node.name: why for node in nodes if (why := eligibility.obstacle(node, spec.placement))}
     free, wanted = _open(spec, nodes), items(spec)
-    blockers = (*_over_quota(wanted, quotas), *_shut_out(closed), *_short(wanted, free))
+    missing, shut = tuple(_short(wanted, free)), tuple(_shut_out(closed))
+    # Nodes that are closed to the job often are so on purpose: what is missing comes first, if any is open.
+    blockers = (*_over_quota(wanted, quotas), *(missing + shut if free else shut + missing))
     return Fit(fits=False, places={}, most_workers=_most_workers(spec, free, quotas), blockers=blockers)
 
 
