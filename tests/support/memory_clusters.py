@@ -217,11 +217,11 @@ class MemoryCluster:
         self.trouble(verb, kind.plural, name)
 
     def _found(self, kind: Kind, name: str, namespace: str | None) -> dict[str, Any]:
-        try:
-            return self.objects[kind.plural, namespace or "", name]
-        except KeyError as error:
-            message = f'{kind.plural} "{name}" not found'
-            raise ClusterError(message, code=404, reason="NotFound") from error
+        found = self.objects.get((kind.plural, namespace or "", name))
+        # Of a group there is the one version in which its objects were made.
+        if found is None or found["apiVersion"] != kind.api_version:
+            raise ClusterError(f'{kind.plural} "{name}" not found', code=404, reason="NotFound")
+        return found
 
     def _check_version(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
         version = (new.get("metadata") or {}).get("resourceVersion")

@@ -307,11 +307,12 @@ def test_a_job_of_a_queue_that_is_not_there_waits_and_says_so() -> None:
     run(test)
 
 
-def test_pods_in_a_queue_of_kueue_are_one_group_with_later_attempts_too() -> None:
+@pytest.mark.parametrize("kind", [kinds.LOCAL_QUEUES, kinds.OLD_LOCAL_QUEUES], ids=lambda kind: kind.version)
+def test_pods_in_a_queue_of_kueue_are_one_group_with_later_attempts_too(kind: kinds.Kind) -> None:
     async def test() -> None:
         async with scene(node("n0", cpu="1")) as it:  # the queue decides, not what fits
             queue = {"metadata": {"name": "night", "namespace": "default"}}
-            await it.cluster.create(kinds.LOCAL_QUEUES, queue)
+            await it.cluster.create(kind, queue)
             await it.submit(queued())
             await it.until_phase("running")
             await it.end()

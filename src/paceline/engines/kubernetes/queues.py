@@ -15,7 +15,11 @@ class QueueSystem(enum.StrEnum):
     VOLCANO = "volcano"
 
 
-_QUEUES = {QueueSystem.KUEUE: kinds.LOCAL_QUEUES, QueueSystem.VOLCANO: kinds.VOLCANO_QUEUES}
+_QUEUES = (
+    (kinds.LOCAL_QUEUES, QueueSystem.KUEUE),
+    (kinds.OLD_LOCAL_QUEUES, QueueSystem.KUEUE),
+    (kinds.VOLCANO_QUEUES, QueueSystem.VOLCANO),
+)
 
 
 async def system_of(cluster: Cluster, queue: str, namespace: str) -> QueueSystem | None:
@@ -26,7 +30,7 @@ async def system_of(cluster: Cluster, queue: str, namespace: str) -> QueueSystem
     Raises:
         ClusterError: it cannot be looked at.
     """
-    for system, kind in _QUEUES.items():
+    for kind, system in _QUEUES:
         try:
             await cluster.get(kind, queue, namespace if kind.is_namespaced else None)
         except ClusterError as error:
