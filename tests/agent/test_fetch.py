@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.s3_stores import s3_store
 
 from paceline.agent import fetch
 
@@ -384,30 +385,12 @@ def test_a_start_that_is_not_there_is_said(tmp_path: Path, start: str) -> None:
     assert os.listdir(tmp_path) == ["packed"]
 
 
-def test_an_archive_in_an_s3_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("s3fs")
-    moto = pytest.importorskip("moto.server")
-    import fsspec
-
-    store = moto.ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
-    store.start()
-    try:
-        host, port = store.get_host_and_port()
-        for name, value in {
-            "AWS_ENDPOINT_URL": f"http://{host}:{port}",
-            "AWS_ACCESS_KEY_ID": "key",
-            "AWS_SECRET_ACCESS_KEY": "secret",
-            "AWS_DEFAULT_REGION": "us-east-1",
-        }.items():
-            monkeypatch.setenv(name, value)
-        system = fsspec.filesystem("s3", skip_instance_cache=True)
-        system.mkdir("models")
+def test_an_archive_in_an_s3_store(tmp_path: Path) -> None:
+    with s3_store("models") as system:
         system.pipe("models/code.tgz", CODE)
         assert (fetched(tmp_path, **from_archive("s3://models/code.tgz")) / "train.py").exists()
         with pytest.raises(fetch.FetchError, match=r"s3://models/none\.tgz: there is no such file"):
             fetched(tmp_path, **from_archive("s3://models/none.tgz"))
-    finally:
-        store.stop()
 
 
 class WebHdfs(http.server.BaseHTTPRequestHandler):

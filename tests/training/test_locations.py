@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from support.s3_stores import s3_store
 
 from paceline.training import errors, features, inputs, locations, sources
 
@@ -128,24 +129,8 @@ def test_a_missing_package_is_named():
         sources.Source(("gs://bucket/a.csv",)).files()
 
 
-def test_files_of_an_s3_store(server, tmp_path, monkeypatch):
-    pytest.importorskip("s3fs")
-    moto = pytest.importorskip("moto.server")
-    import fsspec
-
-    store = moto.ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
-    store.start()
-    try:
-        host, port = store.get_host_and_port()
-        for name, value in {
-            "AWS_ENDPOINT_URL": f"http://{host}:{port}",
-            "AWS_ACCESS_KEY_ID": "key",
-            "AWS_SECRET_ACCESS_KEY": "secret",
-            "AWS_DEFAULT_REGION": "us-east-1",
-        }.items():
-            monkeypatch.setenv(name, value)
-        system = fsspec.filesystem("s3", skip_instance_cache=True)
-        system.mkdir("data")
+def test_files_of_an_s3_store(server, tmp_path):
+    with s3_store("data") as system:
         for name in ("a.parquet", "a.csv"):
             system.put(str(server.folder / name), f"data/{name}")
         cache = locations.Cache(str(tmp_path / "cache"))
@@ -158,5 +143,3 @@ def test_files_of_an_s3_store(server, tmp_path, monkeypatch):
         assert len(os.listdir(cache.folder)) == 1
         with pytest.raises(errors.InputError, match="there is no such file"):
             read(sources.Source(("s3://data/none.csv",)))
-    finally:
-        store.stop()

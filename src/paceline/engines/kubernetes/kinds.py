@@ -33,9 +33,7 @@ QUOTAS = Kind("", "v1", "ResourceQuota", "resourcequotas")
 EVENTS = Kind("", "v1", "Event", "events")
 #: Queues of Kueue and of Volcano, and what Volcano starts whole.
 LOCAL_QUEUES = Kind("kueue.x-k8s.io", "v1beta2", "LocalQueue", "localqueues")
-OLD_LOCAL_QUEUES = LOCAL_QUEUES._replace(
-    version="v1beta1"
-)  # before Kueue 0.15; gone in 0.20
+OLD_LOCAL_QUEUES = LOCAL_QUEUES._replace(version="v1beta1")  # before Kueue 0.15; gone in 0.20
 VOLCANO_QUEUES = Kind("scheduling.volcano.sh", "v1beta1", "Queue", "queues", is_namespaced=False)
 POD_GROUPS = Kind("scheduling.volcano.sh", "v1beta1", "PodGroup", "podgroups")
 LEASES = Kind("coordination.k8s.io", "v1", "Lease", "leases")
