@@ -75,7 +75,9 @@ class MemoryCluster:
         self._called("get", kind, name)
         return copy.deepcopy(self._found(kind, name, namespace))
 
-    async def create(self, kind: Kind, made: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def create(
+        self, kind: Kind, made: Mapping[str, Any], *, dry_run: bool = False
+    ) -> Mapping[str, Any]:
         metadata = made["metadata"]
         if kind is kinds.ACCESS_REVIEWS:
             asked = made["spec"]["resourceAttributes"]
@@ -95,6 +97,8 @@ class MemoryCluster:
         created = _time(self.clock())
         new["metadata"] |= {"uid": f"uid-{next(self._versions)}", "creationTimestamp": created}
         new["metadata"]["generation"] = 1
+        if dry_run:
+            return new
         return self._put("ADDED", kind, key, new)
 
     async def replace(self, kind: Kind, made: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -177,3 +177,15 @@ def test_an_engine_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PACELINE_ENGINE", "kubrenetes")
     with pytest.raises(InvalidInput, match="no engine 'kubrenetes'"):
         api.list_jobs()
+
+
+def test_a_dry_run_asks_the_server_and_makes_nothing(
+    cluster: Fake, paceline: Paceline, job_file: str
+) -> None:
+    shown = paceline("submit", job_file, *ON_IT, "--dry-run")
+    assert shown.exit_code == 0, shown.stderr
+    assert "would be submitted to the namespace default" in shown.stdout
+    assert "does not fit" in shown.stdout  # there is no node
+    made = json.loads(paceline("submit", job_file, *ON_IT, "--dry-run", "-o", "json").stdout)
+    assert (made["kind"], made["namespace"], made["fit"]["fits"]) == ("JobPlan", "default", False)
+    assert cluster.of_kind(kinds.TRAINING_JOBS) == {}

@@ -74,6 +74,23 @@ class ClusterJobs(LifeCycle):
             InvalidInput: the job lacks what Kubernetes needs, or its folder of code cannot be carried.
             ClusterError: the cluster refuses it.
         """
+        made, folder = self._made(spec, base, name)
+        if folder is None:
+            return _run(self._do(self.cluster.create(kinds.TRAINING_JOBS, made)))
+        return _run(self._do(self._create_with(folder, made)))
+
+    def rehearse(self, spec: JobSpec, *, base: Path, name: str | None = None) -> Run:
+        """Return what a submit would make, by the API server's own word, and make nothing.
+
+        Raises:
+            InvalidInput: as `submit`.
+            ClusterError: as `submit`.
+        """
+        made, _ = self._made(spec, base, name)
+        return _run(self._do(self.cluster.create(kinds.TRAINING_JOBS, made, dry_run=True)))
+
+    def _made(self, spec: JobSpec, base: Path, name: str | None) -> tuple[Object, Object | None]:
+        """Return the resource of a job, and the config map of its folder of code if it has one."""
         packed, folder_name = packed_folders.of_job(spec, base), ""
         if packed is not None:
             # Each job its own: that of a job which was deleted a moment ago may still be there.
@@ -85,9 +102,8 @@ class ClusterJobs(LifeCycle):
         spec = dataclasses.replace(spec, name=free_name(wanted, taken))
         made = custom_resources.resource(spec, self.namespace)
         if packed is None:
-            return _run(self._do(self.cluster.create(kinds.TRAINING_JOBS, made)))
-        folder = codes.config_map(spec, folder_name, packed, Surroundings(namespace=self.namespace))
-        return _run(self._do(self._create_with(folder, made)))
+            return made, None
+        return made, codes.config_map(spec, folder_name, packed, Surroundings(namespace=self.namespace))
 
     async def _create_with(self, folder: Object, made: Object) -> Object:
         """Make the config map of a folder and then the job, to which the operator ties it."""

@@ -17,6 +17,7 @@ from paceline.model.roles import ReplicaId
 from paceline.model.runs import JobEvent, ReplicaRow, Run, RunSummary
 
 if TYPE_CHECKING:
+    from paceline.scheduling.fits import Fit
     from paceline.services.snapshots import Snapshot
 
 API_VERSION = jobs.API_VERSION
@@ -128,6 +129,17 @@ def _replica(row: ReplicaRow) -> dict[str, Any]:
 
 
 _ROW_FIELDS = ("row", "measured_at")
+
+
+def fit(spec: jobs.JobSpec, found: Fit) -> dict[str, Any]:
+    """Return what is said of whether a job fits on a cluster."""
+    return {
+        "name": spec.name,
+        "fits": found.fits,
+        "most_workers": found.most_workers,
+        "places": {str(replica): node for replica, node in sorted(found.places.items())},
+        "blockers": [plain(each) for each in found.blockers],
+    }
 
 
 def snapshot(value: Snapshot) -> dict[str, Any]:

@@ -29,6 +29,7 @@ Test = Callable[[Cluster], Awaitable[None]]
 #: What kmock does not do (0.8), by the test that sees it.
 BEYOND_KMOCK = {
     "test_what_is_made_has_an_identity_and_versions": "it gives objects neither identities nor versions",
+    "test_a_dry_run_makes_nothing": "it makes the object all the same",
     "test_labels_select": "it ignores label selectors",
     "test_a_name_is_taken_once": "its conflict says neither AlreadyExists nor anything that clients can read",
     "test_who_has_not_seen_the_last_version_conflicts": "it gives objects no versions",
@@ -114,6 +115,17 @@ def test_what_is_made_is_there(check: Callable[[Test], None]) -> None:
         elsewhere = await cluster.list(kinds.CONFIG_MAPS, namespace="kube-system")
         assert name_of(new) not in map(name_of, elsewhere.objects)
         await cluster.delete(kinds.CONFIG_MAPS, name_of(new), NAMESPACE)
+
+    check(test)
+
+
+def test_a_dry_run_makes_nothing(check: Callable[[Test], None]) -> None:
+    async def test(cluster: Cluster) -> None:
+        would = await cluster.create(kinds.CONFIG_MAPS, made(a="1"), dry_run=True)
+        assert would["data"] == {"a": "1"}
+        with pytest.raises(ClusterError) as missing:
+            await cluster.get(kinds.CONFIG_MAPS, name_of(would), NAMESPACE)
+        assert missing.value.is_missing
 
     check(test)
 

@@ -106,10 +106,10 @@ class RealCluster:
         with _translated(f"{kind.name} {name} cannot be read"):
             return dict(await self._client.get(_resource(kind), name, **_of(kind, namespace)))
 
-    async def create(self, kind: Kind, made: Object) -> Object:
+    async def create(self, kind: Kind, made: Object, *, dry_run: bool = False) -> Object:
         """Make an object (see `Cluster`)."""
         with _translated(f"{kind.name} {made['metadata'].get('name')} cannot be made"):
-            return dict(await self._client.create(_resource(kind)(made)))
+            return dict(await self._client.create(_resource(kind)(made), dry_run=dry_run))
 
     async def replace(self, kind: Kind, made: Object) -> Object:
         """Put an object in the place of another (see `Cluster`)."""

@@ -83,8 +83,8 @@ class Cluster(Protocol):
     async def get(self, kind: Kind, name: str, namespace: str | None = None) -> Object:
         """Return one object."""
 
-    async def create(self, kind: Kind, made: Object) -> Object:
-        """Make an object, and return it as it is then."""
+    async def create(self, kind: Kind, made: Object, *, dry_run: bool = False) -> Object:
+        """Make an object, and return it as it is then; or with ``dry_run`` as it would be."""
 
     async def replace(self, kind: Kind, made: Object) -> Object:
         """Put an object in the place of the one of its name; of its version, if it names one."""

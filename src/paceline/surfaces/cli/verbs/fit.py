@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -60,19 +60,7 @@ def _show(spec: JobSpec, found: Fit, output: str) -> None:
     if output == "table":
         printing.show(views.fit(spec, found, width=printing.width()))
     else:
-        printing.emit(documents.document("Fit", _document(spec, found)), output)
-
-
-def _document(spec: JobSpec, found: Fit) -> dict[str, Any]:
-    from paceline.surfaces import documents
-
-    return {
-        "name": spec.name,
-        "fits": found.fits,
-        "most_workers": found.most_workers,
-        "places": {str(replica): node for replica, node in sorted(found.places.items())},
-        "blockers": [documents.plain(each) for each in found.blockers],
-    }
+        printing.emit(documents.document("Fit", documents.fit(spec, found)), output)
 
 
 def _way_out(spec: JobSpec, found: Fit) -> str:

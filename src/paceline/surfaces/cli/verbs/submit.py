@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from paceline.errors import InvalidInput
+from paceline.errors import EngineError
 from paceline.surfaces import composition
 from paceline.surfaces.cli import job_files, options, printing, sessions
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from paceline.model.jobs import JobSpec
     from paceline.model.runs import Run
 
 name_option = click.option(
@@ -79,8 +82,8 @@ def show_plan(session: sessions.Session, file: str, name: str | None, output: st
     if name is not None:
         job_names.check(name)
     if session.on_cluster:
-        hint = f"paceline fit {file} says whether it fits, and paceline render {file} what would be made"
-        raise InvalidInput("what a submit to a cluster would do is not shown", hint)
+        _show_rehearsal(session, job_file.spec, base, name, output)
+        return
     with composition.opened(session.home) as jobs:
         plan = plans.plan(jobs, job_file.spec, base=base, name=name)
     if output == "table":
@@ -89,3 +92,33 @@ def show_plan(session: sessions.Session, file: str, name: str | None, output: st
         click.echo(plan.name)
     else:
         printing.emit(documents.document("JobPlan", documents.plain(plan)), output)
+
+
+def _show_rehearsal(
+    session: sessions.Session, spec: JobSpec, base: Path, name: str | None, output: str
+) -> None:
+    """Print what a submit to a cluster would do, and whether all of the job would fit now."""
+    from paceline.scheduling import fits
+    from paceline.surfaces import documents
+    from paceline.surfaces.views import fits as fit_views
+
+    found, unknown = None, ""
+    with session.cluster() as jobs:
+        run = jobs.rehearse(spec, base=base, name=name)
+        try:
+            state = jobs.cluster_state()
+            found = fits.fit(spec, state.nodes, state.quotas)
+        except EngineError as error:  # Who may submit a job need not be allowed to look at the nodes.
+            unknown = error.message
+    if output == "name":
+        click.echo(run.name)
+    elif output == "table":
+        click.echo(f"{run.name} would be submitted to the namespace {jobs.namespace}")
+        if found is None:
+            click.echo(f"whether it fits is not known: {unknown}")
+        else:
+            printing.show(fit_views.fit(spec, found, width=printing.width()))
+    else:
+        fit = None if found is None else documents.fit(spec, found)
+        body = {"name": run.name, "namespace": jobs.namespace, "fit": fit}
+        printing.emit(documents.document("JobPlan", body), output)
