@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from paceline.services.life_cycles import LifeCycle
 
 
+#: Verbs that are the same wherever the jobs are.
+_NOT_ABOUT_JOBS = ("init", "lint", "plan", "render", "convert", "schema", "completion", "version")
 #: A line of a job file as its errors show it, and the caret below.
 _EXCERPT = re.compile(r"\s*\d* \| ")
 
@@ -124,7 +126,7 @@ class Session:
             self.say(line)
 
     def addressed(self, text: str) -> str:
-        """Put the options that say where the job is into the commands within a text."""
+        """Put the options that say where the job is into the commands within a text, if they are about jobs."""
         options = ""
         if self.home_option:
             options += f" --home {shlex.quote(self.home_option)}"
@@ -134,7 +136,9 @@ class Session:
             value = getattr(self, f"{name}_option")
             options += f" --{name} {shlex.quote(value)}" if value else ""
         options += "".join(f" --as-group {shlex.quote(group)}" for group in self.as_group_option)
-        return re.sub(r"\bpaceline (?=[a-z])", f"paceline{options} ", text) if options else text
+        elsewhere = "|".join(_NOT_ABOUT_JOBS)
+        about_jobs = rf"\bpaceline (?=[a-z])(?!(?:{elsewhere})\b)"
+        return re.sub(about_jobs, f"paceline{options} ", text) if options else text
 
     def complain(self, error: PacelineError) -> None:
         """Show an error, with its hint for the home that this is about."""
