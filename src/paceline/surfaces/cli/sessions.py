@@ -126,7 +126,7 @@ class Session:
             self.say(line)
 
     def addressed(self, text: str) -> str:
-        """Put the options that say where the job is into the commands within a text, if they are about jobs."""
+        """Put the options that say where jobs are into the commands within a text that are about jobs."""
         options = ""
         if self.home_option:
             options += f" --home {shlex.quote(self.home_option)}"
