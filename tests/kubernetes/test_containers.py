@@ -78,14 +78,15 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> str:
     """An image with TensorFlow on the node: the one that is named, or one made for a node here."""
     if named := os.environ.get("PACELINE_E2E_IMAGE"):
         return named
-    if shutil.which("ctr") is None or os.geteuid() != 0:
-        pytest.skip(
-            "no image with TensorFlow: PACELINE_E2E_IMAGE is not set, and there is no containerd here"
-        )
-    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "paceline-images"
-    cache.mkdir(parents=True, exist_ok=True)
+    why = "no image with TensorFlow: PACELINE_E2E_IMAGE is not set, and"
+    if shutil.which("ctr") is None:
+        pytest.skip(f"{why} there is no containerd here")
+    if not images.debian().exists():
+        pytest.skip(f"{why} tests/kubernetes/fetch-debian has fetched nothing")
+    if sys.version_info[:2] != images.VERSION:
+        pytest.skip(f"{why} this is not the Python of Debian's image")
     archive = tmp_path_factory.mktemp("image") / "training.tar"
-    images.make(IMAGE, archive, cache)
+    images.make(IMAGE, archive)
     subprocess.run(["ctr", "-n", "k8s.io", "images", "import", archive], check=True)
     archive.unlink()
     return IMAGE
