@@ -16,7 +16,8 @@ from typing import Self
 from benchmarks import clusters
 from benchmarks.kills import until
 
-_COMMAND_LINE = "from paceline.surfaces.cli.main import main; main()"
+#: The command line, by this interpreter.
+PACELINE = (sys.executable, "-c", "from paceline.surfaces.cli.main import main; main()")
 _ACTS = "looks after the jobs"
 #: The lease of an operator that was killed has to run out first.
 _TURN_SECONDS = 60.0
@@ -68,7 +69,7 @@ class OperatorProcess:
 
     def start(self) -> None:
         """Start it; it acts when it holds the lease."""
-        command = [sys.executable, "-c", _COMMAND_LINE, "operator", *self._arguments]
+        command = [*PACELINE, "operator", *self._arguments]
         with self.log.open("ab") as output:
             self.process = subprocess.Popen(
                 command, env=self._environment, stdout=output, stderr=output, cwd="/"

@@ -7,13 +7,12 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 import yaml
-from support.real_clusters import NAMESPACE, OperatorProcess, kubectl, status, until, until_phase
+from support.real_clusters import NAMESPACE, PACELINE, OperatorProcess, kubectl, status, until, until_phase
 
 from paceline import specs
 from paceline.errors import PacelineError
@@ -23,7 +22,6 @@ from paceline.model.roles import Role
 from paceline.model.statuses import JobPhase
 from paceline.surfaces import api, composition
 
-MAIN = "from paceline.surfaces.cli.main import main; main()"
 ON_IT = ("--engine", "kubernetes", "-n", NAMESPACE)
 
 
@@ -36,7 +34,7 @@ def job(name: str = "clicks", **labels: str) -> JobSpec:
 
 
 def paceline(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", MAIN, *arguments]
+    command = [*PACELINE, *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
 
 
@@ -75,7 +73,7 @@ def test_a_run_is_followed_left_and_ended(operator: OperatorProcess, tmp_path: P
     path = tmp_path / "clicks.yaml"
     path.write_text(specs.dump_job(job()))
     assert yaml.safe_load(path.read_text())["kind"] == "TrainingJob"
-    command = [sys.executable, "-c", MAIN, "run", *ON_IT, str(path)]
+    command = [*PACELINE, "run", *ON_IT, str(path)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, **pipes, text=True) as process:
         until_there_and_running("clicks")

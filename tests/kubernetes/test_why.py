@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 import json
 import subprocess
-import sys
 from typing import Any
 
 from support.real_clusters import (
     NAMESPACE,
+    PACELINE,
     OperatorProcess,
     found,
     kubectl,
@@ -24,7 +24,6 @@ from paceline.model.placements import Placement
 from paceline.model.roles import Role
 
 HOLLOW = {"paceline.dev/hollow": "true"}
-MAIN = "from paceline.surfaces.cli.main import main; main()"
 
 
 def job(cores: float = 1.0, **more: Any) -> JobSpec:
@@ -40,7 +39,7 @@ def job(cores: float = 1.0, **more: Any) -> JobSpec:
 
 
 def why() -> dict[str, Any]:
-    command = [sys.executable, "-c", MAIN, "why", "clicks", "--engine", "kubernetes", "-n", NAMESPACE]
+    command = [*PACELINE, "why", "clicks", "--engine", "kubernetes", "-n", NAMESPACE]
     done = subprocess.run([*command, "-o", "json"], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     return dict(json.loads(done.stdout))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -15,8 +14,7 @@ from paceline.specs import custom_resources
 from support.rights import Right
 
 NAMESPACE = "e2e"
-#: The command line, by this interpreter.
-PACELINE = (sys.executable, "-c", "from paceline.surfaces.cli.main import main; main()")
+PACELINE = operator_processes.PACELINE
 #: As the API server words it (``ForbiddenStatusError`` of k8s.io/apiserver), whatever the kind.
 _DENIED = re.compile(r'cannot (\w+) resource "([\w/]+)"')
 #: The client reads no more than the status of a watch that is refused.

@@ -26,7 +26,6 @@ from paceline.specs import custom_resources
 
 #: So long a job that was just made may be without a word of the operator.
 UNSEEN_SECONDS = 10.0
-_REFUSED = 403
 
 
 class Known(NamedTuple):
@@ -62,8 +61,8 @@ async def look(cluster: Cluster, known: Known, now: float) -> Situation:
         phase=phase,
         message=status.get("message") or wrong,
         submitted_at=times.seconds(metadata["creationTimestamp"]),
-        started_at=times.seconds(status["startedAt"]) if status.get("startedAt") else None,
-        finished_at=times.seconds(status["finishedAt"]) if status.get("finishedAt") else None,
+        started_at=times.seconds_if(status.get("startedAt")),
+        finished_at=times.seconds_if(status.get("finishedAt")),
         now=now,
         spec=spec,
         replicas=known.replicas,
@@ -89,7 +88,7 @@ def allowed(unknown: list[str], what: str) -> Iterator[None]:
     try:
         yield
     except ClusterError as error:
-        if error.code != _REFUSED:
+        if not error.is_forbidden:
             raise
         unknown.append(f"{what}: {error.message}")
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 
-from paceline.engines.kubernetes.clusters import Cluster, ClusterError
+from paceline.control.reconciliations import Sight
+from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
+from paceline.engines.kubernetes.mirrors import key_of
 from paceline.errors import Conflict
 from paceline.model.roles import ReplicaId
 from paceline.sources import agents
@@ -31,6 +33,15 @@ class Source:
     namespace: str
     pod: str
     host: str | None = None
+
+    @classmethod
+    def of(cls, run: str, pod: Object, sight: Sight) -> Source:
+        """Return the attempt that a pod is, by what is seen of it."""
+        namespace, name = key_of(pod)
+        host = (pod.get("spec") or {}).get("nodeName")
+        return cls(
+            run=run, replica=sight.replica, attempt=sight.attempt, namespace=namespace, pod=name, host=host
+        )
 
     @property
     def key(self) -> tuple[str, str]:

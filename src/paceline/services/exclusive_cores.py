@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import collections
 from collections.abc import Iterable, Mapping, Sequence
 
-from paceline.engines.kubernetes import cluster_states, cpu_managers, kinds
+from paceline.engines.kubernetes import cluster_states, cpu_managers, kinds, requests
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError
 from paceline.engines.kubernetes.cpu_managers import CpuManager
 from paceline.model.jobs import CpuPolicy, JobSpec
@@ -17,7 +16,6 @@ from paceline.services.checkups import Check, State
 NAME = "Exclusive cores"
 #: So many kubelets are asked; they are configured alike, most often.
 MOST_ASKED = 50
-_AT_ONCE = 16
 _SET_IT = (
     "on these nodes set cpuManagerPolicy: static and reservedSystemCPUs in the kubelet's configuration, "
     "drain the node, remove /var/lib/kubelet/cpu_manager_state and restart the kubelet"
@@ -47,18 +45,20 @@ async def check(cluster: Cluster, spec: JobSpec | None) -> Check:
 
 async def _ask(cluster: Cluster, nodes: Sequence[str]) -> dict[str, CpuManager | str]:
     """Return what each kubelet does, or why that is not known."""
-    gate = asyncio.Semaphore(_AT_ONCE)
 
     async def ask(node: str) -> CpuManager | str:
-        async with gate:
-            try:
-                return await cpu_managers.read(cluster, node)
-            except ClusterError as error:
-                return error.message.partition("cannot be read: ")[2] or error.message
-            except ValueError as error:
-                return str(error)
+        try:
+            return await cpu_managers.read(cluster, node)
+        except ValueError as error:
+            return str(error)
 
-    return dict(zip(nodes, await asyncio.gather(*map(ask, nodes)), strict=True))
+    answers = await requests.answers(map(ask, nodes))
+    return {
+        node: (each.message.partition("cannot be read: ")[2] or each.message)
+        if isinstance(each, ClusterError)
+        else each
+        for node, each in zip(nodes, answers, strict=True)
+    }
 
 
 def verdict(spec: JobSpec | None, nodes: Sequence[Node], answers: Answers) -> Check:

@@ -6,10 +6,11 @@ import asyncio
 import contextlib
 import json
 import os
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
+from paceline.engines.kubernetes import requests
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError
 from paceline.engines.kubernetes.loops import Loop
 from paceline.errors import StoreError
@@ -17,7 +18,6 @@ from paceline.model import traces
 from paceline.sources import agents
 
 T = TypeVar("T")
-AT_ONCE = 16
 
 
 class TraceSite(Protocol):
@@ -81,7 +81,7 @@ class PodSite:
     def asked(self, name: str) -> Iterator[None]:
         """Ask every agent (see `TraceSite`); they take a request back by themselves."""
         path = f"/{traces.FOLDER}/{name}"
-        done = self._runner.run(_all([self._cluster.post(at + path) for at in self._addresses]))
+        done = self._runner.run(requests.answers([self._cluster.post(at + path) for at in self._addresses]))
         errors = [each for each in done if isinstance(each, ClusterError)]
         if errors and len(errors) == len(done):
             raise ClusterError(
@@ -96,11 +96,11 @@ class PodSite:
 
     async def _fetch(self, name: str | None) -> None:
         if name is None:
-            found = await _all([self._names(at, "") for at in self._addresses])
+            found = await requests.answers([self._names(at, "") for at in self._addresses])
             known = {each for names in found if not isinstance(names, ClusterError) for each in names}
             name = max(filter(traces.is_name, known), default=None)
         if name is not None:
-            await _all([self._fetch_from(at, name) for at in self._addresses])
+            await requests.answers([self._fetch_from(at, name) for at in self._addresses])
 
     async def _fetch_from(self, at: str, name: str) -> None:
         for file in await self._names(at, f"/{name}"):
@@ -116,20 +116,6 @@ class PodSite:
             return [str(name) for name in json.loads(answer)]
         except (ValueError, TypeError) as error:
             raise ClusterError(f"{at} answers otherwise than an agent: {answer[:80]!r}") from error
-
-
-async def _all(wanted: Sequence[Coroutine[Any, Any, T]]) -> list[T | ClusterError]:
-    """Do several things, a few at once; what the cluster refuses is a result too."""
-    gate = asyncio.Semaphore(AT_ONCE)
-
-    async def one(step: Coroutine[Any, Any, T]) -> T | ClusterError:
-        async with gate:
-            try:
-                return await step
-            except ClusterError as error:
-                return error
-
-    return await asyncio.gather(*map(one, wanted))
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -38,7 +38,7 @@ _COMMON = {
     "node_selector": "{pod}.nodeSelector",
     "tolerations": "{pod}.tolerations",
 }
-#: What is the same in each TFJob that Paceline renders, but for these that are looked at above.
+#: What is taken over from the first role as it is.
 _ALIKE = ("image", "code", "working_dir", "termination_grace", "security")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 

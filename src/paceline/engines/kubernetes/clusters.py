@@ -40,6 +40,11 @@ class ClusterError(EngineError):
         return self.code == 404
 
     @property
+    def is_forbidden(self) -> bool:
+        """Whether the right to do it is lacking."""
+        return self.code == 403
+
+    @property
     def is_taken(self) -> bool:
         """Whether there is an object of that name already."""
         return self.reason == "AlreadyExists"

@@ -52,7 +52,7 @@ async def holdings(cluster: Cluster, name: str) -> list[Holding]:
     for each in (await cluster.list(kinds.LEASES)).objects:
         if each["metadata"]["name"] == name:
             spec = each.get("spec") or {}
-            renewed = times.seconds(spec["renewTime"]) if spec.get("renewTime") else None
+            renewed = times.seconds_if(spec.get("renewTime"))
             holder = spec.get("holderIdentity") or ""
             found.append(Holding(each["metadata"]["namespace"], holder, renewed))
     return sorted(found, key=lambda each: each.renewed_at or 0.0, reverse=True)

@@ -10,6 +10,11 @@ def seconds(time: str) -> float:
     return datetime.datetime.fromisoformat(time).timestamp()
 
 
+def seconds_if(time: str | None) -> float | None:
+    """Return a time as Unix seconds; None when there is none yet."""
+    return seconds(time) if time else None
+
+
 def text(seconds: float) -> str:
     """Return Unix seconds as ``Time`` is written: whole seconds."""
     return f"{_moment(seconds):%Y-%m-%dT%H:%M:%SZ}"

@@ -187,22 +187,21 @@ class Reconciler:
 
     def _unscaled(self, look: Look, record: Record) -> str:
         """Return why a job that runs has not the workers that its resource asks for; empty when it has."""
-        wanted, spec = self._last_wanted(look.resource), record.state.spec
-        if not isinstance(wanted, JobSpec) or not _is_active(record.state.phase):
+        workers = _other_workers(record, self._last_wanted(look.resource))
+        if workers is None:
             return ""
-        workers = _workers(wanted)
-        if workers == _workers(spec):
-            return ""
-        return f"not scaled to {workers} workers: {scalings.conflict(spec, workers) or look.note}"
+        conflict = scalings.conflict(record.state.spec, workers)
+        return f"not scaled to {workers} workers: {conflict or look.note}"
 
     def more_workers(self, resource: Object) -> int | None:
         """Return how many workers a job that runs should have, if these are more than it has and can be."""
-        record, wanted = self._records.get(resource["metadata"]["uid"]), self._last_wanted(resource)
-        if record is None or not isinstance(wanted, JobSpec) or not _is_active(record.state.phase):
+        record = self._records.get(resource["metadata"]["uid"])
+        if record is None:
             return None
-        workers, spec = _workers(wanted), record.state.spec
-        is_more = workers > _workers(spec) and scalings.conflict(spec, workers) is None
-        return workers if is_more else None
+        workers, spec = _other_workers(record, self._last_wanted(resource)), record.state.spec
+        if workers is None or workers < _workers(spec) or scalings.conflict(spec, workers) is not None:
+            return None
+        return workers
 
     async def _announce(self, event: Object) -> None:
         """Tell people what happened; nothing depends on whether they hear it."""
@@ -307,16 +306,21 @@ def _workers(spec: JobSpec) -> int:
     return role.replicas if role else 0
 
 
+def _other_workers(record: Record, wanted: JobSpec | str | None) -> int | None:
+    """Return how many workers are wanted of a job that runs; None when it has so many."""
+    if not isinstance(wanted, JobSpec) or not _is_active(record.state.phase):
+        return None
+    workers = _workers(wanted)
+    return None if workers == _workers(record.state.spec) else workers
+
+
 def _scaled(record: Record, wanted: JobSpec | str, look: Look) -> tuple[Record, list[events.Event]]:
     """Return the record and the event that gives a job that runs the workers that its resource asks for.
 
     Fewer are given at once, more when there is room for them.
     """
-    spec = record.state.spec
-    if isinstance(wanted, str) or not _is_active(record.state.phase):
-        return record, []
-    workers = _workers(wanted)
-    if workers == _workers(spec) or scalings.conflict(spec, workers) is not None:
+    spec, workers = record.state.spec, _other_workers(record, wanted)
+    if workers is None or scalings.conflict(spec, workers) is not None:
         return record, []
     new = [each for each in spec.with_workers(workers).replicas() if not spec.has(each)]
     if new and (look.room is None or (look.room and not set(new) <= look.room.keys())):
