@@ -127,6 +127,19 @@ def test_top_says_what_it_needs_when_no_agent_answers(stage: Stage, paceline: Pa
     assert "--store URL" in shown.stderr
 
 
+def test_a_job_that_has_just_ended_is_shown_whole(stage: Stage, paceline: Paceline) -> None:
+    agent = stage.agent(WORKER, ReplicaId(Role.WORKER, 0))
+    stage.keep(lambda made: made.counters.answers > 1)
+    agent.finish()
+    wait_until(lambda: not agent.is_alive())
+    stage.scene.kubelet.exit_code = lambda pod: 0 if is_worker(pod) else None
+    stage.runner.run(stage.scene.until_phase("succeeded"))
+    # The operator has not told its store yet.
+    shown = paceline("top", "clicks", "--store", stage.store)
+    assert shown.stdout.startswith("clicks  succeeded"), shown.stderr
+    assert "means over the whole run" in shown.stdout
+
+
 def test_what_an_operator_has_kept_is_shown_when_the_job_is_gone(
     stage: Stage, paceline: Paceline, tmp_path: Path
 ) -> None:
@@ -162,6 +175,9 @@ def test_what_an_operator_has_kept_is_shown_when_the_job_is_gone(
     assert missing.exit_code == 3
     assert "the store has nothing of job 'other' in default" in missing.stderr
     assert paceline("top", "clicks").exit_code == 3
+    # Another job of that name is not the one that was.
+    stage.runner.run(stage.scene.submit(job(workers=1)))
+    assert "the store has nothing of job 'clicks'" in paceline("top", "clicks", *named).stderr
 
 
 def test_top_of_a_job_that_has_ended_says_where_its_figures_are(stage: Stage, paceline: Paceline) -> None:

@@ -11,46 +11,55 @@ from typing import Any, NamedTuple
 
 from paceline.engines.kubernetes import cluster_states, kinds, leases
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
+from paceline.engines.kubernetes.kinds import Kind
 from paceline.model.jobs import JobSpec
 from paceline.services import exclusive_cores
 from paceline.services.checkups import Check, State
 from paceline.specs import custom_resources
 
 _INSTALL = "paceline schema --crd | kubectl apply -f -"
-_REFUSED, _MISSING = 403, 404
 
 
 class Right(NamedTuple):
-    """Something that a user may do, and what it is for."""
+    """Something that a user may do in a namespace, or everywhere, and what it is for."""
 
     verb: str
-    group: str
-    resource: str
+    kind: Kind
     purpose: str
     subresource: str = ""
-    is_namespaced: bool = True
-    is_needed: bool = False
+    everywhere: bool = False
+
+    @property
+    def resource(self) -> str:
+        """Return the kind, with its part, in the words of a role."""
+        return "/".join(part for part in (self.kind.plural, self.subresource) if part)
 
     def __str__(self) -> str:
-        return f"{self.verb} {'/'.join(part for part in (self.resource, self.subresource) if part)}"
+        return f"{self.verb} {self.resource}{' of all namespaces' if self.everywhere else ''}"
 
 
-def _of_jobs(verb: str, purpose: str) -> Right:
-    return Right(verb, custom_resources.GROUP, custom_resources.PLURAL, purpose, is_needed=True)
-
-
+#: Without these nothing goes; without the others what they are for.
+NEEDED = (
+    Right("list", kinds.TRAINING_JOBS, "list"),
+    Right("get", kinds.TRAINING_JOBS, "get"),
+    Right("create", kinds.TRAINING_JOBS, "submit"),
+    Right("patch", kinds.TRAINING_JOBS, "stop, resume and scale"),
+    Right("delete", kinds.TRAINING_JOBS, "delete"),
+)
 RIGHTS = (
-    _of_jobs("list", "list"),
-    _of_jobs("get", "get"),
-    _of_jobs("create", "submit"),
-    _of_jobs("patch", "stop and resume"),
-    _of_jobs("delete", "delete"),
-    Right("list", "", "pods", "get, logs and why"),
-    Right("get", "", "pods", "logs", "log"),
-    Right("list", "", "events", "describe and why"),
-    Right("list", "", "nodes", "fit and why", is_namespaced=False),
-    Right("list", "", "resourcequotas", "fit"),
-    Right("get", "", "nodes", "doctor on exclusive cores", "proxy", is_namespaced=False),
+    *NEEDED,
+    Right("create", kinds.CONFIG_MAPS, "submit of a folder of code"),
+    Right("list", kinds.PODS, "get, logs, top and why"),
+    Right("get", kinds.PODS, "logs", "log"),
+    Right("get", kinds.PODS, "top, report and trace", "proxy"),
+    Right("create", kinds.PODS, "trace", "proxy"),
+    Right("list", kinds.EVENTS, "describe and why"),
+    Right("list", kinds.QUOTAS, "fit and why"),
+    Right("list", kinds.NODES, "fit and why"),
+    Right("list", kinds.PODS, "fit and why", everywhere=True),
+    Right("list", kinds.TRAINING_JOBS, "list -A and why", everywhere=True),
+    Right("list", kinds.LEASES, "doctor and why, on the operator", everywhere=True),
+    Right("get", kinds.NODES, "doctor on exclusive cores", "proxy"),
 )
 
 #: What else may be on a cluster, by the group of its API.
@@ -114,7 +123,7 @@ async def definition(cluster: Cluster) -> Check:
     try:
         found = await cluster.get(kinds.DEFINITIONS, f"{custom_resources.PLURAL}.{custom_resources.GROUP}")
     except ClusterError as error:
-        if error.code == _REFUSED:
+        if error.is_forbidden:
             return await _served(cluster, name)
         if not error.is_missing:
             return _unknown(name, error)
@@ -193,7 +202,7 @@ async def rights(cluster: Cluster, namespace: str) -> Check:
     if not lacking:
         return Check(name=name, state=State.OK, detail=f"all that the verbs need in {namespace}")
     detail = "; ".join(f"no {each} ({each.purpose})" for each in lacking)
-    failed = any(each.is_needed for each in lacking)
+    failed = not set(NEEDED).isdisjoint(lacking)
     return Check(
         name=name,
         state=State.FAILED if failed else State.MISSING,
@@ -205,10 +214,10 @@ async def rights(cluster: Cluster, namespace: str) -> Check:
 async def _may(cluster: Cluster, right: Right, namespace: str) -> bool:
     asked = {
         "verb": right.verb,
-        "group": right.group,
-        "resource": right.resource,
+        "group": right.kind.group,
+        "resource": right.kind.plural,
         "subresource": right.subresource,
-        **({"namespace": namespace} if right.is_namespaced else {}),
+        **({"namespace": namespace} if right.kind.is_namespaced and not right.everywhere else {}),
     }
     review = {
         "apiVersion": kinds.ACCESS_REVIEWS.api_version,

@@ -25,7 +25,7 @@ from paceline.model.runs import KUBERNETES, JobEvent, ReplicaRow, Run, RunSummar
 from paceline.model.statuses import JobPhase, ReplicaPhase
 from paceline.rendering import codes, labels, manifests, pods
 from paceline.rendering.surroundings import Surroundings
-from paceline.services import cluster_situations, logs, packed_folders, snapshots, summaries
+from paceline.services import cluster_runs, cluster_situations, logs, packed_folders, snapshots, summaries
 from paceline.services.cluster_measurements import ClusterMeasurements, Found
 from paceline.services.jobs import free_name
 from paceline.services.life_cycles import LifeCycle
@@ -128,7 +128,7 @@ class ClusterJobs(LifeCycle):
             NotFound: there is none of that name.
         """
         resource = self._found(name)
-        return self.measurements.kept(name).named(name) if resource is None else _run(resource)
+        return self.measurements.kept(name, None).named(name) if resource is None else _run(resource)
 
     def is_lost(self, run: Run | RunSummary) -> bool:
         """Whether nobody looks after the run: a cluster keeps its operator alive."""
@@ -202,7 +202,7 @@ class ClusterJobs(LifeCycle):
         """Return the replicas of a run."""
         resource = self._found(name)
         if resource is None:
-            found = self.measurements.kept(name)
+            found = self.measurements.kept(name, None)
             return found.store.replicas(found.run.name)
         return self._replicas(resource)
 
@@ -294,9 +294,9 @@ class ClusterJobs(LifeCycle):
         return dataclasses.replace(summaries.read(found.store, found.run), run=found.named(name))
 
     def _measured(self, name: str, *, whole: bool) -> Found:
-        if self.measurements.has_store:
-            return self.measurements.kept(name)
-        resource = self._resource(name)
+        resource = self._found(name)
+        if resource is None or self.measurements.has_store:
+            return self.measurements.kept(name, resource)
         pods_of = self._pods(name)
         return self._do(self.measurements.read(resource, pods_of, whole=whole, now=self.clock()))
 
@@ -376,7 +376,7 @@ def _run(resource: Object) -> Run:
         engine=KUBERNETES,
         directory=f"{namespace}/{name}",
         notes=tuple(status.get("notes") or ()),
-        **_progress(resource, status),
+        **cluster_runs.progress(resource),
     )
 
 
@@ -393,18 +393,8 @@ def _summary(resource: Object) -> RunSummary:
             for each in status.get("replicas") or ()
         ),
         labels=metadata.get("labels") or {},
-        **_progress(resource, status),
+        **cluster_runs.progress(resource),
     )
-
-
-def _progress(resource: Object, status: Object) -> dict[str, Any]:
-    return {
-        "phase": JobPhase(status.get("phase", JobPhase.PENDING)),
-        "message": status.get("message", ""),
-        "submitted_at": times.seconds(resource["metadata"]["creationTimestamp"]),
-        "started_at": times.seconds(status["startedAt"]) if status.get("startedAt") else None,
-        "finished_at": times.seconds(status["finishedAt"]) if status.get("finishedAt") else None,
-    }
 
 
 def _event(found: Object) -> JobEvent:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from paceline.control.reconciliations import Stage
-from paceline.engines.kubernetes import sights
+from paceline.engines.kubernetes import requests, sights
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
 from paceline.engines.local.folders import RunFolder
 from paceline.errors import NotFound, StoreError
@@ -26,7 +26,6 @@ from paceline.stores import Store, open_store
 
 #: Of what an agent has written, enough for a look: a minute and more.
 LOOK_BYTES = 1 << 16
-AT_ONCE = 16
 _HINT = (
     "agents are read through the API server: that needs the right to get pods/proxy; "
     "or read what the operator has kept: --store URL"
@@ -73,8 +72,12 @@ class ClusterMeasurements:
         """Close what was opened."""
         self._stack.close()
 
-    def kept(self, name: str) -> Found:
-        """Return what the operator's store has of a job, also when its resource is gone.
+    def kept(self, name: str, resource: Object | None) -> Found:
+        """Return what the operator's store has of a job.
+
+        Args:
+            name: the job.
+            resource: its resource, which knows earlier than the store how far the job is; None: it is gone.
 
         Raises:
             NotFound: it has nothing, or there is none.
@@ -84,7 +87,10 @@ class ClusterMeasurements:
             raise NotFound(f"there is no job {name!r}", "an operator keeps what there was: --store URL")
         if self._store is None:
             self._store = self._stack.enter_context(open_store(self._store_url))
-        return Found(self._store, cluster_runs.find(self._store, self._namespace, name))
+        if resource is None:
+            return Found(self._store, cluster_runs.find(self._store, self._namespace, name))
+        run = cluster_runs.find(self._store, self._namespace, name, resource["metadata"]["uid"])
+        return Found(self._store, dataclasses.replace(run, **cluster_runs.progress(resource)))
 
     async def read(self, resource: Object, found: Sequence[Object], *, whole: bool, now: float) -> Found:
         """Return what the agents of a job say now.
@@ -103,25 +109,13 @@ class ClusterMeasurements:
         store, collector = self._collectors[whole]
         run = await asyncio.to_thread(cluster_runs.keep, store, resource, self._home, now=now)
         running = [
-            Source(
-                run=run, replica=sight.replica, attempt=sight.attempt, namespace=self._namespace,
-                pod=pod["metadata"]["name"], host=(pod.get("spec") or {}).get("nodeName"),
-            )
+            Source.of(run, pod, sight)
             for pod in found
             for sight in sights.sights([pod], silent={}, now=now)
             if sight.stage is Stage.RUNNING
-        ]  # fmt: skip
-        gate = asyncio.Semaphore(AT_ONCE)
-
-        async def collect(source: Source) -> ClusterError | None:
-            async with gate:
-                try:
-                    await collector.collect(source)
-                except ClusterError as error:
-                    return error
-            return None
-
-        errors = [each for each in await asyncio.gather(*map(collect, running)) if each is not None]
+        ]
+        answers = await requests.answers(map(collector.collect, running))
+        errors = [each for each in answers if isinstance(each, ClusterError)]
         if errors and len(errors) == len(running):
             raise ClusterError(errors[0].message, code=errors[0].code, hint=_HINT)
         return Found(store, await asyncio.to_thread(store.get_run, run))
@@ -146,7 +140,7 @@ class ClusterMeasurements:
         """
         if resource is None or self.has_store:
             with contextlib.suppress(NotFound):
-                return RunFolder(Path(self.kept(name).run.directory))
+                return RunFolder(Path(self.kept(name, resource).run.directory))
         if resource is None:
             raise NotFound(f"there is no job {name!r}")
         return RunFolder(cluster_runs.folder(self._home, cluster_runs.run_name(resource)))

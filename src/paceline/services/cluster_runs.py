@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Collection, Iterable
 from pathlib import Path
+from typing import Any
 
 from paceline.control import states
 from paceline.engines.kubernetes import times
@@ -34,14 +35,26 @@ def folder(home: Path, run: str) -> Path:
     return home / "clusters" / run
 
 
-def find(store: Store, namespace: str, name: str) -> Run:
-    """Return the newest run of a job.
+def progress(resource: Object) -> dict[str, Any]:
+    """Return how far a job is by its resource: the fields of `Run` and of `RunSummary` that say it."""
+    status = resource.get("status") or {}
+    return {
+        "phase": JobPhase(status.get("phase", JobPhase.PENDING)),
+        "message": status.get("message", ""),
+        "submitted_at": times.seconds(resource["metadata"]["creationTimestamp"]),
+        "started_at": times.seconds_if(status.get("startedAt")),
+        "finished_at": times.seconds_if(status.get("finishedAt")),
+    }
+
+
+def find(store: Store, namespace: str, name: str, uid: str = "") -> Run:
+    """Return the newest run of a job, or that of the resource with an identity.
 
     Raises:
         NotFound: the store has none.
         StoreError: the store cannot be read.
     """
-    found = [store.get_run(each) for each in store.run_names_like(f"{namespace}/{name}/")]
+    found = [store.get_run(each) for each in store.run_names_like(f"{namespace}/{name}/{uid}")]
     if not found:
         raise NotFound(
             f"the store has nothing of job {name!r} in {namespace}",
@@ -81,9 +94,7 @@ def keep(store: Store, resource: Object, home: Path, *, now: float) -> str:
             before = store.load_state(name)
     if state == before:
         return name
-    started, finished = (
-        times.seconds(status[field]) if status.get(field) else None for field in ("startedAt", "finishedAt")
-    )
+    started, finished = (times.seconds_if(status.get(field)) for field in ("startedAt", "finishedAt"))
     told = happened(before, state, at=finished or now)
     store.save_state(name, state, at=finished or started or now, events=told)
     store.update_run(name, started_at=started)

@@ -148,15 +148,15 @@ async def look(cluster: Cluster, namespace: str) -> cluster_states.ClusterState:
     Raises:
         ClusterError: it cannot be looked at.
     """
-    return cluster_states.read(await _listed(cluster), namespace)
+    return cluster_states.read(await _listed(cluster, namespace), namespace)
 
 
-async def _listed(cluster: Cluster) -> list[Object]:
-    """Return all that room depends on."""
+async def _listed(cluster: Cluster, namespace: str | None = None) -> list[Object]:
+    """Return all that room depends on; of one namespace only its own quotas, which more people may see."""
     return [
         each
-        for kind in (kinds.NODES, kinds.PODS, kinds.QUOTAS)
-        for each in (await cluster.list(kind)).objects
+        for kind, where in ((kinds.NODES, None), (kinds.PODS, None), (kinds.QUOTAS, namespace))
+        for each in (await cluster.list(kind, namespace=where)).objects
     ]
 
 

@@ -188,8 +188,7 @@ class Rounds:
                 return
             self._store = await asyncio.to_thread(open_store, self._store_url)
             self._collector = Collector(self._cluster, self._store)
-        if not leaving_only:
-            await self._keep_jobs(self._store)
+        await self._keep_jobs(self._store)
         found = dict(self._sources())
         if not leaving_only:
             for gone in self._visits.keys() - found.keys():
@@ -266,11 +265,7 @@ class Rounds:
             for pod in self._present.pods_of(resource["metadata"]["uid"]):
                 for sight in sights.sights([pod], silent={}, now=self._clock()):
                     if sight.stage is not Stage.COMING:
-                        namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
-                        yield Source(
-                            run=run, replica=sight.replica, attempt=sight.attempt,
-                            namespace=namespace, pod=name, host=pod["spec"].get("nodeName"),
-                        ), sight  # fmt: skip
+                        yield Source.of(run, pod, sight), sight
 
     async def _visit(self, collector: Collector, source: Source, stage: Stage) -> None:
         now = asyncio.get_running_loop().time()
