@@ -17,14 +17,25 @@ class Resources:
     gpus: int = 0
     pods: int = 0
 
+    # Written out: a cluster of thousands of nodes has millions of these sums.
     def __add__(self, other: Resources) -> Resources:
-        return Resources(**{name: getattr(self, name) + getattr(other, name) for name in KINDS})
+        return Resources(
+            millicores=self.millicores + other.millicores,
+            memory_bytes=self.memory_bytes + other.memory_bytes,
+            gpus=self.gpus + other.gpus,
+            pods=self.pods + other.pods,
+        )
 
     def __sub__(self, other: Resources) -> Resources:
-        return Resources(**{name: getattr(self, name) - getattr(other, name) for name in KINDS})
+        return self + other * -1
 
     def __mul__(self, count: int) -> Resources:
-        return Resources(**{name: getattr(self, name) * count for name in KINDS})
+        return Resources(
+            millicores=self.millicores * count,
+            memory_bytes=self.memory_bytes * count,
+            gpus=self.gpus * count,
+            pods=self.pods * count,
+        )
 
     def lacking(self, wanted: Resources) -> tuple[str, ...]:
         """Return the names of what is wanted and not there; nothing is lacking of what nobody wants."""

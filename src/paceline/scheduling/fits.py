@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -51,22 +52,27 @@ class Fit:
 
 def fit(spec: jobs.JobSpec, nodes: Sequence[Node], quotas: Sequence[Quota] = ()) -> Fit:
     """Return whether a job fits on nodes as they are; exact."""
-    found = places(spec, nodes, quotas)
-    if found is not None:
-        return Fit(fits=True, places=found, most_workers=_workers(spec))
-    closed = {node.name: why for node in nodes if (why := eligibility.obstacle(node, spec.placement))}
     free, wanted = _open(spec, nodes), items(spec)
-    missing, shut = tuple(_short(wanted, free)), tuple(_shut_out(closed))
+    over, packing = tuple(_over_quota(wanted, quotas)), _packed(wanted, free)
+    if not over and packing is not None and _is_whole(wanted, packing):
+        return Fit(fits=True, places=_given(wanted, packing), most_workers=_workers(spec))
+    closed = {node.name: why for node in nodes if (why := eligibility.obstacle(node, spec.placement))}
+    missing, shut = tuple(_short(wanted, free, packing)), tuple(_shut_out(closed))
     # Nodes that are closed to the job often are so on purpose: what is missing comes first, if any is open.
-    blockers = (*_over_quota(wanted, quotas), *(missing + shut if free else shut + missing))
-    return Fit(fits=False, places={}, most_workers=_most_workers(spec, free, quotas), blockers=blockers)
+    blockers = (*over, *(missing + shut if free else shut + missing))
+    most = _most_workers(spec, free, quotas, packing)
+    return Fit(fits=False, places={}, most_workers=most, blockers=blockers)
 
 
 def places(
     spec: jobs.JobSpec, nodes: Sequence[Node], quotas: Sequence[Quota] = ()
 ) -> dict[ReplicaId, str] | None:
     """Return the node of each replica; None when not all fit. Quicker than `fit`, which looks for reasons."""
-    return _places(spec, _open(spec, nodes), quotas)
+    free, wanted = _open(spec, nodes), items(spec)
+    if any(_over_quota(wanted, quotas)):
+        return None
+    packing = _packed(wanted, free)
+    return _given(wanted, packing) if packing is not None and _is_whole(wanted, packing) else None
 
 
 def _open(spec: jobs.JobSpec, nodes: Sequence[Node]) -> dict[str, Resources]:
@@ -74,14 +80,9 @@ def _open(spec: jobs.JobSpec, nodes: Sequence[Node]) -> dict[str, Resources]:
     return {node.name: node.free for node in nodes if eligibility.obstacle(node, spec.placement) is None}
 
 
-def _places(
-    spec: jobs.JobSpec, free: Mapping[str, Resources], quotas: Sequence[Quota]
-) -> dict[ReplicaId, str] | None:
-    wanted = items(spec)
-    if any(_over_quota(wanted, quotas)):
-        return None
-    packing = spreads.spread(wanted, free) or packings.pack(wanted, free)
-    return _given(wanted, packing) if packing is not None and _is_whole(wanted, packing) else None
+def _packed(wanted: Sequence[Item], free: Mapping[str, Resources]) -> packings.Packing | None:
+    """Return an even packing of all, or else, if there is none, the one with the most of the last kind."""
+    return spreads.spread(wanted, free) or packings.pack(wanted, free)
 
 
 def _is_whole(wanted: Sequence[Item], packing: packings.Packing) -> bool:
@@ -104,44 +105,41 @@ def _given(wanted: Sequence[Item], packing: packings.Packing) -> dict[ReplicaId,
     return places
 
 
-def _most_workers(spec: jobs.JobSpec, free: Mapping[str, Resources], quotas: Sequence[Quota]) -> int | None:
+def _most_workers(
+    spec: jobs.JobSpec,
+    free: Mapping[str, Resources],
+    quotas: Sequence[Quota],
+    packing: packings.Packing | None,
+) -> int | None:
     """Search for the most workers that fit: fewer always do where more do."""
-    workers = _workers(spec)
-    free = _useful(spec, free)
-    if workers is None or not _fits(spec, 0, free, quotas):
+    workers, wanted = _workers(spec), items(spec)
+    if workers is None:
         return None
-    low, high = 0, workers  # fits with low, not with high: the caller has tried
-    most = _packed_workers(spec, free)
-    if most is not None:
-        high = min(high, most + 1)
-        low = most if most < workers and _fits(spec, most, free, quotas) else 0
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if _fits(spec, middle, free, quotas) else (low, middle)
-    return low
+    # Of the last kind a packing has as many as there is room for: then only quotas are in question.
+    is_packed = wanted[-1].name == Role.WORKER
+    if is_packed and packing is None:
+        return None
+    high = packing.count(Role.WORKER) if is_packed and packing is not None else workers
+    useful = {} if is_packed else _useful(spec, free)
+
+    def fits(count: int) -> bool:
+        some = items(spec.with_workers(count))
+        if any(_over_quota(some, quotas)):
+            return False
+        if is_packed:
+            return True
+        found = _packed(some, useful)
+        return found is not None and _is_whole(some, found)
+
+    if not fits(0):
+        return None
+    return bisect.bisect_left(range(1, high + 1), True, key=lambda count: not fits(count))
 
 
 def _useful(spec: jobs.JobSpec, free: Mapping[str, Resources]) -> Mapping[str, Resources]:
     """Return the nodes that have room for any replica at all."""
     sizes = [requests(role) for role in spec.roles]
     return {name: left for name, left in free.items() if not all(map(left.lacking, sizes))}
-
-
-def _packed_workers(spec: jobs.JobSpec, free: Mapping[str, Resources]) -> int | None:
-    """Return the most workers that nodes have room for; None when they are not what packing has most of."""
-    wanted = items(spec)
-    if not wanted or wanted[-1].name != Role.WORKER:
-        return None
-    packing = packings.pack(wanted, free)
-    return None if packing is None else packing.count(wanted[-1].name)
-
-
-def _fits(spec: jobs.JobSpec, workers: int, free: Mapping[str, Resources], quotas: Sequence[Quota]) -> bool:
-    roles = tuple(
-        dataclasses.replace(role, replicas=workers) if role.role is Role.WORKER else role
-        for role in spec.roles
-    )
-    return _places(dataclasses.replace(spec, roles=roles), free, quotas) is not None
 
 
 def _over_quota(wanted: Sequence[Item], quotas: Sequence[Quota]) -> Iterator[Blocker]:
@@ -159,13 +157,14 @@ def _shut_out(closed: Mapping[str, str]) -> Iterator[Blocker]:
         yield Blocker(reason=reason, nodes=tuple(sorted(name for name in closed if closed[name] == reason)))
 
 
-def _short(wanted: Sequence[Item], free: Mapping[str, Resources]) -> Iterator[Blocker]:
+def _short(
+    wanted: Sequence[Item], free: Mapping[str, Resources], packing: packings.Packing | None
+) -> Iterator[Blocker]:
     """Say why no node takes one more of the first kind that not all have a place of.
 
     That is the last kind when all the others have one; else one that would not even fit alone; else the
     largest of the others.
     """
-    packing = packings.pack(wanted, free)
     if packing is not None:
         short = [item for item in wanted if packing.count(item.name) < item.count]
         yield from _full(short[0], wanted, free, packing) if short else ()
