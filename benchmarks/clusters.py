@@ -7,6 +7,7 @@ Hollow nodes are kubelets with a container runtime that only pretends (kubemark)
 from __future__ import annotations
 
 import base64
+import functools
 import json
 import os
 import subprocess
@@ -183,13 +184,24 @@ def clear() -> None:
     core, group = f"/api/v1/namespaces/{NAMESPACE}", f"/apis/{API_VERSION}/namespaces/{NAMESPACE}"
     # Whole collections: kubectl deletes their objects one by one.
     for each in (f"{group}/trainingjobs", f"{core}/pods?gracePeriodSeconds=1", f"{core}/configmaps"):
-        kubectl("delete", "--raw", each)
+        until(functools.partial(_deleted, each), seconds=_GONE_SECONDS)
     kubectl("delete", "services", "--all", "-n", NAMESPACE, "--wait=false")
 
     def is_empty() -> bool:
         return not kubectl("get", "trainingjobs,pods", "-n", NAMESPACE, "--no-headers").strip()
 
     until(is_empty, seconds=_GONE_SECONDS)
+
+
+def _deleted(path: str) -> bool:
+    """Whether a collection is deleted; a large one may take longer than a request may."""
+    try:
+        kubectl("delete", "--raw", path)
+    except KubectlError as error:
+        if "(Timeout)" not in str(error):
+            raise
+        return False
+    return True
 
 
 def replica_of(pod: Mapping[str, Any]) -> str:
