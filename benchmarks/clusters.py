@@ -10,6 +10,7 @@ import base64
 import functools
 import json
 import os
+import re
 import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -198,7 +199,7 @@ def _deleted(path: str) -> bool:
     try:
         kubectl("delete", "--raw", path)
     except KubectlError as error:
-        if "(Timeout)" not in str(error):
+        if not re.search(r"\(Timeout\)|context deadline exceeded", str(error)):
             raise
         return False
     return True
