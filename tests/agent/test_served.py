@@ -214,7 +214,7 @@ def test_the_end_waits_for_a_reader_that_promised_to_come_back(running: Any, por
 @pytest.mark.parametrize("query", ["offset=0", "offset=0&again=0", "offset=0&again=x"])
 def test_the_end_waits_for_nobody_else(running: Any, port: int, query: str) -> None:
     page(port, query)
-    assert end(running)[1] < 3
+    assert end(running)[1] < 12  # a reader may promise 15 s
 
 
 def test_the_end_waits_no_longer_than_promised(running: Any, port: int) -> None:

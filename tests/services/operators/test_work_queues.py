@@ -19,7 +19,7 @@ def test_a_key_is_given_once_for_all_reasons_at_the_earliest_time() -> None:
         queue.add("a", 1.0)
         began = time.monotonic()
         assert await queue.take() == "a"
-        assert 0.01 < time.monotonic() - began < 0.5
+        assert 0.01 < time.monotonic() - began < 0.9  # not after the second that was said last
         queue.done("a")
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.05):
