@@ -217,7 +217,7 @@ def test_the_clicks_example_trains_to_its_auc(
     assert "ps-0" in paceline("logs", "clicks", "--role", "ps", *kept)
     whole = top("clicks", *kept)
     assert set(whole) == {"ps-0", "ps-1", "chief-0", "worker-0"}
-    assert all(each["cpu_cores"] > 0 for each in whole.values()), whole
+    assert all((each["cpu_cores"] or 0.0) > 0 for each in whole.values()), whole
     lines = paceline("logs", "clicks", "-n", NAMESPACE)
     assert re.search(r"parameters start from \S*checkpoints/", lines), "it went on from its checkpoint"
     reached, best = map(float, re.search(r"AUC (0\.\d+); the best possible is (0\.\d+)", lines).groups())
