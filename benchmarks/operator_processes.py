@@ -111,19 +111,21 @@ class OperatorProcess:
 
 
 @contextlib.contextmanager
-def acting(port: int | None = None) -> Iterator[OperatorProcess]:
+def acting(port: int | None = None, *, keeping: bool = False) -> Iterator[OperatorProcess]:
     """Install what is shipped on a cluster without jobs, yield an operator that acts, and clear up.
 
     As in a Deployment, it is started again whenever it ends.
 
     Args:
         port: of a proxy on this machine, through which it reaches the API server.
+        keeping: whether it goes round all replicas to keep what they say, as the one that is shipped does.
     """
     clusters.install(clusters.NAMESPACE)
     clusters.clear()
     with tempfile.TemporaryDirectory(prefix="paceline-bench-") as folder:
         kubeconfig = clusters.operator_kubeconfig(Path(folder) / "kubeconfig", port=port)
-        made = OperatorProcess(kubeconfig, Path(folder) / "operator.log", "--agent-image", "none")
+        home = ("--home", str(Path(folder) / "home")) if keeping else ()
+        made = OperatorProcess(kubeconfig, Path(folder) / "operator.log", "--agent-image", "none", *home)
         ended = threading.Event()
         keeper = threading.Thread(target=lambda: _keep(made, ended), daemon=True)
         try:

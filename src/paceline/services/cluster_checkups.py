@@ -49,6 +49,7 @@ NEEDED = (
 RIGHTS = (
     *NEEDED,
     Right("create", kinds.CONFIG_MAPS, "submit of a folder of code"),
+    Right("delete", kinds.CONFIG_MAPS, "submit of a folder of code that is refused"),
     Right("list", kinds.PODS, "get, logs, top and why"),
     Right("get", kinds.PODS, "logs", "log"),
     Right("get", kinds.PODS, "top, report and trace", "proxy"),
