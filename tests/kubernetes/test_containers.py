@@ -198,7 +198,8 @@ def test_the_clicks_example_trains_to_its_auc(
     assert exclusive_cores("clicks-worker-0-1") == {1}
     assert 1 not in exclusive_cores("clicks-ps-0-1")
 
-    until(lambda: list(runs.glob("clicks/checkpoints/*")), lambda: dict(status("clicks")), 300.0)
+    # A checkpoint counts when its checksums are there.
+    until(lambda: list(runs.glob("clicks/checkpoints/*.checksums.json")), lambda: status("clicks"), 300.0)
     of_worker = top("clicks", "-n", NAMESPACE)["worker-0"]
     assert of_worker["cpu_cores"] > 0.1
     assert of_worker["memory_bytes"] > 100 << 20
