@@ -33,6 +33,7 @@ VERBS = {
         Verb("trace", "Look", "Trace a few steps: bytes and time by variable and PS."),
         Verb("logs", "Look", "Print or follow the output of replicas."),
         Verb("wait", "Look", "Wait until jobs run or have ended."),
+        Verb("record", "Look", "Write all that is known of a job into one file."),
         Verb("report", "Look", "Write a page about a job, with plots, and its numbers."),
         Verb("stop", "End", "Stop jobs; they can be resumed."),
         Verb("delete", "End", "Remove jobs with logs, samples and checkpoints."),

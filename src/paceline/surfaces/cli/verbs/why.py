@@ -19,19 +19,29 @@ def command(session: sessions.Session, name: str, output: str) -> None:
 
     From what happened to it, why its replicas ended, what its pods wait for, and whether it fits. Each cause
     with what was seen of it, and what to do next. Why a job is slow is another question: `paceline top`.
+    NAME may be the file of a recording (`paceline record`).
     """
     from paceline.diagnosing import standstills
     from paceline.surfaces.views import causes as views
 
-    with session.jobs() as jobs:
-        found = standstills.explain(jobs.situation(name))
+    recording = sessions.recording(name)
+    if recording is not None:
+        from paceline.services import recordings
+
+        found = standstills.explain(recordings.situation(recording))
+    else:
+        with session.jobs() as jobs:
+            found = standstills.explain(jobs.situation(name))
     if output == "table":
         printing.show(views.explanation(found, say=session.addressed, width=printing.width()))
     else:
         from paceline.surfaces import documents
 
         printing.emit(documents.document("Explanation", _document(found)), output)
-    session.suggest(f"paceline describe {name}", f"paceline logs {name}")
+    if recording is None:
+        session.suggest(f"paceline describe {name}", f"paceline logs {name}")
+    else:
+        session.suggest(f"paceline top {name}", f"paceline report {name}")
 
 
 def _document(found: Explanation) -> dict[str, Any]:
