@@ -73,14 +73,15 @@ def test_a_file_is_looked_at_as_the_job_it_was_made_of(
     assert "next: paceline why clicks.parquet" in page.stderr
 
 
-def test_a_job_that_runs_is_shown_as_it_was(home: Home, paceline: Paceline, tmp_path: Path) -> None:
+def test_a_lost_job_is_shown_as_it_was(home: Home, paceline: Paceline, tmp_path: Path) -> None:
     fill(home, "clicks", phase=JobPhase.RUNNING, loads=(0.9, 0.1), steps=3)
     file = tmp_path / "then.parquet"
     assert paceline("record", "clicks", "-o", str(file)).exit_code == 0
     said = paceline("why", str(file)).stdout
-    assert "clicks runs" in said
+    assert said.startswith("clicks is running")
     assert "a recording" in said
-    assert paceline("top", str(file)).stdout.startswith("clicks  running")
+    assert "Nobody looks after it" in said
+    assert paceline("top", str(file)).stdout.startswith("clicks  lost")
 
 
 def test_what_is_no_recording_is_refused(home: Home, paceline: Paceline, tmp_path: Path) -> None:

@@ -16,12 +16,14 @@ class Recording:
 
     Attributes:
         at: the moment (Unix seconds).
+        lost: it should go on, but nobody looks after it.
         facts: of the machine or the image, each with its name.
         traces: those of the newest moment of tracing, one for each trainer.
     """
 
     run: Run
     at: float
+    lost: bool = False
     replicas: Sequence[ReplicaRow] = ()
     samples: Sequence[Sample] = ()
     steps: Sequence[StepReport] = ()

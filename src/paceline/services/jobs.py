@@ -311,8 +311,8 @@ class Jobs(LifeCycle):
         """Return all that was measured of a run, and what happened to it (`services.recordings`)."""
         from paceline.services import machine_facts, recordings
 
-        facts = machine_facts.facts()
-        return recordings.read(self.store, self.get(name), at=self.clock(), facts=facts)
+        run, facts = self.get(name), machine_facts.facts()
+        return recordings.read(self.store, run, at=self.clock(), lost=self.is_lost(run), facts=facts)
 
     def trace_site(self, run: Run) -> LocalSite:
         """Return where traces of a run are asked for and found: its folder."""

@@ -203,6 +203,7 @@ def of(recording: Recording) -> Snapshot:
         latest_steps=tuple(latest.values()),
         evaluations=recording.evaluations,
         at=(run.finished_at or at) if run.phase.is_final else at,
+        lost=recording.lost,
     )
 
 

@@ -42,6 +42,7 @@ class _Head:
 
     version: int
     at: float
+    lost: bool
     run: Run
     replicas: tuple[ReplicaRow, ...]
     events: tuple[JobEvent, ...]
@@ -73,6 +74,7 @@ def write(path: Path, recording: Recording) -> None:
     head = _Head(
         version=VERSION,
         at=recording.at,
+        lost=recording.lost,
         run=recording.run,
         replicas=tuple(recording.replicas),
         events=tuple(recording.events),
@@ -122,11 +124,12 @@ def read(path: Path) -> Recording:
         found = _rows(table.cast(_schema()).to_pydict())
     except FileNotFoundError as error:
         raise NotFound(f"there is no file {path}", "paceline record NAME makes one") from error
-    except (OSError, pyarrow.ArrowException, ValueError, StoreError) as error:
+    except (OSError, pyarrow.ArrowException, ValueError, RecursionError, StoreError) as error:
         raise InvalidInput(f"{path} is no recording of Paceline: {_first_line(error)}") from error
     return Recording(
         run=head.run,
         at=head.at,
+        lost=head.lost,
         replicas=head.replicas,
         samples=found["sample"],
         steps=found["step"],
