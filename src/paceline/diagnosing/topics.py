@@ -47,9 +47,8 @@ TOPICS = (
     ),
     Topic(
         code="LIFE103", name="suspended", title="Somebody has stopped the job",
-        why="paceline stop, or spec.suspend: true. Its replicas got SIGTERM, on which a chief of "
-        "paceline.training writes a checkpoint.",
-        fix="paceline resume goes on from that checkpoint.",
+        why="paceline stop, or spec.suspend: true. All of its replicas got SIGTERM.",
+        fix="paceline resume goes on from the last checkpoint.",
     ),
     Topic(
         code="LIFE104", name="stopping", title="The job is ending",
