@@ -3,9 +3,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-from paceline import errors, linting
+from paceline import linting
 from paceline.linting import pages
 
 PAGE = Path(__file__).parents[2] / "docs" / "lint-rules.md"
@@ -22,15 +20,6 @@ def test_every_rule_explains_itself() -> None:
         assert len(rule.title) < 70
         assert rule.why.endswith(".")
         assert rule.fix.endswith(".")
-
-
-def test_rules_by_code() -> None:
-    assert linting.rule("job101").code == "JOB101"
-    with pytest.raises(errors.NotFound, match="did you mean 'JOB101'"):
-        linting.rule("JOB1O1")
-    with pytest.raises(errors.NotFound) as caught:
-        linting.rule("nonsense")
-    assert "JOB101" in (caught.value.hint or "")
 
 
 def test_the_committed_page_is_the_generated_one() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from support import measured_runs
 from support.measured_runs import START, replica, report, sample
 
+from paceline.model.recordings import Recording
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.runs import JobEvent, ReplicaRow
 from paceline.model.samples import Evaluation, Sample, StepReport
@@ -36,10 +37,10 @@ def test_the_rate_of_all_is_over_the_time_in_which_anybody_trained() -> None:
         # Nobody trained from 15 to 25: a restart.
         report(WORKER0, 30, interval_seconds=5.0, examples=500, steps=5, step=20),
     ]
-    records = summaries.Records(
-        run=measured_runs.run(), replicas=rows(WORKER0, WORKER1, restarts=1), steps=steps
+    recording = Recording(
+        run=measured_runs.run(), at=START, replicas=rows(WORKER0, WORKER1, restarts=1), steps=steps
     )
-    summary = summaries.summarize(records)
+    summary = summaries.summarize(recording)
     assert summary.examples == 2000
     assert summary.examples_per_second == pytest.approx(2000 / 20)  # 0 to 15 and 25 to 30
     assert [r.examples_per_second for r in summary.replicas] == [pytest.approx(100), pytest.approx(50)]
@@ -58,8 +59,8 @@ def test_means_leave_out_what_lies_outside_of_training() -> None:
         sample(PS0, 40, cpu_cores=8.0, memory_bytes=900),
     ]
     steps = [report(WORKER0, 20, interval_seconds=10.0, examples=1)]
-    records = summaries.Records(run=measured_runs.run(), replicas=rows(PS0), samples=samples, steps=steps)
-    (found,) = summaries.summarize(records).replicas
+    recording = Recording(run=measured_runs.run(), at=START, replicas=rows(PS0), samples=samples, steps=steps)
+    (found,) = summaries.summarize(recording).replicas
     assert found.samples == 2
     assert found.cpu_cores_mean == pytest.approx((1.0 + 3 * 2.0) / 4)
     assert found.cpu_cores_max == 2.0
@@ -82,10 +83,10 @@ def test_shares_are_of_the_time_in_which_they_were_measured() -> None:
         report(WORKER0, 2),
         report(WORKER1, 3, input_wait_seconds=0.75),
     ]
-    records = summaries.Records(
-        run=measured_runs.run(), replicas=rows(PS0, WORKER0, WORKER1), samples=samples, steps=steps
+    recording = Recording(
+        at=START, run=measured_runs.run(), replicas=rows(PS0, WORKER0, WORKER1), samples=samples, steps=steps
     )
-    summary = summaries.summarize(records)
+    summary = summaries.summarize(recording)
     assert summary.replicas[0].throttled_share == pytest.approx(0.25)
     assert summary.replicas[0].switches_per_second == pytest.approx(100)
     assert summary.replicas[1].input_wait_share == pytest.approx(0.25)
@@ -98,8 +99,8 @@ def test_a_hot_ps_is_named() -> None:
         sample(of, 1, cpu_cores=load, network_received_bytes=200, network_sent_bytes=100, memory_bytes=7)
         for of, load in loads.items()
     ]
-    records = summaries.Records(run=measured_runs.run(), replicas=rows(*loads), samples=samples)
-    summary = summaries.summarize(records)
+    recording = Recording(run=measured_runs.run(), at=START, replicas=rows(*loads), samples=samples)
+    summary = summaries.summarize(recording)
     cpu, network = summary.imbalance("cpu"), summary.imbalance("network")
     assert cpu is not None
     assert network is not None
@@ -114,10 +115,10 @@ def test_a_hot_ps_is_named() -> None:
 
 
 def test_the_load_of_a_single_ps_is_not_uneven_but_unknown() -> None:
-    records = summaries.Records(
-        run=measured_runs.run(), replicas=rows(PS0), samples=[sample(PS0, 1, cpu_cores=1.0)]
+    recording = Recording(
+        at=START, run=measured_runs.run(), replicas=rows(PS0), samples=[sample(PS0, 1, cpu_cores=1.0)]
     )
-    assert summaries.summarize(records).ps_load_max_over_mean is None
+    assert summaries.summarize(recording).ps_load_max_over_mean is None
 
 
 def test_the_last_evaluation_counts_field_by_field() -> None:
@@ -125,19 +126,20 @@ def test_the_last_evaluation_counts_field_by_field() -> None:
         Evaluation(replica=WORKER0, attempt=1, at=START + 1, auc=0.7, log_loss=0.5),
         Evaluation(replica=WORKER0, attempt=1, at=START + 2, auc=0.75),
     ]
-    summary = summaries.summarize(summaries.Records(run=measured_runs.run(), evaluations=evaluations))
+    summary = summaries.summarize(Recording(run=measured_runs.run(), at=START, evaluations=evaluations))
     assert (summary.auc, summary.log_loss, summary.accuracy) == (0.75, 0.5, None)
 
 
 def test_what_was_not_measured_is_none_and_never_zero() -> None:
-    records = summaries.Records(
+    recording = Recording(
+        at=START,
         run=measured_runs.run(phase=JobPhase.RUNNING, notes=("no root", "no root")),
         replicas=rows(PS0, WORKER0),
         samples=[sample(PS0, 1)],
         steps=[report(WORKER0, 1), report(WORKER0, 2, interval_seconds=None, examples=5)],
     )
-    summary = summaries.summarize(records)
-    for name in ("seconds", "examples_per_second", "loss", "input_wait_share", "auc", "log_loss", "steps"):
+    summary = summaries.summarize(recording)
+    for name in ("examples_per_second", "loss", "input_wait_share", "auc", "log_loss", "steps"):
         assert getattr(summary, name) is None, name
     for found in summary.replicas:
         values = {
@@ -147,7 +149,7 @@ def test_what_was_not_measured_is_none_and_never_zero() -> None:
         }
         assert set(values.values()) == {None}, values
     assert summary.notes == ("no root",)
-    assert summaries.summarize(records, at=START + 7).seconds == 7
+    assert summaries.summarize(dataclasses.replace(recording, at=START + 7)).seconds == 7
 
 
 @pytest.mark.parametrize(
@@ -193,14 +195,15 @@ def test_any_records_have_a_summary_of_finite_numbers(
     started: float | None,
     finished: float | None,
 ) -> None:
-    records = summaries.Records(
+    recording = Recording(
+        at=START,
         run=measured_runs.run(started_at=started, finished_at=finished),
         replicas=rows(*sorted(ids)),
         samples=sorted(samples, key=lambda s: s.at),
         steps=sorted(steps, key=lambda s: s.at),
         events=[JobEvent(at=START, kind="running", message="")],
     )
-    summary = summaries.summarize(records, at=START)
+    summary = summaries.summarize(recording)
     for value in (*_numbers(summary), *(n for r in summary.replicas for n in _numbers(r))):
         assert math.isfinite(value)
         assert value >= 0 or value == summary.loss

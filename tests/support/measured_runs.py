@@ -6,11 +6,11 @@ import random
 from typing import Any
 
 from paceline.model.jobs import JobSpec, RoleSpec
+from paceline.model.recordings import Recording
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.runs import JobEvent, ReplicaRow, Run
 from paceline.model.samples import Evaluation, Sample, StepReport
 from paceline.model.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
-from paceline.services.summaries import Records
 
 START = 1_700_000_000.0
 COMPLETED = ExitReason(kind=ExitKind.COMPLETED, code=0)
@@ -52,7 +52,7 @@ def report(of: ReplicaId, second: float, **values: Any) -> StepReport:
     return StepReport(replica=of, attempt=1, at=START + second, **{"interval_seconds": 1.0, **values})
 
 
-def records(
+def recording(
     *,
     ps: int = 2,
     workers: int = 2,
@@ -61,7 +61,7 @@ def records(
     auc: float | None = 0.78,
     network: bool = True,
     **facts: Any,
-) -> Records:
+) -> Recording:
     """Return a whole run that looks real: some noise, start-up, training, an evaluation.
 
     Args:
@@ -115,8 +115,9 @@ def records(
         chief = replica(Role.WORKER, 0)
         at = START + seconds + 15
         evaluations = [Evaluation(replica=chief, attempt=1, at=at, step=4800, auc=auc, log_loss=0.48)]
-    return Records(
+    return Recording(
         run=made,
+        at=START + seconds + 140,
         replicas=rows,
         samples=sorted(samples, key=lambda s: s.at),
         steps=sorted(steps, key=lambda s: s.at),

@@ -35,7 +35,7 @@ def test_the_page_fits_a_terminal() -> None:
     assert shown.plain.splitlines() == [
         "clicks is pending, for 3m12s",
         "",
-        "1. There is no room for all of it: 3 workers would fit now.",
+        "1. LIFE202 There is no room for all of it: 3 workers would fit now.",
         "   seen  2027-01-15T08:00:00Z 2 more worker: too little CPU for 4 cores too",
         "         little CPU for 4 cores too little CPU for 4 cores too little CPU for 4",
         "         cores too little CPU for 4 cores (12 times)",
@@ -59,7 +59,7 @@ def test_the_document_is_for_programs(home: Home, paceline: Callable[..., Result
     document = json.loads(paceline("why", "clicks", "-o", "json").stdout)
     assert (document["kind"], document["job"], document["unknown"]) == ("Explanation", "clicks", [])
     (cause,) = document["causes"]
-    assert set(cause) == {"name", "what", "evidence", "next_steps", "is_past"}
+    assert set(cause) == {"code", "name", "what", "evidence", "next_steps", "is_past"}
     assert "nothing I know" in cause["what"]
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 from paceline.model.causes import Evidence
 from paceline.model.jobs import JobSpec
 from paceline.model.obstacles import Obstacle
 from paceline.model.roles import ReplicaId
-from paceline.model.runs import JobEvent, ReplicaRow
+from paceline.model.runs import JobEvent, ReplicaRow, Run
 from paceline.model.statuses import JobPhase
 from paceline.scheduling.fits import Fit
 
@@ -62,6 +63,32 @@ class Situation:
     room: Room | None = None
     obstacles: Sequence[Obstacle] = ()
     unknown: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        run: Run,
+        replicas: Sequence[ReplicaRow],
+        events: Sequence[JobEvent],
+        *,
+        now: float,
+        **more: Any,
+    ) -> Situation:
+        """Return the situation of a run: what it says itself, and other attributes as they are given."""
+        return cls(
+            name=run.name,
+            engine=run.engine,
+            phase=run.phase,
+            message=run.message,
+            submitted_at=run.submitted_at,
+            started_at=run.started_at,
+            finished_at=run.finished_at,
+            now=now,
+            spec=run.spec,
+            replicas=replicas,
+            events=events,
+            **more,
+        )
 
     @property
     def since(self) -> float:

@@ -5,7 +5,7 @@ A rule is a pure function with words for people (``rules``). ``jobs`` holds the 
 documentation.
 """
 
-from paceline.linting.catalogues import catalogue, lint_job, lint_manifests, rule
+from paceline.linting.catalogues import catalogue, lint_job, lint_manifests
 from paceline.linting.rules import Rule
 
-__all__ = ["Rule", "catalogue", "lint_job", "lint_manifests", "rule"]
+__all__ = ["Rule", "catalogue", "lint_job", "lint_manifests"]

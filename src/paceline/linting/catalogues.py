@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from paceline import errors
 from paceline.linting import rules
 from paceline.linting.jobs import commands, layouts, lifecycles, resources, threads, variables
 from paceline.linting.manifests import affinities, details, documents, labels, readings
 from paceline.linting.manifests import lifecycles as manifest_lifecycles
 from paceline.linting.manifests import resources as manifest_resources
 from paceline.model.findings import Finding
-from paceline.specs import JobFile, problems
+from paceline.specs import JobFile
 
 JOB_RULES: tuple[rules.Rule[JobFile], ...] = (
     *resources.RULES,
@@ -50,18 +49,3 @@ def lint_manifests(text: str | bytes, file: str = "manifests.yaml") -> tuple[Fin
 def catalogue() -> tuple[rules.Rule[Any], ...]:
     """Return every rule, by code."""
     return tuple(sorted((*JOB_RULES, *MANIFEST_RULES), key=lambda rule: rule.code))
-
-
-def rule(code: str) -> rules.Rule[Any]:
-    """Return the rule with a code, in whatever case it is written.
-
-    Raises:
-        errors.NotFound: there is no such rule.
-    """
-    known = {each.code: each for each in catalogue()}
-    found = known.get(code.strip().upper())
-    if found is None:
-        close = problems.did_you_mean(code.strip(), known)
-        hint = f"The codes are {', '.join(known)}."
-        raise errors.NotFound(f"there is no lint rule {problems.shown(code)}{close}", hint)
-    return found

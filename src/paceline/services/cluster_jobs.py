@@ -20,12 +20,13 @@ from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Line, Ob
 from paceline.engines.kubernetes.loops import Loop
 from paceline.errors import Conflict, InvalidInput, NotFound
 from paceline.model.jobs import JobSpec
+from paceline.model.recordings import Recording
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.runs import KUBERNETES, JobEvent, ReplicaRow, Run, RunSummary, replica_counts
 from paceline.model.statuses import JobPhase, ReplicaPhase
 from paceline.rendering import codes, labels, manifests, pods
 from paceline.rendering.surroundings import Surroundings
-from paceline.services import cluster_runs, cluster_situations, logs, packed_folders, snapshots, summaries
+from paceline.services import cluster_runs, cluster_situations, logs, packed_folders, recordings, snapshots
 from paceline.services.cluster_measurements import ClusterMeasurements, Found
 from paceline.services.jobs import free_name
 from paceline.services.life_cycles import LifeCycle
@@ -33,7 +34,6 @@ from paceline.services.logs import LogLine
 from paceline.services.operators import admissions, records
 from paceline.services.operators.reconcilers import RESUME
 from paceline.services.snapshots import Snapshot
-from paceline.services.summaries import Records
 from paceline.services.trace_sites import PodSite
 from paceline.sources import agents
 from paceline.specs import custom_resources, problems
@@ -288,10 +288,12 @@ class ClusterJobs(LifeCycle):
         snapshot = snapshots.read(found.store, found.run, now=self.clock(), delay_seconds=DELAY_SECONDS)
         return dataclasses.replace(snapshot, run=found.named(name))
 
-    def records(self, name: str) -> Records:
+    def recording(self, name: str) -> Recording:
         """Return all that was measured of a run (see `snapshot`)."""
         found = self._measured(name, whole=True)
-        return dataclasses.replace(summaries.read(found.store, found.run), run=found.named(name))
+        facts = (("image", found.run.spec.image or ""),)
+        recording = recordings.read(found.store, found.run, at=self.clock(), facts=facts)
+        return dataclasses.replace(recording, run=found.named(name))
 
     def _measured(self, name: str, *, whole: bool) -> Found:
         resource = self._found(name)

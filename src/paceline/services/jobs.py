@@ -31,8 +31,8 @@ from paceline.services.trace_sites import LocalSite
 from paceline.stores import Store
 
 if TYPE_CHECKING:
+    from paceline.model.recordings import Recording
     from paceline.services.snapshots import Snapshot
-    from paceline.services.summaries import Records
 
 ACTIVE_PHASES = tuple(phase for phase in JobPhase if not phase.is_final)
 POLL_SECONDS = 0.2
@@ -276,18 +276,11 @@ class Jobs(LifeCycle):
         """Return all that is known of a run."""
         run = self.get(name)
         happened = [event for _, event in self.events(name)]
-        return Situation(
-            name=name,
-            engine="local",
-            phase=run.phase,
-            message=run.message,
-            submitted_at=run.submitted_at,
-            started_at=run.started_at,
-            finished_at=run.finished_at,
+        return Situation.of(
+            run,
+            self.replicas(name),
+            happened,
             now=self.clock(),
-            spec=run.spec,
-            replicas=self.replicas(name),
-            events=happened,
             unattended=_unattended(run, happened) if self.is_lost(run) else (),
             obstacles=_full_disks(run),
         )
@@ -314,11 +307,12 @@ class Jobs(LifeCycle):
         run = self.get(name)
         return snapshots.read(self.store, run, now=self.clock(), lost=self.is_lost(run))
 
-    def records(self, name: str) -> Records:
-        """Return all that was measured of a run, and what happened to it (`services.summaries`)."""
-        from paceline.services import summaries
+    def recording(self, name: str) -> Recording:
+        """Return all that was measured of a run, and what happened to it (`services.recordings`)."""
+        from paceline.services import machine_facts, recordings
 
-        return summaries.read(self.store, self.get(name))
+        run, facts = self.get(name), machine_facts.facts()
+        return recordings.read(self.store, run, at=self.clock(), lost=self.is_lost(run), facts=facts)
 
     def trace_site(self, run: Run) -> LocalSite:
         """Return where traces of a run are asked for and found: its folder."""

@@ -21,8 +21,8 @@ from paceline.model.statuses import JobPhase
 from paceline.services.logs import LogLine
 
 if TYPE_CHECKING:
+    from paceline.model.recordings import Recording
     from paceline.services.snapshots import Snapshot
-    from paceline.services.summaries import Records
     from paceline.services.trace_sites import TraceSite
 
 
@@ -170,7 +170,7 @@ class LifeCycle(abc.ABC):
         """Return how a run does now, or did over its whole life."""
 
     @abc.abstractmethod
-    def records(self, name: str) -> Records:
+    def recording(self, name: str) -> Recording:
         """Return all that was measured of a run, and what happened to it."""
 
     @abc.abstractmethod

@@ -11,6 +11,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 
 from paceline.model import imbalances, rates
+from paceline.model.recordings import Recording
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.runs import ReplicaRow, Run
 from paceline.model.samples import Evaluation, Sample, StepReport
@@ -183,6 +184,26 @@ def read(store: Store, run: Run, *, now: float, lost: bool = False, delay_second
         evaluations=store.evaluations(run.name),
         at=at,
         lost=lost,
+    )
+
+
+def of(recording: Recording) -> Snapshot:
+    """Return the snapshot of a recording, as of its moment (see `read`)."""
+    run, at = recording.run, recording.at
+    samples, steps = recording.samples, recording.steps
+    latest = {report.replica: report for report in steps}
+    if not run.phase.is_final:
+        samples = [each for each in samples if each.at >= at - WINDOW_SECONDS]
+        steps = [each for each in steps if each.at >= at - STEP_WINDOW_SECONDS]
+    return joined(
+        run,
+        recording.replicas,
+        samples=samples,
+        steps=steps,
+        latest_steps=tuple(latest.values()),
+        evaluations=recording.evaluations,
+        at=(run.finished_at or at) if run.phase.is_final else at,
+        lost=recording.lost,
     )
 
 

@@ -1,4 +1,4 @@
-"""What a run came to, in numbers: pure functions from what its store knows.
+"""What a run came to, in numbers: pure functions of its recording.
 
 Rates and means are taken over the *training interval*, from the beginning of the first step report to the end
 of the last, because start-up and evaluation would dilute them; without step reports they are taken over
@@ -13,25 +13,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from paceline.model import imbalances, rates
+from paceline.model.recordings import Recording
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.runs import JobEvent, ReplicaRow, Run
-from paceline.model.samples import Evaluation, Sample, StepReport
+from paceline.model.runs import ReplicaRow
+from paceline.model.samples import Sample, StepReport
 from paceline.model.statuses import ReplicaPhase
-from paceline.stores import Store
 
 _Timed = TypeVar("_Timed", Sample, StepReport)
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Records:
-    """All that the store knows of a run; every sequence is in the order of time."""
-
-    run: Run
-    replicas: Sequence[ReplicaRow] = ()
-    samples: Sequence[Sample] = ()
-    steps: Sequence[StepReport] = ()
-    evaluations: Sequence[Evaluation] = ()
-    events: Sequence[JobEvent] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,56 +142,38 @@ class Summary:
         return next((found for found in self.imbalances if found.resource == resource), None)
 
 
-def read(store: Store, run: Run) -> Records:
-    """Return all that the store knows of a run.
-
-    Raises:
-        NotFound: the run was deleted meanwhile.
-        StoreError: the store cannot be read.
-    """
-    return Records(
-        run=run,
-        replicas=store.replicas(run.name),
-        samples=store.samples(run.name),
-        steps=store.step_reports(run.name),
-        evaluations=store.evaluations(run.name),
-        events=[event for _, event in store.events(run.name)],
-    )
-
-
-def summarize(records: Records, *, at: float | None = None) -> Summary:
+def summarize(recording: Recording) -> Summary:
     """Return the summary of a run.
 
     Args:
-        records: what is known of it.
-        at: the moment to which a run that goes on is summed up (Unix seconds); else it has no ``seconds``.
+        recording: what is known of it; a run that goes on is summed up to its moment.
     """
-    run, steps = records.run, records.steps
-    interval = training_interval(records)
-    samples_of, steps_of = by_replica(records.samples), by_replica(steps)
+    run, steps = recording.run, recording.steps
+    interval = training_interval(recording)
+    samples_of, steps_of = by_replica(recording.samples), by_replica(steps)
     replicas = tuple(
         _replica(row, samples_of.get(row.replica, []), steps_of.get(row.replica, []), interval)
-        for row in records.replicas
+        for row in recording.replicas
     )
     found = _imbalances([replica for replica in replicas if replica.replica.role is Role.PS])
-    end = run.finished_at if run.finished_at is not None else at
+    end = run.finished_at if run.finished_at is not None else recording.at
     losses = [(report.at, report.loss) for report in steps if report.loss is not None]
     loads = [one.max_over_mean for one in found if one.resource in ("cpu", "network")]
     return Summary(
         name=run.name,
         phase=str(run.phase),
         message=run.message,
-        seconds=None if run.started_at is None or end is None else max(0.0, end - run.started_at),
+        seconds=None if run.started_at is None else max(0.0, end - run.started_at),
         interval=interval,
         steps=max((report.step for report in steps if report.step is not None), default=None),
         examples=rates.total(r.examples for r in steps),
         examples_per_second=_joint_rate(steps),
         loss=max(losses, key=lambda told: told[0])[1] if losses else None,
         input_wait_share=rates.rate(steps, lambda r: r.input_wait_seconds),
-        auc=rates.latest(records.evaluations, lambda e: e.auc),
-        log_loss=rates.latest(records.evaluations, lambda e: e.log_loss),
-        accuracy=rates.latest(records.evaluations, lambda e: e.accuracy),
-        restarts=sum(row.restarts for row in records.replicas),
+        auc=rates.latest(recording.evaluations, lambda e: e.auc),
+        log_loss=rates.latest(recording.evaluations, lambda e: e.log_loss),
+        accuracy=rates.latest(recording.evaluations, lambda e: e.accuracy),
+        restarts=sum(row.restarts for row in recording.replicas),
         ps_load_max_over_mean=max(loads, default=None),
         imbalances=found,
         replicas=replicas,
@@ -211,9 +181,9 @@ def summarize(records: Records, *, at: float | None = None) -> Summary:
     )
 
 
-def training_interval(records: Records) -> Interval | None:
+def training_interval(recording: Recording) -> Interval | None:
     """Return the time in which steps were made, or else in which anything was measured; None for neither."""
-    for items in (records.steps, records.samples):
+    for items in (recording.steps, recording.samples):
         stretches = [_stretch(item) for item in items]
         if stretches:
             return Interval(

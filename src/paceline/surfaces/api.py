@@ -23,6 +23,7 @@ from paceline.diagnosing import standstills
 from paceline.errors import JobFailed, PacelineError
 from paceline.model.causes import Explanation
 from paceline.model.jobs import JobSpec
+from paceline.model.recordings import Recording
 from paceline.model.roles import Role
 from paceline.model.runs import Run
 from paceline.model.samples import Evaluation, Sample, StepReport
@@ -31,7 +32,6 @@ from paceline.services import homes
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.logs import LogLine
 from paceline.services.snapshots import Snapshot
-from paceline.services.summaries import Records
 from paceline.surfaces import composition
 
 if TYPE_CHECKING:
@@ -282,7 +282,7 @@ class JobHandle:
         Raises:
             PacelineError: pandas is not installed.
         """
-        return self._measured(lambda records: records.samples, Sample, as_frame)
+        return self._measured(lambda recording: recording.samples, Sample, as_frame)
 
     @overload
     def steps(self, *, as_frame: Literal[True] = True) -> pandas.DataFrame: ...
@@ -290,7 +290,7 @@ class JobHandle:
     def steps(self, *, as_frame: Literal[False]) -> list[StepReport]: ...
     def steps(self, *, as_frame: bool = True) -> Any:
         """Return what the replicas said of their progress, as ``samples`` does."""
-        return self._measured(lambda records: records.steps, StepReport, as_frame)
+        return self._measured(lambda recording: recording.steps, StepReport, as_frame)
 
     @overload
     def evaluations(self, *, as_frame: Literal[True] = True) -> pandas.DataFrame: ...
@@ -298,7 +298,7 @@ class JobHandle:
     def evaluations(self, *, as_frame: Literal[False]) -> list[Evaluation]: ...
     def evaluations(self, *, as_frame: bool = True) -> Any:
         """Return the evaluations of the model, as ``samples`` does."""
-        return self._measured(lambda records: records.evaluations, Evaluation, as_frame)
+        return self._measured(lambda recording: recording.evaluations, Evaluation, as_frame)
 
     def __repr__(self) -> str:
         try:
@@ -316,10 +316,10 @@ class JobHandle:
         run = jobs.get(self.name)
         return not run.phase.is_final and not jobs.is_lost(run)
 
-    def _measured(self, part: Callable[[Records], Sequence[M]], kind: type[M], as_frame: bool) -> Any:
+    def _measured(self, part: Callable[[Recording], Sequence[M]], kind: type[M], as_frame: bool) -> Any:
         pandas = _pandas() if as_frame else None
         with self._jobs() as jobs:
-            values = list(part(jobs.records(self.name)))
+            values = list(part(jobs.recording(self.name)))
         return values if pandas is None else _frame(pandas, kind, values)
 
 

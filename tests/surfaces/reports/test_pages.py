@@ -14,6 +14,7 @@ pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
 from paceline.model.jobs import JobSpec, RoleSpec
+from paceline.model.recordings import Recording
 from paceline.model.roles import Role
 from paceline.model.runs import JobEvent
 from paceline.model.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
@@ -62,17 +63,13 @@ class Page(HTMLParser):
             self.text += data.replace("\N{NO-BREAK SPACE}", " ")
 
 
-def shown(
-    records: summaries.Records, *, best: float | None = None, logs: tuple[evidence.LogTail, ...] = ()
-) -> str:
+def shown(recording: Recording, *, best: float | None = None, logs: tuple[evidence.LogTail, ...] = ()) -> str:
     return pages.page(
         evidence.Evidence(
-            records=records,
-            summary=summaries.summarize(records, at=START + 50),
-            made_at=START + 200,
+            recording=dataclasses.replace(recording, facts=(("cores", "2"),)),
+            summary=summaries.summarize(recording),
             best_auc=best,
             logs=logs,
-            facts=(("cores", "2"),),
         )
     )
 
@@ -97,7 +94,7 @@ def plots_of(html: str) -> list[str]:
 
 
 def test_a_page_shows_every_plot_with_its_numbers() -> None:
-    html = shown(measured_runs.records(skew=3.0), best=0.7812)
+    html = shown(measured_runs.recording(skew=3.0), best=0.7812)
     page = read(html)
     assert sorted(plots_of(html)) == sorted(
         ["throughput", "loss", "imbalance", "waits", "cpu", "memory", "network", "quality", "timeline"]
@@ -113,15 +110,15 @@ def test_a_page_shows_every_plot_with_its_numbers() -> None:
 
 
 def test_the_same_run_gives_the_same_bytes() -> None:
-    assert shown(measured_runs.records(), best=0.78) == shown(measured_runs.records(), best=0.78)
+    assert shown(measured_runs.recording(), best=0.78) == shown(measured_runs.recording(), best=0.78)
 
 
 def test_without_a_best_possible_auc_nothing_is_said_of_it() -> None:
-    assert "best possible" not in read(shown(measured_runs.records())).text
+    assert "best possible" not in read(shown(measured_runs.recording())).text
 
 
 def test_colours_are_left_to_the_theme() -> None:
-    html = shown(measured_runs.records())
+    html = shown(measured_runs.recording())
     drawings = re.findall(r"<svg.*?</svg>", html, re.DOTALL)
     assert len(drawings) == 9
     for drawing in drawings:
@@ -131,20 +128,20 @@ def test_colours_are_left_to_the_theme() -> None:
 
 
 def test_what_comes_from_users_is_text() -> None:
-    records = measured_runs.records(
+    recording = measured_runs.recording(
         name=EVIL, message=EVIL, notes=(EVIL,), source=EVIL, directory=f"/x/{EVIL}", phase=JobPhase.FAILED
     )
     failed = dataclasses.replace(
-        records.replicas[3],
+        recording.replicas[3],
         phase=ReplicaPhase.FAILED,
         host=EVIL,
         exit=ExitReason(kind=ExitKind.ERROR, code=1, message=EVIL),
     )
     event = JobEvent(at=START + 5, kind=EVIL, message=EVIL, replica=failed.replica, attempt=1)
-    records = dataclasses.replace(
-        records, replicas=[*records.replicas[:3], failed], events=[*records.events, event]
+    recording = dataclasses.replace(
+        recording, replicas=[*recording.replicas[:3], failed], events=[*recording.events, event]
     )
-    html = shown(records, logs=(evidence.LogTail(replica="worker-1", attempt=1, lines=(EVIL, EVIL)),))
+    html = shown(recording, logs=(evidence.LogTail(replica="worker-1", attempt=1, lines=(EVIL, EVIL)),))
     page = read(html)
     assert "img" not in page.tags
     assert "<script" not in html
@@ -154,8 +151,8 @@ def test_what_comes_from_users_is_text() -> None:
 
 
 def test_a_run_without_measurements() -> None:
-    records = summaries.Records(run=measured_runs.run(phase=JobPhase.PENDING, started_at=None))
-    html = shown(records)
+    recording = Recording(run=measured_runs.run(phase=JobPhase.PENDING, started_at=None), at=START + 200)
+    html = shown(recording)
     page = read(html)
     assert plots_of(html) == []
     assert "not started yet" in page.text
@@ -164,11 +161,11 @@ def test_a_run_without_measurements() -> None:
 
 
 def test_a_run_with_a_single_sample() -> None:
-    whole = measured_runs.records(seconds=1, auc=None)
-    records = dataclasses.replace(
+    whole = measured_runs.recording(seconds=1, auc=None)
+    recording = dataclasses.replace(
         whole, samples=whole.samples[:1], steps=whole.steps[:1], events=whole.events[:1]
     )
-    html = shown(records)
+    html = shown(recording)
     page = read(html)
     assert {"throughput", "loss", "cpu", "memory", "timeline"} <= set(plots_of(html))
     assert "reported once" in page.text
@@ -176,22 +173,23 @@ def test_a_run_with_a_single_sample() -> None:
 
 def test_what_is_missing_is_said_once_with_the_reason() -> None:
     note = "network is not measured: this needs root"
-    page = read(shown(measured_runs.records(network=False, auc=None, notes=(note, note))))
+    page = read(shown(measured_runs.recording(network=False, auc=None, notes=(note, note))))
     assert page.text.count(note) == 1
     assert "no measurements of it: network, quality (no evaluation)." in page.text
 
 
 def test_a_failed_run_says_why_first() -> None:
-    records = measured_runs.records(phase=JobPhase.FAILED, message="worker-1 failed: exit code 1", auc=None)
+    message = "worker-1 failed: exit code 1"
+    recording = measured_runs.recording(phase=JobPhase.FAILED, message=message, auc=None)
     tail = evidence.LogTail(replica="worker-1", attempt=4, lines=("Traceback", "FileNotFoundError: /data"))
-    page = read(shown(records, logs=(tail,)))
+    page = read(shown(recording, logs=(tail,)))
     assert page.text.index("worker-1 failed: exit code 1") < page.text.index("FileNotFoundError: /data")
     assert page.text.index("FileNotFoundError: /data") < page.text.index("Throughput")
 
 
 def test_two_hundred_replicas_are_bands_with_the_highest_named() -> None:
-    records = measured_runs.records(ps=20, workers=200, seconds=20, skew=3.0)
-    html = shown(records)
+    recording = measured_runs.recording(ps=20, workers=200, seconds=20, skew=3.0)
+    html = shown(recording)
     page = read(html)
     assert len(html) < 1_000_000
     assert "200 workers, lowest to highest" in page.text
@@ -203,32 +201,32 @@ def test_two_hundred_replicas_are_bands_with_the_highest_named() -> None:
 
 
 def test_of_many_replicas_those_that_were_restarted_have_their_own_row() -> None:
-    records = measured_runs.records(ps=4, workers=40, seconds=3)
-    again = dataclasses.replace(records.replicas[20], restarts=1, attempt=2)
+    recording = measured_runs.recording(ps=4, workers=40, seconds=3)
+    again = dataclasses.replace(recording.replicas[20], restarts=1, attempt=2)
     events = [
-        *records.events,
+        *recording.events,
         JobEvent(at=START + 5, kind="started", message="", replica=again.replica, attempt=2),
     ]
-    rows = [again if row.replica == again.replica else row for row in records.replicas]
-    page = read(shown(dataclasses.replace(records, replicas=rows, events=events)))
+    rows = [again if row.replica == again.replica else row for row in recording.replicas]
+    page = read(shown(dataclasses.replace(recording, replicas=rows, events=events)))
     assert "39 other workers" in page.text
     assert "1 of their starts were restarts" in page.text
 
 
 def test_evaluations_on_the_way_are_drawn_over_the_steps() -> None:
-    records = measured_runs.records()
-    last = records.evaluations[0]
+    recording = measured_runs.recording()
+    last = recording.evaluations[0]
     first = dataclasses.replace(last, at=last.at - 30, step=1000, auc=0.7)
-    page = read(shown(dataclasses.replace(records, evaluations=[first, last]), best=0.79))
+    page = read(shown(dataclasses.replace(recording, evaluations=[first, last]), best=0.79))
     assert "Global step" in page.text
     assert "best possible 0.7900" in page.text
 
 
 def test_a_chief_and_an_evaluator_have_their_place() -> None:
-    records = measured_runs.records()
+    recording = measured_runs.recording()
     spec = JobSpec(name="clicks", roles=(RoleSpec(role=Role.CHIEF), RoleSpec(role=Role.EVALUATOR)))
-    roles = dict(zip(sorted({s.replica for s in records.samples}), spec.replicas() * 2, strict=True))
-    samples = [dataclasses.replace(sample, replica=roles[sample.replica]) for sample in records.samples]
-    page = read(shown(dataclasses.replace(records, samples=samples)))
+    roles = dict(zip(sorted({s.replica for s in recording.samples}), spec.replicas() * 2, strict=True))
+    samples = [dataclasses.replace(sample, replica=roles[sample.replica]) for sample in recording.samples]
+    page = read(shown(dataclasses.replace(recording, samples=samples)))
     assert "chief-0" in page.text
     assert "evaluator-0" in page.text

@@ -30,17 +30,17 @@ def home(tmp_path: Path) -> Path:
     log = "".join(f"line {i}\n" for i in range(50)) + "<b>KeyError</b>\n"
     (folder / "logs" / "worker-1.1.log").write_text(log)
     (folder / "logs" / "worker-0.1.log").write_text("all is well\n")
-    records = measured_runs.records(seconds=5, directory=str(folder))
+    recording = measured_runs.recording(seconds=5, directory=str(folder))
     with open_store(f"sqlite:///{home / 'paceline.db'}") as store:
-        state = states.initial(records.run.spec)
-        store.create_run(records.run, state)
+        state = states.initial(recording.run.spec)
+        store.create_run(recording.run, state)
         reason = ExitReason(kind=ExitKind.ERROR, code=1, message="exit code 1")
         failed = {"phase": ReplicaPhase.FAILED, "attempt": 1, "exit": reason}
         store.save_state("clicks", _with(state, "worker-1", failed), at=START + 30)
-        store.append_samples("clicks", records.samples)
-        store.append_step_reports("clicks", records.steps)
-        store.append_evaluations("clicks", records.evaluations)
-        store.append_events("clicks", records.events)
+        store.append_samples("clicks", recording.samples)
+        store.append_step_reports("clicks", recording.steps)
+        store.append_evaluations("clicks", recording.evaluations)
+        store.append_events("clicks", recording.events)
     return home
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.measured_runs import START, records, replica, report, sample
+from support.measured_runs import START, recording, replica, report, sample
 
+from paceline.model.recordings import Recording
 from paceline.model.roles import Role
-from paceline.services import summaries
 from paceline.surfaces.reports import series, texts
 
 WORKER = replica(Role.WORKER, 0)
@@ -36,13 +36,13 @@ def test_an_instant_without_an_interval_is_a_level_but_no_rate() -> None:
 
 
 def test_a_grid_has_no_more_cells_than_measurements_or_the_limit() -> None:
-    short, long = series.grid(records(seconds=10)), series.grid(records(seconds=500))
+    short, long = series.grid(recording(seconds=10)), series.grid(recording(seconds=500))
     assert short is not None
     assert long is not None
     assert (short.cells, short.cell_seconds) == (29, 1.0)
     assert long.cells == series.MAX_CELLS
     assert long.seconds == pytest.approx(519)
-    assert series.grid(summaries.Records(run=records().run)) is None
+    assert series.grid(Recording(run=recording().run, at=START)) is None
 
 
 def test_few_lines_stay_lines_and_many_become_bands() -> None:

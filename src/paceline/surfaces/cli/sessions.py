@@ -11,6 +11,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -19,6 +20,7 @@ from paceline.errors import InvalidInput, PacelineError
 from paceline.surfaces import composition
 
 if TYPE_CHECKING:
+    from paceline.model.recordings import Recording
     from paceline.model.runs import RunSummary
     from paceline.model.selectors import Selector
     from paceline.services.cluster_jobs import ClusterJobs
@@ -27,9 +29,45 @@ if TYPE_CHECKING:
 
 
 #: Verbs that are the same wherever the jobs are.
-_NOT_ABOUT_JOBS = ("init", "lint", "plan", "render", "convert", "schema", "completion", "version")
+_NOT_ABOUT_JOBS = ("explain", "init", "lint", "plan", "render", "convert", "schema", "completion", "version")
 #: A line of a job file as its errors show it, and the caret below.
 _EXCERPT = re.compile(r"\s*\d* \| ")
+
+
+@contextlib.contextmanager
+def needing(what: str, extra: str, *modules: str) -> Iterator[None]:
+    """Say which extra to install when a module of it is not there.
+
+    Args:
+        what: what needs it, such as ``a trace``.
+        extra: the extra.
+        modules: its modules that are imported within.
+
+    Raises:
+        PacelineError: one is not installed.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in modules:
+            raise
+        raise PacelineError(
+            f"{what} needs {error.name}, which is not installed", f"pip install 'paceline[{extra}]'"
+        ) from error
+
+
+def recording(name: str) -> Recording | None:
+    """Return the recording of the file that NAME is; None: it is a job's name, which has no dot in it.
+
+    Raises:
+        NotFound: there is no such file.
+        InvalidInput: it is no recording.
+    """
+    if "." not in name and "/" not in name:
+        return None
+    with needing("a recording", "training", "pyarrow"):
+        from paceline.stores import recordings
+    return recordings.read(Path(name))
 
 
 @dataclasses.dataclass(slots=True)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.metadata
-import platform
 from collections import deque
 
-from paceline.engines.local import machines
-from paceline.model import quantities
-from paceline.model.runs import LOCAL, Run
+from paceline.model.recordings import Recording
+from paceline.model.runs import Run
 from paceline.model.statuses import ExitKind, ReplicaPhase
 from paceline.services import jobs, logs, summaries
 from paceline.services.life_cycles import LifeCycle
@@ -18,8 +15,6 @@ LOG_LINES = 20
 #: Logs of so many replicas are shown; more say the same again.
 LOG_REPLICAS = 3
 LOG_LINE_LENGTH = 400
-
-_PACKAGES = ("paceline", "tensorflow", "numpy")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,16 +32,12 @@ class Evidence:
 
     Attributes:
         best_auc: the best that any model can reach on these data; None when nobody knows.
-        facts: of the machine, each with its name.
-        made_at: when the report was asked for (Unix seconds).
     """
 
-    records: summaries.Records
+    recording: Recording
     summary: summaries.Summary
-    made_at: float
     best_auc: float | None = None
     logs: tuple[LogTail, ...] = ()
-    facts: tuple[tuple[str, str], ...] = ()
 
 
 def gather(api: LifeCycle, name: str, *, best_auc: float | None = None) -> Evidence:
@@ -56,29 +47,25 @@ def gather(api: LifeCycle, name: str, *, best_auc: float | None = None) -> Evide
         NotFound: there is no such run.
         StoreError: the store cannot be read.
     """
-    records = api.records(name)
-    now = api.clock()
-    return Evidence(
-        records=records,
-        summary=summaries.summarize(records, at=now),
-        made_at=now,
-        best_auc=best_auc,
-        logs=log_tails(records),
-        facts=facts() if records.run.engine == LOCAL else (("image", records.run.spec.image or ""),),
-    )
+    recording = api.recording(name)
+    return dataclasses.replace(of(recording, best_auc=best_auc), logs=log_tails(recording))
 
 
-def log_tails(records: summaries.Records) -> tuple[LogTail, ...]:
+def of(recording: Recording, *, best_auc: float | None = None) -> Evidence:
+    """Return what there is to report about a recording, wherever it was made."""
+    return Evidence(recording=recording, summary=summaries.summarize(recording), best_auc=best_auc)
+
+
+def log_tails(recording: Recording) -> tuple[LogTail, ...]:
     """Return the last words of the replicas that failed by themselves, the first to fail first."""
-    failed = [row for row in records.replicas if row.phase is ReplicaPhase.FAILED]
+    failed = [row for row in recording.replicas if row.phase is ReplicaPhase.FAILED]
     failed = [row for row in failed if row.exit is None or row.exit.kind is not ExitKind.LAUNCH_FAILED]
-    ended = {
-        (event.replica, event.attempt): event.at for event in records.events if event.kind.endswith("exited")
-    }
+    exits = (event for event in recording.events if event.kind.endswith("exited"))
+    ended = {(event.replica, event.attempt): event.at for event in exits}
     failed.sort(key=lambda row: ended.get((row.replica, row.attempt), float("inf")))
     found = []
     for row in failed[:LOG_REPLICAS]:
-        last = _last_lines(records.run, row.replica, row.attempt)
+        last = _last_lines(recording.run, row.replica, row.attempt)
         if last:
             found.append(LogTail(replica=str(row.replica), attempt=row.attempt, lines=last))
     return tuple(found)
@@ -91,22 +78,3 @@ def _last_lines(run: Run, replica: object, attempt: int) -> tuple[str, ...]:
         return tuple(deque(texts, maxlen=LOG_LINES))
     except OSError:
         return ()
-
-
-def facts() -> tuple[tuple[str, str], ...]:
-    """Return what there is to know about the machine that makes the report."""
-    machine = machines.read()
-    versions = []
-    for package in _PACKAGES:
-        try:
-            versions.append((package, importlib.metadata.version(package)))
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return (
-        ("cores", str(len(machine.cores))),
-        ("memory", quantities.format_bytes(machine.memory_bytes)),
-        ("processor", platform.machine()),
-        ("system", f"{platform.system()} {platform.release()}"),
-        ("Python", platform.python_version()),
-        *versions,
-    )

@@ -12,7 +12,7 @@ from paceline.surfaces.reports import evidence
 def document(found: evidence.Evidence) -> dict[str, Any]:
     """Return the summary of a run as a document."""
     summary = found.summary
-    run = found.records.run
+    run = found.recording.run
     values = {field.name: getattr(summary, field.name) for field in dataclasses.fields(summary)}
     interval = values.pop("interval")
     body = {
@@ -29,6 +29,6 @@ def document(found: evidence.Evidence) -> dict[str, Any]:
             }
             for one in summary.imbalances
         ],
-        "machine": dict(found.facts),
+        "machine": dict(found.recording.facts),
     }
     return documents.document("Summary", body)

@@ -35,7 +35,7 @@ class Tile:
 
 def page(found: evidence.Evidence) -> str:
     """Return the whole page as HTML: one file without scripts that loads nothing."""
-    records, summary = found.records, found.summary
+    recording, summary = found.recording, found.summary
     drawn, missing = _plots(found)
     rows = _sorted(summary.replicas)
     environment = jinja2.Environment(
@@ -52,11 +52,11 @@ def page(found: evidence.Evidence) -> str:
         name=summary.name,
         style=style,
         phase=summary.phase,
-        is_bad=records.run.phase in (JobPhase.FAILED, JobPhase.STOPPED),
-        is_over=records.run.phase.is_final,
+        is_bad=recording.run.phase in (JobPhase.FAILED, JobPhase.STOPPED),
+        is_over=recording.run.phase.is_final,
         message=summary.message,
-        submitted=texts.moment(records.run.submitted_at),
-        started=texts.moment(records.run.started_at) if records.run.started_at is not None else None,
+        submitted=texts.moment(recording.run.submitted_at),
+        started=texts.moment(recording.run.started_at) if recording.run.started_at is not None else None,
         tiles=_tiles(found),
         plots=drawn,
         missing=missing,
@@ -65,13 +65,13 @@ def page(found: evidence.Evidence) -> str:
         rows=[_cells(row, rows) for row in rows[:MAX_ROWS]],
         more_rows=[_cells(row, rows) for row in rows[MAX_ROWS:]],
         logs=found.logs,
-        events=_events(records.events, records.run.started_at)[:MAX_EVENTS],
-        events_left_out=max(0, len(records.events) - MAX_EVENTS),
-        facts=found.facts,
-        source=records.run.source,
-        directory=records.run.directory,
+        events=_events(recording.events, recording.run.started_at)[:MAX_EVENTS],
+        events_left_out=max(0, len(recording.events) - MAX_EVENTS),
+        facts=recording.facts,
+        source=recording.run.source,
+        directory=recording.run.directory,
         command=_command(found),
-        made=texts.moment(found.made_at),
+        made=texts.moment(recording.at),
     )
 
 
@@ -82,16 +82,16 @@ def _without_controls(value: Any) -> Any:
 
 def _plots(found: evidence.Evidence) -> tuple[list[Plot], list[str]]:
     """Return the plots, and the names of what they cannot show because it was not measured."""
-    records, summary = found.records, found.summary
-    measured = plots.Measured.of(records, summary)
-    end = records.run.finished_at if records.run.finished_at is not None else found.made_at
+    recording, summary = found.recording, found.summary
+    measured = plots.Measured.of(recording, summary)
+    end = recording.run.finished_at if recording.run.finished_at is not None else recording.at
     made: list[tuple[str, Plot | None]] = [
         ("the load of the PS", bars.imbalance(summary)),
         ("waiting for input", bars.waits(summary)),
         ("CPU", plots.cpu(measured) if measured else None),
         ("memory", plots.memory(measured) if measured else None),
         ("network", plots.network(measured) if measured else None),
-        ("quality (no evaluation)", bars.quality(summary, records.evaluations, found.best_auc)),
+        ("quality (no evaluation)", bars.quality(summary, recording.evaluations, found.best_auc)),
     ]
     throughput = plots.throughput(measured) if measured else None
     made.insert(0, ("throughput", throughput))
@@ -100,7 +100,7 @@ def _plots(found: evidence.Evidence) -> tuple[list[Plot], list[str]]:
         3 if throughput and throughput.wide else 1, ("loss", plots.loss(measured) if measured else None)
     )
     is_even = sum(plot is not None and not plot.wide for _, plot in made) % 2 == 0
-    made.append(("starts and exits", timelines.timeline(records, end, wide=is_even)))
+    made.append(("starts and exits", timelines.timeline(recording, end, wide=is_even)))
     drawn = [plot for _, plot in made if plot is not None]
     return drawn, [name for name, plot in made if plot is None]
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from matplotlib.axes import Axes
 
 from paceline.model import quantities
+from paceline.model.recordings import Recording
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.samples import Sample, StepReport
 from paceline.services import summaries
@@ -25,12 +26,13 @@ class Measured:
     summary: summaries.Summary
 
     @classmethod
-    def of(cls, records: summaries.Records, summary: summaries.Summary) -> Measured | None:
+    def of(cls, recording: Recording, summary: summaries.Summary) -> Measured | None:
         """Return the measurements of a run; None when there are none."""
-        grid = series.grid(records)
+        grid = series.grid(recording)
         if grid is None:
             return None
-        return cls(grid, summaries.by_replica(records.samples), summaries.by_replica(records.steps), summary)
+        by_replica = summaries.by_replica
+        return cls(grid, by_replica(recording.samples), by_replica(recording.steps), summary)
 
 
 def throughput(measured: Measured) -> Plot | None:

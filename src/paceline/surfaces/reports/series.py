@@ -12,9 +12,9 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
+from paceline.model.recordings import Recording
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.samples import Sample, StepReport
-from paceline.services import summaries
 
 MAX_CELLS = 180
 #: More lines than this become a band for each role.
@@ -78,15 +78,15 @@ class Picture:
     bands: tuple[Band, ...] = ()
 
 
-def grid(records: summaries.Records) -> Grid | None:
+def grid(recording: Recording) -> Grid | None:
     """Return the grid from the start of a run to its last measurement; None when nothing was measured."""
-    items: list[Sample | StepReport] = [*records.samples, *records.steps]
+    items: list[Sample | StepReport] = [*recording.samples, *recording.steps]
     if not items:
         return None
     widths = [item.interval_seconds for item in items if item.interval_seconds]
     width = statistics.median(widths) if widths else 1.0
     first = min(item.at - (item.interval_seconds or 0.0) for item in items)
-    started = records.run.started_at
+    started = recording.run.started_at
     since = first if started is None else min(first, started)
     seconds = max(item.at for item in items) - since
     cells = max(1, min(MAX_CELLS, math.ceil(seconds / max(width, 1e-3))))

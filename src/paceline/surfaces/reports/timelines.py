@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
+from paceline.model.recordings import Recording
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.runs import JobEvent, ReplicaRow
 from paceline.model.statuses import ExitKind
-from paceline.services import summaries
 from paceline.surfaces.reports import drawings, texts
 from paceline.surfaces.reports.drawings import Plot
 
@@ -56,27 +56,27 @@ class Row:
     replicas: tuple[ReplicaId, ...]
 
 
-def timeline(records: summaries.Records, end: float, *, wide: bool = False) -> Plot | None:
+def timeline(recording: Recording, end: float, *, wide: bool = False) -> Plot | None:
     """Return the lives of the replicas of a run.
 
     Args:
-        records: of the run.
+        recording: of the run.
         end: where the lives of those that still live are cut off (Unix seconds).
         wide: whether it has a row of the page for itself.
     """
-    found = lives(records.events)
+    found = lives(recording.events)
     if not found:
         return None
     title = "Time line"
-    start = records.run.started_at if records.run.started_at is not None else found[0].since
+    start = recording.run.started_at if recording.run.started_at is not None else found[0].since
     start = min(start, found[0].since)
     end = max(end, *(life.until or life.since for life in found))
-    shown = rows(records.replicas, found)
+    shown = rows(recording.replicas, found)
     width = drawings.WIDTH_INCHES * (2 if wide else 1)
     with drawings.figure(height=max(1.7, 0.95 + 0.2 * len(shown)), width=width) as (made, (axes,)):
-        _draw(axes, records, found, shown, start, end)
+        _draw(axes, recording, found, shown, start, end)
         svg = drawings.svg(made, name="timeline", title=title)
-    return Plot(name="timeline", title=title, svg=svg, caption=_caption(records, found), wide=wide)
+    return Plot(name="timeline", title=title, svg=svg, caption=_caption(recording, found), wide=wide)
 
 
 def rows(replicas: Sequence[ReplicaRow], found: Sequence[Life]) -> list[Row]:
@@ -109,7 +109,7 @@ def _went_wrong(row: ReplicaRow) -> bool:
 
 def _draw(
     axes: Axes,
-    records: summaries.Records,
+    recording: Recording,
     found: Sequence[Life],
     shown: Sequence[Row],
     start: float,
@@ -130,7 +130,7 @@ def _draw(
             )
     again = [(life.since, row_of[life.replica]) for life in found if life.attempt > 1]
     ended = [(life.until, row_of[life.replica]) for life in found if life.until is not None]
-    judged = [(e.at, row_of[e.replica]) for e in records.evaluations if e.replica in row_of]
+    judged = [(e.at, row_of[e.replica]) for e in recording.evaluations if e.replica in row_of]
     for label, marks, marker, size in (
         ("started again", again, ">", 5), ("ended", ended, "|", 9), ("evaluated", judged, "D", 5)
     ):  # fmt: skip
@@ -155,14 +155,14 @@ def _together(of_row: Sequence[Life]) -> Life:
     return dataclasses.replace(of_row[0], since=min(life.since for life in of_row), until=until)
 
 
-def _caption(records: summaries.Records, found: Sequence[Life]) -> str:
+def _caption(recording: Recording, found: Sequence[Life]) -> str:
     again = sum(life.attempt > 1 for life in found)
     count = len({life.replica for life in found})
     sentence = f"{count} replicas ran" if count != 1 else "1 replica ran"
     sentence += "; none was started again" if not again else f"; {again} of their starts were restarts"
-    ended = [event for event in records.events if event.kind == EXITED]
+    ended = [event for event in recording.events if event.kind == EXITED]
     first = min(ended, key=lambda event: event.at, default=None)
-    if first is not None and records.run.started_at is not None:
-        after = texts.duration(max(0.0, first.at - records.run.started_at))
+    if first is not None and recording.run.started_at is not None:
+        after = texts.duration(max(0.0, first.at - recording.run.started_at))
         sentence += f"; the first to end was {first.replica} after {after}"
     return sentence + "."

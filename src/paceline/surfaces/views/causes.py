@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from rich.text import Text
 
+from paceline.diagnosing import topics
 from paceline.model.causes import Cause, Evidence, Explanation
 from paceline.surfaces.views import cells
 
@@ -29,7 +30,9 @@ def explanation(found: Explanation, *, say: Callable[[str], str], width: int | N
 
 
 def _cause(number: int, cause: Cause, say: Callable[[str], str], width: int | None) -> list[Text]:
-    parts = [_filled(f"{number}.", cause.what, width, indent=3, style="dim" if cause.is_past else "")]
+    code = topics.code(cause.name)
+    style = "dim" if cause.is_past else ""
+    parts = [_filled(f"{number}.", f"{code} {cause.what}", width, indent=3, style=style)]
     parts += [_filled("   seen", _seen(each), width) for each in cause.evidence]
     parts += [_filled("   next", say(each), width, style="cyan") for each in cause.next_steps]
     return parts

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 
 from rich.cells import cell_len, chop_cells
+from rich.text import Text
 
 from paceline.model import quantities
 
@@ -109,3 +110,10 @@ def wrapped(text: str, width: int) -> list[str]:
             else:
                 lines.append(piece)
     return lines
+
+
+def indented(text: str, width: int | None) -> Text:
+    """Return a text wrapped, two columns in."""
+    text = clean(text)
+    lines = [text] if width is None else wrapped(text, max(20, width - 2))
+    return Text("\n").join(Text(f"  {line}") for line in lines)

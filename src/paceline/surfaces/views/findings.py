@@ -20,9 +20,9 @@ def findings(found: Sequence[Finding], *, width: int | None) -> RenderableType:
             line.append(f"{cells.clean(str(finding.position))}: ", style="bold")
         line.append(f"{finding.severity} {finding.code}", style=styles.of_severity(finding.severity))
         line.append(f" {cells.clean(finding.path)}", style="dim")
-        parts += [line, _indented(finding.message, width)]
+        parts += [line, cells.indented(finding.message, width)]
         if finding.fix:
-            parts.append(_indented(f"fix: {finding.fix}", width))
+            parts.append(cells.indented(f"fix: {finding.fix}", width))
     return Group(*parts)
 
 
@@ -31,22 +31,3 @@ def counted(found: Sequence[Finding]) -> str:
     counts = [(severity, sum(f.severity is severity for f in found)) for severity in reversed(Severity)]
     said = [f"{count} {severity}{'s' if count > 1 else ''}" for severity, count in counts if count]
     return ", ".join(said) if said else "no findings"
-
-
-def rule(
-    code: str, title: str, severity: Severity, why: str, fix: str, *, width: int | None
-) -> RenderableType:
-    """Return all that is known about a rule."""
-    head = Text()
-    head.append(f"{severity} {code}", style=styles.of_severity(severity))
-    head.append(f" {title}", style="bold")
-    return Group(
-        head, Text(), Text("Why", style="bold"), _indented(why, width),
-        Text(), Text("Fix", style="bold"), _indented(fix, width),
-    )  # fmt: skip
-
-
-def _indented(text: str, width: int | None) -> Text:
-    text = cells.clean(text)
-    lines = [text] if width is None else cells.wrapped(text, max(20, width - 2))
-    return Text("\n").join(Text(f"  {line}") for line in lines)

@@ -34,23 +34,18 @@ if TYPE_CHECKING:
     show_default=True,
     help="From which severity on to exit with 4.",
 )
-@click.option("--explain", metavar="CODE", help="Say what a rule is about, such as JOB101; 'all' lists them.")
 @options.output_option("table", "json", "yaml")
 def command(
     session: sessions.Session,
     files: tuple[str, ...],
     manifests: tuple[str, ...],
     fail_on: str,
-    explain: str | None,
     output: str,
 ) -> None:
     """Check job files, and Kubernetes manifests with --manifest; '-' is stdin.
 
     Exits with 4 when something at or above --fail-on is found.
     """  # fmt: skip
-    if explain is not None:
-        _explain(explain, output)
-        return
     if not files and not manifests:
         raise click.UsageError("name a job file, or a manifest with --manifest")
     from paceline.model.findings import Severity
@@ -72,7 +67,7 @@ def command(
     if bad:
         raise FindingsFound(
             f"{len(bad)} of {len(found)} findings are {limit} or worse",
-            f"what a code means: paceline lint --explain {bad[0].code}",
+            f"what a code means: paceline explain {bad[0].code}",
         )
     if files and files[0] != "-":
         session.suggest(f"paceline run {files[0]}", f"paceline submit --dry-run {files[0]}")
@@ -98,25 +93,3 @@ def _bytes(file: str) -> bytes:
         raise NotFound(f"{file}: there is no such file") from error
     except OSError as error:
         raise InvalidInput(f"{file}: the file cannot be read: {error.strerror}") from error
-
-
-def _explain(code: str, output: str) -> None:
-    from paceline import linting
-    from paceline.surfaces import documents
-    from paceline.surfaces.views import findings as views
-
-    rules = linting.catalogue() if code == "all" else (linting.rule(code),)
-    if output != "table":
-        items = [
-            {"code": r.code, "title": r.title, "severity": r.severity.value, "why": r.why, "fix": r.fix}
-            for r in rules
-        ]
-        printing.emit(documents.document("RuleList", {"items": items}), output)
-    elif code == "all":
-        for rule in rules:
-            click.echo(f"{rule.code}  {rule.severity:<7}  {rule.title}")
-    else:
-        (rule,) = rules
-        printing.show(
-            views.rule(rule.code, rule.title, rule.severity, rule.why, rule.fix, width=printing.width())
-        )

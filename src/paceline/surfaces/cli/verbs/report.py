@@ -10,8 +10,6 @@ import click
 from paceline.errors import InvalidInput, PacelineError
 from paceline.surfaces.cli import options, sessions
 
-NEEDS = ("matplotlib", "jinja2")
-
 
 @options.verb("report")
 @options.engine_options
@@ -51,20 +49,19 @@ def command(
     """Write a page about the job NAME: one HTML file that needs nothing else and can be sent around.
 
     It may be asked for while the job runs. On a cluster it needs the --store that the operator fills; without
-    it only what the job's running pods still have is in it. Needs the extra `report`.
+    it only what the job's running pods still have is in it. NAME may be the file of a recording (`paceline
+    record`). Needs the extra `report`.
     """
-    try:
+    with sessions.needing("a report", "report", "matplotlib", "jinja2"):
         from paceline.surfaces.reports import evidence, numbers, pages
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] not in NEEDS:
-            raise
-        raise PacelineError(
-            f"a report needs {error.name}, which is not installed", "pip install 'paceline[report]'"
-        ) from error
     best = best_auc if best_auc is not None or truth is None else _read_truth(Path(truth))
-    with session.jobs() as jobs:
-        found = evidence.gather(jobs, name, best_auc=best)
-    target = Path(output or f"{name}-report.html")
+    recording = sessions.recording(name)
+    if recording is not None:
+        found = evidence.of(recording, best_auc=best)
+    else:
+        with session.jobs() as jobs:
+            found = evidence.gather(jobs, name, best_auc=best)
+    target = Path(output or f"{found.recording.run.name}-report.html")
     _write(target, pages.page(found))
     session.say(f"{target} written")
     if json_file is not None:

@@ -33,12 +33,24 @@ def command(session: sessions.Session, name: str | None, once: bool, interval: f
 
     Without NAME: the latest job that has not ended, or the only one. Of a job that has ended it shows means
     over the whole run. Ctrl-C ends the watching, not the job. On a cluster figures are those that the
-    operator has kept, when its --store is named; else the agents of the job's pods are asked.
+    operator has kept, when its --store is named; else the agents of the job's pods are asked. NAME may be
+    the file of a recording (`paceline record`).
     """  # fmt: skip
     from paceline.surfaces import documents
     from paceline.surfaces.cli.verbs import get
     from paceline.surfaces.views import tops
 
+    recording = None if name is None else sessions.recording(name)
+    if recording is not None:
+        from paceline.services import snapshots
+
+        snapshot = snapshots.of(recording)
+        if output in ("json", "yaml"):
+            printing.emit(documents.snapshot(snapshot), output)
+        else:
+            printing.show(tops.frame(snapshot, width=printing.width(wide=output == "wide")))
+            session.suggest(f"paceline why {name}", f"paceline report {name}")
+        return
     with session.jobs() as jobs:
         name = name or latest(jobs)
         snapshot = jobs.snapshot(name)

@@ -37,14 +37,8 @@ def command(session: sessions.Session, name: str, last: bool, timeout: float, ou
     Bytes and microseconds are those of a step of every trainer together. All events of all trainers and PS
     are written for Perfetto, too. Needs pyarrow, as the extra `training` has it.
     """  # fmt: skip
-    try:
+    with sessions.needing("a trace", "training", "pyarrow"):
         from paceline.services import traces
-    except ModuleNotFoundError as error:
-        if error.name != "pyarrow":
-            raise
-        raise PacelineError(
-            "a trace needs pyarrow, which is not installed", "pip install 'paceline[training]'"
-        ) from error
     from paceline.surfaces import documents
     from paceline.surfaces.views import traces as views
 

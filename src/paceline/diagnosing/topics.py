@@ -1,0 +1,208 @@
+"""What each cause is about, in plain words: the catalogue that ``paceline explain`` reads from.
+
+A cause has a name for programs; its topic gives it a code that people can look up, and says how it comes to
+be, what to do and what that may cost. Codes are stable: LIFE1 is about whoever looks after a job, LIFE2 about
+jobs that cannot begin, LIFE3 about replicas that cannot start, LIFE4 about replicas that ended.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    """One kind of cause.
+
+    Attributes:
+        code: such as ``LIFE201``.
+        name: that of its causes, such as ``no-room``.
+        title: what is the case.
+        why: how it comes to be.
+        fix: what to do, and what that may cost.
+    """
+
+    code: str
+    name: str
+    title: str
+    why: str
+    fix: str
+
+
+TOPICS = (
+    Topic(
+        code="LIFE101", name="no-supervisor", title="The supervisor of a job on this machine is gone",
+        why="Each job has a supervisor, and that a guard which starts it again. Both were killed, or the "
+        "machine was restarted. Replicas that nobody comes for end themselves after a minute.",
+        fix="paceline resume takes over what still runs, and brings back the rest from the last "
+        "checkpoint.",
+    ),
+    Topic(
+        code="LIFE102", name="no-operator", title="No operator looks after the jobs of the cluster",
+        why="The lease that an operator holds has run out, or nobody has looked at a new job for a while: "
+        "the operator is not installed, not scheduled, or lacks rights. Pods that run go on "
+        "meanwhile.",
+        fix="See what became of the deployment; an operator that comes back finds its jobs again and "
+        "loses nothing.",
+    ),
+    Topic(
+        code="LIFE103", name="suspended", title="Somebody has stopped the job",
+        why="paceline stop, or spec.suspend: true. All of its replicas got SIGTERM.",
+        fix="paceline resume goes on from the last checkpoint.",
+    ),
+    Topic(
+        code="LIFE104", name="stopping", title="The job is ending",
+        why="Replicas have been asked to end and have their termination_grace for it. Then they are "
+        "killed.",
+        fix="Wait. If it always takes the whole grace, the command does not handle SIGTERM.",
+    ),
+    Topic(
+        code="LIFE105", name="deadline", title="The job ran longer than it may",
+        why="spec.active_deadline counts from the first launch, restarts and waiting for nodes included.",
+        fix="Give it more time, or see why it is slow: paceline top. It goes on from its last checkpoint.",
+    ),
+    Topic(
+        code="LIFE201", name="wrong-spec", title="The job's spec cannot be read",
+        why="It was applied past paceline submit, which checks it, or the definition of TrainingJob on "
+        "the cluster is of another version.",
+        fix="paceline lint names file, line and column; the operator looks again at once when the spec "
+        "changes.",
+    ),
+    Topic(
+        code="LIFE202", name="no-room", title="There is no room for all of the job's replicas at once",
+        why="A part of a job cannot train: parameter servers without workers, or workers that wait for a "
+        "server, hold resources for nothing, and two halves of two jobs hold each other up for ever. "
+        "So a job begins whole or not at all (scheduling.fit: hold).",
+        fix="Ask for fewer or smaller replicas, or wait. paceline fit FILE says what is free on which "
+        "node. scheduling.fit: off lets the scheduler place what it can.",
+    ),
+    Topic(
+        code="LIFE203", name="behind", title="Room is kept for a job that waits before it",
+        why="Jobs that wait are served by priority and age. A small job may pass a large one for a while, "
+        "but not for ever, or the large one would starve.",
+        fix="Wait, or give the job a higher scheduling.priority: then others wait for it.",
+    ),
+    Topic(
+        code="LIFE204", name="quota", title="A quota of the namespace is used up",
+        why="The API server refuses pods that would exceed a ResourceQuota. Requests count, not use.",
+        fix="Smaller or fewer replicas, jobs deleted that have ended with their pods kept, or a larger "
+        "quota.",
+    ),
+    Topic(
+        code="LIFE205", name="refused", title="The API server refuses an object of the job",
+        why="An admission policy, a name that somebody else has, or a right that the operator lacks.",
+        fix="Its message says which. The operator tries again, less and less often.",
+    ),
+    Topic(
+        code="LIFE301", name="unschedulable", title="The scheduler finds no node for a pod",
+        why="No node has what it requests, or taints, selectors or affinities exclude those that have.",
+        fix="The scheduler's message counts nodes by reason; paceline fit names them.",
+    ),
+    Topic(
+        code="LIFE302", name="image", title="The image cannot be pulled",
+        why="It is not there, its name is misspelt, or the registry wants credentials that the pod does "
+        "not have.",
+        fix="Pull it by hand on a node with the same credentials; give imagePullSecrets to the service "
+        "account.",
+    ),
+    Topic(
+        code="LIFE303", name="configuration", title="The container cannot be made",
+        why="Something that it mentions is missing (a secret, a config map, a key of one), or what it "
+        "asks for is not allowed (a user, a path).",
+        fix="Make what is missing, or take it out of the job file.",
+    ),
+    Topic(
+        code="LIFE304", name="volume", title="A volume cannot be mounted",
+        why="Its claim is not bound, it is in another zone, or another node has it and it may be on one "
+        "only.",
+        fix="kubectl describe pvc; volumes that all replicas mount have to be ReadWriteMany.",
+    ),
+    Topic(
+        code="LIFE305", name="crash-loop", title="A container ends again and again before the command begins",
+        why="It is one that brings the agent or fetches the code; the job's own command is never "
+        "restarted in place.",
+        fix="Its last words say why: most often an address or a checksum of spec.code that is wrong.",
+    ),
+    Topic(
+        code="LIFE306", name="coming", title="A pod is being started",
+        why="Its image is being pulled, or its volumes are being mounted.",
+        fix="Wait. Large images take minutes the first time on a node.",
+    ),
+    Topic(
+        code="LIFE307", name="launch-failed", title="The command could not be started",
+        why="There is no such program in the image or on this machine, or it may not be executed.",
+        fix="Name it by its full path, or see that it is on PATH where the replica runs.",
+    ),
+    Topic(
+        code="LIFE401", name="command-failed", title="The command ended with an error",
+        why="It returned an exit code other than 0: an exception in the script, most often.",
+        fix="What it wrote last says why. restart: {when: never} has a job fail at once instead of trying "
+        "again.",
+    ),
+    Topic(
+        code="LIFE402", name="out-of-memory", title="A replica ran out of memory",
+        why="The kernel killed it at its limit. Parameter servers hold variables and the optimizer's "
+        "slots (Adam: three times the variables); workers hold batches and what reads ahead.",
+        fix="More memory, or memory_growth, which gives more with each attempt. For a parameter server "
+        "more of them help only if the largest variable is partitioned: paceline plan.",
+    ),
+    Topic(
+        code="LIFE403", name="killed", title="A replica was killed by a signal",
+        why="Somebody, or the kernel for want of memory of the whole machine, sent it a signal that the "
+        "job did not.",
+        fix="dmesg on its node tells of the kernel. It comes back by its restart policy.",
+    ),
+    Topic(
+        code="LIFE404", name="disk-full", title="A disk is full",
+        why="Logs, samples, checkpoints or traces found no room.",
+        fix="paceline prune deletes jobs that ended some time ago. Checkpoints go on once there is room.",
+    ),
+    Topic(
+        code="LIFE405", name="evicted", title="A node had no room left and evicted the pod",
+        why="Its memory or disk ran out. Pods that use more than they request go first.",
+        fix="Request what is really used; requests equal to limits are evicted last.",
+    ),
+    Topic(
+        code="LIFE406", name="preempted", title="The pod had to make room for one of higher priority",
+        why="The scheduler removes pods of lower priority for one that fits nowhere else.",
+        fix="Nothing is to be done: it comes back where there is room.",
+    ),
+    Topic(
+        code="LIFE407", name="node-lost", title="The node does not answer any more",
+        why="It is down, cut off, or its kubelet hangs.",
+        fix="Its replicas get a next attempt elsewhere after a minute, even when the old pod cannot be "
+        "deleted.",
+    ),
+    Topic(
+        code="LIFE408", name="removed", title="Somebody removed the pod",
+        why="kubectl delete, a drain of the node, or another controller.",
+        fix="It gets a next attempt by itself.",
+    ),
+    Topic(
+        code="LIFE409", name="orphaned", title="A replica ended itself because nobody looked after it",
+        why="Its supervisor was gone for a minute: a replica that nobody can end must not run for ever.",
+        fix="paceline resume brings it back from the last checkpoint.",
+    ),
+    Topic(
+        code="LIFE410", name="lost", title="A replica is gone, and nobody knows why",
+        why="Its process or pod vanished without an exit reason.",
+        fix="It comes back by its restart policy; what it wrote last may tell.",
+    ),
+    Topic(
+        code="LIFE411", name="failed", title="The job has failed, and only its own words say why",
+        why="What happened is too long ago to be known, or of a kind that no rule knows.",
+        fix="paceline describe and paceline logs show all that is kept.",
+    ),
+    Topic(
+        code="LIFE412", name="restarting", title="The job comes back, and only its own words say from what",
+        why="What happened is too long ago to be known, or of a kind that no rule knows.",
+        fix="paceline describe and paceline logs show all that is kept.",
+    ),
+)  # fmt: skip
+
+_BY_NAME = {topic.name: topic for topic in TOPICS}
+
+
+def code(name: str) -> str:
+    """Return the code of the causes of a name."""
+    return _BY_NAME[name].code

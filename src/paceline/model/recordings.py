@@ -1,0 +1,33 @@
+"""All that is known of a job at one moment, as one value: what a report shows and what rules judge."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from paceline.model.runs import JobEvent, ReplicaRow, Run
+from paceline.model.samples import Evaluation, Sample, StepReport
+from paceline.model.traces import Trace
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """A job with all that was measured of it; every sequence is in the order of time.
+
+    Attributes:
+        at: the moment (Unix seconds).
+        lost: it should go on, but nobody looks after it.
+        facts: of the machine or the image, each with its name.
+        traces: those of the newest moment of tracing, one for each trainer.
+    """
+
+    run: Run
+    at: float
+    lost: bool = False
+    replicas: Sequence[ReplicaRow] = ()
+    samples: Sequence[Sample] = ()
+    steps: Sequence[StepReport] = ()
+    evaluations: Sequence[Evaluation] = ()
+    events: Sequence[JobEvent] = ()
+    facts: Sequence[tuple[str, str]] = ()
+    traces: Sequence[Trace] = ()

@@ -1,0 +1,206 @@
+"""Recordings as files: a Parquet table of all that was measured, and beside it what is known of the job.
+
+A row is a sample, a step report or an evaluation; a column that its kind does not have is null. Run,
+replicas, events and traces are the table's metadata: JSON, packed. Needs pyarrow.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+import tempfile
+import types
+import typing
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+from pyarrow import parquet
+
+from paceline.errors import InvalidInput, NotFound, StoreError
+from paceline.model.recordings import Recording
+from paceline.model.roles import ReplicaId
+from paceline.model.runs import JobEvent, ReplicaRow, Run
+from paceline.model.samples import Evaluation, Sample, StepReport
+from paceline.model.traces import Trace
+from paceline.stores import encodings
+
+#: The form of a file; a reader refuses another.
+VERSION = 1
+_KEY = b"paceline.recording"
+_KINDS: Mapping[str, type] = {"sample": Sample, "step": StepReport, "evaluation": Evaluation}
+_ROW, _REPLICA = "row", "replica"
+_TYPES: Mapping[type, pyarrow.DataType] = {int: pyarrow.int64(), float: pyarrow.float64()}
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _Head:
+    """What is known of the job beside what was measured."""
+
+    version: int
+    at: float
+    lost: bool
+    run: Run
+    replicas: tuple[ReplicaRow, ...]
+    events: tuple[JobEvent, ...]
+    facts: tuple[tuple[str, ...], ...]
+    traces: tuple[Trace, ...]
+
+
+@functools.cache
+def _fields(kind: type) -> Mapping[str, tuple[type, bool]]:
+    """Return the type of each field that is a number, and whether it may be None."""
+    hints = {name: typing.get_args(hint) or (hint,) for name, hint in typing.get_type_hints(kind).items()}
+    hints.pop(_REPLICA)
+    return {name: (options[0], types.NoneType in options) for name, options in hints.items()}
+
+
+@functools.cache
+def _schema() -> pyarrow.Schema:
+    words = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
+    columns = {name: _TYPES[of] for kind in _KINDS.values() for name, (of, _) in _fields(kind).items()}
+    return pyarrow.schema({_ROW: words, _REPLICA: words, **columns})
+
+
+def write(path: Path, recording: Recording) -> None:
+    """Write a recording into a file, whole or not at all.
+
+    Raises:
+        StoreError: the file cannot be written.
+    """
+    head = _Head(
+        version=VERSION,
+        at=recording.at,
+        lost=recording.lost,
+        run=recording.run,
+        replicas=tuple(recording.replicas),
+        events=tuple(recording.events),
+        facts=tuple(recording.facts),
+        traces=tuple(recording.traces),
+    )
+    metadata = {_KEY: _packed(encodings.encode(head))}
+    table = pyarrow.table(_columns(recording), schema=_schema()).replace_schema_metadata(metadata)
+    try:
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+            try:
+                parquet.write_table(table, file, compression="zstd", write_page_checksum=True)
+                file.flush()
+                os.fsync(file.fileno())
+                Path(file.name).replace(path)
+            except BaseException:
+                Path(file.name).unlink()
+                raise
+    except (OSError, pyarrow.ArrowException) as error:
+        raise StoreError(f"{path} cannot be written: {_first_line(error)}") from error
+
+
+def _columns(recording: Recording) -> dict[str, list[Any]]:
+    measured = [(row, value) for row, values in _measured(recording) for value in values]
+    columns: dict[str, list[Any]] = {
+        name: [getattr(value, name, None) for _, value in measured] for name in _schema().names[2:]
+    }
+    return {_ROW: [row for row, _ in measured], _REPLICA: [str(v.replica) for _, v in measured], **columns}
+
+
+def _measured(recording: Recording) -> Iterator[tuple[str, Sequence[Any]]]:
+    yield "sample", recording.samples
+    yield "step", recording.steps
+    yield "evaluation", recording.evaluations
+
+
+def read(path: Path) -> Recording:
+    """Return the recording of a file.
+
+    Raises:
+        NotFound: there is no such file.
+        InvalidInput: it cannot be read, or is no recording, and why.
+    """
+    try:
+        table = parquet.read_table(path, page_checksum_verification=True)
+        head = _head((table.schema.metadata or {}).get(_KEY))
+        found = _rows(table.cast(_schema()).to_pydict())
+    except FileNotFoundError as error:
+        raise NotFound(f"there is no file {path}", "paceline record NAME makes one") from error
+    except (OSError, pyarrow.ArrowException, ValueError, RecursionError, StoreError) as error:
+        raise InvalidInput(f"{path} is no recording of Paceline: {_first_line(error)}") from error
+    return Recording(
+        run=head.run,
+        at=head.at,
+        lost=head.lost,
+        replicas=head.replicas,
+        samples=found["sample"],
+        steps=found["step"],
+        evaluations=found["evaluation"],
+        events=head.events,
+        facts=_pairs(head.facts),
+        traces=head.traces,
+    )
+
+
+def _packed(text: str) -> bytes:
+    """Return a text packed, behind a checksum of it."""
+    data = text.encode("ascii")
+    return zlib.crc32(data).to_bytes(4, "big") + zlib.compress(data)
+
+
+def _head(data: bytes | None) -> _Head:
+    """Return what is known of the job.
+
+    Raises:
+        ValueError, StoreError: the data are damaged, or of another version.
+    """
+    if data is None:
+        raise ValueError("it is a Parquet file of something else")
+    try:
+        text = zlib.decompress(data[4:])
+    except zlib.error as error:
+        raise ValueError(f"it is damaged: {error}") from error
+    if zlib.crc32(text).to_bytes(4, "big") != data[:4]:
+        raise ValueError("it is damaged: its checksum is another")
+    head = encodings.decode(_Head, text.decode("ascii"), what="the recording")
+    if head.version != VERSION:
+        raise ValueError(f"it has version {head.version}, and this Paceline reads {VERSION}")
+    return head
+
+
+def _pairs(facts: Sequence[tuple[str, ...]]) -> tuple[tuple[str, str], ...]:
+    if any(len(fact) != 2 for fact in facts):
+        raise ValueError("a fact has no name, or no value")
+    return tuple((fact[0], fact[1]) for fact in facts)
+
+
+def _rows(found: Mapping[str, Sequence[Any]]) -> dict[str, tuple[Any, ...]]:
+    """Return the measurements of each kind.
+
+    Raises:
+        ValueError: a row lacks something, or is of no kind.
+    """
+    parse = functools.cache(ReplicaId.parse)
+    if None in found[_REPLICA]:
+        raise ValueError("a row is of no replica")
+    replicas = list(map(parse, found[_REPLICA]))
+    places: dict[str, list[int]] = {row: [] for row in _KINDS}
+    for number, row in enumerate(found[_ROW]):
+        if row not in places:
+            raise ValueError(f"a row is of an unknown kind {row!r}")
+        places[row].append(number)
+    return {row: tuple(_values(kind, places[row], replicas, found)) for row, kind in _KINDS.items()}
+
+
+def _values(
+    kind: type, places: Sequence[int], replicas: Sequence[ReplicaId], found: Mapping[str, Sequence[Any]]
+) -> Iterator[Any]:
+    """Yield the measurements of one kind, which are in the rows of these numbers."""
+    fields = _fields(kind)
+    for name, (_, optional) in fields.items():
+        if not optional and any(found[name][place] is None for place in places):
+            raise ValueError(f"{name} is missing in a row")
+    for place in places:
+        yield kind(replica=replicas[place], **{name: found[name][place] for name in fields})
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

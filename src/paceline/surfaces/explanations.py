@@ -1,0 +1,56 @@
+"""All codes that Paceline names, of lint rules and of causes, each with what it is about."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from paceline import linting
+from paceline.diagnosing import topics
+from paceline.errors import NotFound
+from paceline.model.findings import Severity
+from paceline.specs import problems
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """What a code is about.
+
+    Attributes:
+        name: that of a cause in documents; empty for a lint rule.
+        severity: of a lint rule; None for a cause.
+    """
+
+    code: str
+    title: str
+    why: str
+    fix: str
+    name: str = ""
+    severity: Severity | None = None
+
+
+def entries() -> tuple[Entry, ...]:
+    """Return all, by code."""
+    rules = (
+        Entry(code=each.code, title=each.title, why=each.why, fix=each.fix, severity=each.severity)
+        for each in linting.catalogue()
+    )
+    causes = (
+        Entry(code=each.code, title=each.title, why=each.why, fix=each.fix, name=each.name)
+        for each in topics.TOPICS
+    )
+    return tuple(sorted((*rules, *causes), key=lambda entry: entry.code))
+
+
+def find(text: str) -> Entry:
+    """Return what a code is about, or the name of a cause, in whatever case it is written.
+
+    Raises:
+        NotFound: there is none.
+    """
+    known = {word: entry for entry in entries() for word in (entry.code, entry.name) if word}
+    word = text.strip()
+    found = known.get(word.upper()) or known.get(word.lower())
+    if found is None:
+        close = problems.did_you_mean(word, known)
+        raise NotFound(f"there is no code {problems.shown(text)}{close}", "paceline explain lists all")
+    return found

@@ -1,0 +1,130 @@
+"""Recordings as files: what is written is read, and what is damaged is refused."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyarrow import parquet
+from support import measured_runs
+from support.shell_jobs import fill
+
+from paceline.errors import InvalidInput, NotFound, StoreError
+from paceline.model.recordings import Recording
+from paceline.model.traces import Direction, Split, Trace, Transfer
+from paceline.stores import recordings
+
+_SEQUENCES = ("replicas", "samples", "steps", "evaluations", "events")
+TRACE = Trace(
+    trainer="worker-0",
+    attempt=1,
+    at=measured_runs.START + 30,
+    splits=(
+        Split(
+            step=1, start_at=measured_runs.START + 30, input_wait_microseconds=None, pull_microseconds=9.5,
+            compute_microseconds=20.0, push_microseconds=5.0, other_microseconds=0.0,
+        ),
+    ),
+    transfers=(
+        Transfer(
+            step=1, server="ps-0", direction=Direction.PULL, variable="ids", shard=0, bytes=4096,
+            microseconds=None,
+        ),
+    ),
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def whole() -> Recording:
+    recording = measured_runs.recording(seconds=20, source="# the job\n")
+    fixed = {name: tuple(getattr(recording, name)) for name in _SEQUENCES}
+    return dataclasses.replace(recording, facts=(("cores", "2"),), traces=(TRACE,), **fixed)
+
+
+def test_what_is_written_is_read(whole: Recording, tmp_path: Path) -> None:
+    path = tmp_path / "run.parquet"
+    recordings.write(path, whole)
+    assert recordings.read(path) == whole
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_job_of_which_nothing_was_measured_is_a_recording_too(tmp_path: Path) -> None:
+    nothing = Recording(run=measured_runs.run(), at=measured_runs.START)
+    recordings.write(tmp_path / "run.parquet", nothing)
+    found = recordings.read(tmp_path / "run.parquet")
+    assert found == dataclasses.replace(nothing, **{name: () for name in (*_SEQUENCES, "facts", "traces")})
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(NotFound, match="there is no file"):
+        recordings.read(tmp_path / "run.parquet")
+    with pytest.raises(StoreError, match=r"cannot be written: .*No such file"):
+        recordings.write(tmp_path / "no" / "run.parquet", Recording(run=measured_runs.run(), at=0.0))
+
+
+def test_nothing_is_left_when_the_disk_is_full(whole: Recording, small_disk: Callable[[str], Path]) -> None:
+    folder = small_disk("size=64k")
+    fill(folder / "filler", 4096)
+    with pytest.raises(StoreError, match="No space left"):
+        recordings.write(folder / "run.parquet", whole)
+    assert [each.name for each in folder.iterdir()] == ["filler"]
+
+
+def changed(path: Path, tmp_path: Path, **columns: list[object]) -> Path:
+    """Write the table of a recording again with other columns."""
+    table = parquet.read_table(path)
+    for name, values in columns.items():
+        place = table.schema.names.index(name)
+        table = table.set_column(place, name, pyarrow.array(values))
+    parquet.write_table(table, tmp_path / "changed.parquet")
+    return tmp_path / "changed.parquet"
+
+
+def test_a_table_of_something_else_is_refused(whole: Recording, tmp_path: Path) -> None:
+    two = dataclasses.replace(whole, samples=whole.samples[:2], steps=(), evaluations=())
+    recordings.write(tmp_path / "run.parquet", two)
+    for columns, says in (
+        ({"replica": ["ps-0", "king-1"]}, "'king-1' does not name a replica"),
+        ({"replica": ["ps-0", None]}, "a row is of no replica"),
+        ({"row": ["sample", "song"]}, "unknown kind 'song'"),
+        ({"attempt": [1, None]}, "attempt is missing"),
+        ({"at": ["now", "then"]}, "Failed to parse string"),
+    ):
+        with pytest.raises(InvalidInput, match=says):
+            recordings.read(changed(tmp_path / "run.parquet", tmp_path, **columns))
+    parquet.write_table(pyarrow.table({"row": ["sample"]}), tmp_path / "other.parquet")
+    with pytest.raises(InvalidInput, match="something else"):
+        recordings.read(tmp_path / "other.parquet")
+
+
+def test_a_newer_form_is_refused(whole: Recording, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recordings, "VERSION", 2)
+    recordings.write(tmp_path / "run.parquet", whole)
+    monkeypatch.undo()
+    with pytest.raises(InvalidInput, match="version 2, and this Paceline reads 1"):
+        recordings.read(tmp_path / "run.parquet")
+
+
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_a_damaged_file_is_refused_or_says_the_same(
+    whole: Recording, tmp_path: Path, data: st.DataObject
+) -> None:
+    path = tmp_path / "run.parquet"
+    if not path.exists():
+        recordings.write(path, whole)
+    content = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        place = data.draw(st.integers(0, len(content) - 1))
+        content[place] = data.draw(st.integers(0, 255))
+    cut = data.draw(st.integers(0, len(content)))
+    broken = tmp_path / "broken.parquet"
+    broken.write_bytes(content if data.draw(st.booleans()) else content[:cut])
+    with contextlib.suppress(InvalidInput):
+        assert recordings.read(broken) == whole

@@ -1,0 +1,95 @@
+"""``paceline record``, and the verbs that take its file instead of a job."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from support import measured_runs
+from support.filled_homes import fill
+
+from paceline.control import states
+from paceline.model import traces
+from paceline.model.statuses import JobPhase, ReplicaPhase
+from paceline.model.traces import Event, Trace
+from paceline.services.homes import Home
+from paceline.stores import open_store, recordings
+from paceline.training import trace_files
+
+Paceline = Callable[..., Result]
+EVENT = Event(
+    step=1, process="ps-0", name="Gather", kind="Gather", sender=None, bytes=4, start_microseconds=1.0,
+    microseconds=2.0,
+)  # fmt: skip
+
+
+@pytest.fixture
+def measured(home: Home) -> Home:
+    """A home with the run ``clicks``, with samples, steps and a trace."""
+    recording = measured_runs.recording(seconds=30, directory=str(home.runs / "clicks"))
+    state = states.initial(recording.run.spec)
+    replicas = tuple(
+        dataclasses.replace(row, phase=ReplicaPhase.SUCCEEDED, attempt=1) for row in state.replicas
+    )
+    with open_store(home.store_url) as store:
+        store.create_run(recording.run, state)
+        ended = dataclasses.replace(state, replicas=replicas, phase=JobPhase.SUCCEEDED)
+        store.save_state("clicks", ended, at=measured_runs.START + 50)
+        store.append_samples("clicks", recording.samples)
+        store.append_step_reports("clicks", recording.steps)
+        store.append_evaluations("clicks", recording.evaluations)
+    trace = Trace(trainer="worker-0", attempt=1, at=1e9, events=(EVENT,))
+    trace_files.keep(trace, home.runs / "clicks" / traces.FOLDER, traces.name_at(1e9))
+    return home
+
+
+def test_a_file_is_looked_at_as_the_job_it_was_made_of(
+    measured: Home, paceline: Paceline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = paceline("record", "clicks")
+    assert made.exit_code == 0, made.stderr
+    assert "clicks.parquet written: 196 samples, 60 step reports, 1 traces" in made.stderr
+    assert "next: paceline why clicks.parquet" in made.stderr
+    (trace,) = recordings.read(tmp_path / "clicks.parquet").traces
+    assert (trace.trainer, trace.events) == ("worker-0", ())
+    outputs = {}
+    for name in ("clicks", "clicks.parquet"):
+        shown = [paceline(verb, name, "-o", "json") for verb in ("top", "why")]
+        assert [each.exit_code for each in shown] == [0, 0], shown
+        report = paceline("report", name, "-o", "page.html", "--json", "-")
+        assert report.exit_code == 0, report.stderr
+        outputs[name] = [json.loads(each.stdout) for each in (*shown, report)]
+        if name == "clicks":
+            shutil.rmtree(measured.path)
+    assert outputs["clicks"] == outputs["clicks.parquet"]
+    page = paceline("top", "clicks.parquet")
+    assert page.stdout.startswith("clicks  succeeded")
+    assert "next: paceline why clicks.parquet" in page.stderr
+
+
+def test_a_lost_job_is_shown_as_it_was(home: Home, paceline: Paceline, tmp_path: Path) -> None:
+    fill(home, "clicks", phase=JobPhase.RUNNING, loads=(0.9, 0.1), steps=3)
+    file = tmp_path / "then.parquet"
+    assert paceline("record", "clicks", "-o", str(file)).exit_code == 0
+    said = paceline("why", str(file)).stdout
+    assert said.startswith("clicks is running")
+    assert "a recording" in said
+    assert "Nobody looks after it" in said
+    assert paceline("top", str(file)).stdout.startswith("clicks  lost")
+
+
+def test_what_is_no_recording_is_refused(home: Home, paceline: Paceline, tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.parquet"
+    wrong.write_text("hello")
+    for verb in ("why", "top", "report"):
+        assert paceline(verb, str(wrong)).exit_code == 2
+        missing = paceline(verb, str(tmp_path / "missing.parquet"))
+        assert missing.exit_code == 3
+        assert "paceline record NAME makes one" in missing.stderr
+    assert paceline("record", "nobody").exit_code == 3
