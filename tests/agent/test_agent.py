@@ -357,10 +357,11 @@ def test_gpu_figures_come_with_one_sample(replica, tmp_path):
 
 
 def test_a_hanging_nvidia_smi_delays_nothing(replica, tmp_path):
-    one = replica("sh", "-c", "sleep 0.6")
-    code, _, _ = one.run(environment=provide_nvidia_smi(tmp_path, "echo $$ > hanging; exec sleep 60\n"))
-    assert code == 0
-    assert len(one.lines("sample")) >= 3
+    one = replica("sleep", "600")
+    process = one.start(environment=provide_nvidia_smi(tmp_path, "echo $$ > hanging; exec sleep 600\n"))
+    one.wait_until(lambda: len(one.lines("sample")) >= 3)
+    process.terminate()
+    one.finish()
     assert not is_alive(one.number_in("hanging"))
 
 
