@@ -59,5 +59,6 @@ def _nothing_left(request: pytest.FixtureRequest) -> Iterator[None]:
             kubectl("delete", "trainingjobs", "--all", "-n", NAMESPACE, "--wait=false")
             kubectl("delete", "pods", "--all", "-n", NAMESPACE, "--grace-period=0", "--force", "--wait=false")
         deadline = time.monotonic() + 60
-        while found("pods", "-n", NAMESPACE)["items"] and time.monotonic() < deadline:
+        # The next job of a name finds the service of the last one taken until it is collected.
+        while found("pods,services", "-n", NAMESPACE)["items"] and time.monotonic() < deadline:
             time.sleep(0.5)
