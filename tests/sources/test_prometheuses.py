@@ -155,7 +155,10 @@ def test_a_real_prometheus_that_scrapes_what_was_recorded(tmp_path: Path) -> Non
             def history() -> tuple[readings.Reading, ...]:
                 return read(url, time.time()).readings.get(WORKER, ())
 
-            processes.until(lambda: len(history()) > 1 and history()[-1].gpu_utilization, history)
+            def sent() -> set[float]:
+                return {each.network_sent_bytes.value for each in history() if each.network_sent_bytes}
+
+            processes.until(lambda: len(sent()) > 1 and history()[-1].gpu_utilization, history)
             found = history()
     made = readings.sample(found[-2], found[-1], replica=WORKER_0, attempt=2)
     assert made is not None
