@@ -81,3 +81,8 @@ class StoreError(PacelineError):
 
 class SourceError(PacelineError):
     """A source of measurements does not answer, or what it answers are no measurements."""
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of what an error of somebody else says, or its name when it says nothing."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -7,13 +7,11 @@ What holds for the whole trace stands beside the table, as texts.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
-import types
-import typing
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from paceline.model.columns import fields
 from paceline.model.traces import ClockOffset, Event, Operation, Split, Trace, Transfer
 
 #: The form of the table; a reader refuses another.
@@ -29,20 +27,13 @@ _TABLES: Mapping[str, tuple[str, type]] = {
 _ROW = "row"
 
 
-@functools.cache
-def _fields(kind: type) -> Mapping[str, tuple[type, bool]]:
-    """Return the type of each field's values and whether it may be None."""
-    hints = {name: typing.get_args(hint) or (hint,) for name, hint in typing.get_type_hints(kind).items()}
-    return {name: (options[0], types.NoneType in options) for name, options in hints.items()}
-
-
 #: The columns and the type of their values: str, int or float.
 COLUMNS: Mapping[str, type] = {
     _ROW: str,
     **{
         name: str if issubclass(wanted, str) else wanted
         for _, kind in _TABLES.values()
-        for name, (wanted, _) in _fields(kind).items()
+        for name, (wanted, _) in fields(kind).items()
     },
 }
 
@@ -82,7 +73,7 @@ def trace(found: Mapping[str, Sequence[Any]], labelled: Mapping[str, str]) -> Tr
         values: dict[str, list[Any]] = {attribute: [] for attribute, _ in _TABLES.values()}
         for number, row in enumerate(found[_ROW]):
             attribute, kind = _TABLES[row]
-            given = {name: found[name][number] for name in _fields(kind)}
+            given = {name: found[name][number] for name in fields(kind)}
             values[attribute].append(_value(kind, given))
         return Trace(
             trainer=labelled["trainer"],
@@ -99,7 +90,7 @@ def trace(found: Mapping[str, Sequence[Any]], labelled: Mapping[str, str]) -> Tr
 
 def _value(kind: type, given: Mapping[str, Any]) -> Any:
     values = {}
-    for name, (wanted, optional) in _fields(kind).items():
+    for name, (wanted, optional) in fields(kind).items():
         value = given[name]
         if value is None and not optional:
             raise ValueError(f"{name} is missing in a row")

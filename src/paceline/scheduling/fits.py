@@ -60,7 +60,7 @@ def fit(spec: jobs.JobSpec, nodes: Sequence[Node], quotas: Sequence[Quota] = ())
     missing, shut = tuple(_short(wanted, free, packing)), tuple(_shut_out(closed))
     # Nodes that are closed to the job often are so on purpose: what is missing comes first, if any is open.
     blockers = (*over, *(missing + shut if free else shut + missing))
-    most = _most_workers(spec, free, quotas, packing)
+    most = _most_workers(spec, wanted, free, quotas, packing)
     return Fit(fits=False, places={}, most_workers=most, blockers=blockers)
 
 
@@ -107,19 +107,21 @@ def _given(wanted: Sequence[Item], packing: packings.Packing) -> dict[ReplicaId,
 
 def _most_workers(
     spec: jobs.JobSpec,
+    wanted: Sequence[Item],
     free: Mapping[str, Resources],
     quotas: Sequence[Quota],
     packing: packings.Packing | None,
 ) -> int | None:
     """Search for the most workers that fit: fewer always do where more do."""
-    workers, wanted = _workers(spec), items(spec)
-    if workers is None:
+    high = _workers(spec)
+    if high is None:
         return None
     # Of the last kind a packing has as many as there is room for: then only quotas are in question.
     is_packed = wanted[-1].name == Role.WORKER
-    if is_packed and packing is None:
-        return None
-    high = packing.count(Role.WORKER) if is_packed and packing is not None else workers
+    if is_packed:
+        if packing is None:
+            return None
+        high = packing.count(Role.WORKER)
     useful = {} if is_packed else _useful(spec, free)
 
     def fits(count: int) -> bool:

@@ -94,7 +94,8 @@ def keep(store: Store, resource: Object, home: Path, *, now: float) -> str:
             before = store.load_state(name)
     if state == before:
         return name
-    started, finished = (times.seconds_if(status.get(field)) for field in ("startedAt", "finishedAt"))
+    reached = progress(resource)
+    started, finished = reached["started_at"], reached["finished_at"]
     told = happened(before, state, at=finished or now)
     store.save_state(name, state, at=finished or started or now, events=told)
     store.update_run(name, started_at=started)

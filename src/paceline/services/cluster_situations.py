@@ -21,6 +21,7 @@ from paceline.model.runs import JobEvent, ReplicaRow
 from paceline.model.statuses import JobPhase
 from paceline.rendering import labels
 from paceline.scheduling import fits
+from paceline.services import cluster_runs
 from paceline.services.operators import admissions
 from paceline.specs import custom_resources
 
@@ -44,12 +45,11 @@ async def look(cluster: Cluster, known: Known, now: float) -> Situation:
         ClusterError: the cluster cannot be looked at, for another reason than that it is not allowed.
     """
     resource = known.resource
-    status, metadata = resource.get("status") or {}, resource["metadata"]
+    metadata, progress = resource["metadata"], cluster_runs.progress(resource)
     spec, wrong = _spec(resource)
     unknown = list(known.unknown)
-    phase = JobPhase(status.get("phase", JobPhase.PENDING))
     room = None
-    if spec is not None and phase is JobPhase.PENDING:
+    if spec is not None and progress["phase"] is JobPhase.PENDING:
         with allowed(unknown, "whether it fits"):
             room = await _room(cluster, resource, spec, unknown)
     silent: dict[str, float] = {}
@@ -58,11 +58,7 @@ async def look(cluster: Cluster, known: Known, now: float) -> Situation:
     return Situation(
         name=metadata["name"],
         engine="kubernetes",
-        phase=phase,
-        message=status.get("message") or wrong,
-        submitted_at=times.seconds(metadata["creationTimestamp"]),
-        started_at=times.seconds_if(status.get("startedAt")),
-        finished_at=times.seconds_if(status.get("finishedAt")),
+        **{**progress, "message": progress["message"] or wrong},
         now=now,
         spec=spec,
         replicas=known.replicas,

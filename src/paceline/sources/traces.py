@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow
 from pyarrow import parquet
 
+from paceline.errors import first_line
 from paceline.model import trace_tables, traces
 from paceline.model.traces import Trace
 
@@ -59,8 +60,4 @@ def read_file(path: Path) -> Trace:
         labels = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
         return trace_tables.trace(table.to_pydict(), labels)
     except (OSError, pyarrow.ArrowException, ValueError) as error:
-        raise ValueError(f"{path} is no trace: {_first_line(error)}") from error
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise ValueError(f"{path} is no trace: {first_line(error)}") from error

@@ -101,7 +101,7 @@ def explained(place: str) -> Iterator[None]:
         raise explain(place, error) from error
     except sa.exc.TimeoutError as error:
         raise errors.StoreError(
-            f"the store {place} cannot be used: no connection came free ({_first_line(error)})", _REPEAT
+            f"the store {place} cannot be used: no connection came free ({errors.first_line(error)})", _REPEAT
         ) from error
 
 
@@ -109,7 +109,7 @@ def explain(place: str, error: sa.exc.DBAPIError) -> errors.StoreError:
     """Return the error for people that stands for one of the database's."""
     cause = error.orig or error
     found = _sqlite_reason(cause) or _postgresql_reason(cause) or _told_reason(cause)
-    detail = _first_line(cause)
+    detail = errors.first_line(cause)
     why, hint = found or (detail, _UNKNOWN)
     told = why if why == detail else f"{why} ({detail})"
     return errors.StoreError(f"the store {place} cannot be used: {told}", hint)
@@ -133,7 +133,3 @@ def _postgresql_reason(cause: BaseException) -> tuple[str, str] | None:
 def _told_reason(cause: BaseException) -> tuple[str, str] | None:
     text = str(cause).lower()
     return next((reason for part, reason in _TOLD.items() if part in text), None)
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

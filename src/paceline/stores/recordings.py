@@ -10,8 +10,6 @@ import dataclasses
 import functools
 import os
 import tempfile
-import types
-import typing
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -20,7 +18,8 @@ from typing import Any
 import pyarrow
 from pyarrow import parquet
 
-from paceline.errors import InvalidInput, NotFound, StoreError
+from paceline.errors import InvalidInput, NotFound, StoreError, first_line
+from paceline.model import columns
 from paceline.model.recordings import Recording
 from paceline.model.roles import ReplicaId
 from paceline.model.runs import JobEvent, ReplicaRow, Run
@@ -50,19 +49,16 @@ class _Head:
     traces: tuple[Trace, ...]
 
 
-@functools.cache
 def _fields(kind: type) -> Mapping[str, tuple[type, bool]]:
     """Return the type of each field that is a number, and whether it may be None."""
-    hints = {name: typing.get_args(hint) or (hint,) for name, hint in typing.get_type_hints(kind).items()}
-    hints.pop(_REPLICA)
-    return {name: (options[0], types.NoneType in options) for name, options in hints.items()}
+    return {name: each for name, each in columns.fields(kind).items() if name != _REPLICA}
 
 
 @functools.cache
 def _schema() -> pyarrow.Schema:
     words = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
-    columns = {name: _TYPES[of] for kind in _KINDS.values() for name, (of, _) in _fields(kind).items()}
-    return pyarrow.schema({_ROW: words, _REPLICA: words, **columns})
+    numbers = {name: _TYPES[of] for kind in _KINDS.values() for name, (of, _) in _fields(kind).items()}
+    return pyarrow.schema({_ROW: words, _REPLICA: words, **numbers})
 
 
 def write(path: Path, recording: Recording) -> None:
@@ -94,15 +90,15 @@ def write(path: Path, recording: Recording) -> None:
                 Path(file.name).unlink()
                 raise
     except (OSError, pyarrow.ArrowException) as error:
-        raise StoreError(f"{path} cannot be written: {_first_line(error)}") from error
+        raise StoreError(f"{path} cannot be written: {first_line(error)}") from error
 
 
 def _columns(recording: Recording) -> dict[str, list[Any]]:
     measured = [(row, value) for row, values in _measured(recording) for value in values]
-    columns: dict[str, list[Any]] = {
+    numbers: dict[str, list[Any]] = {
         name: [getattr(value, name, None) for _, value in measured] for name in _schema().names[2:]
     }
-    return {_ROW: [row for row, _ in measured], _REPLICA: [str(v.replica) for _, v in measured], **columns}
+    return {_ROW: [row for row, _ in measured], _REPLICA: [str(v.replica) for _, v in measured], **numbers}
 
 
 def _measured(recording: Recording) -> Iterator[tuple[str, Sequence[Any]]]:
@@ -125,7 +121,7 @@ def read(path: Path) -> Recording:
     except FileNotFoundError as error:
         raise NotFound(f"there is no file {path}", "paceline record NAME makes one") from error
     except (OSError, pyarrow.ArrowException, ValueError, RecursionError, StoreError) as error:
-        raise InvalidInput(f"{path} is no recording of Paceline: {_first_line(error)}") from error
+        raise InvalidInput(f"{path} is no recording of Paceline: {first_line(error)}") from error
     return Recording(
         run=head.run,
         at=head.at,
@@ -200,7 +196,3 @@ def _values(
             raise ValueError(f"{name} is missing in a row")
     for place in places:
         yield kind(replica=replicas[place], **{name: found[name][place] for name in fields})
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
