@@ -20,7 +20,8 @@ MOMENT_SECONDS = 60.0
 _COUNTS = frozenset(
     (
         "throttled_seconds", "network_received_bytes", "network_sent_bytes",
-        "voluntary_switches", "involuntary_switches",
+        "voluntary_switches", "involuntary_switches", "sent_segments", "retransmitted_segments",
+        "run_delay_seconds",
     )
 )  # fmt: skip
 _OWNER = frozenset(("replica", "attempt", "at", "interval_seconds"))

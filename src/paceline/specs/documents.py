@@ -14,7 +14,7 @@ import dataclasses
 import enum
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 from yaml.composer import Composer
@@ -31,8 +31,9 @@ MAX_DEPTH = 50
 MAX_VALUES = 20_000
 
 Path = tuple[str | int, ...]
+L = TypeVar("L", bound="Loader")
 
-_BREAKS = re.compile(r"\r\n|[\n\r\x85\u2028\u2029]")
+BREAKS = re.compile(r"\r\n|[\n\r\x85\u2028\u2029]")
 _FORBIDDEN = re.compile(
     "[^\x09\x0a\x0d\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
 )
@@ -43,7 +44,7 @@ _KINDS = {
     "tag:yaml.org,2002:null": "null",
 }
 _ARTICLES = {"boolean": "a boolean", "integer": "an integer", "float": "a number", "null": "empty"}
-_MERGE = "tag:yaml.org,2002:merge"
+MERGE = "tag:yaml.org,2002:merge"
 _STANDARD_TAG = "tag:yaml.org,2002:"
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 
@@ -109,7 +110,7 @@ class Document:
 
 def split_lines(text: str) -> tuple[str, ...]:
     """Return the lines of a text as YAML counts them."""
-    return tuple(_BREAKS.split(text))
+    return tuple(BREAKS.split(text))
 
 
 def decode(text: str | bytes, file: str) -> str:
@@ -158,20 +159,32 @@ def read(text: str, file: str, *, first_line: int = 1, lines: tuple[str, ...] | 
         problems.JobFileError: the text is not YAML, or is beyond the limits.
     """
     lines = split_lines(text) if lines is None else lines
+    _, node = composed(Loader, text, file, first_line=first_line, lines=lines)
+    builder = _Builder(file, lines, first_line)
+    data = Scalar("", Kind.NULL) if node is None else builder.value(node, (), None, 0)
+    return Document(file, lines, data, builder.places, tuple(builder.faults))
+
+
+def composed(
+    loader: type[L], text: str, file: str, *, first_line: int, lines: tuple[str, ...]
+) -> tuple[L, yaml.Node | None]:
+    """Return the nodes of the one document of a text, and the loader that made them (see `read`).
+
+    Raises:
+        problems.JobFileError: the text is not YAML, or is beyond the limits.
+    """
     try:
-        node = _Loader(text).get_single_node()
+        made = loader(text)
+        return made, made.get_single_node()
     except yaml.MarkedYAMLError as error:
         raise _syntax(file, lines, error, first_line) from error
     except (yaml.YAMLError, ValueError) as error:
         # ValueError: a numeric escape such as "\\UFFFFFFFF" that is no character.
         message = f"this is not YAML: {problems.visible(str(error))}"
         raise problems.failure(file, lines, (first_line, 1), message) from error
-    builder = _Builder(file, lines, first_line)
-    data = Scalar("", Kind.NULL) if node is None else builder.value(node, (), None, 0)
-    return Document(file, lines, data, builder.places, tuple(builder.faults))
 
 
-class _Loader(Reader, Scanner, Parser, Composer, Resolver):
+class Loader(Reader, Scanner, Parser, Composer, Resolver):
     """PyYAML's pure-Python front end without a constructor, and with limits while it composes."""
 
     def __init__(self, text: str) -> None:
@@ -184,6 +197,7 @@ class _Loader(Reader, Scanner, Parser, Composer, Resolver):
         self._values = 0
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """Return the next node, within the limits."""
         self._values += 1
         if self._depth >= MAX_DEPTH:
             self._refuse(f"the nesting is deeper than {MAX_DEPTH} levels")
@@ -243,7 +257,7 @@ class _Builder:
         result: dict[str, Any] = {}
         seen: dict[str, tuple[int, int]] = {}
         for key_node, value_node in node.value:
-            if key_node.tag == _MERGE:
+            if key_node.tag == MERGE:
                 continue
             here = self._mark(key_node.start_mark)
             key = self._key(key_node, path, here)
@@ -281,7 +295,7 @@ class _Builder:
 
     def _merged(self, node: yaml.MappingNode, path: Path) -> Iterator[yaml.MappingNode]:
         for key_node, value_node in node.value:
-            if key_node.tag != _MERGE:
+            if key_node.tag != MERGE:
                 continue
             sources = value_node.value if isinstance(value_node, yaml.SequenceNode) else [value_node]
             for source in sources:
