@@ -16,8 +16,10 @@ from support import measured_runs
 from support.shell_jobs import fill
 
 from paceline.errors import InvalidInput, NotFound, StoreError
+from paceline.model import variable_plans
 from paceline.model.recordings import Recording
 from paceline.model.traces import Direction, Split, Trace, Transfer
+from paceline.model.variables import Variable
 from paceline.stores import recordings
 
 _SEQUENCES = ("replicas", "samples", "steps", "evaluations", "events")
@@ -38,13 +40,22 @@ TRACE = Trace(
         ),
     ),
 )  # fmt: skip
+_TABLE = Variable(
+    name="ids", shape=(1000, 16), sparse=True, slots=1, step_bytes=5000.0, row_shares=(0.7, 0.3)
+)
+PLAN = variable_plans.plan(
+    (_TABLE,),
+    servers=2,
+    cut=variable_plans.Cut(strategy=variable_plans.CutStrategy.FIXED),
+    rule=variable_plans.PlacementRule.ROUND_ROBIN,
+)
 
 
 @pytest.fixture(scope="module")
 def whole() -> Recording:
     recording = measured_runs.recording(seconds=20, source="# the job\n")
     fixed = {name: tuple(getattr(recording, name)) for name in _SEQUENCES}
-    return dataclasses.replace(recording, facts=(("cores", "2"),), traces=(TRACE,), **fixed)
+    return dataclasses.replace(recording, facts=(("cores", "2"),), traces=(TRACE,), plan=PLAN, **fixed)
 
 
 def test_what_is_written_is_read(whole: Recording, tmp_path: Path) -> None:
@@ -101,6 +112,15 @@ def test_a_table_of_something_else_is_refused(whole: Recording, tmp_path: Path) 
     parquet.write_table(pyarrow.table({"row": ["sample"]}), tmp_path / "other.parquet")
     with pytest.raises(InvalidInput, match="something else"):
         recordings.read(tmp_path / "other.parquet")
+
+
+def test_what_an_older_paceline_did_not_measure_is_none(whole: Recording, tmp_path: Path) -> None:
+    samples = [dataclasses.replace(each, retransmitted_segments=7) for each in whole.samples]
+    recordings.write(tmp_path / "run.parquet", dataclasses.replace(whole, samples=samples))
+    table = parquet.read_table(tmp_path / "run.parquet")
+    older = table.drop_columns(["sent_segments", "retransmitted_segments"])
+    parquet.write_table(older, tmp_path / "older.parquet")
+    assert recordings.read(tmp_path / "older.parquet") == whole
 
 
 def test_a_newer_form_is_refused(whole: Recording, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

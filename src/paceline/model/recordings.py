@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from paceline.model.runs import JobEvent, ReplicaRow, Run
 from paceline.model.samples import Evaluation, Sample, StepReport
 from paceline.model.traces import Trace
+from paceline.model.variable_plans import Plan
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +20,7 @@ class Recording:
         lost: it should go on, but nobody looks after it.
         facts: of the machine or the image, each with its name.
         traces: those of the newest moment of tracing, one for each trainer.
+        plan: which PS holds which part of which variable, with the traffic that was counted; None: not known.
     """
 
     run: Run
@@ -31,3 +33,4 @@ class Recording:
     events: Sequence[JobEvent] = ()
     facts: Sequence[tuple[str, str]] = ()
     traces: Sequence[Trace] = ()
+    plan: Plan | None = None

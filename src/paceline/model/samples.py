@@ -7,6 +7,8 @@ agent's spool (``docs/agent-protocol.md``).
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
+from typing import TypeVar
 
 from paceline.model import roles
 
@@ -15,8 +17,11 @@ from paceline.model import roles
 class Sample:
     """One reading of a replica's resources over the ``interval_seconds`` before ``at`` (Unix seconds).
 
-    Bytes, switches and ``throttled_seconds`` are counts within the interval; ``cpu_cores`` and
-    ``neighbours_cpu_cores`` are means over it; ``gpu_utilization`` is between 0 and 1.
+    Bytes, segments, switches, ``throttled_seconds`` and ``run_delay_seconds`` are counts within the interval;
+    the last is how long threads were ready to run and waited for a core, added up over all of them.
+    ``cpu_cores`` and ``neighbours_cpu_cores`` are means over the interval; ``gpu_utilization`` is between 0
+    and 1. ``allowed_cpus`` is on how many CPUs the replica may run. Segments are TCP's (RFC 4022):
+    ``sent_segments`` without those sent again, which are ``retransmitted_segments``.
     """
 
     replica: roles.ReplicaId
@@ -36,6 +41,10 @@ class Sample:
     neighbours_cpu_cores: float | None = None
     gpu_utilization: float | None = None
     gpu_memory_bytes: int | None = None
+    sent_segments: int | None = None
+    retransmitted_segments: int | None = None
+    run_delay_seconds: float | None = None
+    allowed_cpus: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,3 +79,15 @@ class Evaluation:
     auc: float | None = None
     log_loss: float | None = None
     accuracy: float | None = None
+
+
+#: What is measured over an interval.
+Measured = TypeVar("Measured", Sample, StepReport)
+
+
+def by_replica(measured: Iterable[Measured]) -> dict[roles.ReplicaId, list[Measured]]:
+    """Return what was measured of each replica that has any, in its order."""
+    found: dict[roles.ReplicaId, list[Measured]] = {}
+    for each in measured:
+        found.setdefault(each.replica, []).append(each)
+    return found

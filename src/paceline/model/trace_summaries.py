@@ -116,6 +116,44 @@ def mean_split(trace: Trace) -> Split | None:
     )
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Shares:
+    """Where the time of steps goes, as parts of 1.
+
+    Attributes:
+        at: when it was traced, the last time (Unix seconds).
+        trainers: how many were traced.
+        input_wait: None: it was not measured of all, and the others are shares of the rest.
+    """
+
+    at: float
+    trainers: int
+    input_wait: float | None
+    pull: float
+    compute: float
+    push: float
+    other: float
+
+
+def shares(traces: Sequence[Trace]) -> Shares | None:
+    """Return where the time of a mean step of all trainers goes; None: no step was traced."""
+    splits = [split for trace in traces if (split := mean_split(trace)) is not None]
+    total = sum(split.total_microseconds for split in splits)
+    if total <= 0:
+        return None
+    waits = [split.input_wait_microseconds for split in splits]
+    known = [wait for wait in waits if wait is not None]
+    return Shares(
+        at=max(trace.at for trace in traces),
+        trainers=len(splits),
+        input_wait=sum(known) / total if len(known) == len(waits) else None,
+        pull=sum(split.pull_microseconds for split in splits) / total,
+        compute=sum(split.compute_microseconds for split in splits) / total,
+        push=sum(split.push_microseconds for split in splits) / total,
+        other=sum(split.other_microseconds for split in splits) / total,
+    )
+
+
 def ahead_microseconds(trace: Trace, reference: Trace) -> float:
     """Return by how much a trainer's clock is ahead of another's, through the server that both know best.
 

@@ -14,6 +14,8 @@ import re
 
 #: In the folder of a run: one folder for each moment of tracing, in it a file for each trainer and attempt.
 FOLDER = "traces"
+#: In the folder of a run: the variables that a trainer has counted the traffic of.
+VARIABLES = "variables.json"
 #: In that folder: the name of the trace that is asked for.
 REQUEST = "request"
 _NAME = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z")

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Sequence
+import math
+import operator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
@@ -15,7 +17,7 @@ import sqlalchemy as sa
 from paceline import errors
 from paceline.model import roles, runs
 from paceline.model import samples as values
-from paceline.stores import journals, rows, tables
+from paceline.stores import combinations, journals, packings, rows, tables
 
 M = TypeVar("M", values.Sample, values.StepReport, values.Evaluation)
 
@@ -31,6 +33,10 @@ class Measurements(rows.Part):
 
     In every ``samples``, ``step_reports`` and ``evaluations``: ``since`` is the first instant that counts,
     ``until`` the first that no longer does (Unix seconds), so that windows side by side count nothing twice.
+
+    The latest samples and step reports of each replica come back as they were given; older ones are packed,
+    and rounded as `precisions` says. ``every_seconds`` gives fewer of them: those of a replica and attempt
+    are combined into one for each so many seconds (see `combinations`).
     """
 
     def append_samples(self, name: str, measured: Iterable[values.Sample]) -> None:
@@ -58,14 +64,16 @@ class Measurements(rows.Part):
         role: roles.Role | None = None,
         since: float | None = None,
         until: float | None = None,
+        every_seconds: float | None = None,
     ) -> list[values.Sample]:
         """Return samples of one replica, of one role or of all, in the order of time.
 
         Raises:
+            InvalidInput: ``every_seconds`` is no time.
             NotFound: there is no such run.
-            StoreError: the store cannot be read.
+            StoreError: the store cannot be read, or what was packed is damaged.
         """
-        return self._select(name, values.Sample, replica, role, since, until)
+        return self._select(name, values.Sample, replica, role, since, until, every_seconds)
 
     def step_reports(
         self,
@@ -75,9 +83,10 @@ class Measurements(rows.Part):
         role: roles.Role | None = None,
         since: float | None = None,
         until: float | None = None,
+        every_seconds: float | None = None,
     ) -> list[values.StepReport]:
         """Return step reports in the order of time; raises as ``samples`` does."""
-        return self._select(name, values.StepReport, replica, role, since, until)
+        return self._select(name, values.StepReport, replica, role, since, until, every_seconds)
 
     def evaluations(
         self,
@@ -89,7 +98,7 @@ class Measurements(rows.Part):
         until: float | None = None,
     ) -> list[values.Evaluation]:
         """Return evaluations in the order of time; raises as ``samples`` does."""
-        return self._select(name, values.Evaluation, replica, role, since, until)
+        return self._select(name, values.Evaluation, replica, role, since, until, None)
 
     def latest_samples(self, name: str) -> dict[roles.ReplicaId, values.Sample]:
         """Return the latest sample of each replica that has any.
@@ -178,19 +187,31 @@ class Measurements(rows.Part):
         role: roles.Role | None,
         since: float | None,
         until: float | None,
+        every_seconds: float | None,
     ) -> list[M]:
-        table, owners = _TABLES[kind], tables.replicas
+        if every_seconds is not None and not 0 < every_seconds < math.inf:
+            raise errors.InvalidInput(f"measurements cannot be combined every {every_seconds} seconds")
         with self._database.reading() as connection:
-            query = _query(kind).where(owners.c.run_id == rows.run_id(connection, name))
-            if replica is not None:
-                query = query.where(owners.c.role == replica.role.value, owners.c.number == replica.index)
-            if role is not None:
-                query = query.where(owners.c.role == role.value)
-            if since is not None:
-                query = query.where(table.c.at >= since)
-            if until is not None:
-                query = query.where(table.c.at < until)
-            return _measured(kind, connection.execute(query.order_by(table.c.at, table.c.id)))
+            run = rows.run_id(connection, name)
+            wanted = packings.Wanted(run=run, replica=replica, role=role, since=since, until=until)
+            table = _TABLES[kind]
+            query = _query(kind).where(*wanted.owners()).where(*wanted.between(table.c.at, table.c.at))
+            found = connection.execute(query.order_by(table.c.at, table.c.id))
+            if kind not in packings.PACKINGS:
+                return _measured(kind, found)
+            packed = packings.chunks(connection, kind, wanted)
+            if every_seconds is None:
+                measured = [each for chunk in packed for each in _values(kind, chunk)]
+                measured += _measured(kind, found)
+            else:
+                latest = packings.latest(kind, found)
+                measured = [
+                    each
+                    for chunk in packings.by_owner(packed, latest)
+                    for each in _values(kind, _combined(chunk, every_seconds))
+                ]
+        measured.sort(key=operator.attrgetter("at"))
+        return measured
 
     def _latest(self, name: str, kind: type[M]) -> dict[roles.ReplicaId, M]:
         table, owners = _TABLES[kind], tables.replicas
@@ -210,25 +231,33 @@ class Measurements(rows.Part):
             return {value.replica: value for value in _measured(kind, connection.execute(query))}
 
 
-def _names(kind: type[M]) -> tuple[str, ...]:
-    """Return the fields of a measurement that are columns as they are."""
-    return tuple(field.name for field in dataclasses.fields(kind) if field.name != "replica")
-
-
 def _query(kind: type[M], on: sa.ColumnElement[bool] | None = None) -> sa.Select[Any]:
     table, owners = _TABLES[kind], tables.replicas
-    columns = [table.c[name] for name in _names(kind)]
+    columns = [table.c[name] for name in ("replica_id", "attempt", *packings.names(kind))]
     condition = table.c.replica_id == owners.c.id if on is None else on
     return sa.select(owners.c.role, owners.c.number, *columns).select_from(owners.join(table, condition))
 
 
 def _measured(kind: type[M], found: Iterable[Any]) -> list[M]:
-    names = _names(kind)
+    names = packings.names(kind)
     ids = functools.cache(lambda role, number: roles.ReplicaId(roles.Role(role), number))
     return [
-        kind(replica=ids(role, number), **dict(zip(names, rest, strict=True)))
-        for role, number, *rest in found
+        kind(replica=ids(role, number), attempt=attempt, **dict(zip(names, rest, strict=True)))
+        for role, number, _, attempt, *rest in found
     ]
+
+
+def _values(kind: type[M], chunk: packings.Chunk) -> Iterator[M]:
+    """Yield the measurements of a chunk."""
+    names = packings.names(kind)
+    nothing = [None] * len(chunk.columns["at"])
+    for row in zip(*(chunk.columns.get(name, nothing) for name in names), strict=True):
+        numbers: dict[str, Any] = dict(zip(names, row, strict=True))
+        yield kind(replica=chunk.replica, attempt=chunk.owner.attempt, **numbers)
+
+
+def _combined(chunk: packings.Chunk, every_seconds: float) -> packings.Chunk:
+    return dataclasses.replace(chunk, columns=combinations.combined(chunk.columns, every_seconds))
 
 
 def _replicas(batches: Iterable[Sequence[Any]]) -> set[roles.ReplicaId]:
@@ -236,16 +265,18 @@ def _replicas(batches: Iterable[Sequence[Any]]) -> set[roles.ReplicaId]:
 
 
 def _insert(connection: sa.Connection, measured: Sequence[Any], ids: dict[roles.ReplicaId, int]) -> None:
-    """Insert measurements of one kind in one go."""
+    """Insert measurements of one kind in one go, and pack what there are too many of then."""
     if not measured:
         return
     kind: type[Any] = type(measured[0])
-    names = _names(kind)
+    names = ("attempt", *packings.names(kind))
     made = [
         {"replica_id": ids[value.replica], **{name: rows.storable(getattr(value, name)) for name in names}}
         for value in measured
     ]
     connection.execute(sa.insert(_TABLES[kind]), made)
+    for owner in sorted({packings.Owner(ids[value.replica], value.attempt) for value in measured}):
+        packings.pack(connection, kind, owner)
 
 
 def _position(connection: sa.Connection, replica: int, attempt: int) -> int | None:

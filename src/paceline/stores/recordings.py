@@ -19,7 +19,7 @@ import pyarrow
 from pyarrow import parquet
 
 from paceline.errors import InvalidInput, NotFound, StoreError, first_line
-from paceline.model import columns
+from paceline.model import columns, saved_plans
 from paceline.model.recordings import Recording
 from paceline.model.roles import ReplicaId
 from paceline.model.runs import JobEvent, ReplicaRow, Run
@@ -47,6 +47,7 @@ class _Head:
     events: tuple[JobEvent, ...]
     facts: tuple[tuple[str, ...], ...]
     traces: tuple[Trace, ...]
+    plan: Mapping[str, Any] | None = None
 
 
 def _fields(kind: type) -> Mapping[str, tuple[type, bool]]:
@@ -76,6 +77,7 @@ def write(path: Path, recording: Recording) -> None:
         events=tuple(recording.events),
         facts=tuple(recording.facts),
         traces=tuple(recording.traces),
+        plan=None if recording.plan is None else saved_plans.write(recording.plan),
     )
     metadata = {_KEY: _packed(encodings.encode(head))}
     table = pyarrow.table(_columns(recording), schema=_schema()).replace_schema_metadata(metadata)
@@ -117,7 +119,8 @@ def read(path: Path) -> Recording:
     try:
         table = parquet.read_table(path, page_checksum_verification=True)
         head = _head((table.schema.metadata or {}).get(_KEY))
-        found = _rows(table.cast(_schema()).to_pydict())
+        plan = None if head.plan is None else saved_plans.read(head.plan)
+        found = _rows(_completed(table).cast(_schema()).to_pydict())
     except FileNotFoundError as error:
         raise NotFound(f"there is no file {path}", "paceline record NAME makes one") from error
     except (OSError, pyarrow.ArrowException, ValueError, RecursionError, StoreError) as error:
@@ -133,7 +136,16 @@ def read(path: Path) -> Recording:
         events=head.events,
         facts=_pairs(head.facts),
         traces=head.traces,
+        plan=plan,
     )
+
+
+def _completed(table: pyarrow.Table) -> pyarrow.Table:
+    """Return a table with the columns that an older Paceline did not measure: null in every row."""
+    for place, field in enumerate(_schema()):
+        if field.name not in table.column_names:
+            table = table.add_column(place, field, pyarrow.nulls(len(table), field.type))
+    return table
 
 
 def _packed(text: str) -> bytes:

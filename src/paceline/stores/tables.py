@@ -1,9 +1,10 @@
 """The tables. The migrations make them; a test compares both.
 
-Measurements are most of the data: 200 replicas give 720,000 samples an hour. So they carry the number of
+Measurements are most of the data: 220 replicas give 792,000 samples an hour. So they carry the number of
 their replica's row instead of names, and one index, ``(replica_id, at)``, which serves the latest of each
 replica as well as a stretch of time. Columns of measurements have the names of the fields in
-``paceline.model.samples``. Times are Unix seconds.
+``paceline.model.samples``. Times are Unix seconds. Samples and step reports stay in rows of their own only
+while they are the latest of their replica: the others lie in blocks (see `packings`).
 
 The long texts of a run stand last in its row: listing runs never reads the pages they spill onto.
 """
@@ -162,8 +163,34 @@ samples = sa.Table(
     sa.Column("neighbours_cpu_cores", sa.Double),
     sa.Column("gpu_utilization", sa.Double),
     sa.Column("gpu_memory_bytes", sa.BigInteger),
+    sa.Column("sent_segments", sa.BigInteger),
+    sa.Column("retransmitted_segments", sa.BigInteger),
+    sa.Column("run_delay_seconds", sa.Double),
+    sa.Column("allowed_cpus", sa.BigInteger),
     sa.Index("samples_by_replica", "replica_id", "at"),
 )
+
+
+def _blocks(name: str) -> sa.Table:
+    """Return a table of packed measurements (see `blocks`): each row has many of one replica and attempt."""
+    return sa.Table(
+        name,
+        metadata,
+        sa.Column("id", Number, primary_key=True),
+        _owner("replica"),
+        sa.Column("attempt", sa.Integer, nullable=False),
+        sa.Column("first_at", sa.Double, nullable=False),
+        sa.Column("last_at", sa.Double, nullable=False),
+        sa.Column("measurements", sa.Integer, nullable=False),  # how many
+        sa.Column("data", sa.LargeBinary, nullable=False),
+        sa.Index(f"{name}_by_replica", "replica_id", "last_at"),
+    )
+
+
+sample_pieces = _blocks("sample_pieces")
+sample_blocks = _blocks("sample_blocks")
+step_report_pieces = _blocks("step_report_pieces")
+step_report_blocks = _blocks("step_report_blocks")
 
 step_reports = sa.Table(
     "step_reports",

@@ -1,0 +1,137 @@
+"""Measurements of many intervals as those of fewer, longer ones.
+
+A diagnosis of an hour needs no seconds. Columns are combined as they come out of blocks: only what is left
+becomes values, so that an hour of 220 replicas takes a second and not ten.
+"""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from paceline.stores import blocks
+
+_COUNTS = frozenset(
+    (
+        "throttled_seconds", "network_received_bytes", "network_sent_bytes", "voluntary_switches",
+        "involuntary_switches", "sent_segments", "retransmitted_segments", "steps", "examples",
+        "input_wait_seconds", "run_delay_seconds",
+    )
+)  # fmt: skip
+#: Rows that become one: the first, and the one after the last.
+_Span = tuple[int, int]
+_MEANS = frozenset(("cpu_cores", "neighbours_cpu_cores", "gpu_utilization"))
+
+
+def combined(columns: blocks.Columns, every_seconds: float) -> blocks.Columns:
+    """Return columns of one replica and attempt with a row for each so many seconds in which there are any.
+
+    An interval belongs to the stretch in which it ends: stretches end at multiples of ``every_seconds`` (Unix
+    time). Intervals are added; ``at`` is the last. Counts are added, means weighted by time, of all else the
+    last is kept. What was not measured is left out, and where a count was measured only in a part of the
+    time it is brought to the whole, so that a rate stays what it was; None is what was not measured at all.
+    Rows without an interval are not combined with rows that have one.
+
+    Args:
+        columns: in the order of time.
+        every_seconds: how long a stretch is.
+    """
+    spans = _spans(columns, every_seconds)
+    seconds = columns.get("interval_seconds") or [None] * len(columns["at"])
+    return {name: _combining(name)(numbers, seconds, spans) for name, numbers in columns.items()}
+
+
+_Combining = Callable[[Sequence[Any], Sequence[Any], Sequence[_Span]], Sequence[Any]]
+
+
+def _combining(name: str) -> _Combining:
+    if name == "interval_seconds":
+        return _added
+    if name in _COUNTS:
+        return _counts
+    return _means if name in _MEANS else _latest
+
+
+def _spans(columns: blocks.Columns, every_seconds: float) -> list[_Span]:
+    at = columns["at"]
+    seconds = columns.get("interval_seconds", ())
+    made, start = [], 0
+    while start < len(at):
+        ends_at = math.ceil(at[start] / every_seconds) * every_seconds
+        end = bisect.bisect_right(at, max(ends_at, at[start]), start)
+        made.append((start, end))
+        start = end
+    if None in seconds:
+        return [part for span in made for part in _parts(span, seconds)]
+    return made
+
+
+def _parts(span: _Span, seconds: Sequence[Any]) -> list[_Span]:
+    """Return a span cut where intervals begin or cease to be known."""
+    found, start = [], span[0]
+    for _, same in itertools.groupby(seconds[slice(*span)], key=lambda value: value is None):
+        end = start + sum(1 for _ in same)
+        found.append((start, end))
+        start = end
+    return found
+
+
+def _added(numbers: Sequence[Any], _seconds: Sequence[Any], spans: Sequence[_Span]) -> Sequence[Any]:
+    return [None if numbers[start] is None else sum(numbers[start:end]) for start, end in spans]
+
+
+def _latest(numbers: Sequence[Any], _seconds: Sequence[Any], spans: Sequence[_Span]) -> Sequence[Any]:
+    found = [numbers[end - 1] for _, end in spans]
+    if None not in found:
+        return found
+    return [
+        next((value for value in reversed(numbers[start:end]) if value is not None), None)
+        for start, end in spans
+    ]
+
+
+def _counts(numbers: Sequence[Any], seconds: Sequence[Any], spans: Sequence[_Span]) -> Sequence[Any]:
+    try:
+        return [sum(numbers[start:end]) for start, end in spans]
+    except TypeError:  # some are None; looking for that first would take as long as adding
+        return [_count(numbers[start:end], seconds[start:end]) for start, end in spans]
+
+
+def _count(numbers: Sequence[Any], seconds: Sequence[Any]) -> int | float | None:
+    """Return the sum of counts, brought to the time of all of them."""
+    measured = [(value, time) for value, time in zip(numbers, seconds, strict=True) if value is not None]
+    if not measured:
+        return None
+    total: int | float = sum(value for value, _ in measured)
+    if len(measured) == len(numbers) or measured[0][1] is None:
+        return total
+    known = math.fsum(time for _, time in measured)
+    scaled = total * math.fsum(seconds) / known if known > 0 else total
+    return round(scaled) if isinstance(total, int) else scaled
+
+
+def _means(numbers: Sequence[Any], seconds: Sequence[Any], spans: Sequence[_Span]) -> Sequence[Any]:
+    try:
+        weighted = list(map(operator.mul, numbers, seconds))
+    except TypeError:
+        return [_mean(numbers[start:end], seconds[start:end]) for start, end in spans]
+    return [
+        sum(weighted[start:end]) / total if (total := sum(seconds[start:end])) else numbers[end - 1]
+        for start, end in spans
+    ]
+
+
+def _mean(numbers: Sequence[Any], seconds: Sequence[Any]) -> float | None:
+    """Return the mean over the time in which there is one."""
+    measured = [
+        (value, time or 0.0) for value, time in zip(numbers, seconds, strict=True) if value is not None
+    ]
+    if not measured:
+        return None
+    total = math.fsum(time for _, time in measured)
+    last: float = measured[-1][0]
+    return math.fsum(value * time for value, time in measured) / total if total else last

@@ -1,0 +1,278 @@
+"""Rows that become pieces, pieces that become blocks, and all of them read as one.
+
+The latest measurements of each replica and attempt are rows of their own: who looks at the last seconds reads
+them by one step into an index. When there are enough of them, all but the latest become a piece, in the
+transaction that added them; and when there are enough pieces, they become a block. A measurement is in one
+place at any time. Pieces and blocks are the same but for their size. They lie in two tables, since SQLite
+fills its pages best where nothing is removed from between.
+"""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+
+from paceline import errors
+from paceline.model import roles, samples
+from paceline.stores import blocks, tables
+
+#: Pieces with so many measurements become a block.
+BLOCK_ROWS = 600
+
+
+class Packing(NamedTuple):
+    """Where one kind of measurement lies.
+
+    Attributes:
+        rows: the table of those that are not packed.
+        pieces: the table of small blocks.
+        blocks: the table of the others.
+        kept: how many of the latest always stay rows; those that `top` looks at, which reads each second.
+        most: with so many rows some are packed.
+    """
+
+    rows: sa.Table
+    pieces: sa.Table
+    blocks: sa.Table
+    kept: int
+    most: int
+
+
+PACKINGS: Mapping[type, Packing] = {
+    samples.Sample: Packing(tables.samples, tables.sample_pieces, tables.sample_blocks, kept=15, most=60),
+    samples.StepReport: Packing(
+        tables.step_reports, tables.step_report_pieces, tables.step_report_blocks, kept=30, most=90
+    ),
+}
+
+
+class Owner(NamedTuple):
+    """Whose measurements: the number of the replica's row, and the attempt."""
+
+    replica: int
+    attempt: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Chunk:
+    """Some measurements of one replica and attempt, in the order of time."""
+
+    owner: Owner
+    replica: roles.ReplicaId
+    columns: blocks.Columns
+
+
+def names(kind: type) -> tuple[str, ...]:
+    """Return the fields of a measurement that are columns of its table and not its owner's."""
+    fields = (field.name for field in dataclasses.fields(kind))
+    return tuple(name for name in fields if name not in ("replica", "attempt"))
+
+
+def pack(connection: sa.Connection, kind: type, owner: Owner) -> None:
+    """Pack what an owner has too many rows of, within the transaction that added some."""
+    packing = PACKINGS.get(kind)
+    if packing is None:
+        return
+    table = packing.rows.c
+    mine = (table.replica_id == owner.replica, table.attempt == owner.attempt)
+    count = connection.scalar(sa.select(sa.func.count()).select_from(packing.rows).where(*mine)) or 0
+    if count < packing.most:
+        return
+    # Two who add to one replica pack one after the other; who only refers to its row is not in the way.
+    replicas = tables.replicas.c
+    mutex = sa.select(replicas.id).where(replicas.id == owner.replica).with_for_update(key_share=True)
+    connection.execute(mutex)
+    fields = names(kind)
+    query = sa.select(table.id, *(table[name] for name in fields)).where(*mine)
+    found = connection.execute(query.order_by(table.at, table.id)).all()
+    packed = found[: -packing.kept]
+    if not packed:
+        return
+    ids, *measured = zip(*packed, strict=True)
+    _insert(connection, packing.pieces, owner, dict(zip(fields, measured, strict=True)))
+    _remove(connection, packing.rows, ids)
+    _close(connection, packing, owner)
+
+
+def _close(connection: sa.Connection, packing: Packing, owner: Owner) -> None:
+    """Make a block of an owner's pieces when there are enough."""
+    table = packing.pieces
+    mine = (table.c.replica_id == owner.replica, table.c.attempt == owner.attempt)
+    if (connection.scalar(sa.select(sa.func.sum(table.c.measurements)).where(*mine)) or 0) < BLOCK_ROWS:
+        return
+    pieces = connection.execute(sa.select(table).where(*mine).order_by(table.c.first_at, table.c.id)).all()
+    whole: list[blocks.Columns] = []
+    for piece in pieces:
+        try:
+            whole.append(blocks.unpack(piece.data))
+        except blocks.Damaged:
+            # Left as it is: who reads it is told.
+            values = {name: value for name, value in piece._mapping.items() if name != "id"}
+            connection.execute(sa.insert(packing.blocks).values(values))
+    if whole:
+        _insert(connection, packing.blocks, owner, joined(whole))
+    _remove(connection, table, [piece.id for piece in pieces])
+
+
+def _insert(
+    connection: sa.Connection, table: sa.Table, owner: Owner, columns: Mapping[str, Sequence[Any]]
+) -> None:
+    """Insert measurements packed, in parts of about the size of a block if they are more."""
+    rows = len(columns["at"])
+    size = math.ceil(rows / max(1, rows // BLOCK_ROWS))
+    for start in range(0, rows, size):
+        part = {name: numbers[start : start + size] for name, numbers in columns.items()}
+        first_at, last_at = blocks.bounds(part)
+        packed = {
+            "replica_id": owner.replica,
+            "attempt": owner.attempt,
+            "first_at": first_at,
+            "last_at": last_at,
+            "measurements": len(part["at"]),
+            "data": blocks.pack(part),
+        }
+        connection.execute(sa.insert(table).values(packed))
+
+
+def _remove(connection: sa.Connection, table: sa.Table, ids: Sequence[int]) -> None:
+    for start in range(0, len(ids), BLOCK_ROWS):
+        connection.execute(sa.delete(table).where(table.c.id.in_(ids[start : start + BLOCK_ROWS])))
+
+
+def joined(chunks: Sequence[blocks.Columns]) -> dict[str, Sequence[Any]]:
+    """Return the columns of several chunks, each in the order of time, as one that is."""
+    if len(chunks) == 1:
+        return dict(chunks[0])
+    counts = [len(columns["at"]) for columns in chunks]
+    every = dict.fromkeys(itertools.chain.from_iterable(chunks))
+    found: dict[str, Sequence[Any]] = {}
+    for name in every:
+        numbers: list[Any] = []
+        for columns, count in zip(chunks, counts, strict=True):
+            numbers.extend(columns.get(name) or itertools.repeat(None, count))
+        found[name] = numbers
+    if any(after["at"][0] < before["at"][-1] for before, after in itertools.pairwise(chunks)):
+        at = found["at"]
+        order = sorted(range(len(at)), key=at.__getitem__)
+        found = {name: [numbers[place] for place in order] for name, numbers in found.items()}
+    return found
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which measurements of a run: of one replica, of one role, from ``since`` on, before ``until``."""
+
+    run: int
+    replica: roles.ReplicaId | None = None
+    role: roles.Role | None = None
+    since: float | None = None
+    until: float | None = None
+
+    def owners(self) -> Iterator[sa.ColumnElement[bool]]:
+        """Yield what is true of the replicas that are wanted."""
+        owners = tables.replicas.c
+        yield owners.run_id == self.run
+        if self.replica is not None:
+            yield owners.role == self.replica.role.value
+            yield owners.number == self.replica.index
+        if self.role is not None:
+            yield owners.role == self.role.value
+
+    def between(
+        self, first: sa.ColumnElement[float], last: sa.ColumnElement[float]
+    ) -> Iterator[sa.ColumnElement[bool]]:
+        """Yield what is true of rows with something of the time wanted, by their first and last times."""
+        if self.since is not None:
+            yield last >= self.since
+        if self.until is not None:
+            yield first < self.until
+
+    def within(self, columns: blocks.Columns) -> blocks.Columns:
+        """Return the measurements of columns, which are in the order of time, that are of the time wanted."""
+        at = columns["at"]
+        start = 0 if self.since is None else bisect.bisect_left(at, self.since)
+        end = len(at) if self.until is None else bisect.bisect_left(at, self.until)
+        if end - start == len(at):
+            return columns
+        return {name: numbers[start:end] for name, numbers in columns.items()}
+
+
+def chunks(connection: sa.Connection, kind: type, wanted: Wanted) -> Iterator[Chunk]:
+    """Yield what pieces and blocks have, by owner and, of each, in the order of time.
+
+    Raises:
+        StoreError: a block is damaged; says which.
+    """
+    packing, owners = PACKINGS[kind], tables.replicas.c
+    packed = sa.union_all(
+        *(
+            sa.select(
+                owners.role,
+                owners.number,
+                table.c.replica_id,
+                table.c.attempt,
+                table.c.first_at,
+                table.c.data,
+            )
+            .select_from(tables.replicas.join(table, table.c.replica_id == owners.id))
+            .where(*wanted.owners(), *wanted.between(table.c.first_at, table.c.last_at))
+            for table in (packing.blocks, packing.pieces)
+        )
+    ).subquery()
+    order = (packed.c.replica_id, packed.c.attempt, packed.c.first_at)
+    query = sa.select(packed).order_by(*order)
+    for role, number, replica_id, attempt, first_at, data in connection.execute(query):
+        replica = roles.ReplicaId(roles.Role(role), number)
+        try:
+            columns = wanted.within(blocks.unpack(data))
+        except blocks.Damaged as error:
+            raise errors.StoreError(
+                f"measurements of {replica} (attempt {attempt}) from {first_at:.0f} on are damaged in the "
+                f"store: {error}",
+                "Restore the store from a copy, or ask for another time or another replica.",
+            ) from error
+        if columns["at"]:
+            yield Chunk(Owner(replica_id, attempt), replica, columns)
+
+
+def latest(kind: type, found: Iterable[Sequence[Any]]) -> dict[Owner, Chunk]:
+    """Return what lies in rows as chunks.
+
+    Args:
+        kind: of which measurement.
+        found: role, index, number and attempt of the owner and then the fields, in the order of time.
+    """
+    fields = names(kind)
+    by_owner: dict[tuple[Any, ...], list[Sequence[Any]]] = {}
+    for role, number, replica, attempt, *measured in found:
+        by_owner.setdefault((role, number, Owner(replica, attempt)), []).append(measured)
+    return {
+        owner: Chunk(
+            owner,
+            roles.ReplicaId(roles.Role(role), number),
+            dict(zip(fields, zip(*measured, strict=True), strict=True)),
+        )
+        for (role, number, owner), measured in by_owner.items()
+    }
+
+
+def by_owner(found: Iterable[Chunk], latest: Mapping[Owner, Chunk]) -> Iterator[Chunk]:
+    """Yield one chunk for each owner.
+
+    Args:
+        found: chunks, those of an owner one after the other.
+        latest: further chunks, one for each owner; they come last.
+    """
+    left = dict(latest)
+    for owner, of in itertools.groupby(found, key=lambda chunk: chunk.owner):
+        parts = list(of)
+        if owner in left:
+            parts.append(left.pop(owner))
+        yield Chunk(owner, parts[0].replica, joined([part.columns for part in parts]))
+    yield from left.values()
