@@ -222,6 +222,10 @@ FIELDS = {
     "neighbours_cpu_cores",
     "gpu_utilization",
     "gpu_memory_bytes",
+    "sent_segments",
+    "retransmitted_segments",
+    "run_delay_seconds",
+    "allowed_cpus",
 }
 
 
@@ -245,6 +249,8 @@ def test_samples_of_a_busy_process_with_threads(replica):
     assert max(sample["memory_bytes"] for sample in samples) > 50_000_000
     assert all(sample["neighbours_cpu_cores"] >= 0 for sample in samples)
     assert any(sample["voluntary_switches"] is not None for sample in samples)
+    assert any((sample["run_delay_seconds"] or 0.0) > 0 for sample in samples)
+    assert {sample["allowed_cpus"] for sample in samples} == {len(os.sched_getaffinity(0))}
     assert all(
         sample["throttled_seconds"] is None and sample["cpu_limit_cores"] is None for sample in samples
     )

@@ -120,9 +120,52 @@ def test_thread_status():
     assert agent.parse_switches(golden("thread.status")) == (1234, 56)
 
 
+def test_thread_schedstat():
+    assert agent.parse_run_delay("56189338 1035928049 40\n") == pytest.approx(1.035928049)
+    assert agent.parse_run_delay("") is None
+    assert agent.parse_run_delay("1 x 2") is None
+
+
+def test_a_thread_under_the_number_of_another_begins_at_nothing():
+    before = agent.Scheduling(100, 10, 3.0)
+    assert agent.Scheduling(120, 11, 3.5).since(before) == (20, 1, 0.5)
+    assert agent.Scheduling(7, 1, 0.25).since(before) == (7, 1, 0.25)
+    assert agent.Scheduling(120, 11, None).since(before) == (20, 1, None)
+    assert agent.total_scheduling([agent.Scheduling(1, 2, 0.5), agent.Scheduling(1, 2, None)]) == (2, 4, 0.5)
+    assert agent.total_scheduling([agent.Scheduling(1, 2, None)]) == (1, 2, None)
+
+
 def test_network():
     assert agent.parse_network(golden("net.dev"), "eth0") == (1651373040, 1802174)
     assert agent.parse_network(golden("net.dev"), "eth1") is None
+
+
+def test_segments():
+    assert agent.parse_segments(golden("net.snmp")) == (1042877, 3191)
+    assert agent.parse_segments(golden("net.dev")) is None
+    assert agent.parse_segments("Tcp: OutSegs\nTcp: 7\n") is None
+    assert agent.parse_segments("Tcp: RetransSegs OutSegs\nTcp: 1 x\n") is None
+
+
+def test_segments_are_counted_where_an_interface_is_the_replica_s_own(monkeypatch):
+    held = {"/proc/net/dev": golden("net.dev"), "/proc/net/snmp": golden("net.snmp")}
+    monkeypatch.setattr(agent.KeptFiles, "read", lambda _self, path: held.get(path))
+    fields = {"sent_segments", "retransmitted_segments", "network_sent_bytes"}
+    found = {}
+    for interface in ("eth0", "eth7", None):
+        held["/proc/net/snmp"] = golden("net.snmp")
+        sampler = agent.Sampler(config(interface))
+        held["/proc/net/snmp"] = held["/proc/net/snmp"].replace("1042877 3191", "1042977 3193")
+        line = sampler.sample()
+        found[interface] = {name: line[name] for name in fields}
+    assert found["eth0"] == {"sent_segments": 100, "retransmitted_segments": 2, "network_sent_bytes": 0}
+    assert found["eth7"] == found[None] == dict.fromkeys(fields)
+
+
+def config(interface):
+    known = {"job": "clicks", "role": "ps", "index": 0, "attempt": 1, "command": ["x"], "cluster": {}}
+    files = dict.fromkeys(("spool", "exit", "reports"), "/x")
+    return agent.Config({**known, **files, "interface": interface, "own_cgroup": False})
 
 
 def test_busy_cpus():
@@ -233,6 +276,8 @@ PARSERS = [
     agent.parse_cgroups,
     agent.parse_process,
     agent.parse_switches,
+    agent.parse_run_delay,
+    agent.parse_segments,
     agent.parse_gpus,
     lambda text: agent.parse_keyed(text, "usage_usec"),
     lambda text: agent.parse_quota(text, text),

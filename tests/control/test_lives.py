@@ -52,6 +52,8 @@ class World(RuleBasedStateMachine):
         self.said: list[events.Event] = []
         self.releasing = False
         self.launched: set[tuple[ReplicaId, int]] = set()
+        self.asked: set[ReplicaId] = set()
+        self.are_deaf = False
 
     def feed(self, event: events.Event, *, execute: bool = True) -> None:
         assert self.state is not None
@@ -72,7 +74,13 @@ class World(RuleBasedStateMachine):
                 self.launched.add((replica, attempt))
                 self.alive[replica] = attempt
                 self.unsaid.append(events.ReplicaStarted(replica=replica, attempt=attempt))
+            case commands.Terminate(replica=replica):
+                if replica.role is Role.PS:
+                    left = [str(each) for each in self.alive if each.role is not Role.PS]
+                    assert not left, f"{replica} is asked to end before {left}"
+                self.asked.add(replica)
             case commands.Kill(replica=replica):
+                assert replica in self.asked or replica not in self.alive, "killed unasked"
                 self.end(replica, ExitReason(kind=ExitKind.SIGNAL, signal=9))
             case commands.StartTimer(timer=timer):
                 self.timers.append(timer)
@@ -82,13 +90,15 @@ class World(RuleBasedStateMachine):
 
     def end(self, replica: ReplicaId, reason: ExitReason) -> None:
         attempt = self.alive.pop(replica, None)
+        self.asked.discard(replica)
         if attempt is not None:
             self.ended[replica, attempt] = reason
             self.unsaid.append(events.ReplicaExited(replica=replica, attempt=attempt, reason=reason))
 
     @precondition(lambda self: self.state is None)
-    @rule(spec=specs)
-    def submit(self, spec: JobSpec) -> None:
+    @rule(spec=specs, are_deaf=st.booleans())
+    def submit(self, spec: JobSpec, are_deaf: bool) -> None:
+        self.are_deaf = are_deaf
         self.state = states.initial(spec)
         self.feed(events.Begin())
 
@@ -176,7 +186,10 @@ class World(RuleBasedStateMachine):
             assert not self.alive
 
     def teardown(self) -> None:
-        """From wherever the world is, a job that is asked to stop ends, and leaves nothing."""
+        """From wherever the world is, a job that is asked to stop ends, and leaves nothing.
+
+        Its replicas end because they were asked to; those that are deaf only when they are killed.
+        """
         if self.state is None:
             return
         self.replace_supervisor()
@@ -184,7 +197,7 @@ class World(RuleBasedStateMachine):
         for _ in range(200):
             if self.state.phase.is_final:
                 break
-            for replica in list(self.alive):
+            for replica in list(self.asked) if not self.are_deaf else ():
                 self.end(replica, ExitReason(kind=ExitKind.SIGNAL, signal=15))
             while self.unsaid:
                 self.feed(self.unsaid.pop(0))

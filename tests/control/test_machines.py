@@ -50,6 +50,14 @@ def exited(replica: ReplicaId, reason: ExitReason = DONE, attempt: int = 1) -> e
     return events.ReplicaExited(replica=replica, attempt=attempt, reason=reason)
 
 
+def asked(wanted: list[commands.Command]) -> list[ReplicaId]:
+    """Return who is asked to end, each with a timer of the whole grace that it has from now on."""
+    replicas = [c.replica for c in wanted if isinstance(c, commands.Terminate)]
+    kills = {c.timer.replica: c.seconds for c in wanted if isinstance(c, commands.StartTimer)}
+    assert all(kills[replica] == 30.0 + machines.KILL_SLACK_SECONDS for replica in replicas)
+    return replicas
+
+
 RUNNING = (events.Begin(), *started(PS0, PS1, W0, W1))
 
 
@@ -67,7 +75,7 @@ def test_the_job_runs_when_the_last_replica_does() -> None:
 def test_ps_are_terminated_when_all_workers_have_completed() -> None:
     state, wanted = drive(job(), *RUNNING, exited(W0), exited(W1))
     assert (state.phase, state.outcome) == (JobPhase.STOPPING, JobPhase.SUCCEEDED)
-    assert [c.replica for c in wanted if isinstance(c, commands.Terminate)] == [PS0, PS1]
+    assert asked(wanted) == [PS0, PS1]
 
 
 def test_the_job_has_succeeded_only_when_everything_is_released() -> None:
@@ -117,7 +125,7 @@ def test_the_job_fails_when_restarts_are_used_up() -> None:
     state, wanted = drive(job(limit=0), *RUNNING, exited(W0, FAILED))
     assert (state.phase, state.outcome) == (JobPhase.STOPPING, JobPhase.FAILED)
     assert "worker-0 failed: exit code 1" in state.message
-    assert {c.replica for c in wanted if isinstance(c, commands.Terminate)} == {PS0, PS1, W1}
+    assert asked(wanted) == [W1]
 
 
 def test_a_failed_evaluator_does_not_fail_the_job() -> None:
@@ -166,11 +174,95 @@ def test_the_deadline_fails_the_job() -> None:
 
 def test_a_replica_that_does_not_end_is_killed_again_and_again() -> None:
     state, _ = drive(job(), *RUNNING, events.StopRequested())
-    timer = Timer(kind=TimerKind.KILL, replica=PS0, attempt=1)
+    timer = Timer(kind=TimerKind.KILL, replica=W0, attempt=1)
     for _ in range(3):
         state, wanted = machines.advance(state, events.TimerFired(timer=timer))
-        assert commands.Kill(replica=PS0, attempt=1) in wanted
+        assert commands.Kill(replica=W0, attempt=1) in wanted
         assert any(isinstance(c, commands.StartTimer) and c.timer == timer for c in wanted)
+
+
+def test_ps_are_asked_to_end_when_all_others_have() -> None:
+    spec = job(ps=2, chief=1, worker=1, evaluator=1)
+    happened = (events.Begin(), *started(PS0, PS1, CHIEF, W0, EVALUATOR))
+    state, wanted = drive(spec, *happened, events.StopRequested())
+    assert asked(wanted) == [CHIEF, W0, EVALUATOR]
+    assert phases(state, PS0, PS1) == {ReplicaPhase.RUNNING}
+    for ends in (W0, CHIEF):
+        state, wanted = machines.advance(state, exited(ends, FAILED))
+        assert wanted == []
+    state, wanted = machines.advance(state, exited(EVALUATOR, DONE))
+    assert asked(wanted) == [PS0, PS1]
+    assert states.broken_invariants(state) == []
+
+
+@pytest.mark.parametrize(
+    "why",
+    [
+        events.StopRequested(),
+        events.EngineFailed(reason="no room"),
+        events.TimerFired(timer=Timer(kind=TimerKind.DEADLINE)),
+        exited(PS0, ExitReason(kind=ExitKind.LAUNCH_FAILED)),
+        exited(W0, ExitReason(kind=ExitKind.LAUNCH_FAILED)),
+    ],
+)
+def test_however_a_job_ends_its_ps_go_last(why: events.Event) -> None:
+    spec = dataclasses.replace(job(), active_deadline_seconds=60.0)
+    state, wanted = drive(spec, *RUNNING, why)
+    assert set(asked(wanted)) == {r.replica for r in state.replicas if r.phase is ReplicaPhase.STOPPING}
+    assert {replica.role for replica in asked(wanted)} == {Role.WORKER}
+
+
+def test_a_trainer_that_does_not_end_is_killed_and_then_the_ps_have_a_grace_of_their_own() -> None:
+    timer = Timer(kind=TimerKind.KILL, replica=W1, attempt=1)
+    deaf = (*RUNNING, events.StopRequested(), exited(W0, FAILED), events.TimerFired(timer=timer))
+    _, wanted = drive(job(), *deaf)
+    assert commands.Kill(replica=W1, attempt=1) in wanted
+    assert asked(wanted) == []
+    _, wanted = drive(job(), *deaf, exited(W1, ExitReason(kind=ExitKind.SIGNAL, signal=9)))
+    assert asked(wanted) == [PS0, PS1]
+
+
+def test_ps_that_end_first_are_not_asked() -> None:
+    state, wanted = drive(job(), *RUNNING, events.StopRequested(), exited(PS0, FAILED))
+    assert (wanted, phases(state, PS0)) == ([], {ReplicaPhase.STOPPED})
+    state, wanted = drive(
+        job(), *RUNNING, events.StopRequested(), exited(PS0, FAILED), exited(W0), exited(W1)
+    )
+    assert asked(wanted) == [PS1]
+
+
+def test_a_job_without_live_trainers_has_its_ps_end_at_once() -> None:
+    waiting = (exited(W0, FAILED), exited(W1, FAILED))
+    _, wanted = drive(job(), *RUNNING, *waiting, events.StopRequested())
+    assert asked(wanted) == [PS0, PS1]
+
+
+def test_ps_wait_for_a_worker_that_was_already_on_its_way_out_and_it_is_asked_once() -> None:
+    scaled_down = (*RUNNING, scaled(1), events.StopRequested())
+    state, wanted = drive(job(), *scaled_down)
+    assert asked(wanted) == [W0]
+    state, wanted = machines.advance(state, exited(W0, FAILED))
+    assert wanted == []
+    state, wanted = machines.advance(state, exited(W1, FAILED))
+    assert asked(wanted) == [PS0, PS1]
+
+
+def test_a_new_supervisor_goes_on_with_the_stop_where_the_old_one_was() -> None:
+    stopping = (*RUNNING, events.StopRequested(), exited(W0, FAILED))
+    both = events.SupervisorReplaced(live={PS0: 1, PS1: 1, W1: 1})
+    state, wanted = drive(job(), *stopping, both)
+    assert asked(wanted) == [W1]
+    assert phases(state, PS0, PS1) == {ReplicaPhase.RUNNING}
+    only_ps = events.SupervisorReplaced(live={PS0: 1, PS1: 1}, exits={W1: FAILED})
+    state, wanted = drive(job(), *stopping, only_ps)
+    assert asked(wanted) == [PS0, PS1]
+    state, wanted = machines.advance(state, events.SupervisorReplaced(live={PS1: 1}))
+    assert asked(wanted) == [PS1], "the old one may not have come to asking"
+    assert drive(job(), *stopping, events.SupervisorReplaced(live={}))[1][-1] == commands.Release()
+
+
+def phases(state: states.JobState, *replicas: ReplicaId) -> set[ReplicaPhase]:
+    return {replica.phase for replica in state.replicas if replica.replica in replicas}
 
 
 def test_a_job_stopped_before_it_began_needs_no_replica_to_end() -> None:
@@ -182,7 +274,7 @@ def test_a_job_stopped_before_it_began_needs_no_replica_to_end() -> None:
 def test_a_stopped_job_resumes_with_new_attempts_and_all_its_restarts() -> None:
     stopped = drive(
         job(), *RUNNING, exited(W0, FAILED), events.StopRequested(),
-        exited(PS0, FAILED), exited(PS1, FAILED), exited(W1, FAILED), events.Released(),
+        exited(W1, FAILED), exited(PS0, FAILED), exited(PS1, FAILED), events.Released(),
     )[0]  # fmt: skip
     assert stopped.phase is JobPhase.STOPPED
     pending, wanted = machines.advance(stopped, events.ResumeRequested())
@@ -280,8 +372,7 @@ def test_more_workers_are_launched_and_fewer_asked_to_end():
     state = all_started(state)
     assert str(state.phase) == "running"
     state, wanted = machines.advance(state, scaled(1))
-    asked = [each.replica.index for each in wanted if isinstance(each, commands.Terminate)]
-    assert asked == [1, 2]
+    assert [replica.index for replica in asked(wanted)] == [1, 2]
     assert str(state.phase) == "running"
     state, wanted = machines.advance(state, scaled(2))
     assert wanted == [], "the old attempt has to leave first"

@@ -70,17 +70,46 @@ def test_an_older_attempt_ends_before_the_next_one_begins() -> None:
 def test_who_does_not_leave_is_killed() -> None:
     both = [sight(PS), sight(WORKER)]
     progress, wanted = reconciliations.reconcile(running(), both, 10.0, [events.StopRequested()])
-    assert {type(command) for command in wanted} == {commands.Terminate}
-    leaving = [sight(PS, is_leaving=True), sight(WORKER, is_leaving=True)]
+    assert wanted == [commands.Terminate(replica=WORKER, attempt=1)]
+    leaving = [sight(PS), sight(WORKER, is_leaving=True)]
     progress, wanted = reconciliations.reconcile(progress, leaving, 11.0)
     assert wanted == []
     progress, wanted = reconciliations.reconcile(progress, leaving, progress.next_due)
-    assert {type(command) for command in wanted} == {commands.Kill}
+    assert wanted == [commands.Kill(replica=WORKER, attempt=1)]
+    progress, wanted = reconciliations.reconcile(progress, [sight(PS)], 50.0)
+    assert wanted == [commands.Terminate(replica=PS, attempt=1)]
+    leaving = [sight(PS, is_leaving=True)]
+    assert reconciliations.reconcile(progress, leaving, 84.0)[1] == [], "its own grace has begun at 50 s"
+    progress, wanted = reconciliations.reconcile(progress, leaving, 85.0)
+    assert wanted == [commands.Kill(replica=PS, attempt=1)]
     progress, wanted = reconciliations.reconcile(progress, [], 100.0)
     assert (progress.state.phase, wanted) == (JobPhase.STOPPING, [])
     progress, _ = reconciliations.reconcile(progress, [], 100.0)
     assert progress.state.phase is JobPhase.STOPPED
     assert progress.timers == {}
+
+
+def test_an_operator_that_was_replaced_asks_the_ps_itself_once_the_trainers_have_ended() -> None:
+    both = [sight(PS), sight(WORKER)]
+    progress, _ = reconciliations.reconcile(running(), both, 10.0, [events.StopRequested()])
+    gone = [sight(PS), sight(WORKER, Stage.ENDED, reason=FAILED)]
+    progress, unheard = reconciliations.reconcile(progress, gone, 12.0)
+    assert unheard == [commands.Terminate(replica=PS, attempt=1)]
+    assert reconciliations.reconcile(progress, gone, 13.0)[1] == unheard
+
+
+def test_a_ps_that_is_not_there_yet_when_its_job_is_stopped_is_not_launched() -> None:
+    progress, _ = reconciliations.reconcile(Progress(state=states.initial(job())), (), 0.0, [events.Begin()])
+    only_worker = [sight(WORKER, Stage.COMING)]
+    progress, wanted = reconciliations.reconcile(progress, only_worker, 1.0, [events.StopRequested()])
+    assert wanted == [commands.Terminate(replica=WORKER, attempt=1)]
+    progress, wanted = reconciliations.reconcile(progress, [sight(WORKER, is_leaving=True)], 2.0)
+    assert (wanted, progress.state.replica(PS).exit.kind) == ([], ExitKind.LAUNCH_FAILED)
+    late = [sight(PS, Stage.COMING)]
+    progress, wanted = reconciliations.reconcile(progress, late, 3.0)
+    assert wanted == [commands.Kill(replica=PS, attempt=1)], "it was on its way all the same"
+    progress, _ = reconciliations.reconcile(progress, (), 4.0)
+    assert progress.state.phase is JobPhase.STOPPED
 
 
 class World(RuleBasedStateMachine):
@@ -105,6 +134,9 @@ class World(RuleBasedStateMachine):
                 assert not any(self.lives(each) for each in self.cluster if each[0] == key[0]), "two at once"
                 self.cluster[key] = sight(key[0], Stage.COMING, key[1])
             case commands.Terminate():
+                if key[0].role is Role.PS:
+                    left = [each for each in self.cluster if each[0].role is not Role.PS and self.lives(each)]
+                    assert not left, f"{key} is asked to end before {left}"
                 self.change(key, is_leaving=True)
             case commands.Kill():
                 self.cluster.pop(key, None)

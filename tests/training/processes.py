@@ -71,7 +71,7 @@ class Processes:
         del self.running[role, index]
 
     def log(self, role, index):
-        return (self.folder / f"{role}-{index}.log").read_text()[-6000:]
+        return (self.folder / f"{role}-{index}.log").read_text()
 
     def reports(self, role, index, kind):
         path = self.folder / f"{role}-{index}.jsonl"

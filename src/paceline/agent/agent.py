@@ -370,6 +370,14 @@ def parse_switches(text: str) -> Optional[Tuple[int, int]]:
     return (int(match.group(1)), int(match.group(2))) if match else None
 
 
+def parse_run_delay(text: str) -> Optional[float]:
+    """Read from /proc/PID/task/TID/schedstat for how many seconds a thread was ready to run and waited for a
+    core (sched-stats.rst).
+    """
+    words = [parse_integer(word) for word in text.split()]
+    return words[1] * 1e-9 if len(words) >= 3 and words[1] is not None else None
+
+
 def parse_network(text: str, interface: str) -> Optional[Tuple[int, int]]:
     """Read bytes received and sent by one interface of /proc/net/dev (proc.rst, 1.4)."""
     for line in text.splitlines():
@@ -379,6 +387,16 @@ def parse_network(text: str, interface: str) -> Optional[Tuple[int, int]]:
             if len(words) >= 9 and words[0] is not None and words[8] is not None:
                 return words[0], words[8]
     return None
+
+
+def parse_segments(text: str) -> Optional[Tuple[int, int]]:
+    """Read TCP segments of a network namespace from /proc/net/snmp: sent anew, and sent again (RFC 4022)."""
+    rows = [line.split() for line in text.splitlines() if line.startswith("Tcp:")]
+    if len(rows) != 2:
+        return None
+    values = dict(zip(*rows))  # noqa: B905 - 3.6
+    sent, again = (parse_integer(values.get(name, "")) for name in ("OutSegs", "RetransSegs"))
+    return None if sent is None or again is None else (sent, again)
 
 
 def parse_busy(text: str, cpus: FrozenSet[int]) -> Optional[int]:
@@ -585,17 +603,49 @@ class ProcessTree:
         return len(processes)
 
 
-class SwitchCounter:
-    """Context switches of all threads between two readings.
+class Scheduling(NamedTuple):
+    """What the scheduler did with threads: switches, and seconds for which they waited for a core."""
 
-    Each thread is a file to read. Where that costs more than the budget, only one interval in several is
-    measured, from end to end, and the others are None: a count is never spread over what was not seen.
+    voluntary: int
+    involuntary: int
+    run_delay_seconds: Optional[float]
+
+    def since(self, before: "Scheduling") -> "Scheduling":
+        """Return the rise since an earlier reading of a thread; all, if that was of another one."""
+        another = self.voluntary < before.voluntary or self.involuntary < before.involuntary
+        old = _UNSCHEDULED if another else before
+        delay = None
+        if self.run_delay_seconds is not None:
+            delay = max(0.0, self.run_delay_seconds - (old.run_delay_seconds or 0.0))
+        return Scheduling(self.voluntary - old.voluntary, self.involuntary - old.involuntary, delay)
+
+
+_UNSCHEDULED = Scheduling(0, 0, 0.0)
+
+
+def total_scheduling(rises: List[Scheduling]) -> Scheduling:
+    """Add up what was done with threads; how long they waited is not known if it is not of any of them."""
+    delays = [rise.run_delay_seconds for rise in rises]
+    known = [delay for delay in delays if delay is not None]
+    return Scheduling(
+        sum(rise.voluntary for rise in rises),
+        sum(rise.involuntary for rise in rises),
+        round(sum(known), 6) if known else None,
+    )
+
+
+class SchedulingCounter:
+    """What the scheduler did with all threads between two readings.
+
+    Each thread is two files to read. Where that costs more than the budget, only one interval in several is
+    measured, from end to end, and the others are None: a count is never spread over what was not seen. So a
+    thread counts from when it is seen first: it may be older than the interval.
     """
 
     def __init__(self, files: KeptFiles) -> None:
         self._files = files
         self._paths = {}  # type: Dict[int, List[str]]
-        self._totals = None  # type: Optional[Dict[str, Tuple[int, int]]]
+        self._totals = None  # type: Optional[Dict[str, Scheduling]]
         self._resume_at = 0.0
 
     def _list(self, pid: int, count: int) -> List[str]:
@@ -604,40 +654,45 @@ class SwitchCounter:
             paths = []  # type: List[str]
             with contextlib.suppress(OSError):
                 if count:
-                    paths = [f"/proc/{pid}/task/{task}/status" for task in os.listdir(f"/proc/{pid}/task")]
+                    paths = [f"/proc/{pid}/task/{task}" for task in os.listdir(f"/proc/{pid}/task")]
             for path in set(known) - set(paths):
-                self._files.forget(path)
+                self._forget(path)
             self._paths[pid] = paths
         return list(self._paths[pid])
 
-    def count(
-        self, processes: Dict[int, ProcessStat], now: float, interval: float
-    ) -> Optional[Tuple[int, int]]:
-        """Return voluntary and involuntary switches since the last call, or None when not measured."""
+    def _forget(self, path: str) -> None:
+        for name in ("status", "schedstat"):
+            self._files.forget(f"{path}/{name}")
+
+    def _read(self, path: str) -> Optional[Scheduling]:
+        switches = parse_switches(self._files.read(f"{path}/status") or "")
+        if switches is None:
+            return None
+        return Scheduling(*switches, parse_run_delay(self._files.read(f"{path}/schedstat") or ""))
+
+    def count(self, processes: Dict[int, ProcessStat], now: float, interval: float) -> Optional[Scheduling]:
+        """Return what was done since the last call, or None when not measured."""
         if now < self._resume_at:
             return None
         started = time.process_time()
         for pid in set(self._paths) - set(processes):
             self._list(pid, 0)
             del self._paths[pid]
-        before, totals, voluntary, involuntary = self._totals, {}, 0, 0
+        before, totals, rises = self._totals, {}, []
         for pid, process in processes.items():
             for path in self._list(pid, process.threads):
-                switches = parse_switches(self._files.read(path) or "")
-                if switches is None:  # the thread has ended; what it did since the last reading is lost
+                found = self._read(path)
+                if found is None:  # the thread has ended; what it did since the last reading is lost
                     self._paths[pid].remove(path)
                     continue
-                totals[path] = switches
-                old = (before or {}).get(path, (0, 0))
-                if switches[0] < old[0] or switches[1] < old[1]:  # another thread under the same number
-                    old = (0, 0)
-                voluntary += switches[0] - old[0]
-                involuntary += switches[1] - old[1]
+                totals[path] = found
+                if before is not None and path in before:
+                    rises.append(found.since(before[path]))
         cost = time.process_time() - started
         self._totals = totals
         if before is not None and cost > SWITCHES_BUDGET * interval:
             self._totals, self._resume_at = None, now + 2 * cost / SWITCHES_BUDGET - interval
-        return None if before is None else (voluntary, involuntary)
+        return None if before is None else total_scheduling(rises)
 
 
 class GpuWatch:
@@ -701,6 +756,7 @@ class Reading(NamedTuple):
     cpu_seconds: Optional[float]
     throttled_seconds: Optional[float]
     network: Optional[Tuple[int, int]]
+    segments: Optional[Tuple[int, int]]
     cpus: FrozenSet[int]
     busy_ticks: Optional[int]
 
@@ -720,7 +776,7 @@ class Sampler:
         paths = parse_cgroups(self._files.read("/proc/self/cgroup") or "")
         self._faked_stat = any(mount.point == "/proc/stat" for mount in mounts)
         self._tick = os.sysconf("SC_CLK_TCK")
-        self._switches = SwitchCounter(self._files)
+        self._scheduling = SchedulingCounter(self._files)
         self._gpus = None  # type: Optional[GpuWatch]
         self.cgroup = CgroupReader(self._files, paths, mounts)
         self.tree = ProcessTree(self._files, os.getpid())
@@ -775,30 +831,34 @@ class Sampler:
         cpus = self.cpus()
         stat = "" if self._faked_stat else self._files.read("/proc/stat") or ""
         interface = self._config.interface
+        network = parse_network(self._files.read("/proc/net/dev") or "", interface) if interface else None
         return Reading(
             at=time.monotonic(),
             cpu_seconds=cpu_seconds,
             throttled_seconds=self.cgroup.throttled_seconds() if self._config.own_cgroup else None,
-            network=parse_network(self._files.read("/proc/net/dev") or "", interface) if interface else None,
+            network=network,
+            segments=parse_segments(self._files.read("/proc/net/snmp") or "") if network else None,
             cpus=cpus,
             busy_ticks=parse_busy(stat, cpus),
         )
 
-    def _measure(self, interval: float) -> Tuple[Reading, Dict[int, ProcessStat], Optional[Tuple[int, int]]]:
+    def _measure(self, interval: float) -> Tuple[Reading, Dict[int, ProcessStat], Optional[Scheduling]]:
         processes = self.tree.refresh()
         reading = self._read(processes)
-        return reading, processes, self._switches.count(processes, reading.at, interval)
+        return reading, processes, self._scheduling.count(processes, reading.at, interval)
 
     def sample(self) -> Dict[str, Any]:
         """Return one line for the spool."""
         before = self._last
-        self._last, processes, switches = self._measure(self._config.sample_seconds)
+        self._last, processes, scheduled = self._measure(self._config.sample_seconds)
         after = self._last
         interval = max(after.at - before.at, 1e-6)
         used = rise(before.cpu_seconds, after.cpu_seconds)
         busy = rise(before.busy_ticks or None, after.busy_ticks) if before.cpus == after.cpus else None
         neighbours = None if busy is None or used is None else max(0.0, (busy / self._tick - used) / interval)
         old, new = before.network or (None, None), after.network or (None, None)
+        sent_before, again_before = before.segments or (None, None)
+        sent, again = after.segments or (None, None)
         utilization, gpu_memory = self._gpus.poll(after.at) if self._gpus else (None, None)
         self.tree.ignored = self._gpus.pids if self._gpus else set()
         pages = sum(process.pages for process in processes.values())
@@ -815,8 +875,12 @@ class Sampler:
             "memory_limit_bytes": self.cgroup.memory_limit() if self._config.own_cgroup else None,
             "network_received_bytes": rise(old[0], new[0]),
             "network_sent_bytes": rise(old[1], new[1]),
-            "voluntary_switches": switches[0] if switches else None,
-            "involuntary_switches": switches[1] if switches else None,
+            "sent_segments": rise(sent_before, sent),
+            "retransmitted_segments": rise(again_before, again),
+            "voluntary_switches": scheduled.voluntary if scheduled else None,
+            "involuntary_switches": scheduled.involuntary if scheduled else None,
+            "run_delay_seconds": scheduled.run_delay_seconds if scheduled else None,
+            "allowed_cpus": len(after.cpus),
             "threads": sum(process.threads for process in processes.values()),
             "neighbours_cpu_cores": None if neighbours is None else round(neighbours, 6),
             "gpu_utilization": utilization,
@@ -947,11 +1011,24 @@ METRICS = {
         Metric(
             "paceline_replica_network_transmit_bytes", "counter", "Bytes sent.", {"": "network_sent_bytes"}
         ),
+        Metric("paceline_replica_sent_segments", "counter", "TCP segments sent anew.", {"": "sent_segments"}),
+        Metric(
+            "paceline_replica_retransmitted_segments",
+            "counter",
+            "TCP segments sent again.",
+            {"": "retransmitted_segments"},
+        ),
         Metric(
             "paceline_replica_context_switches",
             "counter",
             "Context switches while they were counted.",
             {'kind="voluntary"': "voluntary_switches", 'kind="involuntary"': "involuntary_switches"},
+        ),
+        Metric(
+            "paceline_replica_run_delay_seconds",
+            "counter",
+            "Time for which threads waited for a core, while it was measured.",
+            {"": "run_delay_seconds"},
         ),
         Metric("paceline_replica_threads", "gauge", "Threads of all processes.", {"": "threads"}),
         Metric(

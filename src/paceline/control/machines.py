@@ -9,8 +9,11 @@
                                                                (running -> starting: more workers)
 
 ``stopping`` begins when the outcome is decided: the success policy is met, a replica that the job cannot do
-without failed for good, the deadline passed, or somebody asked. It ends when nothing of the job is left.
-An event that does not fit the state (stale, doubled, late) changes nothing.
+without failed for good, the deadline passed, or somebody asked. All but the parameter servers are asked to
+end, so that a chief can save what these hold. When the last of them has ended, killed after its grace if need
+be, so are the parameter servers, with a grace of their own. Who was asked is ``stopping`` itself: a new
+supervisor needs to know no more. The job ends when nothing of it is left. An event that does not fit the
+state (stale, doubled, late) changes nothing.
 """
 
 from __future__ import annotations
@@ -29,6 +32,8 @@ from paceline.model.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
 MAX_BACKOFF_SECONDS = 60.0
 #: How long after an agent's own grace the engine kills by force.
 KILL_SLACK_SECONDS = 5.0
+#: How a replica ended whose launch was due when its job came to its end.
+NOT_LAUNCHED = ExitReason(kind=ExitKind.LAUNCH_FAILED, message="not launched: the job is ending")
 
 Step = tuple[JobState, list[Command]]
 
@@ -114,7 +119,7 @@ def _exited(state: JobState, replica: roles.ReplicaId, attempt: int, reason: Exi
     completed = reason.kind is ExitKind.COMPLETED
     if state.phase is JobPhase.STOPPING:
         phase = ReplicaPhase.SUCCEEDED if completed else ReplicaPhase.STOPPED
-        return _release_if_empty(_put(state, dataclasses.replace(current, phase=phase)))
+        return _wind_up(_put(state, dataclasses.replace(current, phase=phase)))
     if current.phase is ReplicaPhase.STOPPING:
         return _left(state, current)
     spec = state.spec.role(replica.role)
@@ -237,20 +242,31 @@ def _left(state: JobState, replica: ReplicaState) -> Step:
 def _stop(state: JobState, outcome: JobPhase, message: str) -> Step:
     if state.phase is JobPhase.STOPPING or state.phase.is_final:
         return state, []
-    done: list[Command] = []
-    replicas = []
-    for replica in state.replicas:
-        if replica.phase.is_live:
-            done.extend(_terminate(state.spec, replica))
-            replica = dataclasses.replace(replica, phase=ReplicaPhase.STOPPING)
-        elif not replica.phase.is_final:
-            replica = dataclasses.replace(replica, phase=ReplicaPhase.STOPPED)
-        replicas.append(replica)
-    state = dataclasses.replace(
-        state, phase=JobPhase.STOPPING, replicas=tuple(replicas), outcome=outcome, message=message
+    replicas = tuple(
+        r if r.phase.is_live or r.phase.is_final else dataclasses.replace(r, phase=ReplicaPhase.STOPPED)
+        for r in state.replicas
     )
-    state, release = _release_if_empty(state)
-    return state, done + release
+    return _wind_up(
+        dataclasses.replace(
+            state, phase=JobPhase.STOPPING, replicas=replicas, outcome=outcome, message=message
+        )
+    )
+
+
+def _wind_up(state: JobState) -> Step:
+    """Ask those to end whose turn it is, and release the job when nothing of it lives.
+
+    Parameter servers hold what a chief saves at its end, so they are asked when all others have ended.
+    """
+    live = [replica for replica in state.replicas if replica.phase.is_live]
+    if not live:
+        return state, [commands.Release()]
+    done: list[Command] = []
+    for replica in [each for each in live if each.replica.role is not Role.PS] or live:
+        if replica.phase is not ReplicaPhase.STOPPING:
+            done.extend(_terminate(state.spec, replica))
+            state = _put(state, dataclasses.replace(replica, phase=ReplicaPhase.STOPPING))
+    return state, done
 
 
 def _terminate(spec: jobs.JobSpec, replica: ReplicaState) -> list[Command]:
@@ -260,10 +276,6 @@ def _terminate(spec: jobs.JobSpec, replica: ReplicaState) -> list[Command]:
         commands.Terminate(replica=replica.replica, attempt=replica.attempt),
         commands.StartTimer(timer=timer, seconds=seconds),
     ]
-
-
-def _release_if_empty(state: JobState) -> Step:
-    return state, [commands.Release()] if all(r.phase.is_final for r in state.replicas) else []
 
 
 def _released(state: JobState) -> Step:
@@ -326,6 +338,6 @@ def _replaced(state: JobState, event: events.SupervisorReplaced) -> Step:
             state, more = _exited(state, replica.replica, replica.attempt, reason)
             done.extend(more)
     if state.phase is JobPhase.STOPPING and not any(isinstance(c, commands.Release) for c in done):
-        state, release = _release_if_empty(state)
-        done.extend(release)
+        state, more = _wind_up(state)
+        done.extend(more)
     return _settle(state), done

@@ -91,6 +91,8 @@ def _seen(state: states.JobState, seen: Collection[Sight]) -> Iterator[events.Ev
         sight = found.get(key)
         if sight is None and replica.phase is not ReplicaPhase.STARTING:
             yield _exited(key, _gone(replica.phase))
+        elif sight is None and state.phase is JobPhase.STOPPING:
+            yield _exited(key, machines.NOT_LAUNCHED)
         elif sight is not None and sight.stage is Stage.ENDED:
             yield _exited(key, sight.reason or _gone(replica.phase))
         elif sight is not None and sight.stage is Stage.RUNNING:
@@ -139,7 +141,8 @@ def _missing(state: states.JobState, seen: Collection[Sight], left: Collection[S
         own, key = replica.replica, (replica.replica, replica.attempt)
         old = [attempt for each, attempt in alive if each == own and attempt != replica.attempt]
         yield from (commands.Kill(replica=own, attempt=attempt) for attempt in old)
-        if replica.phase is ReplicaPhase.STARTING and key not in known and not old:
+        is_due = replica.phase is ReplicaPhase.STARTING and state.phase is not JobPhase.STOPPING
+        if is_due and key not in known and not old:
             yield commands.Launch(replica=own, attempt=replica.attempt, memory_bytes=replica.memory_bytes)
         elif key in alive and not alive[key].is_leaving and not replica.phase.is_live:
             yield commands.Kill(replica=own, attempt=replica.attempt)

@@ -73,6 +73,8 @@ def broken_invariants(state: JobState) -> list[str]:
         r.phase in (live.PENDING, live.STARTING, live.BACKING_OFF) for r in state.replicas
     ):
         broken.append("a running job has replicas that do not run yet")
+    if state.phase is statuses.JobPhase.STOPPING:
+        broken.extend(_out_of_turn(state))
     for replica in state.replicas:
         spec = state.spec.role(replica.replica.role)
         is_wanted = state.spec.has(replica.replica)
@@ -87,3 +89,14 @@ def broken_invariants(state: JobState) -> list[str]:
     missing = set(state.spec.replicas()) - {replica.replica for replica in state.replicas}
     broken.extend(f"{replica} is not there" for replica in sorted(missing))
     return broken
+
+
+def _out_of_turn(state: JobState) -> list[str]:
+    """Return who of a stopping job was asked to end before all others had, or still waits for its turn."""
+    alive = [replica for replica in state.replicas if replica.phase.is_live]
+    turn = [replica for replica in alive if replica.replica.role is not roles.Role.PS] or alive
+    return [
+        f"{replica.replica} is {replica.phase}, out of turn"
+        for replica in alive
+        if (replica.phase is statuses.ReplicaPhase.STOPPING) != (replica in turn)
+    ]

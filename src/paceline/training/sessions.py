@@ -12,6 +12,7 @@ import contextlib
 import logging
 import socket
 import time
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
@@ -57,16 +58,19 @@ class Sessions:
         self._last_step = last_step
         self._server = None if cluster.is_local else servers.start(cluster)
 
-    def open(self) -> Any | None:
-        """Waits until the parameters have values, for ever if need be, and returns a session; None when they
-        are lost and training is over, so that there is no chief any more who would give them values.
+    def open(self, stopping: Callable[[], bool]) -> Any | None:
+        """Waits until the parameters have values, for ever if need be, and returns a session; None when this
+        trainer is `stopping`, or when they are lost and training is over, so that there is no chief any more
+        who would give them values.
 
         Raises:
             CheckpointError: the checkpoints do not fit the model, or are all damaged.
         """
         noticed = time.monotonic()
         while True:
-            self._wait_for_parameter_servers()
+            self._wait_for_parameter_servers(stopping)
+            if stopping():
+                return None
             session = self._connect()
             try:
                 if self._is_ready(session):
@@ -102,13 +106,13 @@ class Sessions:
         config = tf1.ConfigProto(device_filters=["/job:ps", self._cluster.task_device])
         return tf1.Session(self._server.target, graph=self._graph.graph, config=config)
 
-    def _wait_for_parameter_servers(self) -> None:
+    def _wait_for_parameter_servers(self, stopping: Callable[[], bool]) -> None:
         """Waits in Python, where a signal gets through; TensorFlow would wait inside a call."""
         if self._cluster.is_local:
             return
         noticed = time.monotonic()
         for index, address in enumerate(self._cluster.addresses["ps"]):
-            while not _is_listening(address):
+            while not (stopping() or _is_listening(address)):
                 if time.monotonic() - noticed > _NOTICE_SECONDS:
                     noticed = time.monotonic()
                     _log.info("still waiting for ps %d at %s", index, address)

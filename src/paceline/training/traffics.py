@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from paceline.model import traces
 from paceline.model.variables import Variable
 from paceline.training import declarations, features, places
 
@@ -75,7 +76,7 @@ def write(variables: Sequence[Variable], folder: str) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    path = Path(folder, "variables.json")
+    path = Path(folder, traces.VARIABLES)
     temporary = path.with_suffix(".json.tmp")
     body = {"variables": [dataclasses.asdict(variable) for variable in variables]}
     temporary.write_text(json.dumps(body, indent=1) + "\n")

@@ -19,7 +19,7 @@ import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent import futures
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 from paceline.training import (
     blocks,
@@ -127,15 +127,17 @@ class Trainer:
             fruitless = 0
             while True:
                 before = self._steps
-                session = self._sessions.open()
+                session = self._sessions.open(lambda: self._stopping)
                 if session is None:
+                    if self._stopping:
+                        self._end_unsaved()
                     _log.info("training is over: the newest checkpoint has the last step")
                     return None
                 try:
                     return self._with(session)
                 except sessions.STATE_LOST as error:
                     if self._stopping:
-                        sys.exit(128 + signal.SIGTERM)  # the whole job ends, and its servers went first
+                        self._end_unsaved()
                     fruitless = 0 if self._steps > before else fruitless + 1
                     if fruitless > _FRUITLESS_TRIES and not isinstance(error, sessions.CONNECTION_LOST):
                         raise
@@ -143,6 +145,13 @@ class Trainer:
                 finally:
                     sessions.close(session)
                     self._saved.settle()
+
+    def _end_unsaved(self) -> NoReturn:
+        """Ends on SIGTERM when the parameters are lost, and only a checkpoint of before has them."""
+        _log.warning(
+            "stopped on SIGTERM without a parameter server; the last checkpoint is %s", self._saved.latest()
+        )
+        sys.exit(128 + signal.SIGTERM)
 
     def _with(self, session: Any) -> evaluations.Evaluation | None:
         assert self._graph.queue is not None, "a graph that was built with the work has its queue"

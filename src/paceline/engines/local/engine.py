@@ -148,6 +148,13 @@ class LocalEngine:
                 processes.kill([pid])
         self._end_leftovers(replica)
 
+    def _end_what_is_left(self, replica: ReplicaId) -> None:
+        """Leave no process of a replica that has ended, if that can be done now."""
+        try:
+            self._end_leftovers(replica)
+        except EngineError as error:
+            log.warning("something of %s is left until the job is released: %s", replica, error.message)
+
     def _end_leftovers(self, replica: ReplicaId) -> None:
         """Leave no process of a replica, also when its agent was killed before it could clean up."""
         if self._machine.cgroups is not None:
@@ -162,10 +169,7 @@ class LocalEngine:
             replica, attempt = self._running.pop(pid)
             child = self._children.pop(pid, None)
             code = child.wait() if child else None
-            try:
-                self._end_leftovers(replica)
-            except EngineError as error:
-                log.warning("something of %s is left until the job is released: %s", replica, error.message)
+            self._end_what_is_left(replica)
             reason = self._exit_reason(replica, attempt) or _lost(code)
             exits.append(events.ReplicaExited(replica=replica, attempt=attempt, reason=reason))
         return exits
@@ -186,7 +190,7 @@ class LocalEngine:
                 self._running[pid] = (replica, attempt)
                 live[replica] = attempt
                 continue
-            self._end_leftovers(replica)
+            self._end_what_is_left(replica)
             reason = self._exit_reason(replica, attempt)
             if reason is not None:
                 exits[replica] = reason
