@@ -297,3 +297,7 @@ def test_a_job_that_is_stopping_says_what_is_left() -> None:
     rows = [row(W0, ReplicaPhase.STOPPING), row(W1, ReplicaPhase.STOPPED)]
     cause = only(explain(situation(JobPhase.STOPPING, replicas=rows)))
     assert (cause.name, texts(cause)) == ("stopping", ["worker-0"])
+    assert "parameter servers" not in cause.what
+    cause = only(explain(situation(JobPhase.STOPPING, replicas=[row(PS0, ReplicaPhase.RUNNING), *rows])))
+    assert texts(cause) == ["worker-0"]
+    assert "parameter servers end after them" in cause.what

@@ -30,6 +30,8 @@ class Kubelet:
     Args:
         cluster: the cluster.
         exit_code: says of a running pod with which code it ends, if it ends now.
+
+    `leaves` says of a pod that is asked to end whether it does now.
     """
 
     def __init__(
@@ -37,6 +39,7 @@ class Kubelet:
     ) -> None:
         self._cluster = cluster
         self.exit_code = exit_code
+        self.leaves: Callable[[Pod], bool] = lambda pod: True
         self.dead: set[str] = set()
 
     async def run(self) -> None:
@@ -49,7 +52,7 @@ class Kubelet:
         host, phase = pod["spec"].get("nodeName"), pod["status"]["phase"]
         if host in self.dead:
             return
-        if "deletionTimestamp" in pod["metadata"]:
+        if "deletionTimestamp" in pod["metadata"] and self.leaves(pod):
             self._cluster.remove(kinds.PODS, name, pod["metadata"]["namespace"])
         elif host is None:
             self._change(pod, spec={**pod["spec"], "nodeName": _pinned(pod) or "n0"})

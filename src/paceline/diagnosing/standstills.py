@@ -161,9 +161,12 @@ def _it_is_on_its_way(situation: Situation) -> Iterator[Cause]:
     left = [row for row in situation.replicas if row.phase is ReplicaPhase.STOPPING]
     spec = situation.spec
     grace = "" if spec is None else quantities.format_seconds(spec.termination_grace_seconds)
+    what = f"{len(left)} of its replicas are still ending; they are killed after their grace of {grace}."
+    if any(row.phase.is_live and row not in left for row in situation.replicas):
+        what += " Its parameter servers end after them, so that a chief can save."
     yield Cause(
         name="stopping",
-        what=f"{len(left)} of its replicas are still ending; they are killed after their grace of {grace}.",
+        what=what,
         evidence=tuple(Evidence(text=str(row.replica)) for row in left[: endings.SHOWN]),
         next_steps=(f"paceline wait {situation.name} --for finished",),
     )

@@ -2,12 +2,15 @@
 
 A cause has a name for programs; its topic gives it a code that people can look up, and says how it comes to
 be, what to do and what that may cost. Codes are stable: LIFE1 is about whoever looks after a job, LIFE2 about
-jobs that cannot begin, LIFE3 about replicas that cannot start, LIFE4 about replicas that ended.
+jobs that cannot begin, LIFE3 about replicas that cannot start, LIFE4 about replicas that ended. The topics of
+causes of slowness stand with their rules.
 """
 
 from __future__ import annotations
 
 import dataclasses
+
+from paceline.model.findings import Severity
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +22,9 @@ class Topic:
         name: that of its causes, such as ``no-room``.
         title: what is the case.
         why: how it comes to be.
-        fix: what to do, and what that may cost.
+        fix: what to do.
+        risk: what that may cost.
+        severity: how bad it is.
     """
 
     code: str
@@ -27,6 +32,8 @@ class Topic:
     title: str
     why: str
     fix: str
+    risk: str = ""
+    severity: Severity = Severity.ERROR
 
 
 TOPICS = (
@@ -47,14 +54,19 @@ TOPICS = (
     ),
     Topic(
         code="LIFE103", name="suspended", title="Somebody has stopped the job",
-        why="paceline stop, or spec.suspend: true. All of its replicas got SIGTERM.",
+        severity=Severity.INFO,
+        why="paceline stop, or spec.suspend: true. Its workers, chief and evaluator got SIGTERM, and its "
+        "parameter servers when these had ended, so that a chief could save its last step.",
         fix="paceline resume goes on from the last checkpoint.",
     ),
     Topic(
         code="LIFE104", name="stopping", title="The job is ending",
-        why="Replicas have been asked to end and have their termination_grace for it. Then they are "
-        "killed.",
-        fix="Wait. If it always takes the whole grace, the command does not handle SIGTERM.",
+        severity=Severity.INFO,
+        why="Workers, chief and evaluator are asked to end first: a chief saves a last checkpoint, and for "
+        "that it needs the parameter servers. These are asked when the last of them has ended. Each replica "
+        "has the job's termination_grace from when it was asked; then it is killed.",
+        fix="Wait: about twice the grace at most. If it always takes the whole of it, the command does not "
+        "handle SIGTERM, or the grace is too short for a checkpoint.",
     ),
     Topic(
         code="LIFE105", name="deadline", title="The job ran longer than it may",
@@ -70,6 +82,7 @@ TOPICS = (
     ),
     Topic(
         code="LIFE202", name="no-room", title="There is no room for all of the job's replicas at once",
+        severity=Severity.WARNING,
         why="A part of a job cannot train: parameter servers without workers, or workers that wait for a "
         "server, hold resources for nothing, and two halves of two jobs hold each other up for ever. "
         "So a job begins whole or not at all (scheduling.fit: hold).",
@@ -78,6 +91,7 @@ TOPICS = (
     ),
     Topic(
         code="LIFE203", name="behind", title="Room is kept for a job that waits before it",
+        severity=Severity.INFO,
         why="Jobs that wait are served by priority and age. A small job may pass a large one for a while, "
         "but not for ever, or the large one would starve.",
         fix="Wait, or give the job a higher scheduling.priority: then others wait for it.",
@@ -125,6 +139,7 @@ TOPICS = (
     ),
     Topic(
         code="LIFE306", name="coming", title="A pod is being started",
+        severity=Severity.INFO,
         why="Its image is being pulled, or its volumes are being mounted.",
         fix="Wait. Large images take minutes the first time on a node.",
     ),
@@ -164,6 +179,7 @@ TOPICS = (
     ),
     Topic(
         code="LIFE406", name="preempted", title="The pod had to make room for one of higher priority",
+        severity=Severity.WARNING,
         why="The scheduler removes pods of lower priority for one that fits nowhere else.",
         fix="Nothing is to be done: it comes back where there is room.",
     ),
@@ -200,9 +216,5 @@ TOPICS = (
     ),
 )  # fmt: skip
 
-_BY_NAME = {topic.name: topic for topic in TOPICS}
-
-
-def code(name: str) -> str:
-    """Return the code of the causes of a name."""
-    return _BY_NAME[name].code
+#: Names of the causes that keep a job from running.
+STANDING = frozenset(topic.name for topic in TOPICS)

@@ -1,0 +1,88 @@
+"""Every rule of diagnosis, and every kind of cause by its name."""
+
+from __future__ import annotations
+
+from paceline.diagnosing import topics
+from paceline.diagnosing.cores import (
+    exclusive_cores,
+    fractional_cores,
+    noisy_neighbours,
+    thread_counts,
+    throttlings,
+)
+from paceline.diagnosing.inputs import slow_decoding, slow_storage
+from paceline.diagnosing.memory import memory_limits, memory_requests
+from paceline.diagnosing.networks import retransmissions, shared_links, worker_links
+from paceline.diagnosing.optimizers import dense_gradients, dense_updates, slot_memories
+from paceline.diagnosing.progress import absences, evaluations, hangs, losses
+from paceline.diagnosing.rules import Rule
+from paceline.diagnosing.servers import (
+    cpu_bound_servers,
+    few_servers,
+    giant_variables,
+    hot_servers,
+    many_servers,
+    network_bound_servers,
+    skewed_shards,
+    uneven_placements,
+)
+from paceline.diagnosing.topics import Topic
+from paceline.diagnosing.trainers import (
+    big_shards,
+    compute_bounds,
+    idle_workers,
+    many_workers,
+    slow_disks,
+    slow_hosts,
+    waiting_trainers,
+)
+
+#: In the order of their codes.
+RULES: tuple[Rule, ...] = (
+    thread_counts.too_many_threads,
+    throttlings.throttled,
+    noisy_neighbours.noisy_neighbour,
+    fractional_cores.fractional_cores,
+    exclusive_cores.exclusive_not_got,
+    slow_storage.slow_storage,
+    slow_decoding.slow_decoding,
+    memory_limits.memory_near_limit,
+    memory_requests.memory_over_asked,
+    shared_links.shared_link,
+    worker_links.worker_link,
+    retransmissions.retransmissions,
+    hangs.hang,
+    absences.waiting_at_start,
+    losses.loss_not_finite,
+    evaluations.evaluation_starves,
+    giant_variables.giant_variable,
+    uneven_placements.uneven_placement,
+    skewed_shards.skewed_shards,
+    hot_servers.hot_ps,
+    cpu_bound_servers.ps_cpu_bound,
+    few_servers.too_few_ps,
+    network_bound_servers.ps_network_bound,
+    many_servers.too_many_ps,
+    dense_updates.dense_update,
+    dense_gradients.dense_gradient,
+    slot_memories.slots_memory,
+    compute_bounds.compute_bound,
+    slow_hosts.slow_host,
+    slow_disks.slow_disk,
+    big_shards.big_shard,
+    waiting_trainers.waiting_for_ps,
+    many_workers.too_many_workers,
+    idle_workers.idle_workers,
+)
+#: Every kind of cause, by its code.
+TOPICS: tuple[Topic, ...] = tuple(
+    sorted((*topics.TOPICS, *(rule.topic for rule in RULES)), key=lambda topic: topic.code)
+)
+#: By name of a cause the names of what follows from it, nearest first.
+EXPLAINS = {rule.topic.name: rule.explains for rule in RULES}
+_BY_NAME = {topic.name: topic for topic in TOPICS}
+
+
+def topic(name: str) -> Topic:
+    """Return what the causes of a name are about."""
+    return _BY_NAME[name]

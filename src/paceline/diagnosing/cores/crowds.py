@@ -1,0 +1,151 @@
+"""Cores that are full: whose they are, and who suffers from whom on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from paceline.diagnosing import outlooks, usages
+from paceline.diagnosing.cases import Case, once
+from paceline.model import rates
+from paceline.model.causes import Gain
+from paceline.model.snapshots import ReplicaSnapshot
+
+#: Cores that are used to this share are full: who wants more waits (see `outlooks.BINDING_USE`).
+FULL = outlooks.BINDING_USE
+#: Programs that use a smaller share of the cores than that disturb less than runs differ by themselves.
+LEAST_SHARE = 0.1
+#: Fewer cores than that are agents, supervisors, and ticks that are counted here and not there.
+LEAST_CORES = 0.2
+#: Who uses that much of its limit gets what it asked for: it is the limit that binds.
+AT_LIMIT = 0.9
+#: Seconds of waiting because of others, for each second on a core, from which on they hurt. Fit runs: up to
+#: 1.8 beside programs of the lowest priority, which give way at once; from 5 where neighbours take more than
+#: half of each core.
+LEAST_WAITS = 2.0
+#: And so many seconds in each second: who rests most of the time waits for a core whenever it wakes up, which
+#: is long beside what it then does, and short beside a step. Fit runs: up to 0.5, and from 0.8.
+LEAST_WAITED = 0.4
+#: What removing a cause has to bring before it is told: less is within the noise of a run.
+LEAST_GAIN = 1.1
+
+
+class Place(NamedTuple):
+    """Cores that some replicas of the job share, with whoever else is there.
+
+    Attributes:
+        name: in words.
+        cores: how many they are.
+        replicas: those of the job.
+    """
+
+    name: str
+    cores: float
+    replicas: tuple[ReplicaSnapshot, ...]
+
+    @property
+    def used(self) -> float:
+        """Return how many cores the job uses here."""
+        return rates.total(each.cpu_cores for each in self.replicas) or 0.0
+
+
+class Hurt(NamedTuple):
+    """A replica that gets less than its limit because of others.
+
+    Attributes:
+        replica: which.
+        others: cores that programs that are not of the job use where it may run.
+        waits: seconds for which its threads wait for a core because of them, for each second on one.
+        place: the cores, where it is known how many they are.
+    """
+
+    replica: ReplicaSnapshot
+    others: float
+    waits: float
+    place: Place | None
+
+
+def places(case: Case, replica: ReplicaSnapshot) -> Iterator[Place]:
+    """Yield the cores that a replica shares, as far as it is known how many they are."""
+    host = case.host(replica)
+    if host is not None and host.cpu_cores:
+        beside = tuple(each for each in case.snapshot.replicas if each.row.host == host.name)
+        yield Place(f"host {host.name}", host.cpu_cores, beside)
+    measured = _measured_place(case, replica)
+    if measured is not None:
+        yield measured
+
+
+def _measured_place(case: Case, replica: ReplicaSnapshot) -> Place | None:
+    """Return the cores whose other users are measured: of an emulated host only the machine's are known."""
+    if case.recording.run.engine != "local":
+        return None
+    everybody, own = case.snapshot.replicas, set(replica.row.cores)
+    if own:
+        sharers = (each for each in everybody if not each.row.cores or own & set(each.row.cores))
+        return Place(f"cores {', '.join(map(str, sorted(own)))}", float(len(own)), tuple(sharers))
+    return Place("this machine", case.machine_cores, everybody) if case.machine_cores else None
+
+
+@once
+def hurt(case: Case) -> tuple[Hurt, ...]:
+    """Return the parameter servers and trainers that other programs keep from the cores they asked for."""
+    found = []
+    for each in (*case.servers, *case.trainers):
+        others, use = usages.neighbours(case, each), usages.cpu(case, each)
+        waits = waits_for_others(case, each)
+        if others is None or use is None or waits is None:
+            continue
+        hurts = waits >= LEAST_WAITS and waits * (each.cpu_cores or 0.0) >= LEAST_WAITED
+        if use < AT_LIMIT and others >= LEAST_CORES and hurts:
+            found.append(Hurt(each, others, waits, _measured_place(case, each)))
+    return tuple(found)
+
+
+def waits_for_others(case: Case, replica: ReplicaSnapshot) -> float | None:
+    """Return for how many seconds threads of a replica wait for a core while programs of others use it, for
+    each second for which they are on one.
+
+    Who is on a core that they wait for is anybody there, by how much each uses (own reasoning). Time for
+    which a quota throttles them is taken off: nobody else takes it from them.
+    """
+    others, used, delay = usages.neighbours(case, replica), replica.cpu_cores, replica.run_delay_share
+    if others is None or not used or delay is None or replica.neighbours_cpu_cores is None:
+        return None
+    theirs = others / (replica.neighbours_cpu_cores + used)
+    return max(0.0, delay - (replica.throttled_share or 0.0)) * theirs / used
+
+
+def bound_elsewhere(case: Case) -> bool:
+    """Whether parameter servers at limits of their own, or full links, bound the job, not crowded cores."""
+    at_limit = (
+        each.cpu_limit_cores is not None and (usages.cpu(case, each) or 0.0) >= AT_LIMIT
+        for each in case.servers
+    )
+    return any(at_limit) or max(usages.links(case).values(), default=0.0) >= FULL
+
+
+def gain_without(case: Case, crowd: tuple[Hurt, ...]) -> Gain | None:
+    """Return what the job would gain if others left: between nothing and all that its threads wait for them.
+
+    Nobody gets more than its limit, and all who suffer share what the others leave.
+    """
+    bounds = [
+        min(1 / use, 1 + each.waits, 1 + each.others / _used_beside(case, each, crowd))
+        for each in crowd
+        if (use := usages.cpu(case, each.replica))
+    ]
+    if not bounds:
+        return None
+    trainers = {each.replica for each in case.trainers}
+    hit = [each.replica.replica for each in crowd]
+    # A parameter server holds up all trainers; a trainer of an asynchronous job only itself.
+    share = 1.0 if any(each not in trainers for each in hit) else len(hit) / max(1, len(trainers))
+    return Gain(low=1.0, high=1 + share * (max(bounds) - 1))
+
+
+def _used_beside(case: Case, one: Hurt, crowd: tuple[Hurt, ...]) -> float:
+    """Return how many cores those of a crowd use who share cores with one of them, itself included."""
+    local, host = case.recording.run.engine == "local", one.replica.row.host
+    beside = (each.replica.cpu_cores for each in crowd if local or each.replica.row.host == host)
+    return rates.total(beside) or 1.0

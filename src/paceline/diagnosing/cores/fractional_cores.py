@@ -1,0 +1,69 @@
+"""A fraction of a core was asked for, so the replica has no cores of its own, and others disturb it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from paceline.diagnosing import needs
+from paceline.diagnosing.cases import Case
+from paceline.diagnosing.cores import crowds, noisy_neighbours
+from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.topics import Topic
+from paceline.diagnosing.waits import listed
+from paceline.model import quantities
+from paceline.model.causes import Evidence, Source
+from paceline.model.findings import Severity
+
+TOPIC = Topic(
+    code="CPU004",
+    name="fractional-cores",
+    title="A fraction of a core keeps a replica on shared cores",
+    severity=Severity.WARNING,
+    why="Only whole cores can be a replica's own: the kubelet's static CPU manager silently puts a container "
+    "with a fraction of a core (cpu: 1500m) into the pool that all share, and there others disturb it.",
+    fix="Ask for a whole number of cores, with cpu_policy: exclusive.",
+    risk="Cores of its own are nobody else's even while a replica rests, and jobs that ask for them may have "
+    "to wait for a host that has as many.",
+)
+
+
+@rule(
+    TOPIC,
+    needs=(needs.CPU, needs.NEIGHBOURS, needs.RUN_DELAY),
+    explains=("exclusive-not-got", "noisy-neighbour", "slow-host", "slow-decoding", "waiting-for-ps"),
+)
+def fractional_cores(case: Case) -> Iterator[Hit]:
+    """Roles that asked for a fraction, and whose replicas other programs keep from their cores."""
+    asked = {
+        role.role: quantities.quantity_cores(role.cpu_cores)
+        for role in case.spec.roles
+        if role.cpu_cores is not None and not role.cpu_cores.is_integer()
+    }
+    crowd = tuple(each for each in crowds.hurt(case) if each.replica.replica.role in asked)
+    gain = crowds.gain_without(case, crowd)
+    if gain is None or gain.high < crowds.LEAST_GAIN:
+        return
+    matters = not crowds.bound_elsewhere(case)
+    names = [str(each.replica.replica) for each in crowd]
+    roles = list(dict.fromkeys(each.replica.replica.role for each in crowd))
+    fractions = " and ".join(f"each {role} for {asked[role]}" for role in roles)
+    changes = tuple(noisy_neighbours.exclusive(case, roles))
+    yield Hit(
+        what=f"A fraction of a core is asked for ({fractions}), so cores are shared, and other programs "
+        f"disturb {listed(names)}.",
+        subjects=tuple(names),
+        evidence=(
+            Evidence(
+                text="; ".join(f"spec.roles.{role}.cpu: {asked[role]}" for role in roles)
+                + "; only whole cores can be exclusive",
+                sources=tuple(
+                    Source(what="job file", field=f"spec.roles.{role}.cpu", count=1) for role in roles
+                ),
+            ),
+            *noisy_neighbours.evidence(case, crowd),
+        ),
+        changes=changes,
+        next_steps=() if changes else noisy_neighbours.BY_HAND,
+        gain=gain if matters else None,
+        severity=None if matters else Severity.INFO,
+    )

@@ -1,0 +1,128 @@
+"""Other programs use the cores on which the job runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+
+from paceline.diagnosing import needs, usages
+from paceline.diagnosing.cases import Case
+from paceline.diagnosing.cores import crowds
+from paceline.diagnosing.cores.crowds import Hurt
+from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.topics import Topic
+from paceline.diagnosing.waits import listed
+from paceline.model.causes import Change, Evidence, Gain
+from paceline.model.findings import Severity
+from paceline.model.jobs import CpuPolicy, RoleSpec
+from paceline.model.roles import Role
+
+TOPIC = Topic(
+    code="CPU003",
+    name="noisy-neighbour",
+    title="Other programs use the cores of the job",
+    severity=Severity.WARNING,
+    why="A limit says how much a replica may take at most, not what it gets: cores that are shared go to "
+    "whoever wants them. A trainer that has to wait for a core waits in the middle of a step, and a "
+    "parameter server lets all trainers wait.",
+    fix="Give the replicas whole cores of their own (cpu_policy: exclusive), or have the other programs run "
+    "elsewhere.",
+    risk="Cores of its own are nobody else's even while a replica rests, and jobs that ask for them may have "
+    "to wait for a host that has as many.",
+)
+
+
+@rule(
+    TOPIC,
+    needs=(needs.CPU, needs.NEIGHBOURS, needs.RUN_DELAY),
+    explains=("slow-host", "slow-decoding", "waiting-for-ps"),
+)
+def noisy_neighbour(case: Case) -> Iterator[Hit]:
+    """Replicas whose threads wait for cores that others use."""
+    whole: list[Hurt] = []
+    parts: list[Hurt] = []
+    for each in crowds.hurt(case):
+        role = case.role(each.replica)
+        has_fraction = role is not None and role.cpu_cores is not None and not role.cpu_cores.is_integer()
+        (parts if has_fraction else whole).append(each)
+    # Of these a fraction of a core is the cause, so they are told apart.
+    for crowd in (tuple(whole), tuple(parts)):
+        gain = crowds.gain_without(case, crowd)
+        if gain is not None and gain.high >= crowds.LEAST_GAIN:
+            yield _hit(case, crowd, gain)
+
+
+def _hit(case: Case, crowd: tuple[Hurt, ...], gain: Gain) -> Hit:
+    matters = not crowds.bound_elsewhere(case)
+    names = [str(each.replica.replica) for each in crowd]
+    most = max(crowd, key=lambda each: each.others)
+    where = most.place.name if most.place else f"host {most.replica.row.host}"
+    changes = tuple(exclusive(case, [each.replica.replica.role for each in crowd]))
+    get = "gets less than it may" if len(names) == 1 else "get less than they may"
+    return Hit(
+        what=f"Other programs use {most.others:.2f} cores of {where}, and {listed(names)} {get} use.",
+        subjects=tuple(names),
+        evidence=tuple(evidence(case, crowd)),
+        changes=changes,
+        next_steps=() if changes else BY_HAND,
+        gain=gain if matters else None,
+        severity=None if matters else Severity.INFO,
+    )
+
+
+#: Where the job file cannot help.
+BY_HAND = (
+    "see who they are (top -o %CPU on that host), and have them run elsewhere or with a quota",
+    "on a cluster: whole cores of its own for each replica (cpu: 1, cpu_policy: exclusive, and a memory)",
+)
+
+
+def evidence(case: Case, crowd: tuple[Hurt, ...]) -> Iterator[Evidence]:
+    """Yield what was seen of a crowd: how full the cores are, and what the worst replica gets."""
+    most = max(crowd, key=lambda each: each.others)
+    if most.place is not None:
+        text = f"{most.place.name}: the job uses {most.place.used:.2f} cores, others {most.others:.2f}, of "
+        text += f"{most.place.cores:g}"
+        yield Evidence(text=text, sources=(case.source("neighbours_cpu_cores", most.place.replicas),))
+    worst = max(crowd, key=lambda each: each.waits)
+    replica, used = worst.replica, worst.replica.cpu_cores or 0.0
+    limit = usages.cores(case, replica) or 0.0
+    yield Evidence(
+        text=f"{replica.replica} gets {used:.2f} of the {limit:.2f} cores that it may use",
+        sources=(case.source("cpu_cores", (replica,)),),
+    )
+    yield Evidence(
+        text=f"for each second on a core its threads wait {worst.waits:.2f} s for one that others use",
+        sources=(case.source("run_delay_seconds", (replica,)),),
+    )
+
+
+def exclusive(case: Case, roles: Iterable[Role]) -> Iterator[Change]:
+    """Yield the changes that give some roles whole cores of their own; none where the machine has too few."""
+    wanted = [role for role in map(case.spec.role, dict.fromkeys(roles)) if role is not None]
+    if not wanted or any(role.cpu_cores is None for role in wanted) or not _fits(case, wanted):
+        return
+    for role in wanted:
+        cores = math.ceil(role.cpu_cores or 1)
+        path = ("spec", "roles", str(role.role))
+        if role.cpu_cores != cores:
+            yield Change(path=(*path, "cpu"), value=cores)
+        if role.cpu_policy is not CpuPolicy.EXCLUSIVE:
+            yield Change(path=(*path, "cpu_policy"), value=str(CpuPolicy.EXCLUSIVE))
+
+
+def _fits(case: Case, wanted: list[RoleSpec]) -> bool:
+    """Whether a machine has as many cores, and one left for who shares; of nodes that is not known."""
+    if case.recording.run.engine != "local" or case.machine_cores is None:
+        return case.recording.run.engine != "local"
+    rest = any(
+        role.role not in {each.role for each in wanted} and role.cpu_policy is not CpuPolicy.EXCLUSIVE
+        for role in case.spec.roles
+    )
+    asked = sum(role.replicas * math.ceil(role.cpu_cores or 1) for role in wanted)
+    asked += sum(
+        role.replicas * math.ceil(role.cpu_cores or 1)
+        for role in case.spec.roles
+        if role.cpu_policy is CpuPolicy.EXCLUSIVE and role not in wanted
+    )
+    return asked + rest <= case.machine_cores

@@ -1,0 +1,140 @@
+"""A quota cuts the bursts of a replica that on average uses clearly less."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from paceline.diagnosing import needs, usages
+from paceline.diagnosing.cases import Case, mean
+from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.topics import Topic
+from paceline.diagnosing.waits import listed
+from paceline.model import quantities
+from paceline.model.causes import Change, Evidence, Gain
+from paceline.model.findings import Severity
+from paceline.model.roles import Role
+from paceline.model.snapshots import ReplicaSnapshot
+
+#: Who uses more of its limit computes at its limit, and is throttled as a matter of course: that is another
+#: cause. DLRover plans for a use of 0.8.
+MOST_USE = 0.8
+#: Seconds throttled in each second, cores added up, from which on bursts are cut again and again. More than a
+#: quarter of the kernel's periods cut is often called severe; a cut takes half a period or more, on each core
+#: that was used (``scheduler/sched-bwc``).
+LEAST_THROTTLED = 0.15
+#: What removing it has to bring before it is told: less is within the noise of a run.
+LEAST_GAIN = 1.1
+#: Nothing is ever throttled for longer than that share of its time, as far as gains go.
+_MOST_LOST = 0.8
+
+TOPIC = Topic(
+    code="CPU002",
+    name="throttled",
+    title="A CPU quota cuts bursts",
+    severity=Severity.WARNING,
+    why="The kernel gives a quota anew every 100 ms. A replica that computes in bursts, with several threads "
+    "at once, uses it up in a part of that time, and then stands still for the rest, though on average it "
+    "uses much less than its limit. The step that was cut waits, and whoever waits for it.",
+    fix="A higher cpu, or whole cores of its own (cpu_policy: exclusive), which need no quota; and no more "
+    "threads than cores.",
+    risk="More CPU asked for means fewer replicas on a host. What is used on average stays the same.",
+)
+
+
+class _Cut(NamedTuple):
+    """A replica whose bursts are cut.
+
+    Attributes:
+        throttled: seconds in each second, cores added up.
+        least_lost: share of its time for which it stood still at least; and at most.
+    """
+
+    replica: ReplicaSnapshot
+    limit: float
+    throttled: float
+    least_lost: float
+    most_lost: float
+
+
+@rule(TOPIC, needs=(needs.CPU,), explains=("ps-cpu-bound", "slow-host", "slow-decoding", "waiting-for-ps"))
+def throttled(case: Case) -> Iterator[Hit]:
+    """Roles whose replicas are throttled far below their limit."""
+    for role in (Role.PS, Role.CHIEF, Role.WORKER):
+        cuts = [cut for each in case.of_role(role) if (cut := _cut(case, each))]
+        gain = _gain(case, role, cuts)
+        if gain is None or gain.high < LEAST_GAIN:
+            continue
+        worst = max(cuts, key=lambda cut: cut.throttled)
+        names = [str(cut.replica.replica) for cut in cuts]
+        used = worst.replica.cpu_cores or 0.0
+        spec = case.spec.role(role)
+        wanted = _wanted(cuts)
+        yield Hit(
+            what=f"The CPU quota cuts bursts of {listed(names)}: {worst.throttled:.2f} s throttled in each "
+            f"second, at {used / worst.limit:.0%} of the limit.",
+            subjects=tuple(names),
+            evidence=(
+                Evidence(
+                    text=f"{worst.replica.replica} uses {used:.2f} of {worst.limit:.2f} cores on average",
+                    sources=(case.source("cpu_cores", (worst.replica,)),),
+                ),
+                Evidence(
+                    text=f"it stood still for {worst.least_lost:.0%} to {worst.most_lost:.0%} of the time "
+                    "(the kernel adds up cores)",
+                    sources=(case.source("throttled_seconds", (worst.replica,)),),
+                ),
+            ),
+            changes=(Change(path=("spec", "roles", str(role), "cpu"), value=wanted),)
+            if spec is not None and spec.cpu_cores is not None
+            else (),
+            gain=gain,
+        )
+
+
+def _cut(case: Case, replica: ReplicaSnapshot) -> _Cut | None:
+    """Return how far a quota cuts the bursts of a replica; None: it does not, or that was not measured.
+
+    Seconds in which it computed at its limit do not count.
+    """
+    limit, used = replica.cpu_limit_cores, replica.cpu_cores
+    measured = case.samples_by_replica.get(replica.replica, ())
+    own = [each for each in measured if each.throttled_seconds is not None and each.cpu_cores is not None]
+    if not limit or used is None or len(own) < needs.LEAST_SAMPLES or used > MOST_USE * limit:
+        return None
+    seconds = sum(each.interval_seconds for each in own)
+    below = (each.throttled_seconds or 0.0 for each in own if (each.cpu_cores or 0.0) <= MOST_USE * limit)
+    share = sum(below) / seconds if seconds > 0 else 0.0
+    if share < LEAST_THROTTLED:
+        return None
+    at_once = float(len(replica.row.cores)) or case.machine_cores
+    # While it stands still it uses nothing.
+    most = min(share, 1 - used / at_once if at_once else 1.0, _MOST_LOST)
+    return _Cut(replica, limit, share, min(most, share / at_once) if at_once else 0.0, most)
+
+
+def _gain(case: Case, role: Role, cuts: list[_Cut]) -> Gain | None:
+    """Return what the job gains when nobody is cut: trainers lose their own time, servers that of all."""
+    if not cuts:
+        return None
+    least, most = max(cut.least_lost for cut in cuts), max(cut.most_lost for cut in cuts)
+    if role is Role.PS:
+        computing = mean(case.trainers, lambda each: usages.cpu(case, each))
+        reading = mean(case.trainers, lambda each: each.input_wait_share) or 0.0
+        if computing is None:
+            return None
+        waits = max(0.0, 1 - min(1.0, computing) - reading)
+        return Gain(low=1 / (1 - min(least, waits)), high=1 / (1 - min(most, waits)))
+    share = len(cuts) / len(case.trainers)
+    return Gain(low=1 + share * (1 / (1 - least) - 1), high=1 + share * (1 / (1 - most) - 1))
+
+
+def _wanted(cuts: list[_Cut]) -> float | str:
+    """Return the CPU with which bursts are not cut: what runs, and what would have run meanwhile.
+
+    At least half as much again as now, to a tenth of a core.
+    """
+    cores = max(max(1.5 * cut.limit, (cut.replica.cpu_cores or 0.0) + cut.throttled) for cut in cuts)
+    rounded = math.ceil(cores * 10 - 1e-9) / 10
+    return int(rounded) if rounded.is_integer() else quantities.quantity_cores(rounded)

@@ -1,0 +1,82 @@
+"""Why a job is where it is, and why it is no faster: the answer of all rules together."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from paceline.diagnosing import catalogues, chains, outlooks, standstills, topics
+from paceline.diagnosing.cases import Case
+from paceline.diagnosing.situations import Situation
+from paceline.model.causes import Cause, Explanation
+from paceline.model.findings import Severity
+from paceline.model.recordings import Recording
+
+_FINE = "nothing is wrong: "
+
+
+def diagnose(recording: Recording, situation: Situation, *, case: Case | None = None) -> Explanation:
+    """Return the answer.
+
+    Args:
+        recording: what was measured.
+        situation: where the job stands, at the same moment.
+        case: that of the recording, where it is known already.
+    """
+    alone = standing(situation)
+    if recording.run.started_at is None:
+        return alone
+    case = case or Case.of(recording)
+    found, unknown = judged(case)
+    causes = chains.chained([*alone.causes, *found], catalogues.EXPLAINS)
+    # Of a job that cannot run nobody asks how fast it is.
+    if any(not cause.is_past for cause in alone.causes):
+        unknown = []
+    return dataclasses.replace(
+        alone,
+        summary=_summary(alone, causes, situation, is_known=not unknown),
+        causes=causes,
+        unknown=(*alone.unknown, *unknown),
+        outlook=outlooks.outlook(case),
+    )
+
+
+def standing(situation: Situation) -> Explanation:
+    """Return the answer of a job of which nothing else is known: why it is where it is."""
+    found = standstills.explain(situation)
+    causes = (
+        dataclasses.replace(cause, severity=catalogues.topic(cause.name).severity) for cause in found.causes
+    )
+    return dataclasses.replace(found, causes=tuple(causes))
+
+
+def judged(case: Case) -> tuple[list[Cause], list[str]]:
+    """Return what the rules find in a case, and what they lack to judge it."""
+    found: list[Cause] = []
+    lacking: dict[str, list[str]] = {}
+    for rule in catalogues.RULES:
+        lacks = rule.lacks(case)
+        if not lacks:
+            found += rule.causes(case)
+        for need in lacks[:1]:
+            said = f"not enough data: {need.what} ({need.remedy.format(name=case.recording.run.name)})"
+            lacking.setdefault(said, []).append(rule.topic.code)
+    return found, [f"{said}; not judged: {', '.join(codes)}" for said, codes in lacking.items()]
+
+
+def unjudged(case: Case) -> frozenset[str]:
+    """Return the names of the causes that cannot be judged for want of data."""
+    return frozenset(rule.topic.name for rule in catalogues.RULES if rule.lacks(case))
+
+
+def _summary(alone: Explanation, causes: tuple[Cause, ...], situation: Situation, *, is_known: bool) -> str:
+    """Return the first line: where it stands, and whether it trains as it should."""
+    lead = alone.summary.removeprefix(_FINE)
+    told = [cause for cause in causes if cause.severity is not Severity.INFO and not cause.is_past]
+    if any(cause.name in topics.STANDING for cause in told):
+        return alone.summary
+    if not told:
+        seen = lead == alone.summary or is_known
+        return alone.summary if seen else f"nothing is wrong as far as can be seen: {lead}"
+    if any(cause.severity is Severity.ERROR for cause in told):
+        return f"{lead}, but does not train as it should"
+    return f"{lead}, and {'could be' if not situation.phase.is_final else 'could have been'} faster"

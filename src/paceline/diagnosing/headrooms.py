@@ -1,0 +1,111 @@
+"""How much faster trainers could be if servers and links never made them wait."""
+
+from __future__ import annotations
+
+from paceline.diagnosing import usages
+from paceline.diagnosing.cases import Case, mean
+from paceline.diagnosing.servers.hot_servers import LEAST_GAIN
+from paceline.model import rates, trace_summaries
+from paceline.model.causes import Gain
+from paceline.model.findings import Severity
+from paceline.model.roles import ReplicaId
+from paceline.model.traces import Trace
+
+#: Beyond so many times nobody should plan from one measurement: what trainers do by themselves is then a
+#: small part of it, and something else will bind before.
+MOST_TIMES = 8.0
+
+
+def busy_share(case: Case) -> float | None:
+    """Return the share of their time in which trainers compute or wait for input, on average.
+
+    None: nobody knows of any of them how long it computes.
+    """
+    computing = _computing(case)
+    return mean(
+        case.trainers,
+        lambda each: (
+            None
+            if each.replica not in computing
+            else min(1.0, computing[each.replica] + (each.input_wait_share or 0.0))
+        ),
+    )
+
+
+def _computing(case: Case) -> dict[ReplicaId, float]:
+    """Return by trainer the share of its time in which it computes, or could not if it wanted to.
+
+    Where it shares its cores, it cannot compute while others use them. A trace says it as well; what is
+    longer counts, as one that computes on one of its four cores uses a quarter of them.
+    """
+    full = {
+        pool: (rates.total(each.cpu_cores for each in users) or 0.0) / pool.cores
+        for pool, users in usages.pools(case).items()
+    }
+    traced = {each.trainer: share for each in case.recording.traces if (share := _traced(each)) is not None}
+    found = {}
+    for trainer in case.trainers:
+        own, pool = usages.cpu(case, trainer), usages.pool(case, trainer)
+        shares = [traced[str(trainer.replica)]] if str(trainer.replica) in traced else []
+        if own is not None and pool is not None:
+            shares += [own, full[pool], trainer.gpu_utilization or 0.0]
+        if shares:
+            found[trainer.replica] = min(1.0, max(shares))
+    return found
+
+
+def _traced(trace: Trace) -> float | None:
+    split = trace_summaries.mean_split(trace)
+    if split is None or split.total_microseconds <= 0:
+        return None
+    return split.compute_microseconds / split.total_microseconds
+
+
+def most_times(case: Case) -> float | None:
+    """Return how many times as fast trainers could be if servers and links never made them wait.
+
+    It lies between 1 and `MOST_TIMES`; None: not known.
+    """
+    return _times(busy_share(case))
+
+
+def most_times_fed(case: Case) -> float | None:
+    """Return the same for trainers that never wait for input either."""
+    computing = _computing(case)
+    return _times(mean(case.trainers, lambda each: computing.get(each.replica)))
+
+
+def _times(share: float | None) -> float | None:
+    return None if share is None else 1 / max(share, 1 / MOST_TIMES)
+
+
+def within(case: Case, gain: Gain | None, *, spared_cores: float = 0.0) -> Gain | None:
+    """Return a gain as far as trainers allow it, and the machine that all replicas share.
+
+    Args:
+        case: what was measured.
+        gain: as it would be if nothing else bound.
+        spared_cores: that the change gives back to the machine.
+    """
+    if gain is None:
+        return None
+    most = min(most_times(case) or MOST_TIMES, _machine_times(case, spared_cores))
+    return Gain(low=min(gain.low, most), high=min(gain.high, most))
+
+
+def _machine_times(case: Case, spared_cores: float) -> float:
+    """Return how many times as much its cores allow; where hosts are emulated it stands for others."""
+    used = rates.total(each.cpu_cores for each in case.snapshot.replicas)
+    if case.machine_cores is None or case.spec.hosts or not used or used <= spared_cores:
+        return MOST_TIMES
+    return max(1.0, case.machine_cores / (used - spared_cores))
+
+
+def matters(gain: Gain | None) -> bool:
+    """Whether a gain is more than the noise of a run."""
+    return gain is not None and gain.high >= LEAST_GAIN
+
+
+def severity(gain: Gain | None) -> Severity | None:
+    """Return how bad something is that would gain so much; None: as bad as its rule says."""
+    return None if matters(gain) else Severity.INFO

@@ -1,0 +1,98 @@
+"""Whether trainers wait for their input, and whether that is read or decoded while they wait."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from paceline.diagnosing import headrooms, outlooks, usages
+from paceline.diagnosing.cases import Case, mean
+from paceline.diagnosing.rules import Hit
+from paceline.model.causes import Evidence, Gain
+from paceline.model.snapshots import ReplicaSnapshot
+
+#: From this share of its time on a trainer is bound by its input: TensorFlow's profiler calls it "highly
+#: input-bound" from 20 % on (and "moderately" from 5 %), ``op_stats_to_input_pipeline_analysis.cc``.
+INPUT_BOUND = 0.2
+#: The same for one whose cores are at their limit: decoding and computing take them from each other, so less
+#: of the time of decoding is waited for. From here on 10 % can be won; healthy trainers wait 2 % at most.
+DECODING = 0.1
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """A job most of whose trainers wait for input.
+
+    Attributes:
+        trainers: those that wait.
+        share: of their time, on average.
+        gain: what it brings if none waits.
+        evidence: what was seen.
+    """
+
+    trainers: tuple[ReplicaSnapshot, ...]
+    share: float
+    gain: Gain
+    evidence: Evidence
+
+
+def find(case: Case, least: float = INPUT_BOUND) -> Reading | None:
+    """Return who waits for input; None: most trainers do not, or less than that, or it was not measured."""
+    known = [each for each in case.trainers if each.input_wait_share is not None]
+    bound = tuple(each for each in known if waits(each) >= least)
+    if not bound or 2 * len(bound) <= len(known):
+        return None
+    share = min(1.0, mean(bound, lambda each: each.input_wait_share) or 0.0)
+    told = f"{len(bound)} of {len(known)} trainers wait" if len(bound) < len(known) else "trainers wait"
+    times = 1 / max(1 - share, 1 / headrooms.MOST_TIMES)
+    return Reading(
+        trainers=bound,
+        share=share,
+        gain=outlooks.limited(case, times),
+        evidence=Evidence(
+            text=f"{told} for input {share:.0%} of the time",
+            sources=(case.source("input_wait_seconds", bound, steps=True),),
+        ),
+    )
+
+
+def most(case: Case, reading: Reading, *, decode: bool) -> list[ReplicaSnapshot]:
+    """Return those who wait and decode meanwhile, or do not; none where they are not most of who waits: a
+    trainer whose cores are busy with something else is no sign that all are.
+    """
+    found = [each for each in reading.trainers if decodes(case, each) is decode]
+    return found if 2 * len(found) > len(reading.trainers) else []
+
+
+def hit(case: Case, reading: Reading, found: Sequence[ReplicaSnapshot], how: str, **more: Any) -> Hit:
+    """Return that trainers wait for input while the cores of most are busy, or rest (how, in words)."""
+    used = mean(found, lambda each: usages.busy(case, each)) or 0.0
+    cores = Evidence(
+        text=f"meanwhile their cores {how}: {used:.0%} are used on average",
+        sources=(case.source("cpu_cores", found),),
+    )
+    return Hit(
+        subjects=tuple(str(each.replica) for each in reading.trainers),
+        evidence=(reading.evidence, cores),
+        gain=reading.gain if headrooms.matters(reading.gain) else None,
+        severity=headrooms.severity(reading.gain),
+        **more,
+    )
+
+
+def waits(trainer: ReplicaSnapshot) -> float:
+    """Return the share of its time that a trainer waits for input; 0 where that is not known."""
+    return trainer.input_wait_share or 0.0
+
+
+def decodes(case: Case, trainer: ReplicaSnapshot) -> bool | None:
+    """Whether a trainer that waits for input computes meanwhile: it decodes; None: not measured.
+
+    Who waits for storage leaves its cores idle at least that long; who decodes uses them all the time. Half
+    way between the two lies the limit: its cores are busy for more than half of its wait.
+    """
+    busy = usages.busy(case, trainer)
+    if busy is None:
+        return None
+    return busy >= min(usages.AT_LIMIT, 1 - waits(trainer) / 2)

@@ -1,0 +1,83 @@
+"""How a replica's memory grows, and when it will be at its limit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from paceline.diagnosing.cases import Case
+from paceline.model import trends
+from paceline.model.samples import Sample
+from paceline.model.trends import Trend
+
+#: Points of a replica's history that its growth is computed from: enough for an interval, cheap for hundreds
+#: of replicas of an hour.
+_POINTS = 40
+#: Growth that was watched for less than that is how programs begin.
+LEAST_SECONDS = 10.0
+#: What was watched says nothing of more than so many times as long.
+_REACH = 10.0
+#: Of the growth in the first half, that in the second: where it is less, memory comes to rest.
+_STEADY = 0.6
+#: A rise by less of its limit than that is noise.
+_LEAST_RISE = 0.03
+
+
+class Growth(NamedTuple):
+    """Memory that grows steadily.
+
+    Attributes:
+        bytes_per_second: how fast, with the interval in which that lies.
+        left_seconds: until the limit at that growth; and at the fastest and the slowest of the interval.
+        watched_seconds: how long it was measured.
+        points: from how many measurements.
+    """
+
+    bytes_per_second: Trend
+    left_seconds: float
+    soonest_seconds: float
+    latest_seconds: float
+    watched_seconds: float
+    points: int
+
+
+def growth(samples: Sequence[Sample], limit_bytes: int, *, since: float) -> Growth | None:
+    """Return how the memory of one attempt grows; None: not steadily, too little, or not known well enough.
+
+    Args:
+        samples: of the attempt.
+        limit_bytes: where it ends.
+        since: when training began (Unix seconds): programs grow before, and end.
+    """
+    measured = [
+        (each.at, float(each.memory_bytes))
+        for each in samples
+        if each.memory_bytes is not None and each.at >= since
+    ]
+    if not measured or measured[-1][0] - measured[0][0] < LEAST_SECONDS:
+        return None
+    points = trends.thinned(measured, _POINTS)
+    if points[-1][1] - points[0][1] < _LEAST_RISE * limit_bytes:
+        return None
+    whole, late = trends.trend(points), trends.slope(points[len(points) // 2 :])
+    early = trends.slope(points[: len(points) // 2])
+    if whole is None or early is None or late is None or whole.low <= 0 or late < _STEADY * early:
+        return None
+    watched, left = measured[-1][0] - measured[0][0], max(0.0, limit_bytes - measured[-1][1])
+    speed = Trend(whole.slope, min(whole.low, late), max(whole.high, late))
+    if speed.low <= 0:
+        return None
+    found = Growth(
+        bytes_per_second=speed,
+        left_seconds=left / speed.slope,
+        soonest_seconds=left / speed.high,
+        latest_seconds=left / speed.low,
+        watched_seconds=watched,
+        points=len(measured),
+    )
+    return found if found.left_seconds <= _REACH * watched else None
+
+
+def training_since(case: Case) -> float:
+    """Return when the first step of any newest attempt was told of; without any, the beginning of time."""
+    return min((own[0].at for own in case.reports.values() if own), default=0.0)

@@ -1,0 +1,153 @@
+"""The memory of a replica nears its limit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from paceline.diagnosing import needs
+from paceline.diagnosing.cases import Case
+from paceline.diagnosing.memory import growths
+from paceline.diagnosing.memory.growths import Growth
+from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.topics import Topic
+from paceline.diagnosing.waits import listed
+from paceline.model import quantities
+from paceline.model.causes import Change, Evidence, Source
+from paceline.model.findings import Severity
+from paceline.model.roles import Role
+from paceline.model.snapshots import ReplicaSnapshot
+from paceline.model.statuses import ExitKind
+
+#: From this share of its limit on a replica is near it: DLRover gives parameter servers more from 0.9 on.
+NEAR = 0.9
+#: A limit that is reached later than that is nobody's worry today.
+SOON_SECONDS = 24 * 3600.0
+#: Of a new limit, what is used today should take no more: DLRover plans for 0.8.
+_PLANNED_USE = 0.8
+_STEP_BYTES = 64 * 2**20
+
+TOPIC = Topic(
+    code="MEM001",
+    name="memory-near-limit",
+    title="The memory of a replica nears its limit",
+    severity=Severity.WARNING,
+    why="At its limit the kernel kills the replica. A worker comes back and goes on; with a parameter server "
+    "all trainers lose what was done since the last checkpoint. One that grows steadily is killed again.",
+    fix="More memory, if it needs it; if it grows without end, find what is kept: tables that grow with new "
+    "ids, batches that are read ahead, lists in the script. Large tables cut over more parameter servers "
+    "take less of each.",
+    risk="More memory asked for means fewer replicas on a host.",
+)
+
+
+class _Near(NamedTuple):
+    """A replica near its limit; growth None: it does not grow."""
+
+    replica: ReplicaSnapshot
+    used: int
+    limit: int
+    growth: Growth | None
+
+
+@rule(TOPIC, needs=(needs.MEMORY,))
+def memory_near_limit(case: Case) -> Iterator[Hit]:
+    """Replicas that are near their limit, or will be soon at their growth."""
+    for role in Role:
+        found = [near for each in case.of_role(role) if (near := _near(case, each))]
+        if not found:
+            continue
+        found.sort(key=lambda near: (near.growth.left_seconds if near.growth else 0.0, -near.used))
+        first = next((near for near in found if near.growth), found[0])
+        yield Hit(
+            what=_what(case, first),
+            subjects=tuple(str(near.replica.replica) for near in found),
+            evidence=tuple(_evidence(case, found)),
+            changes=_changes(case, role, found),
+            next_steps=_next_steps(case, first),
+        )
+
+
+def _near(case: Case, replica: ReplicaSnapshot) -> _Near | None:
+    used, limit = replica.memory_bytes, replica.memory_limit_bytes
+    ended = replica.row.exit
+    if not limit or used is None or (ended is not None and ended.kind is ExitKind.OUT_OF_MEMORY):
+        # What has happened already is told by another cause.
+        return None
+    growth = growths.growth(
+        case.histories.get(replica.replica, ()), limit, since=growths.training_since(case)
+    )
+    if growth is not None and not _matters(case, growth):
+        growth = None
+    return _Near(replica, used, limit, growth) if growth or used >= NEAR * limit else None
+
+
+def _matters(case: Case, growth: Growth) -> bool:
+    """Whether a limit is reached before the job has ended, and soon."""
+    rest = case.snapshot.eta_seconds
+    return growth.left_seconds < min(SOON_SECONDS, rest if rest is not None else SOON_SECONDS)
+
+
+def _what(case: Case, near: _Near) -> str:
+    name, used = near.replica.replica, near.used / near.limit
+    text = f"{name} uses {used:.0%} of its memory of {quantities.format_bytes(near.limit)}"
+    if near.growth is None:
+        return f"{text}."
+    soonest = quantities.format_seconds(near.growth.soonest_seconds)
+    latest = quantities.format_seconds(near.growth.latest_seconds)
+    when = soonest if soonest == latest else f"{soonest} to {latest}"
+    if case.recording.run.phase.is_final:
+        return f"{text}, and grew so fast that it would have been full {when} later."
+    return f"{text}, and grows so fast that it will be full in {when}."
+
+
+def _evidence(case: Case, found: list[_Near]) -> Iterator[Evidence]:
+    size = quantities.format_bytes
+    used = (f"{near.replica.replica} {size(near.used)} of {size(near.limit)}" for near in found)
+    yield Evidence(
+        text=listed(used), sources=(case.source("memory_bytes", [near.replica for near in found]),)
+    )
+    growing = [(near, near.growth) for near in found if near.growth is not None]
+    for near, growth in growing[:2]:
+        trend = growth.bytes_per_second
+        per_minute = [size(each * 60) for each in (trend.slope, trend.low, trend.high)]
+        history = case.histories[near.replica.replica]
+        source = Source(
+            what="samples", field="memory_bytes", replicas=(near.replica.replica,), count=growth.points,
+            since=history[0].at, until=history[-1].at,
+        )  # fmt: skip
+        yield Evidence(
+            text=f"{near.replica.replica} grew by {per_minute[0]} a minute ({per_minute[1]} to "
+            f"{per_minute[2]}) over {quantities.format_seconds(growth.watched_seconds)}",
+            sources=(source,),
+        )
+
+
+def _changes(case: Case, role: Role, found: list[_Near]) -> tuple[Change, ...]:
+    """Return the memory that what is used needs; of what grows without a known end nobody knows it."""
+    spec, rest = case.spec.role(role), case.snapshot.eta_seconds
+    if spec is None or spec.memory_bytes is None:
+        return ()
+    needed = 0.0
+    for near in found:
+        if near.growth is not None and rest is None:
+            return ()
+        grown = near.growth.bytes_per_second.high * (rest or 0.0) if near.growth else 0.0
+        needed = max(needed, near.used + grown)
+    size = -int(-(needed / _PLANNED_USE) // _STEP_BYTES) * _STEP_BYTES
+    if size <= spec.memory_bytes:
+        return ()
+    return (Change(path=("spec", "roles", str(role), "memory"), value=quantities.quantity_bytes(size)),)
+
+
+def _next_steps(case: Case, near: _Near) -> tuple[str, ...]:
+    role = near.replica.replica.role
+    spec = case.spec.role(role)
+    steps = []
+    if near.growth is not None:
+        steps.append(f"find what {near.replica.replica} keeps: more memory only puts it off if it never ends")
+    if spec is not None and spec.memory_bytes is not None and spec.memory_growth is None:
+        steps.append(f"spec.roles.{role}.memory_growth: {{factor: 1.5}} gives more after a kill")
+    if role is Role.PS:
+        steps.append(f"paceline plan {case.recording.run.name} shows what each PS holds")
+    return tuple(steps)

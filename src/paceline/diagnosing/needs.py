@@ -1,0 +1,135 @@
+"""What rules need to know before they can judge, and how a user comes by it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+from paceline.diagnosing import usages
+from paceline.diagnosing.cases import Case
+from paceline.model.jobs import CpuPolicy
+
+#: Fewer samples of a replica than that say nothing of its mean.
+LEAST_SAMPLES = 5
+#: Of threads an agent counts one second in several (see `docs/agent-protocol.md`); that many of each replica,
+#: of all replicas, say how long they wait.
+LEAST_SECONDS = 3
+#: Fewer step reports than that say nothing of a trainer's speed.
+LEAST_REPORTS = 3
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """Something that has to be known.
+
+    Attributes:
+        what: in words.
+        remedy: how to come by it.
+        lacks: whether a case does not have it.
+    """
+
+    what: str
+    remedy: str
+    lacks: Callable[[Case], bool]
+
+
+def _few_samples(case: Case, field: str, least: int = LEAST_SAMPLES) -> bool:
+    counts = sorted(
+        sum(getattr(sample, field) is not None for sample in case.samples_by_replica.get(each.replica, ()))
+        for each in (*case.servers, *case.trainers)
+    )
+    return not counts or counts[len(counts) // 2] < least
+
+
+def _few_reports(case: Case) -> bool:
+    counts = dict.fromkeys((each.replica for each in case.trainers), 0)
+    for report in case.steps:
+        if report.replica in counts and report.steps is not None:
+            counts[report.replica] += 1
+    return max(counts.values(), default=0) < LEAST_REPORTS
+
+
+def _no_input_wait(case: Case) -> bool:
+    return all(each.input_wait_share is None for each in case.trainers)
+
+
+def _no_allowed_cpus(case: Case) -> bool:
+    """Whether that alone would tell who has cores of its own: the local engine says which cores it gave."""
+    wanted = [each for each in case.spec.roles if each.cpu_policy is CpuPolicy.EXCLUSIVE]
+    return (
+        case.recording.run.engine != "local"
+        and bool(wanted)
+        and all(each.allowed_cpus is None for role in wanted for each in case.of_role(role.role))
+    )
+
+
+CPU = Need(
+    what="the CPU of parameter servers and trainers, for some seconds",
+    remedy="wait a little, or see why nothing is measured: paceline describe {name}",
+    lacks=lambda case: _few_samples(case, "cpu_cores"),
+)
+NETWORK = Need(
+    what="the network of parameter servers and trainers",
+    remedy="on one machine it is measured with emulated hosts (spec.hosts, as root), on a cluster always",
+    lacks=lambda case: _few_samples(case, "network_received_bytes"),
+)
+MEMORY = Need(
+    what="the memory of parameter servers and trainers",
+    remedy="wait a little, or see why nothing is measured: paceline describe {name}",
+    lacks=lambda case: _few_samples(case, "memory_bytes"),
+)
+NEIGHBOURS = Need(
+    what="what other programs use of the same cores",
+    remedy="it is measured by agents that may read /proc/stat",
+    lacks=lambda case: _few_samples(case, "neighbours_cpu_cores"),
+)
+RUN_DELAY = Need(
+    what="how long threads wait for a core",
+    remedy="it is measured by agents of this version, on kernels that tell it (/proc/PID/task/TID/schedstat)",
+    lacks=lambda case: _few_samples(case, "run_delay_seconds", LEAST_SECONDS),
+)
+ALLOWED_CPUS = Need(
+    what="on which CPUs replicas may run",
+    remedy="it is measured by agents of this version",
+    lacks=_no_allowed_cpus,
+)
+STEPS = Need(
+    what="step reports of the trainers",
+    remedy="paceline.training writes them; a script of your own appends lines to $PACELINE_REPORT_FILE",
+    lacks=_few_reports,
+)
+INPUT_WAIT = Need(
+    what="how long trainers wait for their input",
+    remedy="paceline.training tells it; a script of your own adds input_wait_seconds to its step reports",
+    lacks=_no_input_wait,
+)
+RETRANSMISSIONS = Need(
+    what="how many TCP segments are sent again",
+    remedy="on one machine it is measured with emulated hosts (spec.hosts, as root), on a cluster always",
+    lacks=lambda case: _few_samples(case, "retransmitted_segments"),
+)
+TRAFFIC = Need(
+    what="the traffic of variables",
+    remedy="paceline trace {name}, or train with paceline.training, which counts it",
+    lacks=lambda case: not case.traffic,
+)
+TRACE = Need(
+    what="a trace",
+    remedy="paceline trace {name} takes one of a job that runs",
+    lacks=lambda case: not case.recording.traces,
+)
+PLAN = Need(
+    what="sizes of the model's variables",
+    remedy="paceline.training writes them (variables.json in the run's folder)",
+    lacks=lambda case: case.recording.plan is None,
+)
+PLAN_OR_TRACE = Need(
+    what="sizes of the model's variables, or a trace",
+    remedy="paceline trace {name}, or train with paceline.training, which writes the sizes",
+    lacks=lambda case: case.recording.plan is None and not case.recording.traces,
+)
+LINKS = Need(
+    what="the bandwidth of hosts",
+    remedy="of emulated hosts it is in the job file (spec.hosts); of nodes nobody tells it",
+    lacks=lambda case: not usages.links(case),
+)

@@ -1,0 +1,1 @@
+"""What is wrong with the network: one rule a file."""

@@ -1,0 +1,170 @@
+"""Which hosts' links are full, who is on them, and what relieves them; which replicas lose packets."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+from paceline.diagnosing import outlooks, trainings, usages
+from paceline.diagnosing.cases import Case, once
+from paceline.diagnosing.queues import Queues
+from paceline.diagnosing.waits import listed
+from paceline.model import rates
+from paceline.model.causes import Change, Evidence
+from paceline.model.roles import Role
+from paceline.model.snapshots import ReplicaSnapshot
+
+#: A link that is used so far in a direction binds: a trainer pulls and pushes in turn, so one that does
+#: nothing else uses half of each direction, and n of them n / (n + 1) (a closed network of two stations).
+#: Measured: 0.64 where a worker has a third of the bandwidth that it would use, up to 0.46 in healthy jobs.
+FULL = 0.5
+#: Links that are used alike, within that part of the fullest one, bind together.
+ALIKE = 0.9
+#: Segments that are sent again: data centres lose 1 packet in 10,000 to 100,000 (Pingmesh, SIGCOMM 2015), and
+#: TCP's rate falls with the root of the loss (Mathis 1997). A hundred times the former is no chance; as pure
+#: acknowledgements count as sent, the loss itself may be twice as high. Fit runs: up to 0.0075 where nothing
+#: is dropped on purpose (bursts do not fit into the queues of shaped links), from 0.0159 where 2 % are.
+LOSSY = 0.011
+#: Where a quota stops replicas, what was sent to them waits, and is sent again though it is not lost: up to
+#: 0.0162 in fit runs of PS at their limit.
+LOSSY_BESIDE_THROTTLED = 0.025
+#: A quota that stops a replica for so many seconds in each second does that.
+THROTTLED = 0.1
+_BITS, _MEGA = 8, 1e6
+_PRECISION = ("spec", "training", "transfers", "precision")
+#: What the change of `halved` may cost.
+RISK = "Gradients and pulled values have 8 bits of precision then (the PS keep float32): look at the AUC."
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """The link of an emulated host.
+
+    Attributes:
+        host: whose.
+        use: the share of its bandwidth that is used in the busier direction.
+        bits_per_second: its bandwidth.
+        replicas: who is on the host.
+    """
+
+    host: str
+    use: float
+    bits_per_second: int
+    replicas: tuple[ReplicaSnapshot, ...]
+
+    @property
+    def station(self) -> str:
+        """Return its name in the network of queues."""
+        return outlooks.link_station(self.host)
+
+    @property
+    def servers(self) -> tuple[ReplicaSnapshot, ...]:
+        """Return the parameter servers on the host."""
+        return tuple(each for each in self.replicas if each.replica.role is Role.PS)
+
+    @property
+    def trainers(self) -> tuple[ReplicaSnapshot, ...]:
+        """Return the workers and the chief on the host."""
+        return tuple(each for each in self.replicas if each.replica.role.trains)
+
+    @property
+    def names(self) -> str:
+        """Return who is on the host, as a text."""
+        return listed(sorted(each.replica for each in self.replicas))
+
+
+def full(case: Case) -> tuple[Link, ...]:
+    """Return the full links, the fullest first, and of these only those that are about as full as that one.
+
+    What passes one link passes another one, too. The one that is fuller binds; the other follows from it.
+    """
+    uses = usages.links(case)
+    most = max(uses.values(), default=0.0)
+    found = []
+    for host in case.spec.hosts:
+        use = uses.get(host.name, 0.0)
+        if use >= max(FULL, ALIKE * most) and host.bandwidth_bits_per_second:
+            here = tuple(each for each in case.snapshot.replicas if each.row.host == host.name)
+            bandwidth = host.bandwidth_bits_per_second
+            found.append(Link(host=host.name, use=use, bits_per_second=bandwidth, replicas=here))
+    return tuple(sorted(found, key=lambda each: -each.use))
+
+
+def is_full(case: Case, replica: ReplicaSnapshot) -> bool:
+    """Whether the link of a replica's host is known to be full."""
+    return (usages.link(case, replica) or 0.0) >= FULL
+
+
+@once
+def losing(case: Case) -> tuple[ReplicaSnapshot, ...]:
+    """Return the replicas that are known to send many segments again."""
+    everybody = case.snapshot.replicas
+    throttled = any((each.throttled_share or 0.0) >= THROTTLED for each in everybody)
+    least = LOSSY_BESIDE_THROTTLED if throttled else LOSSY
+    return tuple(each for each in everybody if (each.retransmitted_share or 0.0) >= least)
+
+
+def evidence(case: Case, link: Link) -> Evidence:
+    """Return how full a link was seen to be."""
+    used, all_of_it = (each / _MEGA for each in (link.use * link.bits_per_second, link.bits_per_second))
+    fields = ("network_received_bytes", "network_sent_bytes")
+    return Evidence(
+        text=f"{link.names} on {link.host} move {used:,.0f} of its {all_of_it:,.0f} Mbit/s in the busier "
+        "direction",
+        sources=tuple(case.source(field, link.replicas) for field in fields),
+    )
+
+
+def others(case: Case, used: float) -> Evidence | None:
+    """Return how far the parameter servers' cores are used, if that is less than a link is."""
+    known = [use for each in case.servers if (use := usages.busy(case, each)) is not None]
+    if not known or max(known) >= used:
+        return None
+    return Evidence(
+        text=f"the cores of the PS are used to {max(known):.0%} at most",
+        sources=(case.source("cpu_cores", case.servers),),
+    )
+
+
+def apart(now: Queues, found: Sequence[Link]) -> Queues:
+    """Return the network in which each replica of these hosts has a host like that for itself.
+
+    What they send and get at the same time then goes over as many links: a step takes as long as over the one
+    that has most to carry.
+    """
+    stations, throughput = dict(now.stations), now.steps_per_second()
+    for link in found:
+        known = [moved for each in link.replicas if (moved := _busier(each)) is not None]
+        if link.station in stations and known:
+            seconds = max(known) * _BITS / link.bits_per_second / throughput
+            stations[link.station] = min(seconds, stations[link.station])
+    return dataclasses.replace(now, stations=stations)
+
+
+def wider(now: Queues, found: Sequence[Link], factor: float) -> Queues:
+    """Return the network in which these hosts have so many times the bandwidth."""
+    names = {each.station for each in found}
+    stations = {name: each / factor if name in names else each for name, each in now.stations.items()}
+    return dataclasses.replace(now, stations=stations)
+
+
+def _busier(replica: ReplicaSnapshot) -> float | None:
+    both = (replica.received_bytes_per_second, replica.sent_bytes_per_second)
+    return None if rates.total(both) is None else max(each or 0.0 for each in both)
+
+
+def halved(case: Case) -> Iterator[Change]:
+    """Yield the change that halves the bytes of values, where the training library sends them whole."""
+    if case.spec.training is not None and _precision(case) == "float32":
+        yield Change(path=_PRECISION, value="bfloat16")
+
+
+def fewer_bytes(case: Case) -> str:
+    """Return what has fewer bytes sent, done by hand."""
+    if case.spec.training is None:
+        return "send less: larger batches with fewer steps, sparse gradients, values of 16 bits"
+    return "spec.training.steps_per_exchange: steps that share their messages pull parameters once"
+
+
+def _precision(case: Case) -> str:
+    return str(trainings.section(case, "transfers").get("precision") or "float32")

@@ -1,0 +1,78 @@
+"""Packets are lost on the way and sent again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from paceline.diagnosing import needs
+from paceline.diagnosing.cases import Case
+from paceline.diagnosing.networks import links
+from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.topics import Topic
+from paceline.diagnosing.trainers import paces
+from paceline.diagnosing.waits import listed
+from paceline.model.causes import Evidence
+from paceline.model.findings import Severity
+from paceline.model.samples import Sample
+from paceline.model.snapshots import ReplicaSnapshot
+
+#: Fewer segments that were sent again say nothing: connections that begin or end lose some, too.
+LEAST_SEGMENTS = 20
+
+TOPIC = Topic(
+    code="NET003",
+    name="retransmissions",
+    title="Packets are lost and sent again",
+    severity=Severity.WARNING,
+    why="TCP sends again what was not acknowledged, after a while that is long beside a step (200 ms at "
+    "least where nothing follows), and sends more slowly from then on. A step waits for the slowest of its "
+    "messages, so few lost packets slow down many steps. A full link loses packets, too.",
+    fix="Find where they are lost: a cable, a switch port, an interface's errors, a policy that drops.",
+)
+
+
+@rule(TOPIC, needs=(needs.RETRANSMISSIONS,), explains=("waiting-for-ps",))
+def retransmissions(case: Case) -> Iterator[Hit]:
+    """Replicas that send many of their segments again, though no link is full."""
+    samples = case.samples_by_replica
+    counted = [each for each in links.losing(case) if _again(samples.get(each.replica, ())) >= LEAST_SEGMENTS]
+    lossy = sorted(counted, key=lambda each: -_share(each))
+    if not lossy:
+        return
+    names = listed(each.replica for each in lossy)
+    told = ", ".join(
+        f"{each.replica} {_share(each):.1%} of {_sent(samples[each.replica]):,}" for each in lossy[:4]
+    )
+    # A queue before a full link drops what does not fit into it: that is how TCP finds its rate.
+    fills = [each for each in lossy if links.is_full(case, each)]
+    hosts = listed(dict.fromkeys(each.row.host or str(each.replica) for each in lossy))
+    yield Hit(
+        what=f"Packets of {names} are lost on the way: {_share(lossy[0]):.1%} of them are sent again.",
+        subjects=paces.subjects(lossy),
+        evidence=(
+            Evidence(
+                text=f"segments sent again: {told}",
+                sources=tuple(
+                    case.source(field, lossy) for field in ("retransmitted_segments", "sent_segments")
+                ),
+            ),
+            *(Evidence(text=f"the link of {each.row.host} is full, which drops packets") for each in fills),
+        ),
+        next_steps=(
+            f"on {hosts}: ip -s link (errors, dropped), nstat -az TcpRetransSegs, ss -ti (retrans, rto)",
+            "on a cluster: the same on its node; a policy or a NAT of the network may drop packets",
+        ),
+        severity=Severity.INFO if fills else None,
+    )
+
+
+def _share(replica: ReplicaSnapshot) -> float:
+    return replica.retransmitted_share or 0.0
+
+
+def _again(samples: Iterable[Sample]) -> int:
+    return sum(each.retransmitted_segments or 0 for each in samples)
+
+
+def _sent(samples: Iterable[Sample]) -> int:
+    return sum((each.sent_segments or 0) + (each.retransmitted_segments or 0) for each in samples)

@@ -1,0 +1,78 @@
+"""Parameter servers share the link of one host, which is full."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from paceline.diagnosing import headrooms, needs, outlooks
+from paceline.diagnosing.cases import Case
+from paceline.diagnosing.networks import links
+from paceline.diagnosing.networks.links import Link
+from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.topics import Topic
+from paceline.diagnosing.waits import listed
+from paceline.model.causes import Change
+from paceline.model.findings import Severity
+from paceline.model.placements import PlacementStrategy
+
+#: What is thought of where putting them apart does not help: so many times the bandwidth.
+TIMES = 2.0
+_STRATEGY = ("spec", "placement", "strategy")
+
+TOPIC = Topic(
+    code="NET001",
+    name="shared-link",
+    title="Parameter servers share a link that is full",
+    severity=Severity.WARNING,
+    why="Several parameter servers on one host, or servers beside workers, send through one link what they "
+    "would send through several. When it is full all wait for it, whatever their cores could do.",
+    fix="Put parameter servers on hosts of their own, or have a step send less.",
+    risk="Replicas on more hosts need more hosts.",
+)
+
+
+@rule(TOPIC, needs=(needs.LINKS,), explains=("ps-network-bound", "retransmissions", "waiting-for-ps"))
+def shared_link(case: Case) -> Iterator[Hit]:
+    """Full links of hosts with a parameter server and more."""
+    full = links.full(case)
+    found = [each for each in full if each.servers and len(each.servers) + len(each.trainers) > 1]
+    if not found:
+        return
+    alone = outlooks.gain(case, lambda now: links.apart(now, found))
+    helps = alone is None or headrooms.matters(alone)
+    gain = alone if helps else outlooks.gain(case, lambda now: links.wider(now, found, TIMES))
+    for link in found:
+        seen = (links.evidence(case, link), links.others(case, link.use))
+        yield Hit(
+            what=f"{link.names} share the link of {link.host}, which binds: {link.use:.0%} of it is used.",
+            subjects=(link.host, *(str(each.replica) for each in link.replicas)),
+            evidence=tuple(each for each in seen if each is not None),
+            changes=_changes(case, link) if helps else (),
+            next_steps=(_apart(link) if helps else _more(link), _fewer_bytes(case)),
+            gain=gain if headrooms.matters(gain) else None,
+            severity=None if gain is None else headrooms.severity(gain),
+        )
+
+
+def _apart(link: Link) -> str:
+    return f"put {listed(sorted(each.replica for each in link.servers))} on hosts of their own"
+
+
+def _more(link: Link) -> str:
+    """Return what helps where what they say to each other on one host would take links, too, if apart."""
+    return f"give {link.host} more bandwidth: apart, its replicas would send as much over links of their own"
+
+
+def _fewer_bytes(case: Case) -> str:
+    if any(links.halved(case)):
+        return "spec.training.transfers.precision: bfloat16 halves the bytes of values; look at the AUC"
+    return links.fewer_bytes(case)
+
+
+def _changes(case: Case, link: Link) -> tuple[Change, ...]:
+    """Return the placement that puts them apart, where there are hosts enough for it."""
+    now, hosts = case.spec.placement.strategy, len(case.spec.hosts)
+    if hosts < len(case.servers) + (1 if link.trainers else 0):
+        return ()
+    wanted = PlacementStrategy.ISOLATE if link.trainers else PlacementStrategy.SPREAD_PS
+    return () if now is wanted else (Change(path=_STRATEGY, value=str(wanted)),)

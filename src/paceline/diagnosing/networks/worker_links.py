@@ -1,0 +1,72 @@
+"""The links of workers are full."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from paceline.diagnosing import headrooms, needs, outlooks
+from paceline.diagnosing.cases import Case
+from paceline.diagnosing.networks import links
+from paceline.diagnosing.networks.links import Link
+from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.topics import Topic
+from paceline.diagnosing.waits import listed
+from paceline.model import rates
+from paceline.model.causes import Gain
+from paceline.model.findings import Severity
+
+#: What is thought of when its gain is told: twice the bandwidth, or half the bytes.
+TIMES = 2.0
+
+TOPIC = Topic(
+    code="NET002",
+    name="worker-link",
+    title="The link of workers is full",
+    severity=Severity.WARNING,
+    why="A worker pulls parameters and pushes gradients in each step. When the link of its host is full it "
+    "waits for that, though the parameter servers and their links have room; several workers on one host "
+    "share its link.",
+    fix="Give workers more bandwidth, put fewer of them on a host, or have a step send less.",
+    risk=links.RISK,
+)
+
+
+@rule(TOPIC, needs=(needs.LINKS,), explains=("retransmissions", "waiting-for-ps"))
+def worker_link(case: Case) -> Iterator[Hit]:
+    """Full links of hosts on which only trainers are, and no server's link is as full."""
+    found = links.full(case)
+    if not found or any(each.servers for each in found) or not any(each.trainers for each in found):
+        return
+    gain = _gain(case, found)
+    seen = links.others(case, found[-1].use)
+    hosts = listed(each.host for each in found)
+    what = f"The link of {hosts} binds" if len(found) == 1 else f"The links of {hosts} bind"
+    uses = f"{found[0].use:.0%} of it is" if len(found) == 1 else f"up to {found[0].use:.0%} of them are"
+    who = listed(sorted(replica.replica for each in found for replica in each.trainers))
+    yield Hit(
+        what=f"{what} {who}: {uses} used.",
+        subjects=tuple(
+            name for link in found for name in (link.host, *(str(each.replica) for each in link.replicas))
+        ),
+        evidence=(*(links.evidence(case, each) for each in found[:2]), *([seen] if seen else [])),
+        changes=tuple(links.halved(case)),
+        next_steps=(f"more bandwidth for {hosts}, or fewer workers on it", links.fewer_bytes(case)),
+        gain=gain if headrooms.matters(gain) else None,
+        severity=None if gain is None else headrooms.severity(gain),
+    )
+
+
+def _gain(case: Case, found: Sequence[Link]) -> Gain | None:
+    """Return what twice the bandwidth brings: on a link of its own a step takes half of the time for it.
+
+    That is part of what a trainer does by itself, as no other trainer waits there. Where several share the
+    link it is no less.
+    """
+    total = rates.total(each.steps_per_second for each in case.trainers)
+    if not total:
+        return None
+    more = 0.0
+    for link in found:
+        own = rates.total(each.steps_per_second for each in link.trainers) or 0.0
+        more += own * (1 / (1 - min(link.use, 1.0) * (1 - 1 / TIMES)) - 1)
+    return outlooks.limited(case, 1 + more / total, but={each.station for each in found})

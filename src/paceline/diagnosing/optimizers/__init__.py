@@ -1,0 +1,1 @@
+"""What the optimizer costs parameter servers: one rule a file."""

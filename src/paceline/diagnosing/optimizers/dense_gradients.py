@@ -1,0 +1,142 @@
+"""A gradient of the few rows that a batch uses has become one of all rows of the table."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from paceline.diagnosing import headrooms, needs
+from paceline.diagnosing.cases import Case
+from paceline.diagnosing.optimizers import reliefs, table_works
+from paceline.diagnosing.optimizers.table_works import TableWork
+from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.topics import Topic
+from paceline.model import quantities, trace_summaries
+from paceline.model.causes import Evidence
+from paceline.model.findings import Severity
+from paceline.model.traces import Direction
+
+#: A gradient of the rows that were looked up is as large as those rows; one of all rows is that many times
+#: larger, or it costs little.
+TIMES_PULLED = 3.0
+#: Of what a step pushes, or of the time of operations on servers: less is not what makes a step slow.
+LEAST_SHARE = 0.2
+#: Lookups take a variable by its handle; this operation takes its value, all of it.
+_WHOLE_READ = "ReadVariableOp"
+
+TOPIC = Topic(
+    code="OPT002",
+    name="dense-gradient",
+    title="A sparse gradient has become dense",
+    severity=Severity.WARNING,
+    why="The gradient of a lookup holds only the rows of the batch (tf.IndexedSlices). Some operations know "
+    "no such gradient and make one of all rows of it, zeros and all: clipping by tf.convert_to_tensor, a "
+    "loss term over the whole table, arithmetic on it. Each step then pushes and applies the whole table.",
+    fix="Keep the gradient as tf.IndexedSlices up to apply_gradients.",
+    risk="A penalty of the rows of a batch is not that of all rows: rare rows shrink less.",
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _Moved:
+    """What a step of all trainers moves of a table; None: not measured."""
+
+    pushed: float | None
+    pulled: float | None
+    all_bytes: float
+
+
+@rule(
+    TOPIC,
+    needs=(needs.TRACE,),
+    explains=(
+        "dense-update", "hot-ps", "ps-cpu-bound", "too-few-ps", "ps-network-bound", "too-many-workers",
+        "waiting-for-ps",
+    ),
+)  # fmt: skip
+def dense_gradient(case: Case) -> Iterator[Hit]:
+    """A table that is looked up by rows, and of which the optimizer applies a gradient of all rows."""
+    total = table_works.total_microseconds(case)
+    for work in table_works.of_case(case):
+        if not work.gradient:
+            continue
+        moved = _moved(case, work.name)
+        time = work.microseconds / total if total > 0 else 0.0
+        wire = _needless_share(work, moved)
+        if max(time, wire) < LEAST_SHARE or not _is_dense(work, moved):
+            continue
+        gain = reliefs.gain(case, time, wire)
+        yield Hit(
+            what=_what(case, work, moved),
+            subjects=(work.name, *work.servers),
+            evidence=(
+                Evidence(
+                    text=f"{work.name} is looked up by rows, and updated by {work.kinds[0]}, which takes all "
+                    f"rows: {time:.0%} of the time of operations on PS",
+                    sources=(table_works.source(case),),
+                ),
+                *_bytes(case, moved),
+            ),
+            next_steps=(
+                "in your script: clip and scale the .values of tf.IndexedSlices; tf.clip_by_global_norm does",
+                "in your script: penalize the rows that were looked up, not the whole table",
+            ),
+            gain=gain if headrooms.matters(gain) else None,
+            severity=headrooms.severity(gain) if gain is not None else None,
+        )
+
+
+def _moved(case: Case, name: str) -> _Moved:
+    found: dict[Direction, list[float]] = {}
+    total = 0.0
+    for row in trace_summaries.traffic(case.recording.traces):
+        if row.bytes is None:
+            continue
+        total += row.bytes
+        if row.variable == name:
+            found.setdefault(row.direction, []).append(row.bytes)
+    pushed, pulled = found.get(Direction.PUSH), found.get(Direction.PULL)
+    return _Moved(
+        pushed=None if pushed is None else sum(pushed),
+        pulled=None if pulled is None else sum(pulled),
+        all_bytes=total,
+    )
+
+
+def _needless_share(work: TableWork, moved: _Moved) -> float:
+    """Return the share of all bytes that would not move if only the rows of batches did."""
+    pushed, pulled = moved.pushed or 0.0, moved.pulled or 0.0
+    extra = pushed + pulled if _is_read_whole(work) else max(0.0, pushed - pulled)
+    return extra / moved.all_bytes if moved.all_bytes > 0 else 0.0
+
+
+def _is_read_whole(work: TableWork) -> bool:
+    """Whether the loss takes the whole table besides some rows, as a penalty of all of it does."""
+    return _WHOLE_READ in work.kinds
+
+
+def _is_dense(work: TableWork, moved: _Moved) -> bool:
+    """Whether far more is pushed than rows were pulled; where bytes were not measured, operations say it.
+
+    Of a small table a batch may use nearly all rows: then its gradient has to be large.
+    """
+    if not moved.pushed or not moved.pulled or _is_read_whole(work):
+        return True
+    return moved.pushed >= TIMES_PULLED * moved.pulled
+
+
+def _what(case: Case, work: TableWork, moved: _Moved) -> str:
+    plan = case.recording.plan
+    rows = next((each.rows for each in plan.variables if each.name == work.name), None) if plan else None
+    whole = "all rows" if rows is None else f"all {rows:,} rows"
+    bytes_ = "" if moved.pushed is None else f": {quantities.format_bytes(moved.pushed)} in a step"
+    return f"The gradient of {work.name} has become one of {whole}{bytes_}."
+
+
+def _bytes(case: Case, moved: _Moved) -> Iterator[Evidence]:
+    if moved.pushed is not None and moved.pulled is not None:
+        yield Evidence(
+            text=f"a step of all trainers pushes {quantities.format_bytes(moved.pushed)} of it and pulls "
+            f"{quantities.format_bytes(moved.pulled)}",
+            sources=(dataclasses.replace(table_works.source(case), field="transfers"),),
+        )

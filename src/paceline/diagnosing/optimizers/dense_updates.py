@@ -1,0 +1,204 @@
+"""The optimizer updates every row of a table in each step, though a batch uses few of them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from paceline.diagnosing import headrooms, needs, trainings, usages
+from paceline.diagnosing.cases import Case, mean
+from paceline.diagnosing.optimizers import reliefs, table_works
+from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.topics import Topic
+from paceline.diagnosing.waits import listed
+from paceline.model import quantities, rates
+from paceline.model.causes import Change, Evidence, Source
+from paceline.model.findings import Severity
+from paceline.model.roles import ReplicaId, Role
+from paceline.model.variables import Variable
+
+#: Of the work of servers: less is not what makes them slow. TensorFlow's profiler calls a fifth of a step
+#: "highly".
+LEAST_SHARE = 0.2
+#: CPU seconds for each byte of a table that Adam updates whole: measured, 2 ms for a megabyte (float32 rows
+#: of 16 values, on one core). It is used where no trace says how long it takes.
+SECONDS_PER_BYTE = 2e-9
+#: Smaller tables are not told of where there is no trace: the estimate is for long ones.
+LEAST_BYTES = 1_000_000
+_ID_BYTES = 4
+_KINDS_SHOWN = 4
+#: The optimizer that touches all rows, of those that the job file knows.
+_DENSE = "adam"
+
+TOPIC = Topic(
+    code="OPT001",
+    name="dense-update",
+    title="The optimizer updates all rows of a table in each step",
+    severity=Severity.WARNING,
+    why="Adam lets the moments of every row decay and moves every row, in each step of each worker, though a "
+    "batch uses few of them. The servers then spend their time on reading and writing the whole table and "
+    "its moments, and the more so the larger the table is.",
+    fix="Use an optimizer that touches only the rows of the batch: lazy-adam, adagrad or ftrl.",
+    risk="With lazy-adam the moments of a row decay only in steps that use it, so rare rows learn a little "
+    "otherwise. Look at the AUC.",
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _Dense:
+    """Tables that are updated whole.
+
+    Attributes:
+        names: the one that costs most first.
+        servers: that hold them.
+        share: of the work of servers, between 0 and 1.
+        seen: how that is known.
+        paths: where the job file says the optimizer.
+    """
+
+    names: tuple[str, ...]
+    servers: tuple[str, ...]
+    share: float
+    seen: Evidence
+    paths: tuple[str, ...]
+
+
+@rule(
+    TOPIC,
+    needs=(needs.CPU, needs.STEPS, needs.PLAN_OR_TRACE),
+    explains=("ps-cpu-bound", "too-few-ps", "too-many-workers", "hot-ps", "waiting-for-ps"),
+)
+def dense_update(case: Case) -> Iterator[Hit]:
+    """Tables of which an update takes all rows, and which are a good part of what servers do."""
+    dense = _traced(case) or _asked(case)
+    if dense is None or dense.share < LEAST_SHARE:
+        return
+    gain = reliefs.gain(case, dense.share)
+    if not headrooms.matters(gain):
+        return
+    by_hand = "in your script: an optimizer that touches only rows that are used, such as Adagrad or FTRL"
+    yield Hit(
+        what=_what(case, dense),
+        subjects=(*dense.names, *dense.servers),
+        evidence=(dense.seen, _load(case), *_sizes(case, dense.names[0])),
+        changes=tuple(
+            Change(path=("spec", "training", key, "name"), value="lazy-adam") for key in dense.paths
+        ),
+        next_steps=() if dense.paths else (by_hand,),
+        gain=gain,
+    )
+
+
+def _what(case: Case, dense: _Dense) -> str:
+    who = _DENSE if dense.paths else "The optimizer"
+    variable = _variable(case, dense.names[0])
+    rows = "all rows" if variable is None else f"all {variable.rows:,} rows"
+    others = f" and of {len(dense.names) - 1} other tables" if len(dense.names) > 1 else ""
+    used = _used_rows(variable)
+    batch = "" if used is None else f"; a batch uses {used:,.0f} of them"
+    return f"{who[0].upper()}{who[1:]} updates {rows} of {dense.names[0]}{others} in each step{batch}."
+
+
+def _used_rows(variable: Variable | None) -> float | None:
+    """Return the rows of a table that a batch uses, by the bytes that they move: both ways, and the ids."""
+    if variable is None or variable.step_bytes is None:
+        return None
+    return variable.step_bytes / (2 * variable.row_bytes + _ID_BYTES)
+
+
+def _variable(case: Case, name: str) -> Variable | None:
+    planned = case.recording.plan.variables if case.recording.plan else ()
+    return next((each for each in planned if each.name == name), None)
+
+
+def _traced(case: Case) -> _Dense | None:
+    """Return the tables that traces show to be updated whole, by a gradient of some rows."""
+    works = [each for each in table_works.of_case(case) if not each.gradient]
+    total = table_works.total_microseconds(case)
+    if not works or total <= 0:
+        return None
+    share = sum(each.microseconds for each in works) / total
+    names = tuple(each.name for each in works)
+    return _Dense(
+        names=names,
+        servers=tuple(sorted({server for each in works for server in each.servers})),
+        share=share,
+        seen=Evidence(
+            text=f"{share:.0%} of the time of operations on PS is for whole tables: "
+            f"{listed(works[0].kinds[:_KINDS_SHOWN])} of {names[0]}",
+            sources=(table_works.source(case),),
+        ),
+        paths=tuple(key for key in ("optimizer", "wide_optimizer") if _is_asked(case, key, names)),
+    )
+
+
+def _is_asked(case: Case, key: str, names: tuple[str, ...]) -> bool:
+    return trainings.optimizer(case, key) == _DENSE and any(_key(name) == key for name in names)
+
+
+def _key(name: str) -> str:
+    """Return which optimizer of the job file updates a table; the wide part's are called so."""
+    return "wide_optimizer" if name.startswith("wide/") else "optimizer"
+
+
+def _asked(case: Case) -> _Dense | None:
+    """Return the tables that the job file has updated whole, of which traces say nothing."""
+    plan = case.recording.plan
+    tables = [
+        each
+        for each in (plan.variables if plan else ())
+        if each.sparse
+        and each.rows * each.row_bytes >= LEAST_BYTES
+        and trainings.optimizer(case, _key(each.name)) == _DENSE
+        and not table_works.is_traced(case, each.name)
+    ]
+    updates, used = _updates_per_second(case), rates.total(each.cpu_cores for each in case.servers)
+    if plan is None or not tables or not updates or not used:
+        return None
+    tables.sort(key=lambda each: -each.rows * each.row_bytes)
+    size = sum(each.rows * each.row_bytes for each in tables)
+    cores = SECONDS_PER_BYTE * size * updates
+    keys = tuple(dict.fromkeys(_key(each.name) for each in tables))
+    names = tuple(each.name for each in tables)
+    servers = sorted({shard.server for name in names for shard in plan.of(name)})
+    return _Dense(
+        names=names,
+        servers=tuple(str(ReplicaId(Role.PS, server)) for server in servers),
+        share=min(1.0, cores / used),
+        seen=Evidence(
+            text=f"spec.training.{keys[0]}.name is {_DENSE}: {updates:.1f} updates a second of "
+            f"{quantities.format_bytes(size)} take about {min(cores, used):.2f} of the {used:.2f} cores that "
+            "PS use",
+            sources=(Source(what="job file", field=f"training.{keys[0]}.name", count=1),),
+        ),
+        paths=keys,
+    )
+
+
+def _updates_per_second(case: Case) -> float | None:
+    """Return how often a table is updated: once in an exchange, synchronously once for all trainers."""
+    steps = rates.total(each.steps_per_second for each in case.trainers)
+    shared = trainings.section(case).get("steps_per_exchange")
+    per_exchange = shared if isinstance(shared, int) and shared > 0 else 1
+    together = trainings.section(case, "consistency").get("mode") == "synchronous"
+    return None if steps is None else steps / per_exchange / (len(case.trainers) if together else 1)
+
+
+def _load(case: Case) -> Evidence:
+    used = mean(case.servers, lambda each: each.cpu_cores) or 0.0
+    limit = mean(case.servers, lambda each: usages.cores(case, each))
+    of = "" if limit is None else f" of {limit:.2f}"
+    return Evidence(
+        text=f"PS use {used:.2f}{of} cores each", sources=(case.source("cpu_cores", case.servers),)
+    )
+
+
+def _sizes(case: Case, name: str) -> Iterator[Evidence]:
+    variable = _variable(case, name)
+    if variable is None:
+        return
+    whole = variable.rows * variable.row_bytes
+    moved = variable.step_bytes
+    text = f"{name} has {quantities.format_bytes(whole)} without slots"
+    text += "" if moved is None else f"; a step of a trainer moves {quantities.format_bytes(moved)} of it"
+    yield Evidence(text=text, sources=(Source(what="variables", field="step_bytes", count=1),))

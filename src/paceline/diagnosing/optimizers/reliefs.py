@@ -1,0 +1,31 @@
+"""What it brings to take work from parameter servers that an optimizer need not do."""
+
+from __future__ import annotations
+
+from paceline.diagnosing import headrooms, outlooks
+from paceline.diagnosing.cases import Case
+from paceline.diagnosing.optimizers import table_works
+from paceline.model import rates
+from paceline.model.causes import Gain
+
+#: Of what servers do something is always left: a lookup and an update of the rows that a batch uses.
+_MOST = 0.95
+
+
+def gain(case: Case, work: float, moved: float = 0.0) -> Gain | None:
+    """Return what it brings to take shares off the work of servers, and off the bytes that move.
+
+    The network of queues says it from the load of servers; a trace, if there is one, from how long trainers
+    wait for them. The truth lies between the two: a server that has few cores, or shares them, keeps trainers
+    waiting even where it uses little.
+    """
+    work, moved = min(work, _MOST), min(moved, _MOST)
+    relieved = outlooks.servers_relieved(case, work)
+    found = outlooks.gain(case, lambda now: outlooks.links_times(relieved(now), 1 / (1 - moved)))
+    waiting = table_works.waiting_share(case)
+    if found is None:
+        return None
+    traced = 1.0 if waiting is None else 1 / max(1 - waiting * max(work, moved), 1 - _MOST)
+    used = rates.total(each.cpu_cores for each in case.servers) or 0.0
+    bounds = Gain(low=found.low, high=max(found.high, traced))
+    return headrooms.within(case, bounds, spared_cores=work * used)

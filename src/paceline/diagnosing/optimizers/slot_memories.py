@@ -1,0 +1,123 @@
+"""The optimizer's slots are most of what fills the memory of parameter servers."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from paceline.diagnosing import needs, trainings
+from paceline.diagnosing.cases import Case
+from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.topics import Topic
+from paceline.model import quantities
+from paceline.model.causes import Change, Evidence, Source
+from paceline.model.findings import Severity
+from paceline.model.roles import Role
+from paceline.model.snapshots import ReplicaSnapshot
+from paceline.model.variable_plans import Plan
+from paceline.model.variables import Variable
+
+#: Of what a server uses: then they are most of it, as TensorFlow itself takes a few hundred MiB.
+LEAST_SHARE = 0.5
+#: Of its limit: DLRover gives a parameter server more memory from 0.8 on.
+NEAR_LIMIT = 0.8
+#: Slots of one server that are worth knowing of though there is room for them.
+LARGE_BYTES = 4 * 2**30
+#: The use of memory to plan for, as there are copies of rows and messages beside the variables.
+TARGET = 0.7
+#: An optimizer with one slot, of those that touch only the rows that are used.
+_LEAN, _LEAN_SLOTS = "adagrad", 1
+_MIB = 2**20
+
+TOPIC = Topic(
+    code="OPT003",
+    name="slots-memory",
+    title="The optimizer's slots fill the memory of parameter servers",
+    severity=Severity.WARNING,
+    why="An optimizer keeps values beside each value of a variable: adagrad and momentum one, adam, ftrl and "
+    "adadelta two. With two slots a table takes three times its own size.",
+    fix="Use adagrad, which keeps one; or give servers more memory, or have more of them.",
+    risk="Another optimizer learns otherwise and wants another learning rate: look at the AUC. It cannot go "
+    "on from the slots of the checkpoints that there are.",
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _Filled:
+    """A server that is mostly slots.
+
+    Attributes:
+        slots: bytes of them.
+        limit: of its memory, in bytes; None: there is none.
+    """
+
+    server: ReplicaSnapshot
+    slots: int
+    memory: int
+    limit: int | None
+
+    @property
+    def is_near(self) -> bool:
+        """Whether it is near its limit."""
+        return self.limit is not None and self.memory >= NEAR_LIMIT * self.limit
+
+
+@rule(TOPIC, needs=(needs.PLAN, needs.MEMORY), explains=("memory-near-limit",))
+def slots_memory(case: Case) -> Iterator[Hit]:
+    """Servers whose memory is mostly slots, near its limit or many GiB."""
+    plan = case.recording.plan
+    filled = [each for each in _filled(case, plan) if each.is_near or each.slots >= LARGE_BYTES]
+    if plan is None or not filled:
+        return
+    near = [each for each in filled if each.is_near]
+    told = near or filled
+    worst = max(told, key=lambda each: each.memory / each.limit if each.limit else each.slots)
+    table = max(plan.variables, key=_slot_bytes)
+    name = str(worst.server.replica)
+    of = "" if worst.limit is None else f", of a limit of {quantities.format_bytes(worst.limit)}"
+    yield Hit(
+        what=f"{worst.slots / worst.memory:.0%} of the memory of {name} are slots of the optimizer: "
+        f"{quantities.format_bytes(worst.slots)}.",
+        subjects=(*(str(each.server.replica) for each in told), table.name),
+        evidence=(
+            Evidence(
+                text=f"{name} uses {quantities.format_bytes(worst.memory)}{of}",
+                sources=(case.source("memory_bytes", (worst.server,)),),
+            ),
+            Evidence(
+                text=f"of {table.name} there are {quantities.format_bytes(_slot_bytes(table))} of slots, "
+                f"{table.slots} for each value",
+                sources=(Source(what="variables", field="slots", count=1),),
+            ),
+        ),
+        changes=_changes(case, table) if near else (),
+        next_steps=tuple(_more_memory(worst)) if near else (),
+        severity=None if near else Severity.INFO,
+    )
+
+
+def _filled(case: Case, plan: Plan | None) -> Iterator[_Filled]:
+    for each in case.servers:
+        role = case.role(each)
+        shards = plan.on(each.replica.index) if plan else ()
+        slots = sum(shard.rows * shard.variable.row_bytes * shard.variable.slots for shard in shards)
+        if each.memory_bytes and slots >= LEAST_SHARE * each.memory_bytes:
+            limit = each.memory_limit_bytes or each.row.memory_bytes or (role.memory_bytes if role else None)
+            yield _Filled(server=each, slots=slots, memory=each.memory_bytes, limit=limit)
+
+
+def _slot_bytes(variable: Variable) -> int:
+    return variable.rows * variable.row_bytes * variable.slots
+
+
+def _changes(case: Case, table: Variable) -> tuple[Change, ...]:
+    """Return the change to an optimizer of one slot, where the job file says one of more."""
+    key = "wide_optimizer" if table.name.startswith("wide/") else "optimizer"
+    if table.slots <= _LEAN_SLOTS or trainings.optimizer(case, key) in (None, _LEAN):
+        return ()
+    return (Change(path=("spec", "training", key, "name"), value=_LEAN),)
+
+
+def _more_memory(filled: _Filled) -> Iterator[str]:
+    needed = quantities.quantity_bytes(-(-int(filled.memory / TARGET) // (256 * _MIB)) * 256 * _MIB)
+    yield f"or spec.roles.{Role.PS}.memory: {needed}, or more PS"

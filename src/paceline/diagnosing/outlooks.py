@@ -1,0 +1,228 @@
+"""How a job scales: which bound binds now, and what more of something would bring."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Collection, Mapping
+
+from paceline.diagnosing import queues, usages
+from paceline.diagnosing.cases import Case, mean, once
+from paceline.diagnosing.queues import Queues
+from paceline.model import rates
+from paceline.model.causes import Gain, Option, Outlook
+from paceline.model.roles import Role
+from paceline.model.snapshots import ReplicaSnapshot
+
+#: A bound that is used to this share binds: who comes waits three times as long as he is served (M/M/1).
+BINDING_USE = 0.75
+#: Max/mean of the servers' load that counts as even: half of what counts as hot (`imbalances.HOT_OVER_MEAN`).
+EVEN = 1.25
+OWN = "the trainers' own computing"
+INPUT = "reading of examples"
+CALLS = "the way to the parameter servers and back"
+_CPU, _LINK = "CPU of ", "link of "
+
+
+@once
+def network(case: Case) -> Queues | None:
+    """Return the job as a network of queues; None: steps or the load of servers were not measured.
+
+    Cores are a station if a parameter server uses them, or if several replicas share them. What a trainer
+    computes on cores of its own makes nobody wait.
+    """
+    steps_per_second = rates.total(each.steps_per_second for each in case.trainers)
+    if not steps_per_second or all(usages.cpu(case, each) is None for each in case.servers):
+        return None
+    stations = {}
+    for pool, users in usages.pools(case).items():
+        used = rates.total(each.cpu_cores for each in users)
+        if used is not None and (len(users) > 1 or users[0].replica.role is Role.PS):
+            stations[f"{_CPU}{pool.name}"] = min(used / pool.cores, 1.0) / steps_per_second
+    for host, use in usages.links(case).items():
+        stations[link_station(host)] = min(use, 1.0) / steps_per_second
+    active = sum(bool(each.steps_per_second) for each in case.trainers)
+    own = mean((each for each in case.trainers if _is_alone(case, each)), lambda each: usages.cpu(case, each))
+    step_seconds = active / steps_per_second
+    return queues.fitted(
+        active, stations, steps_per_second, least_think_seconds=min(1.0, own or 0.0) * step_seconds
+    )
+
+
+def _is_alone(case: Case, replica: ReplicaSnapshot) -> bool:
+    pool = usages.pool(case, replica)
+    return pool is not None and pool.name == str(replica.replica)
+
+
+def link_station(host: str) -> str:
+    """Return what the link of a host is called among the stations."""
+    return f"{_LINK}{host}"
+
+
+def gain(case: Case, change: Callable[[Queues], Queues]) -> Gain | None:
+    """Return what a change of the network brings, between what waiting takes from it and what none does."""
+    now = network(case)
+    return None if now is None else _gain(now, change(now))
+
+
+def _gain(now: Queues, then: Queues) -> Gain:
+    waiting = then.steps_per_second() / now.steps_per_second()
+    free = then.most_steps_per_second() / now.most_steps_per_second()
+    return Gain(low=min(waiting, free), high=max(waiting, free))
+
+
+def limited(case: Case, times: float, *, but: Collection[str] = ()) -> Gain:
+    """Return what trainers bring that by themselves would be so many times as fast.
+
+    At most what the busiest station lets pass. They win the less the busier it is: at least the part that is
+    left when each step finds it busy as often as now.
+
+    Args:
+        case: what was measured.
+        times: at least 1.
+        but: stations that have room then.
+    """
+    now, throughput = network(case), rates.total(each.steps_per_second for each in case.trainers)
+    if now is None or throughput is None:
+        return Gain(low=1.0, high=times)
+    longest = max((seconds for name, seconds in now.stations.items() if name not in but), default=0.0)
+    use = min(1.0, longest * throughput)
+    high = max(1.0, min(times, 1 / use)) if use > 0 else times
+    return Gain(low=1 + (high - 1) * (1 - use), high=high)
+
+
+def servers_even(case: Case) -> Callable[[Queues], Queues]:
+    """Return the change after which all parameter servers have the same load, and so have their links."""
+    groups = _servers(case)
+
+    def changed(now: Queues) -> Queues:
+        stations = dict(now.stations)
+        for group in groups:
+            known = [name for name in group if name in stations]
+            stations |= dict.fromkeys(known, sum(stations[name] for name in known) / max(1, len(known)))
+        return dataclasses.replace(now, stations=stations)
+
+    return changed
+
+
+def split(case: Case, server: ReplicaSnapshot, share: float) -> Callable[[Queues], Queues]:
+    """Return the change after which a share of what one parameter server does is done by all, evenly."""
+    pool = usages.pool(case, server)
+    busy = (f"{_CPU}{pool.name}" if pool else "", f"{_LINK}{server.row.host}")
+    groups = _servers(case)
+
+    def changed(now: Queues) -> Queues:
+        stations = dict(now.stations)
+        for hot, group in zip(busy, groups, strict=True):
+            moved = now.stations.get(hot, 0.0) * share if hot in group else 0.0
+            for name in group:
+                if name in stations:
+                    stations[name] += moved / len(group) - (moved if name == hot else 0.0)
+        return dataclasses.replace(now, stations=stations)
+
+    return changed
+
+
+def _servers(case: Case) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the stations of parameter servers: cores that are theirs alone, and the links of their hosts."""
+    cpus = tuple(
+        f"{_CPU}{pool.name}"
+        for pool, users in usages.pools(case).items()
+        if all(each.replica.role is Role.PS for each in users)
+    )
+    return cpus, tuple(dict.fromkeys(f"{_LINK}{each.row.host}" for each in case.servers))
+
+
+def servers_times(now: Queues, factor: float) -> Queues:
+    """Return the network with so many times the cores on each parameter server."""
+    return _with(now, lambda name, seconds: seconds / factor if name.startswith(_CPU) else seconds)
+
+
+def servers_relieved(case: Case, share: float) -> Callable[[Queues], Queues]:
+    """Return the change that takes a share of their work from the parameter servers.
+
+    Of cores that they share with others only their own part gets less.
+    """
+    left = {}
+    for pool, users in usages.pools(case).items():
+        used = rates.total(each.cpu_cores for each in users)
+        theirs = rates.total(each.cpu_cores for each in users if each.replica.role is Role.PS)
+        if used and theirs:
+            left[f"{_CPU}{pool.name}"] = 1 - share * theirs / used
+    return lambda now: _with(now, lambda name, seconds: seconds * left.get(name, 1.0))
+
+
+def links_times(now: Queues, factor: float) -> Queues:
+    """Return the network with so many times the bandwidth on each host."""
+    return _with(now, lambda name, seconds: seconds / factor if name.startswith(_LINK) else seconds)
+
+
+def more_servers(case: Case, factor: int) -> Callable[[Queues], Queues]:
+    """Return the change to so many times the parameter servers, each on a host of its own.
+
+    Only where their loads are even all share them: what is too much for one stays too much for one.
+    """
+    own = [name for group in _servers(case) for name in group]
+
+    def changed(now: Queues) -> Queues:
+        loads = [seconds for name, seconds in now.stations.items() if name in own]
+        cpus = [seconds for name, seconds in now.stations.items() if name in own and name.startswith(_CPU)]
+        if not loads or max(cpus, default=0.0) * len(cpus) > EVEN * sum(cpus):
+            return now
+        return _with(now, lambda name, seconds: seconds / (factor if name in own else 1))
+
+    return changed
+
+
+def trainers_times(now: Queues, factor: int) -> Queues:
+    """Return the network with so many times the trainers."""
+    return with_trainers(now, now.trainers * factor)
+
+
+def with_trainers(now: Queues, trainers: int) -> Queues:
+    """Return the network with so many trainers."""
+    return dataclasses.replace(now, trainers=trainers)
+
+
+def thinking_times(now: Queues, factor: float) -> Queues:
+    """Return the network whose trainers spend so many times as long by themselves."""
+    return dataclasses.replace(now, think_seconds=now.think_seconds * factor)
+
+
+def _with(now: Queues, seconds: Callable[[str, float], float]) -> Queues:
+    return dataclasses.replace(now, stations={name: seconds(name, old) for name, old in now.stations.items()})
+
+
+def outlook(case: Case) -> Outlook | None:
+    """Return how the job scales; None: steps or the load of servers were not measured."""
+    now = network(case)
+    if now is None:
+        return None
+    uses = _uses(case, now)
+    binds, most = max(uses.items(), key=lambda item: item[1])
+    options = [("2 x workers", trainers_times(now, 2)), ("2 x PS", more_servers(case, 2)(now))]
+    if any(name.startswith(_LINK) for name in now.stations):
+        options.append(("2 x bandwidth", links_times(now, 2)))
+    return Outlook(
+        binds=binds if most >= BINDING_USE else f"{CALLS} (nothing is used to {BINDING_USE:.0%})",
+        uses=tuple(sorted(uses.items(), key=lambda item: -item[1])),
+        knee_workers=now.knee,
+        options=tuple(
+            Option(what=what, gain=_gain(now, then), binds=_binds(uses, then)) for what, then in options
+        ),
+    )
+
+
+def _uses(case: Case, now: Queues) -> dict[str, float]:
+    measured = rates.total(each.steps_per_second for each in case.trainers) or 0.0
+    found = {name: min(1.0, seconds * measured) for name, seconds in now.stations.items()}
+    own = mean(case.trainers, lambda each: usages.cpu(case, each))
+    waits = mean(case.trainers, lambda each: each.input_wait_share)
+    return found | {name: use for name, use in ((OWN, own), (INPUT, waits)) if use is not None}
+
+
+def _binds(uses: Mapping[str, float], then: Queues) -> str:
+    """Return the most used bound of a network; what trainers do by themselves is used as it is now."""
+    throughput = then.steps_per_second()
+    own = {name: use for name, use in uses.items() if name in (OWN, INPUT)}
+    found = own | {name: seconds * throughput for name, seconds in then.stations.items()}
+    return max(found, key=found.__getitem__)

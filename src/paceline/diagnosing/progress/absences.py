@@ -1,0 +1,163 @@
+"""Training has not begun, because a replica never came."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+
+from paceline.diagnosing import usages
+from paceline.diagnosing.cases import Case
+from paceline.diagnosing.progress import silences
+from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.topics import Topic
+from paceline.diagnosing.waits import listed
+from paceline.model import quantities
+from paceline.model.causes import Evidence
+from paceline.model.findings import Severity
+from paceline.model.runs import ReplicaRow
+from paceline.model.samples import Sample
+from paceline.model.snapshots import ReplicaSnapshot
+from paceline.model.statuses import JobPhase, ReplicaPhase
+
+#: Replicas that start do so within that, one after the other, once there is room for all.
+LEAST_SECONDS = 20.0
+#: If nothing says which replica it is, it may as well be slow storage; then only a long wait is told of.
+LEAST_UNCERTAIN_SECONDS = 90.0
+#: Who uses less than that share of its cores, and of so many, does not compute: it waits. A worker that asks
+#: again and again whether variables have values uses 0.2 cores (a session for each time; fit runs).
+IDLE_SHARE, IDLE_CORES = 0.5, 0.25
+#: A process of fewer threads than that share of what its fellows have runs no server and no session:
+#: TensorFlow starts dozens for either.
+FEW_THREADS = 1 / 3
+#: What else is less than half of what its fellows have.
+LITTLE = 0.5
+
+TOPIC = Topic(
+    code="PRG002",
+    name="waiting-at-start",
+    title="Training has not begun: a replica is missing",
+    severity=Severity.WARNING,
+    why="No worker can begin before every parameter server answers, and before the chief has made the "
+    "variables. A replica that was never started, or whose program waits for something of its own, holds up "
+    "all the others, which hold their cores meanwhile.",
+    fix="See what the missing replica waits for: its last log lines, its address, a firewall between hosts.",
+)
+
+
+@rule(TOPIC, needs=(), explains=("waiting-for-ps", "idle-workers"))
+def waiting_at_start(case: Case) -> Iterator[Hit]:
+    """Jobs without a step of which some replicas wait for another."""
+    run = case.recording.run
+    elapsed = case.snapshot.elapsed_seconds
+    waits = run.phase in (JobPhase.STARTING, JobPhase.RUNNING) and not case.recording.lost
+    if not waits or elapsed is None or elapsed < LEAST_SECONDS or silences.steps_made(case.recording.steps):
+        return
+    rows = case.recording.replicas
+    here = [row for row in rows if row.phase is ReplicaPhase.RUNNING]
+    missing = [row for row in rows if row.phase in (ReplicaPhase.PENDING, ReplicaPhase.STARTING)]
+    if here and missing:
+        yield _missing(case, here, missing, elapsed)
+    elif here and len(here) == len(rows) and _all_idle(case):
+        absent = [each for each in case.snapshot.replicas if _is_absent(case, each)]
+        if len(absent) <= len(rows) // 2 and (absent or elapsed >= LEAST_UNCERTAIN_SECONDS):
+            yield _silent(case, absent, elapsed)
+
+
+def _missing(case: Case, here: Sequence[ReplicaRow], missing: Sequence[ReplicaRow], elapsed: float) -> Hit:
+    names = [str(row.replica) for row in missing]
+    waited = quantities.format_seconds(elapsed)
+    return Hit(
+        what=f"{listed(names)} {'has' if len(names) == 1 else 'have'} not come for {waited}, and "
+        f"{len(here)} other replicas wait.",
+        subjects=tuple(names),
+        evidence=(Evidence(text=f"{names[0]} is {missing[0].phase}; no step was reported yet"),),
+        next_steps=(f"paceline describe {case.recording.run.name}", *_logs(case, names[:1])),
+    )
+
+
+def _silent(case: Case, absent: Sequence[ReplicaSnapshot], elapsed: float) -> Hit:
+    names = [str(each.replica) for each in absent]
+    waited = quantities.format_seconds(elapsed)
+    looks = "looks as if it" if len(names) == 1 else "look as if they"
+    known = f"{listed(names)} {looks} had never begun"
+    return Hit(
+        what=f"After {waited} there is no step and nobody computes: "
+        f"{known if names else 'they wait for each other, or for input'}.",
+        subjects=tuple(names),
+        evidence=tuple(_evidence(case, absent)),
+        next_steps=(
+            *_logs(case, names[:1] or [str(case.recording.replicas[0].replica)]),
+            "see that its address can be reached from the hosts of the others",
+        ),
+    )
+
+
+def _logs(case: Case, names: Sequence[str]) -> Iterator[str]:
+    for name in names:
+        role, _, index = name.rpartition("-")
+        yield f"paceline logs {case.recording.run.name} --role {role} --index {index} --tail 20"
+
+
+def _all_idle(case: Case) -> bool:
+    """Whether every replica is measured and none computes: not in the last seconds."""
+    for each in case.snapshot.replicas:
+        own = case.histories.get(each.replica, [])
+        fresh = bool(own) and own[-1].at >= case.recording.at - 2 * silences.RECENT_SECONDS
+        used = silences.cores(silences.recent(own)) if fresh else None
+        if used is None or used > min(IDLE_CORES, IDLE_SHARE * (usages.cores(case, each) or 1.0)):
+            return False
+    return True
+
+
+def _threads(samples: Sequence[Sample]) -> float | None:
+    return max((each.threads for each in samples if each.threads is not None), default=None)
+
+
+def _memory(samples: Sequence[Sample]) -> float | None:
+    return max((each.memory_bytes for each in samples if each.memory_bytes is not None), default=None)
+
+
+def _cpu_seconds(samples: Sequence[Sample]) -> float | None:
+    known = [each.cpu_cores * each.interval_seconds for each in samples if each.cpu_cores is not None]
+    return sum(known) if known else None
+
+
+def _is_absent(case: Case, replica: ReplicaSnapshot) -> bool:
+    """Whether a process has done far less since it began than those of the others."""
+    threads = _against_others(case, replica, _threads)
+    if (threads is not None and threads < FEW_THREADS) or replica.replica in silences.stopped(case):
+        return True
+    shares = (_against_others(case, replica, gauge) for gauge in (_threads, _memory, _cpu_seconds))
+    return sum(share is not None and share < LITTLE for share in shares) >= 2
+
+
+def _against_others(
+    case: Case, replica: ReplicaSnapshot, gauge: Callable[[Sequence[Sample]], float | None]
+) -> float | None:
+    """Return a figure of a replica over the median of the others'; None: not measured."""
+    own = gauge(case.histories.get(replica.replica, ()))
+    others = [
+        value
+        for name, samples in case.histories.items()
+        if name != replica.replica and (value := gauge(samples)) is not None
+    ]
+    middle = statistics.median(others) if others else 0.0
+    return None if own is None or not middle else own / middle
+
+
+def _evidence(case: Case, absent: Sequence[ReplicaSnapshot]) -> Iterator[Evidence]:
+    used = [silences.cores(silences.recent(own)) or 0.0 for own in case.histories.values() if own]
+    yield Evidence(
+        text=f"all {len(used)} replicas together use {sum(used):.2f} cores",
+        sources=(case.source("cpu_cores"),),
+    )
+    for each in absent[:2]:
+        own = case.histories[each.replica]
+        others = [_threads(samples) for name, samples in case.histories.items() if name != each.replica]
+        known = [count for count in others if count is not None]
+        if known and _threads(own) is not None:
+            yield Evidence(
+                text=f"{each.replica} has {_threads(own):.0f} threads, the others "
+                f"{statistics.median(known):.0f}",
+                sources=(case.source("threads"),),
+            )

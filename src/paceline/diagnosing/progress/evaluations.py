@@ -1,0 +1,227 @@
+"""The evaluator takes the cores of the training."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from paceline.diagnosing import needs
+from paceline.diagnosing.cases import Case
+from paceline.diagnosing.cores import crowds
+from paceline.diagnosing.cores.crowds import Place
+from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.topics import Topic
+from paceline.diagnosing.waits import listed
+from paceline.model import quantities
+from paceline.model.causes import Change, Evidence, Gain
+from paceline.model.findings import Severity
+from paceline.model.jobs import RoleSpec
+from paceline.model.roles import Role
+from paceline.model.samples import Sample
+from paceline.model.snapshots import ReplicaSnapshot
+
+#: An evaluator that uses fewer cores does not evaluate: it looks for a new checkpoint now and then.
+BUSY_CORES = 0.1
+#: So many reports are needed of each, while it evaluates and while it does not, to compare them.
+LEAST_REPORTS = 5
+#: What removing it has to bring before it is told: less is within the noise of a run.
+LEAST_GAIN = 1.1
+#: Of what it uses, an evaluator gets along with that much; it takes longer then.
+_QUARTER = 4
+
+TOPIC = Topic(
+    code="PRG004",
+    name="evaluation-starves",
+    title="The evaluator takes the cores of the training",
+    severity=Severity.WARNING,
+    why="An evaluator computes as fast as it can, on all cores that it may use, whenever there is a new "
+    "checkpoint. On cores that trainers or parameter servers share with it, each of its evaluations slows "
+    "down all of the training.",
+    fix="Give it a cpu of its own that leaves the rest to the training, put it on another host, or write "
+    "checkpoints less often.",
+    risk="Evaluations take longer, and checkpoints that come meanwhile are passed over.",
+)
+
+
+class _Slowing(NamedTuple):
+    """What an evaluator costs the training: the gain without it, what was seen of it, and who suffers."""
+
+    gain: Gain
+    evidence: tuple[Evidence, ...]
+    subjects: tuple[str, ...]
+
+
+@rule(
+    TOPIC,
+    needs=(needs.CPU, needs.STEPS),
+    explains=("slow-host", "slow-decoding", "ps-cpu-bound", "waiting-for-ps"),
+)
+def evaluation_starves(case: Case) -> Iterator[Hit]:
+    """Evaluators that share cores with the training, which is slower meanwhile."""
+    local = case.recording.run.engine == "local"
+    groups: dict[str | None, list[ReplicaSnapshot]] = {}
+    for each in case.of_role(Role.EVALUATOR):
+        if each.cpu_cores is not None:
+            groups.setdefault(None if local else each.row.host, []).append(each)
+    for evaluators in groups.values():
+        found = _compared(case, evaluators) or _crowded(case, evaluators)
+        if found is None or found.gain.high < LEAST_GAIN:
+            continue
+        names, used = [str(each.replica) for each in evaluators], _used(evaluators)
+        yield Hit(
+            what=f"{listed(names)} {'takes' if len(names) == 1 else 'take'} {used:.2f} cores from "
+            f"{listed(found.subjects)}.",
+            subjects=(*names, *found.subjects),
+            evidence=found.evidence,
+            changes=tuple(_changes(case.role(evaluators[0]), used / len(evaluators))),
+            next_steps=(
+                "put it on another host: one more in spec.hosts, or spec.placement on a cluster",
+                "spec.training.checkpoint.every_seconds: fewer checkpoints are fewer evaluations",
+            ),
+            gain=found.gain,
+        )
+
+
+def _used(evaluators: Sequence[ReplicaSnapshot]) -> float:
+    return sum(each.cpu_cores or 0.0 for each in evaluators)
+
+
+def _changes(role: RoleSpec | None, used: float) -> Iterator[Change]:
+    cores = max(0.1, round(used / _QUARTER, 1))
+    if role is not None and (role.cpu_cores is None or cores < role.cpu_cores):
+        yield Change(path=("spec", "roles", str(role.role), "cpu"), value=quantities.quantity_cores(cores))
+
+
+def _beside(case: Case, evaluators: Sequence[ReplicaSnapshot]) -> tuple[ReplicaSnapshot, ...]:
+    """Return the parameter servers and trainers on the evaluators' machine that share cores with them."""
+    local = case.recording.run.engine == "local"
+    return tuple(
+        each
+        for each in (*case.servers, *case.trainers)
+        if any((local or each.row.host == one.row.host) and _share_cores(each, one) for one in evaluators)
+    )
+
+
+def _share_cores(one: ReplicaSnapshot, other: ReplicaSnapshot) -> bool:
+    own, others = set(one.row.cores), set(other.row.cores)
+    return not own or not others or bool(own & others)
+
+
+def _compared(case: Case, evaluators: Sequence[ReplicaSnapshot]) -> _Slowing | None:
+    """Return what they cost by comparing training while they evaluate with training while they rest.
+
+    None: they never rest or never evaluate, so that there is nothing to compare.
+    """
+    beside = _beside(case, evaluators)
+    trainers = [each for each in case.trainers if each in beside]
+    if any(each.replica.role is Role.PS for each in beside):
+        trainers = list(case.trainers)
+    samples = [
+        [sample for sample in case.histories.get(each.replica, ()) if sample.cpu_cores is not None]
+        for each in evaluators
+    ]
+    busy, rest = _Rate(), _Rate()
+    for trainer in trainers:
+        for report in case.reports.get(trainer.replica, ()):
+            if report.interval_seconds and report.steps is not None:
+                middle = report.at - report.interval_seconds / 2
+                computes = [told for own in samples if (told := _computes(own, middle)) is not None]
+                if computes:
+                    (busy if any(computes) else rest).add(report.steps, report.interval_seconds)
+    if min(busy.count, rest.count) < LEAST_REPORTS * max(1, len(trainers)) or busy.per_second <= 0:
+        return None
+    ratio = min(1.0, busy.per_second / rest.per_second) if rest.per_second else 1.0
+    part = busy.seconds / (busy.seconds + rest.seconds)
+    others = 1 - len(trainers) / len(case.trainers)
+    gain = 1 / (others + (1 - others) * (part * ratio + 1 - part))
+    seen = f"while it evaluates ({part:.0%} of the time) trainers make {busy.per_second:.1f} steps a second "
+    seen += f"each, else {rest.per_second:.1f}"
+    sources = (
+        case.source("steps", trainers, steps=True),
+        case.source("cpu_cores", evaluators),
+    )
+    return _Slowing(
+        Gain(low=gain, high=gain),
+        (Evidence(text=seen, sources=sources),),
+        tuple(str(each.replica) for each in trainers),
+    )
+
+
+class _Rate:
+    """Adds up steps and the time that they took."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.steps = self.seconds = 0.0
+
+    def add(self, steps: int, seconds: float) -> None:
+        """Count a report."""
+        self.count += 1
+        self.steps += steps
+        self.seconds += seconds
+
+    @property
+    def per_second(self) -> float:
+        """Return the steps a second of one trainer."""
+        return self.steps / self.seconds if self.seconds > 0 else 0.0
+
+
+def _computes(samples: Sequence[Sample], at: float) -> bool | None:
+    """Whether an evaluator computed at a moment; None: that was not measured."""
+    number = bisect.bisect_left(samples, at, key=lambda sample: sample.at)
+    if number == len(samples) or samples[number].at - samples[number].interval_seconds > at:
+        return None
+    return (samples[number].cpu_cores or 0.0) >= BUSY_CORES
+
+
+def _crowded(case: Case, evaluators: Sequence[ReplicaSnapshot]) -> _Slowing | None:
+    """Return what those that always evaluate cost at most: cores are full, and others would use them."""
+    if crowds.bound_elsewhere(case):
+        return None
+    for place in dict.fromkeys(place for each in evaluators for place in crowds.places(case, each)):
+        here = [each for each in place.replicas if each.replica.role is Role.EVALUATOR]
+        others = [each for each in place.replicas if each.replica.role is not Role.EVALUATOR]
+        used = _used(here)
+        rest = place.used - used
+        starved = [each for each in others if _wants_more(each)]
+        is_full = place.used >= crowds.FULL * place.cores and used >= crowds.LEAST_SHARE * place.cores
+        if used < BUSY_CORES or not is_full or not starved or rest <= 0:
+            continue
+        gain = 1 + _share(case, others) * (_most(starved, (rest + used) / rest) - 1)
+        return _Slowing(
+            Gain(low=1.0, high=gain), (_seen(case, place, here, rest),),
+            tuple(str(each.replica) for each in starved),
+        )  # fmt: skip
+    return None
+
+
+def _wants_more(replica: ReplicaSnapshot) -> bool:
+    limit, used = replica.cpu_limit_cores, replica.cpu_cores
+    return used is not None and (limit is None or used < crowds.AT_LIMIT * limit)
+
+
+def _most(starved: Sequence[ReplicaSnapshot], freed: float) -> float:
+    """Return how many times as fast the starved become: nobody gets more than its limit."""
+    bounds = [
+        min(freed, each.cpu_limit_cores / each.cpu_cores) if each.cpu_limit_cores else freed
+        for each in starved
+        if each.cpu_cores
+    ]
+    return max(bounds, default=1.0)
+
+
+def _share(case: Case, others: Sequence[ReplicaSnapshot]) -> float:
+    """Return the part of the training that a place holds up: all of it where parameter servers are there."""
+    if any(each.replica.role is Role.PS for each in others):
+        return 1.0
+    return len(others) / max(1, len(case.trainers))
+
+
+def _seen(case: Case, place: Place, evaluators: Sequence[ReplicaSnapshot], rest: float) -> Evidence:
+    names = listed(each.replica for each in evaluators)
+    return Evidence(
+        text=f"{place.name}: {names} used {_used(evaluators):.2f} cores, the training {rest:.2f}, of "
+        f"{place.cores:g}",
+        sources=(case.source("cpu_cores", place.replicas),),
+    )

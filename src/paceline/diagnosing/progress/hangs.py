@@ -1,0 +1,167 @@
+"""Training stands still, and nothing says why it should."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+
+from paceline.diagnosing import needs
+from paceline.diagnosing.cases import Case
+from paceline.diagnosing.progress import silences
+from paceline.diagnosing.progress.silences import Silence
+from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.topics import Topic
+from paceline.diagnosing.waits import listed
+from paceline.model import quantities
+from paceline.model.causes import Evidence
+from paceline.model.roles import Role
+from paceline.model.statuses import JobPhase, ReplicaPhase
+
+#: A pause of so many usual times between reports of steps is no pause any more (own reasoning).
+MEDIANS = 10.0
+#: And of so many of the longest one so far: an evaluation that a job has made before it may make again.
+LONGEST = 2.0
+#: Shorter pauses are never called a hang: a checkpoint, a trace, a slow file.
+LEAST_SECONDS = 15.0
+#: While trainers compute, what they do may be an evaluation or a very long step.
+LEAST_BUSY_SECONDS = 120.0
+#: Of the CPU that it used while it trained: a trainer above it computes.
+BUSY = 0.3
+#: Fewer reports than that say nothing of what is usual.
+LEAST_REPORTS = 3
+
+TOPIC = Topic(
+    code="PRG001",
+    name="hang",
+    title="Training stands still",
+    why="All processes live and no step ends. Somebody waits for what never comes: a process that was "
+    "stopped, a server that does not answer, storage that hangs, a lock, a queue that is empty for ever.",
+    fix="See what the processes wait for: their last log lines, the stacks of their threads (py-spy dump). "
+    "A job that is stopped and resumed goes on from its last checkpoint.",
+    risk="What was trained since the last checkpoint is done again.",
+)
+
+
+@rule(TOPIC, needs=(needs.CPU,), explains=("waiting-for-ps", "idle-workers", "slow-storage"))
+def hang(case: Case) -> Iterator[Hit]:
+    """Trainers that live and have not made a step for many times as long as one takes."""
+    run = case.recording.run
+    if run.phase is not JobPhase.RUNNING or case.recording.lost or _is_changing(case) or _is_done(case):
+        return
+    trainers = silences.silences(case)
+    if not trainers or sum(each.reports for each in trainers) < LEAST_REPORTS:
+        return
+    longest = max(each.longest for each in trainers)
+    usual = statistics.median(each.usual for each in trainers)
+    began = max(each.since for each in trainers)
+    silent = [each for each in trainers if each.seconds >= _needed(each.usual, each.longest)]
+    last_heard = max(began, _last_change(case))
+    pause = min(each.since + each.seconds for each in trainers) - last_heard
+    least = max(_needed(usual, longest), LEAST_BUSY_SECONDS if _is_busy(case, trainers) else 0.0)
+    stopped = silences.stopped(case)
+    if pause >= least and not _is_beginning(case, trainers):
+        names = [str(each) for each in stopped] or [str(each.replica.replica) for each in trainers]
+        yield Hit(
+            what=f"No trainer has made a step for {quantities.format_seconds(pause)}, and "
+            f"{'the process of ' + listed(names) + ' does nothing at all' if stopped else 'all still live'}.",
+            subjects=tuple(names),
+            evidence=tuple(_evidence(case, trainers, usual, began, stopped=bool(stopped))),
+            next_steps=_next_steps(case, names[0]),
+        )
+        return
+    # Who has nothing left to do is silent too; of some among others only a stopped process is sure to hang.
+    for each in silent:
+        name = str(each.replica.replica)
+        if each.replica.replica in stopped:
+            yield Hit(
+                what=f"{name} has made no step for {quantities.format_seconds(each.seconds)}: its process "
+                "does nothing at all, while others train.",
+                subjects=(name,),
+                evidence=tuple(_evidence(case, [each], each.usual, each.since, stopped=True)),
+                next_steps=_next_steps(case, name),
+            )
+
+
+def _needed(usual: float, longest: float) -> float:
+    return max(LEAST_SECONDS, MEDIANS * usual, LONGEST * longest)
+
+
+def _runs(phase: ReplicaPhase) -> bool:
+    return phase is ReplicaPhase.RUNNING
+
+
+def _is_changing(case: Case) -> bool:
+    """Whether a replica is on its way, so that others wait for it."""
+    return any(not (_runs(row.phase) or row.phase.is_final) for row in case.recording.replicas)
+
+
+def _is_beginning(case: Case, trainers: list[Silence]) -> bool:
+    """Whether a trainer has come a short while ago and made no step yet: others may wait for it."""
+    known = {each.replica.replica for each in trainers}
+    beginners = (case.histories.get(each.replica, ()) for each in case.trainers if each.replica not in known)
+    return any(own and own[-1].at - own[0].at < LEAST_BUSY_SECONDS for own in beginners)
+
+
+def _is_done(case: Case) -> bool:
+    """Whether the steps are all made: what follows is an evaluation, an export, the end."""
+    snapshot = case.snapshot
+    return snapshot.progress == 1.0 or any(
+        row.replica.role.trains and row.phase is ReplicaPhase.SUCCEEDED for row in case.recording.replicas
+    )
+
+
+def _last_change(case: Case) -> float:
+    """Return when something last happened after which trainers need some time, or show that they live."""
+    told = [event.at for event in case.recording.events if event.kind != "note"]
+    told += [each.at for each in case.recording.evaluations if each.replica.role is not Role.EVALUATOR]
+    # Of a next attempt somewhere else there may be no event yet.
+    told += [own[0].at for own in case.histories.values() if own]
+    return max(told, default=0.0)
+
+
+def _is_busy(case: Case, trainers: list[Silence]) -> bool:
+    """Whether any trainer computes about as it did while it made steps."""
+    for each in trainers:
+        own = case.histories[each.replica.replica]
+        now = silences.cores(silences.recent(own))
+        before = silences.cores(sample for sample in own if sample.at <= each.since)
+        if now is None or (before and now >= BUSY * before):
+            return True
+    return False
+
+
+def _evidence(
+    case: Case, trainers: list[Silence], usual: float, began: float, *, stopped: bool
+) -> Iterator[Evidence]:
+    replicas = [each.replica for each in trainers]
+    step = case.snapshot.step
+    which = "" if step is None else f" ({step:,})"
+    yield Evidence(
+        text=f"the last report of a step{which}; before, one came every {quantities.format_seconds(usual)}",
+        at=began,
+        sources=(case.source("steps", replicas, steps=True),),
+    )
+    used = [silences.cores(silences.recent(case.histories[each.replica])) for each in replicas]
+    known = [each for each in used if each is not None]
+    if known:
+        yield Evidence(
+            text=f"{listed(each.replica for each in replicas)}: {sum(known):.2f} cores used since",
+            sources=(case.source("cpu_cores", replicas),),
+        )
+    if stopped:
+        yield Evidence(
+            text="no context switch at all: a program that waits for others looks for them now and then, one "
+            "that was stopped does not",
+            sources=(case.source("voluntary_switches"),),
+        )
+
+
+def _next_steps(case: Case, name: str) -> tuple[str, ...]:
+    job = case.recording.run.name
+    role, _, index = name.rpartition("-")
+    return (
+        f"paceline logs {job} --role {role} --index {index} --tail 20",
+        "where it runs, py-spy dump --pid PID says what its threads wait for; kill -CONT PID wakes a process "
+        "that was stopped",
+        f"paceline stop {job}, then paceline resume {job}: it goes on from its last checkpoint",
+    )

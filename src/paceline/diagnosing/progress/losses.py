@@ -1,0 +1,117 @@
+"""The loss is not a number any more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from paceline.diagnosing import needs
+from paceline.diagnosing.cases import Case
+from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.topics import Topic
+from paceline.diagnosing.waits import listed
+from paceline.model.causes import Change, Evidence, Source
+from paceline.model.samples import StepReport
+
+#: So many of the last reports in a row: a single one may be a batch that was not counted.
+LEAST_REPORTS = 3
+#: A rate that made the loss explode is rarely a little too high.
+_SMALLER = 10.0
+#: Of a step's gradient over all parameters: what scripts of the literature clip at (Pascanu et al. 2013 used
+#: values from 1 to 10).
+_CLIP_NORM = 10
+
+TOPIC = Topic(
+    code="PRG003",
+    name="loss-not-finite",
+    title="The loss is not a number",
+    why="A loss that is infinite or not a number (NaN) makes all parameters so that it comes from: what "
+    "follows trains nothing. Most often the learning rate is too high; else a logarithm or a division by "
+    "zero, a label out of its range, or a broken example.",
+    fix="Stop it; train from a checkpoint before that step, with a lower learning rate or clip_norm.",
+    risk="A lower learning rate takes more steps to the same loss.",
+)
+
+
+class _Lost(NamedTuple):
+    """A trainer whose loss is none: the last report with one, and the first without."""
+
+    last: StepReport | None
+    first: StepReport
+    reports: int
+
+
+@rule(TOPIC, needs=(needs.STEPS,))
+def loss_not_finite(case: Case) -> Iterator[Hit]:
+    """Trainers whose last reports have no loss, though they had one, or though all reports should."""
+    reports = case.reports
+    # paceline.training always tells a loss; of a script that never does so nothing follows.
+    tells = case.spec.training is not None or any(
+        report.loss is not None for own in reports.values() for report in own
+    )
+    found = {replica: lost for replica, own in reports.items() if tells and (lost := _lost(own))}
+    if case.spec.training is None:
+        # Some scripts have one trainer alone tell a loss.
+        found = {replica: lost for replica, lost in found.items() if lost.last is not None}
+    if not found:
+        return
+    first = min((lost.first for lost in found.values()), key=lambda report: report.at)
+    last = max(
+        (lost.last for lost in found.values() if lost.last is not None),
+        key=lambda each: each.at,
+        default=None,
+    )
+    step = "" if first.step is None else f" from about step {first.step:,} on"
+    yield Hit(
+        what=f"The loss is not a number{step} ({listed(found)}).",
+        subjects=tuple(map(str, found)),
+        evidence=(
+            Evidence(
+                text="no loss before: it was never a number"
+                if last is None or last.loss is None
+                else f"the last loss was {last.loss:.4g}",
+                at=first.at if last is None else last.at,
+                sources=(
+                    Source(
+                        what="steps", field="loss", replicas=tuple(found),
+                        count=sum(lost.reports for lost in found.values()),
+                        since=first.at, until=max(own[-1].at for own in reports.values() if own),
+                    ),
+                ),
+            ),
+            Evidence(text=f"{sum(lost.reports for lost in found.values())} reports of steps since have none"),
+        ),
+        changes=tuple(_changes(case)),
+        next_steps=tuple(_next_steps(case)),
+    )  # fmt: skip
+
+
+def _lost(reports: Sequence[StepReport]) -> _Lost | None:
+    """Return since when a trainer has no loss; None: it has one."""
+    made = [each for each in reports if each.steps is None or each.steps > 0]
+    known = [number for number, each in enumerate(made) if each.loss is not None]
+    since = known[-1] + 1 if known else 0
+    if len(made) - since < LEAST_REPORTS:
+        return None
+    return _Lost(made[since - 1] if known else None, made[since], len(made) - since)
+
+
+def _changes(case: Case) -> Iterator[Change]:
+    training = case.spec.training or {}
+    for name in ("optimizer", "wide_optimizer"):
+        chosen = training.get(name)
+        rate = chosen.get("learning_rate") if isinstance(chosen, dict) else None
+        if isinstance(rate, int | float) and not isinstance(rate, bool) and rate > 0:
+            path = ("spec", "training", name, "learning_rate")
+            yield Change(path=path, value=float(f"{rate / _SMALLER:.6g}"))
+    if training and "clip_norm" not in training:
+        yield Change(path=("spec", "training", "clip_norm"), value=_CLIP_NORM)
+
+
+def _next_steps(case: Case) -> Iterator[str]:
+    job = case.recording.run.name
+    if case.is_running:
+        yield f"paceline stop {job}: what it trains now is lost anyway"
+    yield "take a checkpoint from before that step: newer ones hold what is not a number"
+    if not case.spec.training:
+        yield "in your script: a lower learning rate, or tf.clip_by_global_norm"

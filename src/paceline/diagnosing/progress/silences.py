@@ -1,0 +1,92 @@
+"""Trainers that live and make no steps: for how long, against how long their steps usually take."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from paceline.diagnosing.cases import Case
+from paceline.model import rates
+from paceline.model.roles import ReplicaId
+from paceline.model.samples import Sample, StepReport
+from paceline.model.snapshots import ReplicaSnapshot
+from paceline.model.statuses import ReplicaPhase
+
+#: The last seconds that say what a replica does now.
+RECENT_SECONDS = 8.0
+
+
+class Silence(NamedTuple):
+    """A trainer that has made steps, and since when it makes none.
+
+    Attributes:
+        since: the moment of its last report of a step (Unix seconds).
+        seconds: until it was measured last: so it lived for so long without a step.
+        usual: the median of seconds between its reports; and the longest.
+        longest: see ``usual``.
+        reports: how many there are.
+    """
+
+    replica: ReplicaSnapshot
+    since: float
+    seconds: float
+    usual: float
+    longest: float
+    reports: int
+
+
+def silences(case: Case) -> list[Silence]:
+    """Return how long ago each trainer that lives has made its last step, in its newest attempt."""
+    return [found for each in case.trainers if (found := _silence(case, each)) is not None]
+
+
+def _silence(case: Case, replica: ReplicaSnapshot) -> Silence | None:
+    if replica.row.phase is not ReplicaPhase.RUNNING:
+        return None
+    made = [each for each in case.reports.get(replica.replica, ()) if each.steps is None or each.steps > 0]
+    samples = case.histories.get(replica.replica, ())
+    if not made or not samples:
+        return None
+    gaps = [later.at - sooner.at for sooner, later in itertools.pairwise(made)]
+    gaps.append(made[0].interval_seconds or 0.0)
+    return Silence(
+        replica=replica,
+        since=made[-1].at,
+        seconds=samples[-1].at - made[-1].at,
+        usual=statistics.median(gaps),
+        longest=max(gaps),
+        reports=len(made),
+    )
+
+
+def recent(samples: Sequence[Sample]) -> list[Sample]:
+    """Return the last samples of a replica."""
+    return [each for each in samples if each.at > samples[-1].at - RECENT_SECONDS]
+
+
+def cores(samples: Iterable[Sample]) -> float | None:
+    """Return the mean of the cores used; None: not measured."""
+    return rates.time_mean(samples, lambda each: each.cpu_cores)
+
+
+def is_stopped(samples: Sequence[Sample]) -> bool:
+    """Whether a process does nothing at all: TensorFlow that merely waits still wakes now and then."""
+    last = recent(samples)
+    switched = [count for each in last if (count := rates.switches(each)) is not None]
+    return bool(switched) and len(last) >= 3 and max(switched) == 0
+
+
+def steps_made(reports: Iterable[StepReport]) -> bool:
+    """Whether any of some reports tells of a step."""
+    return any(each.steps is None or each.steps > 0 for each in reports)
+
+
+def stopped(case: Case) -> list[ReplicaId]:
+    """Return the replicas that should run and whose processes do nothing at all."""
+    return [
+        each.replica
+        for each in case.snapshot.replicas
+        if each.row.phase is ReplicaPhase.RUNNING and is_stopped(case.histories.get(each.replica, ()))
+    ]

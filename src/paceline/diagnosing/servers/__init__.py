@@ -1,0 +1,1 @@
+"""What is wrong with parameter servers: one rule a file."""

@@ -1,0 +1,130 @@
+"""Which part of which variable makes a parameter server hot, and whether moving parts would help."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Sequence
+
+from paceline.diagnosing import outlooks
+from paceline.diagnosing.cases import Case, ShardTraffic, once
+from paceline.diagnosing.servers import hot_servers
+from paceline.diagnosing.servers.hot_servers import Hot
+from paceline.model import imbalances
+from paceline.model.causes import Evidence, Gain, Source
+
+
+class Kind(enum.Enum):
+    """What is wrong with the parts."""
+
+    GIANT = enum.auto()  # one is too much for one server, whole as it is
+    SKEWED = enum.auto()  # the parts of a variable carry unequal traffic
+    MISPLACED = enum.auto()  # they fit, but lie unevenly
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Blame:
+    """Why a parameter server is hot.
+
+    Attributes:
+        hot: which, and how hot.
+        shard: the part that has most of it.
+        share: its share of what its server does.
+        siblings: all parts of its variable.
+        on_server: all parts on the hot server, the busiest first.
+        gain: what evening out brings, from this variable alone to all of them; None: that cannot be said.
+        evidence: what was seen.
+    """
+
+    kind: Kind
+    hot: Hot
+    shard: ShardTraffic
+    share: float
+    siblings: tuple[ShardTraffic, ...]
+    on_server: tuple[ShardTraffic, ...]
+    gain: Gain | None
+    evidence: tuple[Evidence, ...]
+
+
+@once
+def blame(case: Case) -> Blame | None:
+    """Return what makes a server hot; None: none is, or traffic does not say that it is that one."""
+    hot = hot_servers.find(case)
+    if hot is None:
+        return None
+    shards = [each for each in case.traffic if _load(each, by_time=False) > 0]
+    timed = bool(shards) and all(each.microseconds is not None for each in shards[:3])
+    for by_time in (True, False) if hot.resource == "CPU" and timed else (False,):
+        found = _blamed(case, hot, shards, by_time=by_time)
+        if found is not None:
+            return found
+    return None
+
+
+def _load(shard: ShardTraffic, *, by_time: bool) -> float:
+    return (shard.microseconds if by_time else shard.bytes) or 0.0
+
+
+def _blamed(case: Case, hot: Hot, shards: Sequence[ShardTraffic], *, by_time: bool) -> Blame | None:
+    names = [str(each.replica) for each in case.servers]
+    loads = dict.fromkeys(names, 0.0)
+    for each in shards:
+        if each.server in loads:
+            loads[each.server] += _load(each, by_time=by_time)
+    uneven = imbalances.max_over_mean(list(loads.values()))
+    server = str(hot.server.replica)
+    if uneven is None or uneven < outlooks.EVEN or max(loads, key=loads.__getitem__) != server:
+        return None
+    on_server = sorted(
+        (each for each in shards if each.server == server), key=lambda each: -_load(each, by_time=by_time)
+    )
+    shard, total = on_server[0], sum(loads.values())
+    siblings = tuple(each for each in shards if each.variable == shard.variable)
+    own = [_load(each, by_time=by_time) for each in siblings]
+    placeable = _best([_load(each, by_time=by_time) for each in shards], len(names)) <= outlooks.EVEN
+    skewed = (imbalances.max_over_mean(own) or 0.0) >= outlooks.EVEN
+    share = own[siblings.index(shard)] / loads[server]
+    return Blame(
+        kind=Kind.MISPLACED if placeable else Kind.SKEWED if skewed else Kind.GIANT,
+        hot=hot,
+        shard=shard,
+        share=share,
+        siblings=siblings,
+        on_server=tuple(on_server),
+        gain=_gain(case, hot, share),
+        evidence=(*hot.evidence, _seen(case, loads, server, total, by_time=by_time)),
+    )
+
+
+def _gain(case: Case, hot: Hot, share: float) -> Gain | None:
+    """Return what evening out brings: at least if the others stay as they are, at most if all get even."""
+    least = outlooks.gain(case, outlooks.split(case, hot.server, share))
+    if least is None or hot.gain is None or not hot.matters:
+        return None
+    return Gain(low=min(least.low, hot.gain.low), high=max(least.high, hot.gain.high))
+
+
+def _best(loads: Sequence[float], servers: int) -> float:
+    """Return max/mean of a placement that is nearly the best: longest processing time first, Graham 1969."""
+    found = [0.0] * servers
+    for load in sorted(loads, reverse=True):
+        found[found.index(min(found))] += load
+    return imbalances.max_over_mean(found) or 1.0
+
+
+def _seen(case: Case, loads: dict[str, float], server: str, total: float, *, by_time: bool) -> Evidence:
+    what = "of the time of operations on PS" if by_time else "of the bytes that a step moves"
+    return Evidence(
+        text=f"{loads[server] / total:.0%} {what} are for variables on {server}",
+        sources=(traffic_source(case),),
+    )
+
+
+def traffic_source(case: Case) -> Source:
+    """Return what the traffic of variables rests on."""
+    traces = case.recording.traces
+    if not traces:
+        return Source(what="variables", field="step_bytes", count=len(case.traffic))
+    steps = sum(len(trace.splits) for trace in traces)
+    at = [trace.at for trace in traces]
+    return Source(what="traces", field="transfers", count=steps, since=min(at), until=max(at))

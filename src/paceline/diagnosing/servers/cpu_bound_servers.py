@@ -1,0 +1,78 @@
+"""Every parameter server is at its CPU limit, and that is a small one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from paceline.diagnosing import headrooms, needs
+from paceline.diagnosing.cases import Case
+from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.servers import saturations
+from paceline.diagnosing.servers.saturations import Saturation, words
+from paceline.diagnosing.topics import Topic
+from paceline.model.causes import Change
+from paceline.model.findings import Severity
+from paceline.model.jobs import CpuPolicy, RoleSpec
+from paceline.model.roles import Role
+
+#: Where nobody knows the cores of a worker: below one core a server is throttled in the middle of an update.
+SMALL_CORES = 1.0
+
+TOPIC = Topic(
+    code="PS101",
+    name="ps-cpu-bound",
+    title="Every parameter server is at its CPU limit, which is low",
+    severity=Severity.WARNING,
+    why="Servers look rows up, add gradients to them and pack what they send; all of it takes CPU, for each "
+    "step of each worker. With a low limit they are out of it while workers wait, however evenly variables "
+    "lie.",
+    fix="Give each of them more cores. That is as good as more servers, and costs no more messages.",
+    risk="None for the model. Where the node has no more cores to give, the job waits for room.",
+)
+
+
+def is_small(case: Case, saturation: Saturation) -> bool:
+    """Whether servers have fewer cores than a worker has: those they get before there are more of them."""
+    trainer = saturations.trainer_cores(case)
+    return saturation.cores < (SMALL_CORES if trainer is None else trainer)
+
+
+@rule(TOPIC, needs=(needs.CPU, needs.STEPS), explains=("waiting-for-ps",))
+def ps_cpu_bound(case: Case) -> Iterator[Hit]:
+    """Servers that all use up few cores, while trainers wait."""
+    found = saturations.of_cores(case)
+    if found is None or not found.waits() or not is_small(case, found):
+        return
+    role = case.spec.role(Role.PS)
+    needed = _needed(found, role)
+    gain = saturations.gain(case, found, needed / found.cores)
+    by_hand = f"{words(needed)} for each PS: theirs are those of the host"
+    yield Hit(
+        what=f"Every PS is at its CPU limit: they use {found.use:.0%} of {words(found.cores)} each.",
+        subjects=found.names,
+        evidence=saturations.seen(case, found),
+        changes=_changes(role, needed) if found.own else (),
+        next_steps=() if found.own else (by_hand,),
+        gain=gain if headrooms.matters(gain) else None,
+        severity=headrooms.severity(gain),
+    )
+
+
+def _needed(found: Saturation, role: RoleSpec | None) -> float:
+    """Return the cores of which trainers at full speed use the planned part, in tenths or whole ones."""
+    cores = found.cores * found.factor
+    if role is not None and role.cpu_policy is CpuPolicy.EXCLUSIVE:
+        return float(math.ceil(cores))
+    return math.ceil(cores * 10 - 1e-6) / 10
+
+
+def _changes(role: RoleSpec | None, cores: float) -> tuple[Change, ...]:
+    path = ("spec", "roles", str(Role.PS))
+    value = int(cores) if cores.is_integer() else cores
+    threads = math.ceil(cores)
+    few = role is not None and role.threads is not None and role.threads < threads
+    return (
+        Change(path=(*path, "cpu"), value=value),
+        *((Change(path=(*path, "threads"), value=threads),) if few else ()),
+    )

@@ -1,0 +1,75 @@
+"""One variable is too much for one parameter server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from paceline.diagnosing import needs, usages
+from paceline.diagnosing.cases import Case
+from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.servers import blames, partitionings
+from paceline.diagnosing.servers.blames import Blame, Kind
+from paceline.diagnosing.topics import Topic
+from paceline.model import quantities
+from paceline.model.causes import Evidence, Source
+from paceline.model.findings import Severity
+
+#: A link that is used less than that delays nobody much: at one half a message waits as long as it takes.
+LINK_AT_REST = 0.5
+
+TOPIC = Topic(
+    code="PS001",
+    name="giant-variable",
+    title="One variable is too much for one parameter server",
+    severity=Severity.WARNING,
+    why="TensorFlow places variables whole, one after the other. Each step of each worker reads and updates "
+    "rows of this one, so the server that holds it is busy while the others rest, however many there are, "
+    "and wherever their pods run.",
+    fix="Cut the variable over all parameter servers, with its rows shuffled, so that each gets the same "
+    "share of the traffic.",
+    risk="A checkpoint of paceline.training is read back under any number of parts; one of another script "
+    "may not be. Each part costs a message in each step, so small variables are better left whole.",
+)
+
+
+@rule(TOPIC, needs=(needs.CPU, needs.TRAFFIC), explains=("hot-ps", "ps-cpu-bound", "waiting-for-ps"))
+def giant_variable(case: Case) -> Iterator[Hit]:
+    """A part of a variable that alone is more than an even share of all."""
+    blame = blames.blame(case)
+    if blame is None or blame.kind is not Kind.GIANT:
+        return
+    server, servers = blame.shard.server, len(case.servers)
+    changes = partitionings.to_defaults(case)
+    by_hand = () if case.spec.training else (partitionings.BY_HAND.format(servers=servers),)
+    yield Hit(
+        what=f"The variable {blame.shard.name} makes {server} hot: {blame.share:.0%} of what that server "
+        "does is for it, and it lies there whole.",
+        subjects=(blame.shard.name, server),
+        evidence=(*blame.evidence, *_sizes(case, blame), *_placement(case)),
+        changes=changes,
+        next_steps=(*by_hand, f"paceline plan {case.recording.run.name} compares ways to cut and place"),
+        gain=blame.gain,
+        severity=None if blame.hot.matters else Severity.INFO,
+    )
+
+
+def _placement(case: Case) -> Iterator[Evidence]:
+    """Say of pods on several hosts that moving them changes nothing: no link binds."""
+    uses = usages.links(case)
+    most = max(uses.values(), default=1.0)
+    if most < LINK_AT_REST:
+        fields = ("network_received_bytes", "network_sent_bytes")
+        yield Evidence(
+            text=f"no host uses more than {most:.0%} of its link: where pods are placed makes no difference",
+            sources=tuple(case.source(field) for field in fields),
+        )
+
+
+def _sizes(case: Case, blame: Blame) -> Iterator[Evidence]:
+    plan = case.recording.plan
+    for shard in plan.of(blame.shard.variable)[:1] if plan else ():
+        size = quantities.format_bytes(shard.variable.memory_bytes)
+        yield Evidence(
+            text=f"{shard.variable.name} has {shard.variable.rows:,} rows, {size} with the optimizer's slots",
+            sources=(Source(what="variables", field="shape", count=1),),
+        )

@@ -1,0 +1,84 @@
+"""The links of the parameter servers are full, while their cores are not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from paceline.diagnosing import headrooms, needs, trainings
+from paceline.diagnosing.cases import Case
+from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.servers import few_servers, saturations
+from paceline.diagnosing.servers.saturations import Saturation
+from paceline.diagnosing.topics import Topic
+from paceline.model import quantities, rates
+from paceline.model.causes import Change, Evidence
+from paceline.model.findings import Severity
+
+#: Of the bytes of values: bfloat16 has two where float32 has four.
+HALF = 0.5
+_ID_BYTES = 4
+
+TOPIC = Topic(
+    code="PS103",
+    name="ps-network-bound",
+    title="The links of the parameter servers are full",
+    severity=Severity.WARNING,
+    why="Each step of each worker pulls parameters from the servers and pushes gradients to them. The hosts "
+    "of the servers can send or take no more, so workers wait; more cores or more workers bring nothing.",
+    fix="Send less: values of two bytes, several steps in an exchange; or have more servers, each on a host "
+    "of its own.",
+    risk="Values on the wire have 8 bits of precision; the servers keep float32. Look at the AUC.",
+)
+
+
+@rule(TOPIC, needs=(needs.LINKS, needs.NETWORK, needs.STEPS), explains=("waiting-for-ps",))
+def ps_network_bound(case: Case) -> Iterator[Hit]:
+    """Servers that all use up the links of their hosts, while trainers wait."""
+    found = saturations.of_links(case)
+    if found is None or not found.waits():
+        return
+    changes = _changes(case)
+    more = few_servers.count(case, found)
+    factor = 1 / _left(case) if changes else more / len(case.servers)
+    gain = saturations.gain(case, found, factor)
+    yield Hit(
+        what=f"The links of the PS are full: they are used to {found.use:.0%}.",
+        subjects=(*found.names, *(each.row.host for each in found.servers if each.row.host)),
+        evidence=(_seen(case, found), *saturations.waiting(case, found)),
+        changes=changes,
+        next_steps=(
+            *(() if changes else ("send less: fewer or shorter values, or several steps in an exchange",)),
+            f"{more} PS, each on a host of its own, or hosts with {found.factor:.1f} times the bandwidth",
+        ),
+        gain=gain if headrooms.matters(gain) else None,
+        severity=headrooms.severity(gain),
+    )
+
+
+def _seen(case: Case, found: Saturation) -> Evidence:
+    moved = [rates.total((each.received_bytes_per_second, each.sent_bytes_per_second)) or 0.0
+             for each in found.servers]  # fmt: skip
+    hosts = {each.row.host for each in found.servers}
+    bits = [each.bandwidth_bits_per_second or 0 for each in case.spec.hosts if each.name in hosts]
+    text = f"PS move {quantities.format_bytes(round(sum(moved) / len(moved)))}/s each, both ways together, "
+    text += f"over {sum(bits) / len(bits) / 1e6:.0f} Mbit/s each way"
+    return Evidence(text=text, sources=(case.source("network_received_bytes", found.servers),))
+
+
+def _changes(case: Case) -> tuple[Change, ...]:
+    """Return the change to values of two bytes, if the job file can say it and does not yet."""
+    precision = trainings.section(case, "transfers").get("precision") or "float32"
+    if case.spec.training is None or precision != "float32":
+        return ()
+    return (Change(path=("spec", "training", "transfers", "precision"), value="bfloat16"),)
+
+
+def _left(case: Case) -> float:
+    """Return which part of the bytes is left with values of two bytes; ids stay as they are."""
+    total = values = 0.0
+    for variable in case.recording.plan.variables if case.recording.plan else ():
+        moved = variable.step_bytes or 0.0
+        both = 2.0 * variable.row_bytes
+        total += moved
+        values += moved * (both / (both + _ID_BYTES) if variable.sparse and both else 1.0)
+    return 1 - HALF * values / total if total > 0 else HALF

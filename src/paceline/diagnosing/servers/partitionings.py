@@ -1,0 +1,42 @@
+"""How a job file has its variables cut and placed, and the changes that cut or place them otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from paceline.diagnosing.cases import Case
+from paceline.model.causes import Change
+
+_TRAINING = ("spec", "training")
+#: What a user's own script can do, where the job file has no say.
+BY_HAND = (
+    "in your script: tf.distribute.experimental.partitioners.MinSizePartitioner(max_shards={servers}), "
+    "or tf.compat.v1.min_max_variable_partitioner({servers})"
+)
+
+
+def to_defaults(case: Case) -> tuple[Change, ...]:
+    """Return the changes that have variables cut, rows shuffled and parts placed as Paceline does by itself:
+    large ones over all PS, rows by hash, the busiest part first. Empty: the job file says nothing of it.
+    """
+    return tuple(
+        _left_out(case, ("partitioning", "variable_placement", "variable_plan", "measured_variables"))
+    )
+
+
+def placement_to_default(case: Case) -> tuple[Change, ...]:
+    """Return the changes that have parts placed by what they move, cut as they are."""
+    return tuple(_left_out(case, ("variable_placement", "variable_plan")))
+
+
+def rows_hashed(case: Case) -> tuple[Change, ...]:
+    """Return the changes that have the rows of tables shuffled before they are cut."""
+    training = case.spec.training or {}
+    if "variable_plan" in training:
+        return to_defaults(case)
+    return (Change(path=(*_TRAINING, "partitioning", "rows"), value="hashed"),)
+
+
+def _left_out(case: Case, keys: tuple[str, ...]) -> Iterator[Change]:
+    training = case.spec.training or {}
+    return (Change(path=(*_TRAINING, key), value=None) for key in keys if key in training)

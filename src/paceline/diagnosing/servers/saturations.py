@@ -1,0 +1,191 @@
+"""Parameter servers that are all at the limit of their cores, or of their links, at once."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Mapping
+
+from paceline.diagnosing import headrooms, outlooks, usages
+from paceline.diagnosing.cases import Case
+from paceline.diagnosing.usages import Pool
+from paceline.model import imbalances, rates
+from paceline.model.causes import Evidence, Gain
+from paceline.model.quantities import quantity_cores
+from paceline.model.roles import Role
+from paceline.model.snapshots import ReplicaSnapshot
+
+#: From this use on, on average, servers are at their limit: DLRover calls a parameter server hot from 0.8 on.
+#: Nothing that many trainers visit at random times is used much further before they wait.
+SATURATED = 0.8
+#: Links that are all used so far may be what binds: a few trainers that pull and push in turn cannot
+#: use them further (see `links.FULL`). Then the network of queues says whether more bandwidth would matter.
+#: Fit runs: up to 0.56 where it would not, from 0.65 where links are narrow on purpose.
+FULL_LINK = 0.6
+#: Beyond this share of a step trainers wait too little for servers to be what binds.
+BUSY = 0.8
+#: The use to plan for: at 0.7 a visit takes about three times as long as with nobody there, at 0.85 seven
+#: (1 / (1 - use), the queue with random arrivals).
+TARGET = 0.7
+#: Where the links of others are as full as this share of those of servers, these are not what binds.
+_AS_FULL = 0.9
+#: So many times as fast trainers are planned to be where nobody knows how long they compute by themselves.
+_UNKNOWN_TIMES = 2.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Saturation:
+    """Servers at their limit.
+
+    Attributes:
+        servers: those of which it was measured.
+        use: of what they may use, on average.
+        cores: that each may use; of links: 0.
+        own: whether these are their own, so that the job file can say another number.
+        times: how many times as fast trainers could be if servers never made them wait, at most.
+        busy: the share of their time that trainers compute or wait for input; None: not measured.
+    """
+
+    servers: tuple[ReplicaSnapshot, ...]
+    use: float
+    cores: float = 0.0
+    own: bool = False
+    times: float
+    busy: float | None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the servers."""
+        return tuple(str(each.replica) for each in self.servers)
+
+    @property
+    def factor(self) -> float:
+        """Return of how many times as much they would use `TARGET`, with trainers at full speed."""
+        return max(1.0, self.use * self.times / TARGET)
+
+    def waits(self) -> bool:
+        """Whether trainers wait long enough for servers to bind."""
+        return self.busy is None or self.busy <= BUSY
+
+
+def of_cores(case: Case) -> Saturation | None:
+    """Return the servers if all are at the limit of their cores; None: they are not, or nobody knows it."""
+    measured = {
+        each: found
+        for each in case.servers
+        if each.cpu_cores is not None and (found := usages.pool(case, each)) and found.name != usages.MACHINE
+    }
+    uses = _uses(measured)
+    if not measured or not _even([each.cpu_cores or 0.0 for each in measured]):
+        return None
+    use = sum(uses[pool] for pool in measured.values()) / len(measured)
+    if use < SATURATED:
+        return None
+    sharing = collections.Counter(measured.values())
+    return Saturation(
+        servers=tuple(measured),
+        use=min(use, 1.0),
+        cores=sum(pool.cores / sharing[pool] for pool in measured.values()) / len(measured),
+        own=all(pool.name == str(each.replica) for each, pool in measured.items()),
+        times=_times(case),
+        busy=headrooms.busy_share(case),
+    )
+
+
+def _uses(pools: Mapping[ReplicaSnapshot, Pool]) -> dict[Pool, float]:
+    """Return the share of each pool that servers use: where others use it, servers are not what fills it."""
+    used: dict[Pool, float] = collections.defaultdict(float)
+    for server, pool in pools.items():
+        used[pool] += (server.cpu_cores or 0.0) / pool.cores
+    return used
+
+
+def of_links(case: Case) -> Saturation | None:
+    """Return the servers if each has the link of a host to itself, and these are full while cores are not."""
+    links = usages.links(case)
+    uses = {each: links[each.row.host] for each in case.servers if each.row.host in links}
+    hosts = [each.row.host for each in (*case.servers, *case.trainers)]
+    if not uses or len(uses) < len(case.servers) or any(hosts.count(each.row.host) > 1 for each in uses):
+        return None
+    others = [use for host, use in links.items() if host not in {each.row.host for each in uses}]
+    use = sum(uses.values()) / len(uses)
+    full = _even(list(uses.values())) and min(uses.values()) >= FULL_LINK
+    if not full or max(others, default=0.0) > _AS_FULL * use:
+        return None
+    if of_cores(case) is not None:
+        return None
+    if use < SATURATED and not headrooms.matters(
+        outlooks.gain(case, lambda now: outlooks.links_times(now, 2))
+    ):
+        return None
+    return Saturation(
+        servers=tuple(uses),
+        use=min(use, 1.0),
+        times=_times(case),
+        busy=headrooms.busy_share(case),
+    )
+
+
+def _even(loads: list[float]) -> bool:
+    return (imbalances.max_over_mean(loads) or 1.0) < imbalances.HOT_OVER_MEAN
+
+
+def _times(case: Case) -> float:
+    """Return how many times as fast trainers could be, by what is known of their own part of a step."""
+    known = headrooms.most_times(case)
+    free = outlooks.gain(case, lambda now: dataclasses.replace(now, stations={}))
+    bounds = [each for each in (known, free.high if free else None) if each is not None]
+    return max(1.0, min(bounds, default=_UNKNOWN_TIMES)) if known is not None else _UNKNOWN_TIMES
+
+
+def gain(case: Case, saturation: Saturation, factor: float) -> Gain | None:
+    """Return what so many times of what servers are short of brings.
+
+    At least what the network of queues says, which takes what is left of full use for idleness; at most as if
+    trainers then used servers as far as they do now.
+    """
+    if saturation.cores:
+        found = outlooks.gain(case, lambda now: outlooks.servers_times(now, factor))
+    else:
+        found = outlooks.gain(case, lambda now: outlooks.links_times(now, factor))
+    if found is None:
+        return None
+    return headrooms.within(case, Gain(low=found.low, high=max(found.high, factor)))
+
+
+def seen(case: Case, saturation: Saturation) -> tuple[Evidence, ...]:
+    """Return what was seen: how far servers are used, and that trainers are not."""
+    used = rates.total(each.cpu_cores for each in saturation.servers) or 0.0
+    text = f"PS use {used / len(saturation.servers):.2f} of {saturation.cores:.2f} cores each"
+    held = [each.throttled_share for each in saturation.servers if each.throttled_share]
+    if held:
+        text += f", and are throttled for {sum(held) / len(held):.2f} s a second"
+    servers = Evidence(text=text, sources=(case.source("cpu_cores", saturation.servers),))
+    return (servers, *waiting(case, saturation))
+
+
+def waiting(case: Case, saturation: Saturation) -> tuple[Evidence, ...]:
+    """Return what was seen of trainers that wait."""
+    if saturation.busy is None:
+        return ()
+    text = f"trainers compute or wait for input {saturation.busy:.0%} of their time"
+    return (Evidence(text=text, sources=(case.source("cpu_cores", case.trainers),)),)
+
+
+def trainer_cores(case: Case) -> float | None:
+    """Return how many cores a trainer has of its own, or of its host's as its part; None: not known."""
+    pools = [pool for each in case.trainers if (pool := usages.pool(case, each))]
+    sharing = collections.Counter(pools)
+    found = [pool.cores / sharing[pool] for pool in pools if pool.name != usages.MACHINE]
+    return sum(found) / len(found) if found else None
+
+
+def words(cores: float) -> str:
+    """Return a number of cores for people: ``1 core``, ``0.25 cores``."""
+    return "1 core" if quantity_cores(cores) == "1" else f"{cores:.4g} cores"
+
+
+def asked_servers(case: Case) -> int:
+    """Return how many parameter servers the job file asks for."""
+    role = case.spec.role(Role.PS)
+    return role.replicas if role else len(case.servers)

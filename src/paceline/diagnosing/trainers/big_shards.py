@@ -1,0 +1,141 @@
+"""A straggler that has more to do: it goes on at the usual rate when the others have ended.
+
+Trainers that take shards of a common queue end together, as paceline.training's do. So this is found where
+each has files of its own.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Sequence
+
+from paceline.diagnosing import headrooms, needs
+from paceline.diagnosing.cases import Case
+from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.topics import Topic
+from paceline.diagnosing.trainers import histories, paces
+from paceline.diagnosing.trainers.histories import History
+from paceline.diagnosing.waits import listed
+from paceline.model import quantities, rates
+from paceline.model.causes import Evidence, Gain
+from paceline.model.findings import Severity
+from paceline.model.samples import Sample
+from paceline.model.statuses import ReplicaPhase
+
+#: Who has not reported for so many of its reports' usual intervals, and as long as that, has no steps left.
+LEAST_BEATS, LEAST_SECONDS = 5.0, 5.0
+#: Who has ended its part still asks whether it is all over, but uses less than that part of what it used.
+RESTING = 0.3
+#: Fewer bytes or switches a second than that have processes that are stopped or stuck.
+LEAST_BYTES, LEAST_SWITCHES = 100.0, 5.0
+
+TOPIC = Topic(
+    code="WRK103",
+    name="big-shard",
+    title="A worker has more to do than the others",
+    severity=Severity.WARNING,
+    why="Each worker has its fixed share of the examples, and one share is bigger: that worker is as fast as "
+    "the others, but goes on alone when they have ended, and the job ends with it.",
+    fix="Let workers take small shards from a common queue, as paceline.training does, or cut the files "
+    "evenly.",
+)
+
+
+@rule(TOPIC, needs=(needs.STEPS,))
+def big_shard(case: Case) -> Iterator[Hit]:
+    """Few trainers that go on at the usual rate while the others are done."""
+    known = histories.of(case)
+    if len(known) < 2:
+        return
+    end = max(each.until for each in known)
+    done = [each for each in known if _silent_seconds(each, end) > 0]
+    going = [each for each in known if each not in done]
+    # One who is done is no sign; that most are done and few go on is.
+    if len(done) < len(going) or not going or not _are_done(case, done):
+        return
+    common = min(each.until for each in done)
+    if not all(_keeps_pace(each, done, common) for each in going):
+        return
+    times = _times(known, end)
+    gain = Gain(low=times, high=times)
+    if headrooms.matters(gain):
+        yield _hit(case, going, done, end=end, gain=gain)
+
+
+def _times(known: Sequence[History], end: float) -> float:
+    """Return how many times as fast all would be over if each had the same to do."""
+    even = statistics.mean(each.seconds for each in known)
+    return (end - statistics.mean(each.since for each in known)) / even if even > 0 else 1.0
+
+
+def _hit(case: Case, going: Sequence[History], done: Sequence[History], *, end: float, gain: Gain) -> Hit:
+    names, one = listed(each.trainer.replica for each in going), len(going) == 1
+    alone = end - max(each.until for each in done)
+    lasts = quantities.format_seconds(round(alone))
+    so_far = " so far" if case.is_running else ""
+    trainers = [each.trainer for each in (*going, *done)]
+    told = ", ".join(f"{each.trainer.replica} {each.seconds:,.0f} s" for each in (*going[:2], *done[:3]))
+    return Hit(
+        what=f"{names} {'has' if one else 'have'} more to do: {'it goes' if one else 'they go'} on at the "
+        f"usual rate, {lasts}{so_far} after the others ended.",
+        subjects=paces.subjects([each.trainer for each in going]),
+        evidence=(
+            Evidence(
+                text=f"trained{so_far}: {told}",
+                sources=(case.source("steps", trainers, steps=True),),
+            ),
+        ),
+        next_steps=(
+            "give all workers the same files and let them take shards from a queue: paceline.training does, "
+            "and so does tf.data's service",
+            "or cut the files so that each worker has as many examples as the others",
+        ),
+        gain=gain,
+    )
+
+
+def _silent_seconds(history: History, end: float) -> float:
+    """Return for how long it has been silent beyond what is usual; 0 or less: it has not."""
+    return end - history.until - max(LEAST_SECONDS, LEAST_BEATS * history.beat_seconds)
+
+
+def _keeps_pace(going: History, done: Sequence[History], common: float) -> bool:
+    """Whether it was as fast as the others while they trained; one that was slower is another matter."""
+    own = going.rate(common)
+    usual = sorted(rate for each in done if (rate := each.rate(common)) is not None)
+    return own is not None and bool(usual) and own >= paces.STRAGGLING * usual[len(usual) // 2]
+
+
+def _are_done(case: Case, done: Sequence[History]) -> bool:
+    return all(_is_done(each, case.histories.get(each.trainer.replica, [])) for each in done)
+
+
+def _is_done(history: History, own: Sequence[Sample]) -> bool:
+    """Whether a silent trainer has done its part: it has ended well, or rests without being stuck.
+
+    A process that is stopped does nothing at all; one that saves or evaluates works. Who has nothing left
+    waits for the others and looks now and then whether all is over.
+    """
+    row = history.trainer.row
+    if row.attempt != history.attempt:
+        return False
+    if row.phase is ReplicaPhase.SUCCEEDED:
+        return True
+    if row.phase not in (ReplicaPhase.RUNNING, ReplicaPhase.STOPPED):
+        return False
+    before = [each for each in own if each.at <= history.until and each.at > history.since]
+    after = [each for each in own if each.at - each.interval_seconds >= history.until + LEAST_SECONDS / 2]
+    worked, works = _cpu(before), _cpu(after)
+    return worked is not None and works is not None and works < RESTING * worked and _lives(after)
+
+
+def _cpu(samples: Sequence[Sample]) -> float | None:
+    return rates.time_mean(samples, lambda each: each.cpu_cores)
+
+
+def _lives(samples: Sequence[Sample]) -> bool:
+    moved = rates.rate(samples, lambda each: each.network_sent_bytes)
+    if moved is not None:
+        return moved >= LEAST_BYTES
+    switched = rates.rate(samples, lambda each: each.voluntary_switches)
+    return switched is not None and switched >= LEAST_SWITCHES

@@ -1,0 +1,180 @@
+"""Trainers compute as fast as their cores allow: so it should be, unless servers have cores that they lack.
+
+Parameter servers with room while trainers are at their limit are the goal: nobody waits for anything. So
+this answers "what would make it faster", and is no fault. It is one where the parameter servers leave as many
+cores idle as all trainers have: moved, these make the job faster for the same price.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from paceline.diagnosing import headrooms, needs, outlooks, usages
+from paceline.diagnosing.cases import Case
+from paceline.diagnosing.inputs import readings
+from paceline.diagnosing.networks import links
+from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.topics import Topic
+from paceline.model import rates
+from paceline.model.causes import Change, Evidence, Gain
+from paceline.model.findings import Severity
+from paceline.model.roles import Role
+from paceline.model.snapshots import ReplicaSnapshot
+
+#: Below this use of its cores a parameter server has room, and the trainers, who use more of theirs, bind:
+#: `usages.AT_LIMIT` less what two means of the same load may differ by.
+WITH_ROOM = 0.7
+#: Trainers have to use most of the cores that they share with others, or these are what binds.
+MOSTLY_OWN = 0.8
+#: Idle cores of parameter servers over all cores of trainers, from which on cores lie at the wrong place.
+IDLE_OVER_OWN = 1.0
+#: Parameter servers are left so many cores that they are used so far: then they have room as before.
+LEFT_USE = 0.67
+
+TOPIC = Topic(
+    code="WRK001",
+    name="compute-bound",
+    title="Trainers compute as fast as their cores allow",
+    severity=Severity.INFO,
+    why="The trainers' cores are busy while the parameter servers have room and no trainer waits for input. "
+    "So it should be: nothing keeps the trainers waiting, and only more cores of theirs make the job faster.",
+    fix="More cores for each worker, or more workers, as long as the parameter servers keep up; or less "
+    "computing for an example (larger batches, compute_precision: bfloat16 where the CPU has it).",
+    risk="More cores cost more; with more workers gradients are of older parameters.",
+)
+
+
+class _Move(NamedTuple):
+    """Cores that go from servers to workers, and what that brings."""
+
+    changes: tuple[Change, ...]
+    gain: Gain
+
+
+@rule(TOPIC, needs=(needs.CPU, needs.STEPS))
+def compute_bound(case: Case) -> Iterator[Hit]:
+    """Most trainers at the limit of their cores, with servers, links and input that have room."""
+    active = [each for each in case.trainers if each.steps_per_second]
+    busy = {user.replica: each for each in _full_pools(case) for user in each.users}
+    bound = [each for each in active if each.replica in busy and readings.waits(each) < readings.DECODING]
+    rest = _most_used(case)
+    if 2 * len(bound) <= len(active) or rest is None or rest >= WITH_ROOM:
+        return
+    if max(usages.links(case).values(), default=0.0) >= links.FULL:
+        return
+    use = statistics.mean(busy[each.replica].use for each in bound)
+    twice = outlooks.gain(case, lambda now: outlooks.thinking_times(now, 0.5))
+    more = f": twice the cores would bring x {twice.low:.1f} to {twice.high:.1f}" if twice else ""
+    moved = _moved(case, active)
+    yield Hit(
+        what=f"Trainers use {use:.0%} of their cores while the PS have room ({rest:.0%} at most){more}.",
+        subjects=tuple(str(each.replica) for each in bound),
+        evidence=(
+            Evidence(
+                text=f"{len(bound)} of {len(active)} trainers use {use:.0%} of their cores on average; "
+                f"of the PS none uses more than {rest:.0%}",
+                sources=(case.source("cpu_cores", (*bound, *case.servers)),),
+            ),
+            *(_idle_evidence(case, active) if moved else ()),
+        ),
+        changes=moved.changes if moved else (),
+        next_steps=() if moved else _ways(case),
+        gain=moved.gain if moved else twice,
+        severity=Severity.WARNING if moved else None,
+    )
+
+
+class _Full(NamedTuple):
+    """Cores that are used to their limit, how far, and by which replicas."""
+
+    use: float
+    users: tuple[ReplicaSnapshot, ...]
+
+
+def _full_pools(case: Case) -> Iterator[_Full]:
+    """Yield the cores that are used to their limit, mostly by trainers."""
+    for pool, users in usages.pools(case).items():
+        own = rates.total(each.cpu_cores for each in users if each.replica.role.trains)
+        everyone = rates.total(each.cpu_cores for each in users)
+        if own is not None and everyone is not None and own >= MOSTLY_OWN * everyone:
+            use = min(1.0, everyone / pool.cores)
+            if use >= usages.AT_LIMIT:
+                yield _Full(use, users)
+
+
+def _most_used(case: Case) -> float | None:
+    """Return how far the busiest server's cores are used by servers; None: not measured of all."""
+    known = [usages.cpu(case, each) for each in case.servers]
+    if not known or any(each is None for each in known):
+        return None
+    return max(each for each in known if each is not None)
+
+
+def _own_pools(case: Case, replicas: Sequence[ReplicaSnapshot]) -> dict[str, float]:
+    """Return the cores of pools that only these replicas use, by name."""
+    names = {each.replica for each in replicas}
+    return {
+        pool.name: pool.cores
+        for pool, users in usages.pools(case).items()
+        if users and all(each.replica in names for each in users)
+    }
+
+
+def _idle(case: Case) -> float:
+    """Return the cores that parameter servers have for themselves and do not use."""
+    cores = sum(_own_pools(case, case.servers).values())
+    return max(0.0, cores - (rates.total(each.cpu_cores for each in case.servers) or 0.0)) if cores else 0.0
+
+
+def _moved(case: Case, active: Sequence[ReplicaSnapshot]) -> _Move | None:
+    """Return the cores of servers and workers when all together lie where they work; None: about as now.
+
+    An example costs a trainer and the busiest server as much CPU time as now. So with W cores of all
+    trainers the servers need W * (servers * the busiest one's cores) / (cores that trainers use), over
+    `LEFT_USE`; both together are the cores of now.
+    """
+    servers, trainers = _own_pools(case, case.servers), _own_pools(case, active)
+    named = {str(each.replica) for each in (*case.servers, *active)}
+    if set(servers) | set(trainers) != named or any(each.replica.role is Role.CHIEF for each in active):
+        return None
+    own, theirs = sum(trainers.values()), sum(servers.values())
+    used = rates.total(each.cpu_cores for each in active) or 0.0
+    if _idle(case) < IDLE_OVER_OWN * own or used <= 0:
+        return None
+    busiest = max(each.cpu_cores or 0.0 for each in case.servers)
+    wanted = (own + theirs) / (1 + len(case.servers) * busiest / used / LEFT_USE)
+    worker = math.floor(wanted / len(active) * 10) / 10
+    server = math.floor((own + theirs - worker * len(active)) / len(case.servers) * 10 + 1e-6) / 10
+    if server <= 0 or worker <= 0:
+        return None
+    faster, slower = worker * len(active) / own, server * len(case.servers) / theirs
+    gain = outlooks.gain(
+        case,
+        lambda now: outlooks.servers_times(outlooks.thinking_times(now, 1 / faster), slower),
+    )
+    if gain is None or not headrooms.matters(gain):
+        return None
+    cpu = {Role.PS: server, Role.WORKER: worker}
+    changes = (Change(path=("spec", "roles", str(role), "cpu"), value=each) for role, each in cpu.items())
+    return _Move(changes=tuple(changes), gain=gain)
+
+
+def _idle_evidence(case: Case, active: Sequence[ReplicaSnapshot]) -> Iterator[Evidence]:
+    own = sum(_own_pools(case, active).values())
+    yield Evidence(
+        text=f"the PS leave {_idle(case):.2f} cores idle; all trainers together have {own:.2f}",
+        sources=(case.source("cpu_cores", case.servers), case.source("cpu_limit_cores", active)),
+    )
+
+
+def _ways(case: Case) -> tuple[str, ...]:
+    workers = case.spec.role(Role.WORKER)
+    more = workers.replicas * 2 if workers else 1
+    return (
+        "nothing has to be done: trainers that nobody keeps waiting are what is wanted",
+        "faster: more cores for each (spec.roles.worker.cpu), or more workers: "
+        f"paceline scale {case.recording.run.name} {more}",
+    )

@@ -1,0 +1,133 @@
+"""Workers have nothing to do: there are fewer files or shards than workers."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+
+from paceline.diagnosing import headrooms, needs, outlooks
+from paceline.diagnosing.cases import Case
+from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.topics import Topic
+from paceline.diagnosing.trainers import histories
+from paceline.diagnosing.trainers.histories import History
+from paceline.diagnosing.waits import listed
+from paceline.model.causes import Change, Evidence
+from paceline.model.findings import Severity
+from paceline.model.roles import ReplicaId, Role
+from paceline.model.samples import Sample
+from paceline.model.snapshots import ReplicaSnapshot
+from paceline.model.statuses import ReplicaPhase
+
+#: From its first sample to its first step a trainer may take so many times as long as the others did, and so
+#: many seconds more, before it is idle: others may have started while the machine was freer.
+PATIENCE_TIMES, PATIENCE_SECONDS = 1.5, 3.0
+#: Who uses more than that part of what those use who train is busy with something: it still starts.
+RESTING = 0.3
+#: Of one that runs the last seconds count: before it was busy with its own start.
+LATE_SECONDS = 10.0
+
+_Samples = Mapping[ReplicaId, Sequence[Sample]]
+
+TOPIC = Topic(
+    code="WRK302",
+    name="idle-workers",
+    title="Workers have nothing to do",
+    severity=Severity.WARNING,
+    why="Workers run and never train while others do: there are fewer files, or shards, than workers, so "
+    "some get none. Their cores and their memory are taken all the same.",
+    fix="Cut the examples into at least as many files or shards as there are workers, or take fewer workers.",
+    risk="Fewer workers train as fast as now; what each of them has to do stays.",
+)
+
+
+@rule(TOPIC, needs=(needs.CPU, needs.STEPS))
+def idle_workers(case: Case) -> Iterator[Hit]:
+    """Trainers that have run long enough and never had a step, while others have."""
+    active = histories.of(case)
+    names = {each.trainer.replica for each in active}
+    silent = [each for each in case.trainers if case.spec.has(each.replica) and each.replica not in names]
+    if not active or not silent:
+        return
+    idle = [each for each in silent if _is_idle(each, active, case.histories)]
+    if not idle:
+        return
+    told, one = listed(each.replica for each in idle), len(idle) == 1
+    seen = sum(len(each.reports) for each in active)
+    yield Hit(
+        what=f"{told} {'has' if one else 'have'} nothing to do: of {len(case.trainers)} trainers only "
+        f"{len(active)} have trained.",
+        subjects=tuple(str(each.replica) for each in idle),
+        evidence=(
+            Evidence(
+                text=f"no step of {told}, and {seen:,} reports of steps of the others",
+                sources=(case.source("steps", [each.trainer for each in active], steps=True),),
+            ),
+            *_with_work(case, len(active) + len(idle)),
+        ),
+        changes=tuple(_changes(case, active, idle)),
+        next_steps=(
+            f"or cut the examples into at least {len(case.trainers)} files or shards, so that each has some",
+        ),
+    )
+
+
+def _with_work(case: Case, trainers: int) -> Iterator[Evidence]:
+    """Yield what it would bring if all had work."""
+    gain = outlooks.gain(case, lambda now: outlooks.with_trainers(now, max(trainers, now.trainers)))
+    if gain is not None and headrooms.matters(gain):
+        yield Evidence(text=f"if all had work: x {gain.low:.1f} to {gain.high:.1f} (computed)")
+
+
+def _changes(case: Case, active: Sequence[History], idle: Sequence[ReplicaSnapshot]) -> Iterator[Change]:
+    """Yield as many workers as there is work for."""
+    workers = sum(each.trainer.replica.role is Role.WORKER for each in active)
+    if workers and all(each.replica.role is Role.WORKER for each in idle):
+        yield Change(path=("spec", "roles", "worker", "replicas"), value=workers)
+
+
+def _is_idle(trainer: ReplicaSnapshot, active: Sequence[History], samples: _Samples) -> bool:
+    """Whether it has run long enough and does nothing. Who works and does not tell its steps is not idle."""
+    row = trainer.row
+    begin, end = max(each.since for each in active), max(each.until for each in active)
+    if row.phase is ReplicaPhase.SUCCEEDED:
+        return _rests(trainer, active, samples, begin, end)
+    if row.phase not in (ReplicaPhase.RUNNING, ReplicaPhase.STOPPED):
+        return False
+    first = _first_sample(row.replica, samples)
+    if first is None:
+        return False
+    starts = [
+        each.since - begun
+        for each in active
+        if (begun := _first_sample(each.trainer.replica, samples)) is not None
+    ]
+    patience = PATIENCE_TIMES * max(0.0, statistics.median(starts or [0.0])) + PATIENCE_SECONDS
+    late = max(begin, end - LATE_SECONDS)
+    return end - first >= patience and _rests(trainer, active, samples, late, end)
+
+
+def _first_sample(replica: ReplicaId, samples: _Samples) -> float | None:
+    """Return when its newest attempt was measured first."""
+    return next((each.at for each in samples.get(replica, ())), None)
+
+
+def _rests(
+    trainer: ReplicaSnapshot, active: Sequence[History], samples: _Samples, since: float, until: float
+) -> bool:
+    """Whether it uses little CPU time between two moments, beside those that train.
+
+    Who has ended has no samples any more and uses none; samples without CPU say nothing.
+    """
+
+    def within(replica: ReplicaId) -> list[Sample]:
+        return [each for each in samples.get(replica, ()) if since <= each.at <= until]
+
+    def seconds(own: Sequence[Sample]) -> float:
+        return sum((each.cpu_cores or 0.0) * each.interval_seconds for each in own)
+
+    own = within(trainer.replica)
+    if any(each.cpu_cores is None for each in own) or not (own or trainer.row.phase.is_final):
+        return False
+    usual = statistics.median(seconds(within(each.trainer.replica)) for each in active)
+    return usual > 0 and seconds(own) < RESTING * usual

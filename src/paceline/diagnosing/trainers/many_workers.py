@@ -1,0 +1,90 @@
+"""There are more workers than these parameter servers can serve: half of them bring nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from paceline.diagnosing import headrooms, needs
+from paceline.diagnosing.cases import Case
+from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.servers import cpu_bound_servers, few_servers, saturations
+from paceline.diagnosing.servers.saturations import Saturation
+from paceline.diagnosing.topics import Topic
+from paceline.model.causes import Change, Evidence
+from paceline.model.findings import Severity
+from paceline.model.roles import Role
+
+#: With fewer workers for each server it is the servers that are few.
+LEAST_PER_SERVER = 5.0
+#: So many times the workers that servers can serve; of that many a good half wait in vain.
+OVER_KNEE = 2.5
+#: So many times as many as servers can serve keep them at their limit: waits between trainers cost something,
+#: and so does the way to the servers and back, which nobody measures.
+ENOUGH = 2.0
+
+TOPIC = Topic(
+    code="WRK301",
+    name="too-many-workers",
+    title="More workers than the parameter servers can serve",
+    severity=Severity.WARNING,
+    why="All servers are at their limit, evenly, so together they serve so many steps a second and no more, "
+    "however many workers ask for them. Each further worker only makes all of them wait longer, and makes "
+    "gradients older.",
+    fix="Have fewer workers, which gives the same speed for less; or more servers, which makes use of all.",
+    risk="None: with fewer workers gradients are of younger parameters.",
+)
+
+
+@rule(TOPIC, needs=(needs.CPU, needs.STEPS), explains=("too-few-ps", "ps-network-bound", "waiting-for-ps"))
+def too_many_workers(case: Case) -> Iterator[Hit]:
+    """Trainers far beyond the number from which on even servers, which are not small, bound the speed."""
+    found = _bound(case)
+    trainers = sum(bool(each.steps_per_second) for each in case.trainers)
+    if found is None or found.busy is None or trainers < LEAST_PER_SERVER * len(case.servers):
+        return
+    knee = _knee(trainers, found.busy, found.use)
+    chiefs = len(case.of_role(Role.CHIEF))
+    enough = max(1, math.ceil(ENOUGH * knee) - chiefs)
+    if trainers < OVER_KNEE * knee or enough + chiefs >= trainers:
+        return
+    alone = trainers * found.busy + found.use
+    yield Hit(
+        what=f"{trainers} trainers are more than {len(case.servers)} PS can serve: {enough + chiefs} would "
+        "train as fast.",
+        subjects=found.names,
+        evidence=(
+            *(saturations.seen(case, found) if found.cores else saturations.waiting(case, found)),
+            Evidence(
+                text=f"a step takes {trainers / alone:.1f} times as long as that of a trainer alone would; "
+                f"from {knee:.1f} trainers on the PS bound the speed",
+                sources=(case.source("steps", case.trainers, steps=True),),
+            ),
+        ),
+        changes=(Change(path=("spec", "roles", str(Role.WORKER), "replicas"), value=enough),),
+        next_steps=tuple(_more_servers(case, found)),
+    )
+
+
+def _bound(case: Case) -> Saturation | None:
+    cores = saturations.of_cores(case)
+    if cores is None:
+        links = saturations.of_links(case)
+        return links if links and links.use >= saturations.SATURATED else None
+    return None if cpu_bound_servers.is_small(case, cores) else cores
+
+
+def _knee(trainers: int, busy: float, use: float) -> float:
+    """Return from how many trainers on servers bound the throughput.
+
+    That is where a step with nobody else there, its own part and that at a server, is as long as the parts of
+    all trainers at that server together (Denning and Buzen 1978). Servers are asked at the same time.
+    """
+    return trainers * busy / use + 1
+
+
+def _more_servers(case: Case, found: Saturation) -> Iterator[str]:
+    more = few_servers.count(case, found)
+    gain = saturations.gain(case, found, more / len(case.servers))
+    if gain is not None and headrooms.matters(gain):
+        yield f"or spec.roles.ps.replicas: {more}, up to {gain.high:.1f} times as many examples a second"

@@ -1,0 +1,206 @@
+"""How fast trainers are beside each other: within the same time, and with batches of the same size.
+
+Trainers that do not wait for each other take shards of a common queue, so a slow one takes fewer and all end
+together: only their rates tell it from the others.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections.abc import Sequence
+
+from paceline.diagnosing import outlooks
+from paceline.diagnosing.cases import Case
+from paceline.diagnosing.waits import listed
+from paceline.model import intervals, rates
+from paceline.model.causes import Evidence, Gain
+from paceline.model.intervals import Interval
+from paceline.model.roles import Role
+from paceline.model.samples import StepReport, by_replica
+from paceline.model.snapshots import ReplicaSnapshot
+
+#: Below that share of the others' median a trainer is a straggler: a third longer for each step lies between
+#: a job that ByteDance's What-if (OSDI 2025) calls straggling (1.1) and DLRover's slow node (2 medians).
+STRAGGLING = 0.75
+#: Rates of batches whose sizes differ by more than that part cannot be compared.
+SAME_BATCH = 0.1
+#: A shorter time that all trained together says nothing.
+LEAST_SECONDS = 5.0
+#: Fewer reports of a trainer within that time say nothing of its rate.
+LEAST_REPORTS = 2
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How fast one trainer is.
+
+    Attributes:
+        trainer: which.
+        unit: ``examples`` or ``steps``, the same for all that are compared.
+        per_second: of these.
+    """
+
+    trainer: ReplicaSnapshot
+    unit: str
+    per_second: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Straggler:
+    """A trainer that is slower than the others.
+
+    Attributes:
+        pace: its own.
+        others: those of the others.
+        usual: the median of these.
+    """
+
+    pace: Pace
+    others: tuple[Pace, ...]
+    usual: float
+
+    @property
+    def trainer(self) -> ReplicaSnapshot:
+        """Return which trainer it is."""
+        return self.pace.trainer
+
+    @property
+    def fellows(self) -> tuple[ReplicaSnapshot, ...]:
+        """Return the others."""
+        return tuple(each.trainer for each in self.others)
+
+    @property
+    def share(self) -> float:
+        """Return its rate over the others' median."""
+        return self.pace.per_second / self.usual
+
+
+def paces(case: Case) -> tuple[Pace, ...]:
+    """Return how fast trainers are that can be compared; empty: fewer than two can."""
+    told = by_replica(each for each in case.steps if each.steps is not None and each.interval_seconds)
+    reports = {each: told.get(each.replica, []) for each in case.trainers}
+    reports = {each: own for each, own in reports.items() if len(own) >= LEAST_REPORTS}
+    if len(reports) < 2:
+        return ()
+    common = _common(tuple(reports.values()))
+    within = {each: [one for one in own if common.has(one)] for each, own in reports.items()}
+    within = {each: own for each, own in within.items() if len(own) >= LEAST_REPORTS}
+    if common.seconds < LEAST_SECONDS or len(within) < 2:
+        return ()
+    counted = all(report.examples is not None for own in within.values() for report in own)
+    if counted:
+        within = _same_batch(within)
+    unit, chief = "examples" if counted else "steps", _chief(case)
+    found = ((each, _rate(own, unit, steady=each is chief)) for each, own in within.items())
+    made = tuple(Pace(trainer=each, unit=unit, per_second=rate) for each, rate in found if rate is not None)
+    return made if len(made) > 1 else ()
+
+
+def stragglers(case: Case) -> tuple[Straggler, ...]:
+    """Return the trainers that are slower than the others."""
+    known = paces(case)
+    made = []
+    for pace in known:
+        others = tuple(each for each in known if each is not pace)
+        usual = statistics.median(each.per_second for each in others)
+        if usual > 0 and pace.per_second < STRAGGLING * usual:
+            made.append(Straggler(pace=pace, others=others, usual=usual))
+    return tuple(made)
+
+
+def gain(case: Case, found: Sequence[Straggler]) -> Gain:
+    """Return what it brings if these trainers become as fast as the others.
+
+    With a common queue of shards it is what they train more. A script of a user's own may give each trainer
+    its share, and all wait for the slowest: at most the job becomes as much faster as that one does.
+    """
+    first = found[0]
+    total = sum(each.per_second for each in (first.pace, *first.others))
+    evened = 1 + sum(each.usual - each.pace.per_second for each in found) / total
+    if case.spec.training is None:
+        evened = max(evened, *(1 / max(each.share, 0.01) for each in found))
+    return outlooks.limited(case, evened)
+
+
+def evidence(case: Case, found: Sequence[Straggler]) -> Evidence:
+    """Return what was seen of the rates."""
+    unit, usual = found[0].pace.unit, found[0].usual
+    told = ", ".join(f"{each.trainer.replica} {each.pace.per_second:,.0f}" for each in found[:4])
+    everyone = [each.trainer for each in found] + list(found[0].fellows)
+    unique = tuple(dict.fromkeys(everyone))
+    return Evidence(
+        text=f"{unit} a second in the time that all train: {told}; the median of the others {usual:,.0f}",
+        sources=(case.source(unit, unique, steps=True),),
+    )
+
+
+def told(found: Sequence[Straggler]) -> str:
+    """Return who is how slow, as the begin of a sentence."""
+    names = listed(each.trainer.replica for each in found)
+    share = statistics.mean(each.share for each in found)
+    return f"{names} {'trains' if len(found) == 1 else 'train'} at {share:.0%} of the others' rate"
+
+
+def subjects(found: Sequence[ReplicaSnapshot]) -> tuple[str, ...]:
+    """Return the names of replicas and of their emulated hosts or nodes."""
+    hosts = (each.row.host for each in found if each.row.host is not None)
+    return tuple(dict.fromkeys((*(str(each.replica) for each in found), *hosts)))
+
+
+def _common(reports: Sequence[Sequence[StepReport]]) -> Interval:
+    """Return the time from when the last has begun until the first has ended."""
+    since = max(intervals.stretch(own[0])[0] for own in reports)
+    return Interval(since=since, until=min(own[-1].at for own in reports))
+
+
+def _same_batch(
+    within: dict[ReplicaSnapshot, list[StepReport]],
+) -> dict[ReplicaSnapshot, list[StepReport]]:
+    """Return those whose batches are of the usual size."""
+    sizes = {}
+    for each, own in within.items():
+        steps = sum(report.steps or 0 for report in own)
+        if steps:
+            sizes[each] = sum(report.examples or 0 for report in own) / steps
+    usual = statistics.median(sizes.values()) if sizes else 0.0
+    return {
+        each: own
+        for each, own in within.items()
+        if each not in sizes or abs(sizes[each] - usual) <= SAME_BATCH * usual
+    }
+
+
+def _chief(case: Case) -> ReplicaSnapshot | None:
+    """Return who saves the model beside its training: the chief, or else the first worker."""
+    chiefs = [each for each in case.trainers if each.replica.role is Role.CHIEF]
+    return next(iter((*chiefs, *case.trainers)), None)
+
+
+def _rate(reports: Sequence[StepReport], unit: str, *, steady: bool) -> float | None:
+    """Return examples or steps a second.
+
+    Args:
+        reports: of one trainer.
+        unit: which.
+        steady: not the mean but what it was for at least half of the time, where that is more: pauses of a
+            chief that saves the model are not its pace.
+    """
+
+    def count(report: StepReport) -> float | None:
+        return report.examples if unit == "examples" else report.steps
+
+    mean = rates.rate(reports, count)
+    if not steady or mean is None:
+        return mean
+    known = sorted(
+        ((count(each) or 0) / each.interval_seconds, each.interval_seconds)
+        for each in reports
+        if each.interval_seconds
+    )
+    half, passed = sum(seconds for _, seconds in known) / 2, 0.0
+    for rate, seconds in known:
+        passed += seconds
+        if passed >= half:
+            return max(mean, rate)
+    return mean

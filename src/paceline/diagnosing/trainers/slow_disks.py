@@ -1,0 +1,75 @@
+"""A straggler whose examples come slowly."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+
+from paceline.diagnosing import headrooms, needs
+from paceline.diagnosing.cases import Case
+from paceline.diagnosing.inputs import readings
+from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.topics import Topic
+from paceline.diagnosing.trainers import paces
+from paceline.diagnosing.trainers.paces import Straggler
+from paceline.model.causes import Evidence
+from paceline.model.findings import Severity
+
+#: So much of the straggler's wait for input the others have at most: else storage is slow for all.
+OTHERS_WAIT = 0.5
+
+TOPIC = Topic(
+    code="WRK102",
+    name="slow-disk",
+    title="A worker is slow because its reading is",
+    severity=Severity.WARNING,
+    why="All workers read and train alike, so one that waits for its input while the others do not reads "
+    "from something slower: a failing or busy disk, a cold cache, a longer way to the storage. Who shares a "
+    "queue of shards loses only its part; where all wait for each other, or each has its share, all are as "
+    "slow as this one.",
+    fix="See to the disk of that host, or take the worker off it.",
+)
+
+
+@rule(TOPIC, needs=(needs.CPU, needs.STEPS, needs.INPUT_WAIT))
+def slow_disk(case: Case) -> Iterator[Hit]:
+    """Stragglers that wait for input while the others do not, and their cores rest."""
+    found = tuple(each for each in paces.stragglers(case) if _waits(each) and not _decodes(case, each))
+    if not found:
+        return
+    gain = paces.gain(case, found)
+    trainers = [each.trainer for each in found]
+    places = ", ".join(dict.fromkeys(each.row.host or f"the host of {each.replica}" for each in trainers))
+    waits = ", ".join(f"{each.replica} waits {readings.waits(each):.0%}" for each in trainers[:4])
+    yield Hit(
+        what=f"{paces.told(found)} because {'it waits' if len(found) == 1 else 'they wait'} for examples.",
+        subjects=paces.subjects(trainers),
+        evidence=(
+            paces.evidence(case, found),
+            Evidence(
+                text=f"{waits} of its time for input, the others {_usual(found[0]):.0%}",
+                sources=(case.source("input_wait_seconds", (*trainers, *found[0].fellows), steps=True),),
+            ),
+        ),
+        next_steps=(
+            f"see how fast {places} reads: dd if=FILE of=/dev/null bs=1M; iostat -x 1",
+            "move the worker to another host, or its files to another disk",
+        ),
+        gain=gain if headrooms.matters(gain) else None,
+        severity=headrooms.severity(gain),
+    )
+
+
+def _waits(straggler: Straggler) -> bool:
+    own, usual = readings.waits(straggler.trainer), _usual(straggler)
+    return own >= readings.INPUT_BOUND > usual and usual <= OTHERS_WAIT * own
+
+
+def _decodes(case: Case, straggler: Straggler) -> bool:
+    """Whether it computes while it waits: then its host is slow, not its disk. Not known: it does not."""
+    return readings.decodes(case, straggler.trainer) is True
+
+
+def _usual(straggler: Straggler) -> float:
+    known = [each.input_wait_share for each in straggler.fellows if each.input_wait_share is not None]
+    return statistics.median(known) if known else 1.0

@@ -1,0 +1,125 @@
+"""How far replicas use what they have: cores, links, memory. None: not measured, or not known of how much."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from paceline.diagnosing.cases import Case, once
+from paceline.model import rates
+from paceline.model.roles import Role
+from paceline.model.snapshots import ReplicaSnapshot
+
+#: The pool of those that no limit, host or cores of their own keep from any core of the machine.
+MACHINE = "this machine"
+#: From this use of its cores on a replica computes all the time: a quota cuts the mean of bursts below 1.
+AT_LIMIT = 0.85
+_BITS = 8
+
+
+class Pool(NamedTuple):
+    """Cores that a replica has to itself, or shares with those of the same name."""
+
+    name: str
+    cores: float
+
+
+def pool(case: Case, replica: ReplicaSnapshot) -> Pool | None:
+    """Return the cores that a replica may use; None: nobody says how many they are.
+
+    They are its own where it has a limit or cores of its own, else those of its emulated host, else those of
+    the machine.
+    """
+    host, role = case.host(replica), case.role(replica)
+    limits = (replica.cpu_limit_cores, float(len(replica.row.cores)), role.cpu_cores if role else None)
+    own = min((each for each in limits if each), default=None)
+    if host is not None and host.cpu_cores and (own is None or own >= host.cpu_cores):
+        return Pool(f"host {host.name}", host.cpu_cores)
+    if own is not None:
+        return Pool(str(replica.replica), own)
+    return Pool(MACHINE, case.machine_cores) if case.machine_cores else None
+
+
+def cores(case: Case, replica: ReplicaSnapshot) -> float | None:
+    """Return how many cores a replica may use."""
+    found = pool(case, replica)
+    return found.cores if found else None
+
+
+def cpu(case: Case, replica: ReplicaSnapshot) -> float | None:
+    """Return the share of the cores that it may use that a replica uses; others may use the rest."""
+    limit = cores(case, replica)
+    return None if limit is None or replica.cpu_cores is None else replica.cpu_cores / limit
+
+
+def busy(case: Case, replica: ReplicaSnapshot) -> float | None:
+    """Return the share of the cores that a replica may use that all of the job use who share them."""
+    own = pool(case, replica)
+    if own is None or replica.cpu_cores is None:
+        return None
+    used = rates.total(each.cpu_cores for each in pools(case)[own]) or 0.0
+    return min(1.0, used / own.cores)
+
+
+@once
+def pools(case: Case) -> dict[Pool, tuple[ReplicaSnapshot, ...]]:
+    """Return all cores, and who of the job uses them; who has no limit that is known is left out."""
+    found: dict[Pool, tuple[ReplicaSnapshot, ...]] = {}
+    for each in case.snapshot.replicas:
+        own = pool(case, each)
+        if own is not None:
+            found[own] = (*found.get(own, ()), each)
+    return found
+
+
+def neighbours(case: Case, replica: ReplicaSnapshot) -> float | None:
+    """Return how many cores programs that are not of this job use on the CPUs that a replica may use.
+
+    What its fellows on the same machine use is taken off, but of those that have cores of their own. All
+    replicas of a local job are on one machine, whatever host is emulated for them.
+    """
+    if replica.neighbours_cpu_cores is None:
+        return None
+    local = case.recording.run.engine == "local"
+    fellows = (
+        each.cpu_cores
+        for each in case.snapshot.replicas
+        if each.replica != replica.replica
+        and (local or each.row.host == replica.row.host)
+        and (not each.row.cores or bool(set(each.row.cores) & set(replica.row.cores)))
+    )
+    return max(0.0, replica.neighbours_cpu_cores - (rates.total(fellows) or 0.0))
+
+
+@once
+def links(case: Case) -> dict[str, float]:
+    """Return the share of its bandwidth that each emulated host uses in its busier direction.
+
+    Only what leaves the host takes its link. Trainers talk to parameter servers and these to trainers, to all
+    alike; so of what a replica moves the share goes out that its peers elsewhere are of all its peers.
+    """
+    found = {}
+    for host in case.spec.hosts:
+        here = [each for each in case.snapshot.replicas if each.row.host == host.name]
+        received = rates.total(_out(case, each, each.received_bytes_per_second) for each in here)
+        sent = rates.total(_out(case, each, each.sent_bytes_per_second) for each in here)
+        if host.bandwidth_bits_per_second and received is not None and sent is not None:
+            found[host.name] = max(received, sent) * _BITS / host.bandwidth_bits_per_second
+    return found
+
+
+def _out(case: Case, replica: ReplicaSnapshot, moved: float | None) -> float | None:
+    peers = case.trainers if replica.replica.role is Role.PS else case.servers
+    elsewhere = sum(peer.row.host != replica.row.host for peer in peers)
+    return None if moved is None else moved * (elsewhere / len(peers) if peers else 1.0)
+
+
+def link(case: Case, replica: ReplicaSnapshot) -> float | None:
+    """Return the share of its bandwidth that the host of a replica uses."""
+    return None if replica.row.host is None else links(case).get(replica.row.host)
+
+
+def memory(replica: ReplicaSnapshot) -> float | None:
+    """Return the share of its memory limit that a replica uses."""
+    if replica.memory_bytes is None or not replica.memory_limit_bytes:
+        return None
+    return replica.memory_bytes / replica.memory_limit_bytes

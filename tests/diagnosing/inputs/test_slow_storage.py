@@ -1,0 +1,76 @@
+"""All trainers wait for reading."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from support import cases
+from support.cases import found
+
+from paceline.diagnosing import needs
+from paceline.diagnosing.cases import Case
+from paceline.diagnosing.inputs.slow_decoding import slow_decoding
+from paceline.diagnosing.inputs.slow_storage import slow_storage
+from paceline.diagnosing.trainers.waiting_trainers import waiting_for_ps
+from paceline.model.findings import Severity
+from paceline.model.recordings import Recording
+
+RESTING = {"cpu_cores": 0.25, "cpu_limit_cores": 1.0}
+WORKERS = ("worker-0", "worker-1")
+
+
+def _recording(wait: float | None = 0.6, load: dict[str, Any] = RESTING, **more: Any) -> Recording:
+    steps = {name: {**cases.STEPS, "input_wait_seconds": wait} for name in WORKERS}
+    loads = {"ps-0": cases.SERVER, **dict.fromkeys(WORKERS, load)}
+    return cases.recording(loads, **{"steps": steps, **more})
+
+
+def test_trainers_that_wait_and_rest_are_found() -> None:
+    (cause,) = found(slow_storage, _recording())
+    assert cause.what == (
+        "Trainers wait for storage: 60% of their time they have no examples, and their cores rest."
+    )
+    assert (cause.severity, cause.subjects) == (Severity.WARNING, WORKERS)
+    assert [each.text for each in cause.evidence] == [
+        "trainers wait for input 60% of the time",
+        "meanwhile their cores rest: 25% are used on average",
+    ]
+    assert [each.sources[0].what for each in cause.evidence] == ["steps", "samples"]
+    assert cause.gain is not None
+    # Without its wait a step takes 0.4 of its time.
+    assert 1.5 < cause.gain.low <= cause.gain.high <= 2.51
+
+
+def test_a_job_of_the_library_may_keep_copies() -> None:
+    (cause,) = found(slow_storage, _recording(spec={"training": {"epochs": 1}}))
+    assert cause.next_steps[0].startswith("spec.training.inputs.cache.folder")
+    inputs = {"cache": {"folder": "/cache"}}
+    (cause,) = found(slow_storage, _recording(spec={"training": {"inputs": inputs}}))
+    assert not any("cache" in each for each in cause.next_steps)
+
+
+def test_it_is_no_decoding_and_no_waiting_for_servers() -> None:
+    assert not found(slow_decoding, _recording())
+    assert not found(waiting_for_ps, _recording())
+
+
+def test_busy_cores_decode() -> None:
+    assert not found(slow_storage, _recording(load={"cpu_cores": 0.95, "cpu_limit_cores": 1.0}))
+
+
+def test_a_few_percent_are_those_of_any_run() -> None:
+    assert not found(slow_storage, _recording(0.19))
+    assert found(slow_storage, _recording(0.21))
+
+
+def test_one_of_two_is_a_straggler() -> None:
+    steps = {"worker-0": cases.STEPS, "worker-1": {**cases.STEPS, "input_wait_seconds": 0.8}}
+    assert not found(slow_storage, _recording(steps=steps))
+
+
+def test_without_the_number_of_cores_nobody_can_tell() -> None:
+    assert not found(slow_storage, _recording(load={"cpu_cores": 0.25}))
+
+
+def test_it_needs_the_wait_for_input() -> None:
+    assert slow_storage.lacks(Case.of(_recording(None))) == (needs.INPUT_WAIT,)

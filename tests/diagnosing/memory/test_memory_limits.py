@@ -1,0 +1,131 @@
+"""Memory that nears its limit, or will."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import random
+from collections.abc import Callable
+from typing import Any
+
+from support import cases
+from support.cases import START, found
+
+from paceline.diagnosing.memory.memory_limits import memory_near_limit
+from paceline.diagnosing.memory.memory_requests import memory_over_asked
+from paceline.model.causes import Change
+from paceline.model.recordings import Recording
+from paceline.model.roles import Role
+from paceline.model.samples import Sample
+from paceline.model.statuses import ExitKind, ExitReason, JobPhase
+
+MIB = 2**20
+LIMIT = 1024 * MIB
+
+
+def _load(used: int, limit: int | None = LIMIT) -> dict[str, Any]:
+    return cases.SERVER | {"memory_bytes": used, "memory_limit_bytes": limit}
+
+
+def _recording(memory: Callable[[float], float], *, seconds: int = 60, **more: Any) -> Recording:
+    """Return the recording of a job whose PS uses so much after so many seconds."""
+
+    def grown(sample: Sample) -> Sample:
+        if sample.replica.role is not Role.PS:
+            return sample
+        return dataclasses.replace(sample, memory_bytes=round(memory(sample.at - START)))
+
+    loads = {"ps-0": _load(0), "worker-0": _load(300 * MIB)}
+    roles = {"ps": {"memory_bytes": LIMIT}, "worker": {"memory_bytes": LIMIT}}
+    return cases.edited(cases.recording(loads, roles=roles, seconds=seconds, **more), samples=grown)
+
+
+def test_memory_near_its_limit_is_told_with_what_it_needs() -> None:
+    (cause,) = found(memory_near_limit, _recording(lambda _: 950 * MIB))
+    assert cause.what == "ps-0 uses 93% of its memory of 1.0 GiB."
+    assert cause.subjects == ("ps-0",)
+    assert cause.changes == (Change(path=("spec", "roles", "ps", "memory"), value="1216Mi"),)
+    assert cause.evidence[0].text == "ps-0 950 MiB of 1.0 GiB"
+    assert "spec.roles.ps.memory_growth: {factor: 1.5} gives more after a kill" in cause.next_steps
+
+
+def test_growth_is_told_with_the_moment_of_the_limit() -> None:
+    chance = random.Random(3)
+    leak = _recording(lambda at: 300 * MIB + 6 * MIB * at + chance.gauss(0, 8 * MIB))
+    (cause,) = found(memory_near_limit, leak)
+    # 364 MiB are left after a minute, at 6 MiB a second.
+    assert cause.what == (
+        "ps-0 uses 64% of its memory of 1.0 GiB, and grows so fast that it will be full in 1m01s to 1m05s."
+    )
+    assert cause.evidence[1].text == "ps-0 grew by 352 MiB a minute (340 MiB to 364 MiB) over 59s"
+    assert cause.evidence[1].sources[0].count == 60
+    # More memory only puts off what never ends.
+    assert cause.changes == ()
+    assert cause.next_steps[0].startswith("find what ps-0 keeps")
+
+
+def test_an_ended_job_would_have_come_to_its_limit() -> None:
+    leak = _recording(lambda at: 300 * MIB + 6 * MIB * at, phase=JobPhase.STOPPED)
+    (cause,) = found(memory_near_limit, leak)
+    assert "grew so fast that it would have been full 1m01s later" in cause.what
+
+
+def test_programs_grow_while_they_begin() -> None:
+    for slowness in (4, 8, 20, 50):
+        rest = _recording(lambda at, slowness=slowness: 600 * MIB * (1 - math.exp(-at / slowness)))
+        assert not found(memory_near_limit, rest), slowness
+    assert not found(memory_near_limit, _recording(lambda at: 500 * MIB if at > 9 else 50 * MIB * at))
+
+
+def test_noise_is_no_growth() -> None:
+    chance = random.Random(5)
+    assert not found(memory_near_limit, _recording(lambda _: chance.gauss(500 * MIB, 30 * MIB)))
+
+
+def test_a_few_samples_are_not_sure() -> None:
+    assert not found(memory_near_limit, _recording(lambda at: 300 * MIB + 30 * MIB * at, seconds=7))
+
+
+def test_slow_growth_is_nobodys_worry() -> None:
+    assert not found(memory_near_limit, _recording(lambda at: 300 * MIB + 0.6 * MIB * at))
+
+
+def test_a_job_that_ends_before_its_limit_is_well() -> None:
+    steps = {"worker-0": cases.STEPS | {"total_steps": 60 * 40 + 40 * 20}}
+    assert not found(memory_near_limit, _recording(lambda at: 300 * MIB + 6 * MIB * at, steps=steps))
+    more = {"worker-0": cases.STEPS | {"total_steps": 60 * 40 + 40 * 120}}
+    (cause,) = found(memory_near_limit, _recording(lambda at: 300 * MIB + 6 * MIB * at, steps=more))
+    # 660 MiB now, 6 MiB a second for the two minutes that are left, of which it may use 80 %.
+    assert cause.changes == (Change(path=("spec", "roles", "ps", "memory"), value="1728Mi"),)
+
+
+def test_without_a_limit_nothing_nears() -> None:
+    loads = {"ps-0": _load(950 * MIB, None), "worker-0": _load(300 * MIB, None)}
+    assert not found(memory_near_limit, cases.recording(loads))
+
+
+def test_a_replica_that_was_killed_for_it_is_told_of_elsewhere() -> None:
+    killed = {"ps-0": {"exit": ExitReason(kind=ExitKind.OUT_OF_MEMORY, signal=9)}}
+    assert not found(memory_near_limit, _recording(lambda _: 950 * MIB, rows=killed))
+
+
+def test_memory_that_nobody_uses_is_told_with_what_is_enough() -> None:
+    roles = {"ps": {"memory_bytes": 8 * LIMIT}, "worker": {"memory_bytes": LIMIT}}
+    loads = {"ps-0": _load(700 * MIB), "ps-1": _load(300 * MIB), "worker-0": _load(400 * MIB)}
+    (cause,) = found(memory_over_asked, cases.recording(loads, roles=roles))
+    assert cause.what == "Each ps asks for 8.0 GiB of memory; none used more than 700 MiB."
+    assert cause.severity.rank == 0
+    assert cause.changes == (Change(path=("spec", "roles", "ps", "memory"), value="1280Mi"),)
+    assert cause.evidence[0].text == "at most 9% was used; 14.6 GiB of 2 ps rest"
+
+
+def test_memory_that_is_needed_grows_or_is_hardly_known_is_left_alone() -> None:
+    roles = {"ps": {"memory_bytes": 2 * LIMIT}}
+    for used, seconds in ((620, 60), (100, 8)):
+        loads = {"ps-0": _load(used * MIB), "worker-0": _load(MIB)}
+        assert not found(memory_over_asked, cases.recording(loads, roles=roles, seconds=seconds)), used
+    small = {"ps": {"memory_bytes": LIMIT // 2}}
+    loads = {"ps-0": _load(MIB), "worker-0": _load(MIB)}
+    assert not found(memory_over_asked, cases.recording(loads, roles=small))
+    growing = _recording(lambda at: MIB * at * 3.0)
+    assert [cause.subjects for cause in found(memory_over_asked, growing)] == [("worker-0",)]

@@ -1,0 +1,61 @@
+"""More parameter servers than needed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support import cases
+from support.cases import found
+
+from paceline.diagnosing.servers.many_servers import too_many_ps
+from paceline.model.causes import Change
+from paceline.model.findings import Severity
+
+IDLE = {"cpu_cores": 0.03, "cpu_limit_cores": 1.0, "memory_bytes": 300 * 2**20,
+        "memory_limit_bytes": 2 * 2**30}  # fmt: skip
+TRAINER = cases.TRAINER | {"memory_bytes": 2**30}
+
+
+def loads(servers: int, trainers: int, server: dict[str, Any] = IDLE) -> dict[str, dict[str, Any]]:
+    return {f"ps-{each}": server for each in range(servers)} | {
+        f"worker-{each}": TRAINER for each in range(trainers)
+    }
+
+
+def test_eight_idle_servers_of_two_workers_are_too_many() -> None:
+    (cause,) = found(too_many_ps, cases.recording(loads(8, 2)))
+    # Memory asks for most: 8 times 300 MiB over 0.7 of 2 GiB are 1.7.
+    assert cause.what == "8 PS have next to nothing to do: 2 would do for 2 trainers."
+    assert (cause.severity, cause.gain) == (Severity.INFO, None)
+    assert cause.changes == (Change(path=("spec", "roles", "ps", "replicas"), value=2),)
+    assert [each.text for each in cause.evidence] == [
+        "all 8 PS together use 0.24 cores, the busiest 3% of its own"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("servers", "trainers", "changed"),
+    [
+        pytest.param(2, 2, {}, id="only two"),
+        pytest.param(4, 10, {}, id="few for each worker"),
+        pytest.param(8, 2, {"cpu_cores": 0.12}, id="not quite idle"),
+        pytest.param(8, 2, {"memory_bytes": 2 * 2**30}, id="they are there for their memory"),
+        pytest.param(8, 2, {"cpu_limit_cores": None}, id="nobody knows their limit"),
+    ],
+)
+def test_its_likes_are_not_it(servers: int, trainers: int, changed: dict[str, Any]) -> None:
+    assert not found(too_many_ps, cases.recording(loads(servers, trainers, IDLE | changed)))
+
+
+def test_servers_that_rest_because_trainers_wait_for_input_are_needed() -> None:
+    steps = {f"worker-{each}": cases.STEPS | {"input_wait_seconds": 0.9} for each in range(3)}
+    slow = loads(3, 3, IDLE | {"cpu_cores": 0.09}) | {
+        f"worker-{each}": TRAINER | {"cpu_cores": 0.02} for each in range(3)
+    }
+    assert not found(too_many_ps, cases.recording(slow, steps=steps))
+
+
+def test_a_job_that_makes_no_steps_is_not_judged_by_its_idleness() -> None:
+    steps = {f"worker-{each}": cases.STEPS | {"steps": 0} for each in range(2)}
+    assert not found(too_many_ps, cases.recording(loads(8, 2), steps=steps))

@@ -1,0 +1,75 @@
+"""Workers that never train."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from support import cases
+from support.cases import found
+
+from paceline.diagnosing.trainers.idle_workers import idle_workers
+from paceline.model.causes import Change
+from paceline.model.findings import Severity
+from paceline.model.recordings import Recording
+from paceline.model.statuses import JobPhase, ReplicaPhase
+
+IDLE = {"cpu_cores": 0.02, "cpu_limit_cores": 1.0}
+
+
+def _recording(own: dict[str, Any] = IDLE, **more: Any) -> Recording:
+    loads = {"ps-0": cases.SERVER, "worker-0": cases.TRAINER, "worker-1": cases.TRAINER, "worker-2": own}
+    steps = dict.fromkeys(("worker-0", "worker-1"), cases.STEPS)
+    return cases.recording(loads, **{"steps": steps, **more})
+
+
+def test_one_without_steps_is_found() -> None:
+    (cause,) = found(idle_workers, _recording())
+    assert cause.what == "worker-2 has nothing to do: of 3 trainers only 2 have trained."
+    assert (cause.severity, cause.subjects) == (Severity.WARNING, ("worker-2",))
+    assert cause.changes == (Change(path=("spec", "roles", "worker", "replicas"), value=2),)
+    assert cause.evidence[0].text == "no step of worker-2, and 60 reports of steps of the others"
+    assert cause.evidence[1].text.startswith("if all had work: x 1.")
+    assert "at least 3 files or shards" in cause.next_steps[0]
+
+
+def test_one_that_ended_at_once_is_found() -> None:
+    rows = {"worker-2": {"phase": ReplicaPhase.SUCCEEDED}}
+    assert found(idle_workers, _recording(rows=rows))
+    assert found(idle_workers, _recording(phase=JobPhase.SUCCEEDED))
+
+
+def test_all_that_train_are_not_idle() -> None:
+    assert not found(idle_workers, _recording(cases.TRAINER, steps=None))
+
+
+def test_one_that_works_and_tells_no_steps_is_not_idle() -> None:
+    assert not found(idle_workers, _recording(cases.TRAINER))
+    assert not found(idle_workers, _recording(cases.TRAINER, phase=JobPhase.SUCCEEDED))
+
+
+def test_one_that_still_starts_is_not_idle() -> None:
+    # The others took ten seconds to start; this one has had twelve.
+    recording = _recording(trained={"worker-0": (10, 30), "worker-1": (10, 30)})
+    late = [
+        each for each in recording.samples if str(each.replica) != "worker-2" or each.at > cases.START + 18
+    ]
+    assert not found(idle_workers, dataclasses.replace(recording, samples=late))
+    assert found(idle_workers, recording)
+
+
+def test_one_that_failed_or_waits_for_its_start_is_not_idle() -> None:
+    for phase in (ReplicaPhase.FAILED, ReplicaPhase.PENDING, ReplicaPhase.STARTING):
+        assert not found(idle_workers, _recording(rows={"worker-2": {"phase": phase}}))
+
+
+def test_one_that_had_steps_once_is_not_idle() -> None:
+    steps = {f"worker-{index}": cases.STEPS for index in range(3)}
+    assert not found(idle_workers, _recording(steps=steps, trained={"worker-2": (0, 4)}, seconds=60))
+
+
+def test_one_that_was_not_measured_is_not_judged() -> None:
+    recording = _recording()
+    unseen = [each for each in recording.samples if str(each.replica) != "worker-2"]
+    assert not found(idle_workers, dataclasses.replace(recording, samples=unseen))
+    assert not found(idle_workers, _recording({"cpu_cores": None}))
