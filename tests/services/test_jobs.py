@@ -171,6 +171,36 @@ def test_a_replica_that_ignores_sigterm_is_killed_after_its_grace(api: jobs.Jobs
     assert time.monotonic() - asked > 1.5
 
 
+@pytest.mark.parametrize(
+    "is_replaced", [False, True], ids=["by one supervisor", "with a new supervisor half-way"]
+)
+def test_ps_live_until_the_last_trainer_has_ended(api: jobs.Jobs, submit: Submit, is_replaced: bool) -> None:
+    gone = '"{run_dir}/ps is gone"'
+    ps = f"trap 'touch {gone}; exit 0' TERM; sleep 600 & wait"
+    worker = f"trap 'sleep 1.{{index}}; [ -e {gone} ] || echo ps is there; exit 0' TERM; sleep 600 & wait"
+    run = running(api, submit(shell_job(worker, ps=ps)))
+    api.stop(run.name)
+    if is_replaced:
+        until(lambda: api.get(run.name).phase is JobPhase.STOPPING)
+        os.kill(leftovers.supervisor_pids(jobs.folder_of(run))[1], signal.SIGKILL)
+    assert ended(api, run).phase is JobPhase.STOPPED
+    assert "ps is there" in output(run, W0)
+    assert "ps is there" in output(run, W1)
+    assert (Path(run.directory) / "ps is gone").exists()
+    if is_replaced:
+        assert any(e.kind == "supervisor-replaced" for _, e in api.store.events(run.name))
+
+
+def test_ps_end_although_a_trainer_does_not_want_to(api: jobs.Jobs, submit: Submit) -> None:
+    deaf = "trap '' TERM; while :; do sleep 0.1; done"
+    run = running(api, submit(shell_job(deaf, ps="trap 'sleep 0.5; exit 0' TERM; sleep 600 & wait")))
+    api.stop(run.name)
+    assert ended(api, run).phase is JobPhase.STOPPED
+    rows = {row.replica: row for row in api.store.replicas(run.name)}
+    ends = [row.exit.kind for row in (rows[PS0], rows[W0], rows[W1]) if row.exit is not None]
+    assert ends == [ExitKind.COMPLETED, ExitKind.SIGNAL, ExitKind.SIGNAL], "the PS had a grace of its own"
+
+
 def test_the_deadline_ends_the_job(api: jobs.Jobs, submit: Submit) -> None:
     run = ended(api, submit(shell_job("sleep 600", active_deadline_seconds=1.5)))
     assert (run.phase, run.message) == (JobPhase.FAILED, "the active deadline of 1.5 s passed")

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from support import measured_runs
 from support.measured_runs import START, replica, report, sample
 
+from paceline.model.intervals import Interval, covered_seconds
 from paceline.model.recordings import Recording
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.runs import JobEvent, ReplicaRow
@@ -48,7 +49,7 @@ def test_the_rate_of_all_is_over_the_time_in_which_anybody_trained() -> None:
     assert summary.steps == 20
     assert summary.restarts == 2
     assert summary.seconds == 100
-    assert summary.interval == summaries.Interval(since=START, until=START + 30)
+    assert summary.interval == Interval(since=START, until=START + 30)
 
 
 def test_means_leave_out_what_lies_outside_of_training() -> None:
@@ -157,7 +158,7 @@ def test_what_was_not_measured_is_none_and_never_zero() -> None:
     [([], 0), ([(0, 2), (1, 3)], 3), ([(5, 6), (0, 2)], 3), ([(0, 9), (1, 2), (8, 10)], 10), ([(3, 3)], 0)],
 )
 def test_time_that_two_cover_counts_once(stretches: list[tuple[float, float]], seconds: float) -> None:
-    assert summaries.covered_seconds(stretches) == seconds
+    assert covered_seconds(stretches) == seconds
 
 
 def maybe(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:

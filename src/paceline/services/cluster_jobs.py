@@ -23,6 +23,7 @@ from paceline.model.jobs import JobSpec
 from paceline.model.recordings import Recording
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.runs import KUBERNETES, JobEvent, ReplicaRow, Run, RunSummary, replica_counts
+from paceline.model.snapshots import Snapshot
 from paceline.model.statuses import JobPhase, ReplicaPhase
 from paceline.rendering import codes, labels, manifests, pods
 from paceline.rendering.surroundings import Surroundings
@@ -33,7 +34,6 @@ from paceline.services.life_cycles import LifeCycle
 from paceline.services.logs import LogLine
 from paceline.services.operators import admissions, records
 from paceline.services.operators.reconcilers import RESUME
-from paceline.services.snapshots import Snapshot
 from paceline.services.trace_sites import PodSite
 from paceline.sources import agents
 from paceline.specs import custom_resources, problems
@@ -288,11 +288,15 @@ class ClusterJobs(LifeCycle):
         snapshot = snapshots.read(found.store, found.run, now=self.clock(), delay_seconds=DELAY_SECONDS)
         return dataclasses.replace(snapshot, run=found.named(name))
 
-    def recording(self, name: str) -> Recording:
-        """Return all that was measured of a run (see `snapshot`)."""
-        found = self._measured(name, whole=True)
+    def recording(self, name: str, *, since: float | None = None, thinned: bool = False) -> Recording:
+        """Return what was measured of a run (see `snapshot`); of agents that are asked themselves it is the
+        last minute at least where a moment is given.
+        """
+        found = self._measured(name, whole=since is None)
         facts = (("image", found.run.spec.image or ""),)
-        recording = recordings.read(found.store, found.run, at=self.clock(), facts=facts)
+        recording = recordings.read(
+            found.store, found.run, at=self.clock(), facts=facts, since=since, thinned=thinned
+        )
         return dataclasses.replace(recording, run=found.named(name))
 
     def _measured(self, name: str, *, whole: bool) -> Found:

@@ -32,7 +32,7 @@ from paceline.stores import Store
 
 if TYPE_CHECKING:
     from paceline.model.recordings import Recording
-    from paceline.services.snapshots import Snapshot
+    from paceline.model.snapshots import Snapshot
 
 ACTIVE_PHASES = tuple(phase for phase in JobPhase if not phase.is_final)
 POLL_SECONDS = 0.2
@@ -179,6 +179,8 @@ class Jobs(LifeCycle):
     def stop(self, name: str) -> None:
         """Ask a job to end; its replicas get SIGTERM, and SIGKILL after the job's grace.
 
+        Parameter servers do when all others have ended, so it takes up to two graces.
+
         Raises:
             Conflict: it has ended already.
         """
@@ -307,12 +309,20 @@ class Jobs(LifeCycle):
         run = self.get(name)
         return snapshots.read(self.store, run, now=self.clock(), lost=self.is_lost(run))
 
-    def recording(self, name: str) -> Recording:
-        """Return all that was measured of a run, and what happened to it (`services.recordings`)."""
+    def recording(self, name: str, *, since: float | None = None, thinned: bool = False) -> Recording:
+        """Return what was measured of a run, and what happened to it (`services.recordings`)."""
         from paceline.services import machine_facts, recordings
 
         run, facts = self.get(name), machine_facts.facts()
-        return recordings.read(self.store, run, at=self.clock(), lost=self.is_lost(run), facts=facts)
+        return recordings.read(
+            self.store,
+            run,
+            at=self.clock(),
+            lost=self.is_lost(run),
+            facts=facts,
+            since=since,
+            thinned=thinned,
+        )
 
     def trace_site(self, run: Run) -> LocalSite:
         """Return where traces of a run are asked for and found: its folder."""

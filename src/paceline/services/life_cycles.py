@@ -22,7 +22,7 @@ from paceline.services.logs import LogLine
 
 if TYPE_CHECKING:
     from paceline.model.recordings import Recording
-    from paceline.services.snapshots import Snapshot
+    from paceline.model.snapshots import Snapshot
     from paceline.services.trace_sites import TraceSite
 
 
@@ -170,8 +170,14 @@ class LifeCycle(abc.ABC):
         """Return how a run does now, or did over its whole life."""
 
     @abc.abstractmethod
-    def recording(self, name: str) -> Recording:
-        """Return all that was measured of a run, and what happened to it."""
+    def recording(self, name: str, *, since: float | None = None, thinned: bool = False) -> Recording:
+        """Return what was measured of a run, all of it or from a moment on, and what happened to it.
+
+        Args:
+            name: the run.
+            since: Unix seconds; of step reports the latest of each replica is there, too, if it is older.
+            thinned: in longer intervals if it is much (`recordings.read`).
+        """
 
     @abc.abstractmethod
     def trace_site(self, run: Run) -> TraceSite:

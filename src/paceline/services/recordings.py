@@ -2,21 +2,44 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from collections.abc import Sequence
+from pathlib import Path
 
+from paceline import specs
+from paceline.diagnosing import diagnoses
 from paceline.diagnosing.situations import Situation
-from paceline.model.causes import Evidence
+from paceline.errors import InvalidInput, NotFound, PacelineError
+from paceline.model import traces as models
+from paceline.model.causes import Evidence, Explanation
 from paceline.model.recordings import Recording
 from paceline.model.runs import Run
+from paceline.model.samples import StepReport
+from paceline.model.traces import Trace
+from paceline.model.variable_plans import Plan
+from paceline.services import variable_plans
+from paceline.services.life_cycles import LifeCycle
 from paceline.stores import Store
 
+#: A thinned recording has about so many samples: 220 replicas for an hour have one in 16 seconds.
+MOST_SAMPLES = 50_000
+#: What is measured anew of a job that runs is never thinned: rules judge its last half minute.
+RECENT_SECONDS = 120.0
 _UNKNOWN = "what its place says of its replicas, and whether it fits: a recording does not have it"
 
 
 def read(
-    store: Store, run: Run, *, at: float, lost: bool = False, facts: Sequence[tuple[str, str]] = ()
+    store: Store,
+    run: Run,
+    *,
+    at: float,
+    lost: bool = False,
+    facts: Sequence[tuple[str, str]] = (),
+    since: float | None = None,
+    thinned: bool = False,
 ) -> Recording:
-    """Return all that a store knows of a run; traces it has none.
+    """Return what a store knows of a run; traces and variables it has none.
 
     Args:
         store: where it is kept.
@@ -24,22 +47,136 @@ def read(
         at: now (Unix seconds).
         lost: whether nobody looks after it.
         facts: of the machine or the image.
+        since: only what was measured from this moment on (Unix seconds), and the latest step report of each
+            replica if that is older; None: all.
+        thinned: what a large job measured over a long time comes in longer intervals, so that a look at it
+            stays cheap; not the last minutes of a job that runs.
 
     Raises:
         NotFound: the run was deleted meanwhile.
         StoreError: the store cannot be read.
     """
+    before = [] if since is None else _reports_before(store, run, since)
+    rows = store.replicas(run.name)
+    every = _interval_seconds(run, len(rows), at) if thinned else None
+    recent = None if every is None or run.phase.is_final else max(at - RECENT_SECONDS, since or 0.0)
+    samples = store.samples(run.name, since=since, until=recent, every_seconds=every)
+    steps = store.step_reports(run.name, since=since, until=recent, every_seconds=every)
+    if recent is not None:
+        samples += store.samples(run.name, since=recent)
+        steps += store.step_reports(run.name, since=recent)
     return Recording(
         run=run,
         at=at,
         lost=lost,
         facts=facts,
-        replicas=store.replicas(run.name),
-        samples=store.samples(run.name),
-        steps=store.step_reports(run.name),
+        replicas=rows,
+        samples=samples,
+        steps=[*before, *steps],
         evaluations=store.evaluations(run.name),
         events=[event for _, event in store.events(run.name)],
     )
+
+
+def _interval_seconds(run: Run, replicas: int, at: float) -> float | None:
+    """Return how long intervals have to be for as many samples as may be; None: as they were measured."""
+    until = run.finished_at if run.finished_at is not None else at
+    seconds = max(0.0, until - (run.started_at if run.started_at is not None else until))
+    every = math.ceil(replicas * seconds / MOST_SAMPLES)
+    return float(every) if every > 1 else None
+
+
+def _reports_before(store: Store, run: Run, since: float) -> list[StepReport]:
+    latest = store.latest_step_reports(run.name).values()
+    return sorted((report for report in latest if report.at < since), key=lambda report: report.at)
+
+
+def whole(
+    jobs: LifeCycle,
+    name: str,
+    *,
+    since: float | None = None,
+    thinned: bool = False,
+    kept: KeptFiles | None = None,
+) -> Recording:
+    """Return what is known of a job: what was measured, its newest traces, the plan of its variables.
+
+    Of traces the events are left out, which are most of them and which no rule looks at.
+
+    Args:
+        jobs: where it is.
+        name: its name.
+        since: only what was measured from this moment on (see `LifeCycle.recording`); None: all.
+        thinned: in longer intervals if it is much (see `read`).
+        kept: files that were read before and need not be read again while they are the same.
+
+    Raises:
+        NotFound: there is no such job.
+        StoreError: the store or the run's folder cannot be read or written.
+    """
+    recording = jobs.recording(name, since=since, thinned=thinned)
+    kept = kept or KeptFiles()
+    site = jobs.trace_site(recording.run)
+    if kept.are_old(recording.at):
+        site.fetch()
+    return dataclasses.replace(
+        recording, traces=kept.traces(site.run), plan=kept.plan(recording.run, site.run)
+    )
+
+
+class KeptFiles:
+    """The newest traces and the plan of a job's variables, read anew only when their files have changed."""
+
+    #: How often a place that is far is asked for newer files.
+    FETCH_SECONDS = 30.0
+
+    def __init__(self) -> None:
+        self._fetched_at = -math.inf
+        self._traces: tuple[Sequence[Path], tuple[Trace, ...]] = ((), ())
+        self._plan: tuple[float, Plan | None] = (-math.inf, None)
+
+    def are_old(self, now: float) -> bool:
+        """Whether files are to be fetched; it is taken as done then.
+
+        Args:
+            now: Unix seconds.
+        """
+        if now - self._fetched_at < self.FETCH_SECONDS:
+            return False
+        self._fetched_at = now
+        return True
+
+    def traces(self, folder: Path) -> tuple[Trace, ...]:
+        """Return the newest traces in the folder of a run, without their events."""
+        try:
+            from paceline.sources import traces
+        except ModuleNotFoundError:  # pyarrow comes with the extra `training`
+            return ()
+        names = traces.names(folder)
+        files = traces.files(folder, names[-1]) if names else []
+        if files != self._traces[0]:
+            found = traces.read(folder, names[-1]).traces if names else ()
+            self._traces = files, tuple(dataclasses.replace(each, events=()) for each in found)
+        return self._traces[1]
+
+    def plan(self, run: Run, folder: Path) -> Plan | None:
+        """Return the plan of the variables that were counted; None: none were."""
+        try:
+            written_at = (folder / models.VARIABLES).stat().st_mtime
+        except OSError:
+            return None
+        if written_at != self._plan[0]:
+            self._plan = written_at, _plan(run, folder)
+        return self._plan[1]
+
+
+def _plan(run: Run, folder: Path) -> Plan | None:
+    """Return the plan that the job file makes of the variables that a trainer has counted."""
+    try:
+        variables = specs.load_variables(folder / models.VARIABLES)
+        return variable_plans.alternatives(run.spec, variables)[0].plan
+    except (NotFound, InvalidInput):
+        return None
 
 
 def situation(recording: Recording) -> Situation:
@@ -52,3 +189,51 @@ def situation(recording: Recording) -> Situation:
         unattended=(Evidence(text="so it was when it was recorded"),) if recording.lost else (),
         unknown=() if recording.run.phase.is_final else (_UNKNOWN,),
     )
+
+
+def situation_of(jobs: LifeCycle, recording: Recording) -> Situation:
+    """Return where a job stands; of one that only a store knows any more, what its recording says.
+
+    Raises:
+        StoreError: the store cannot be read.
+    """
+    try:
+        return jobs.situation(recording.run.name)
+    except NotFound:
+        return situation(recording)
+
+
+def explain(jobs: LifeCycle, name: str, *, thinned: bool = False) -> tuple[Recording | None, Explanation]:
+    """Return why a job is where it is, and why it is no faster, with what that was told from.
+
+    Where nothing measured can be read, the answer is from what else is known, and says what is missing.
+
+    Args:
+        jobs: where it is.
+        name: its name.
+        thinned: measured in longer intervals if it is much (see `read`).
+
+    Returns:
+        The recording, None of a job of a cluster whose spec is wrong; and the answer.
+
+    Raises:
+        NotFound: there is no such job.
+        StoreError: the store cannot be read.
+    """
+    recording, unread = _known(jobs, name, thinned=thinned)
+    if recording is None:
+        return None, diagnoses.standing(jobs.situation(name))
+    found = diagnoses.diagnose(recording, situation_of(jobs, recording))
+    return recording, dataclasses.replace(found, unknown=(*unread, *found.unknown))
+
+
+def _known(jobs: LifeCycle, name: str, *, thinned: bool) -> tuple[Recording | None, tuple[str, ...]]:
+    """Return what is known of a job, and what could not be read of it."""
+    try:
+        return whole(jobs, name, thinned=thinned), ()
+    except PacelineError as error:
+        unread = (f"what was measured: {error.message}",)
+    try:
+        return Recording(run=jobs.get(name), at=jobs.clock(), replicas=jobs.replicas(name)), unread
+    except InvalidInput:
+        return None, unread

@@ -8,31 +8,15 @@ everything that was measured. What was not measured is None, never 0, and sums l
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
 
 from paceline.model import imbalances, rates
+from paceline.model.intervals import Interval, covered_seconds, stretch, training_interval
 from paceline.model.recordings import Recording
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.runs import ReplicaRow
-from paceline.model.samples import Sample, StepReport
+from paceline.model.samples import Measured, Sample, StepReport, by_replica
 from paceline.model.statuses import ReplicaPhase
-
-_Timed = TypeVar("_Timed", Sample, StepReport)
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Interval:
-    """A stretch of time in Unix seconds."""
-
-    since: float
-    until: float
-
-    @property
-    def seconds(self) -> float:
-        """Return how long it is."""
-        return self.until - self.since
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,29 +165,10 @@ def summarize(recording: Recording) -> Summary:
     )
 
 
-def training_interval(recording: Recording) -> Interval | None:
-    """Return the time in which steps were made, or else in which anything was measured; None for neither."""
-    for items in (recording.steps, recording.samples):
-        stretches = [_stretch(item) for item in items]
-        if stretches:
-            return Interval(
-                since=min(since for since, _ in stretches), until=max(until for _, until in stretches)
-            )
-    return None
-
-
-def by_replica(items: Iterable[_Timed]) -> dict[ReplicaId, list[_Timed]]:
-    """Return what was measured of each replica, in its order."""
-    found: dict[ReplicaId, list[_Timed]] = {}
-    for item in items:
-        found.setdefault(item.replica, []).append(item)
-    return found
-
-
 def _replica(
     row: ReplicaRow, everything: Sequence[Sample], steps: Sequence[StepReport], interval: Interval | None
 ) -> ReplicaSummary:
-    within = [sample for sample in everything if interval is not None and _is_within(sample, interval)]
+    within = [sample for sample in everything if interval is not None and interval.has(sample)]
     return ReplicaSummary(
         replica=row.replica,
         phase=row.phase,
@@ -263,31 +228,12 @@ def _imbalance(
     )
 
 
-def _stretch(item: Sample | StepReport) -> tuple[float, float]:
-    return item.at - max(0.0, item.interval_seconds or 0.0), item.at
-
-
-def _is_within(sample: Sample, interval: Interval) -> bool:
-    """Whether the middle of what the sample is about lies within the interval."""
-    since, until = _stretch(sample)
-    return interval.since <= (since + until) / 2 <= interval.until
-
-
 def _joint_rate(steps: Sequence[StepReport]) -> float | None:
     """Return the examples of all over the seconds in which at least one of them trained."""
     counted = [r for r in steps if r.examples is not None and r.interval_seconds]
-    seconds = covered_seconds(_stretch(report) for report in counted)
+    seconds = covered_seconds(map(stretch, counted))
     return rates.quotient(sum(report.examples or 0 for report in counted), seconds)
 
 
-def covered_seconds(stretches: Iterable[tuple[float, float]]) -> float:
-    """Return how much time stretches cover together; what two of them cover counts once."""
-    total, end = 0.0, -math.inf
-    for since, until in sorted(stretches):
-        total += max(0.0, until - max(since, end))
-        end = max(end, until)
-    return total
-
-
-def _known(items: Iterable[_Timed], gauge: Callable[[_Timed], float | None]) -> list[float]:
+def _known(items: Iterable[Measured], gauge: Callable[[Measured], float | None]) -> list[float]:
     return [value for item in items if (value := gauge(item)) is not None]

@@ -73,25 +73,33 @@ class Supervision:
     def run(self) -> JobPhase:
         """Look after the job until it is final; return how it ended."""
         if not self._state.phase.is_final:
-            self._apply(self._take_over())
+            for event in self._take_over():
+                self._apply(event)
         while not (self._state.phase.is_final and self._saved):
             for event in self._next_events():
                 self._apply(event)
             self._keep()
         return self._state.phase
 
-    def _take_over(self) -> events.Event:
-        """Return the first event: a fresh start, or the adoption of what an earlier supervisor left."""
+    def _take_over(self) -> list[events.Event]:
+        """Return the first events: a fresh start, or the adoption of what an earlier supervisor left.
+
+        What lives is adopted even if the engine fails: it has to be seen to end.
+        """
+        failures: list[events.Event] = []
         try:
             notes = tuple(self._engine.prepare())
             self._store.update_run(self._name, notes=notes)
-            if self._state.phase is JobPhase.PENDING:
-                return events.Begin()
-            known = (r for r in self._state.replicas if r.phase.is_live or self._state.spec.has(r.replica))
-            replaced = self._engine.adopt({r.replica: r.attempt for r in known if r.attempt})
         except EngineError as error:
             self._note("engine-failed", error.message)
-            return events.EngineFailed(reason=error.message)
+            failures.append(events.EngineFailed(reason=error.message))
+        if self._state.phase is JobPhase.PENDING:
+            return failures or [events.Begin()]
+        return [self._adopted(), *failures]
+
+    def _adopted(self) -> events.Event:
+        known = (r for r in self._state.replicas if r.phase.is_live or self._state.spec.has(r.replica))
+        replaced = self._engine.adopt({r.replica: r.attempt for r in known if r.attempt})
         run = self._store.get_run(self._name)
         self._note("supervisor-replaced", f"a new supervisor took over; {len(replaced.live)} replicas live")
         return events.SupervisorReplaced(
@@ -235,10 +243,8 @@ class Supervision:
             log.warning("%s is not gone yet, trying again: %s", replica, error.message)
 
     def _launch(self, replica: ReplicaId, attempt: int, memory_bytes: int | None) -> None:
-        current = self._state.replica(replica)
-        if current is None or current.attempt != attempt or current.phase is not ReplicaPhase.STARTING:
-            # A launch before this one failed and ended the job.
-            reason = ExitReason(kind=ExitKind.LAUNCH_FAILED, message="not launched: the job is ending")
+        if self._state.phase is JobPhase.STOPPING:  # A launch before this one failed and ended the job.
+            reason = machines.NOT_LAUNCHED
             self._apply(events.ReplicaExited(replica=replica, attempt=attempt, reason=reason))
             return
         try:

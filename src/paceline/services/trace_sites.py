@@ -1,4 +1,7 @@
-"""Where the trainers of a run look for requests and leave their traces: a folder here, or one in each pod."""
+"""Where the trainers of a run look for requests and leave their traces: a folder here, or one in each pod.
+
+What they count of the model's variables is there, too.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,9 @@ class TraceSite(Protocol):
         """
 
     def fetch(self, name: str | None = None) -> None:
-        """Bring the files of a trace that are there by now; of the newest, when none is named."""
+        """Bring the files of a trace that are there by now; of the newest, when none is named, and with
+        it what was counted of variables.
+        """
 
 
 class LocalSite:
@@ -99,6 +104,7 @@ class PodSite:
             found = await requests.answers([self._names(at, "") for at in self._addresses])
             known = {each for names in found if not isinstance(names, ClusterError) for each in names}
             name = max(filter(traces.is_name, known), default=None)
+            await self._fetch_variables()
         if name is not None:
             await requests.answers([self._fetch_from(at, name) for at in self._addresses])
 
@@ -109,6 +115,15 @@ class PodSite:
                 source = f"{at}/{traces.FOLDER}/{name}/{path.name}"
                 data = await self._cluster.read(source, limit_bytes=agents.MAX_FILE_BYTES)
                 await asyncio.to_thread(_write, path, data)
+
+    async def _fetch_variables(self) -> None:
+        """Bring what the chief has counted; the others have nothing."""
+        paths = [f"{at}/{traces.VARIABLES}" for at in self._addresses]
+        limit = agents.MAX_FILE_BYTES
+        found = await requests.answers([self._cluster.read(path, limit_bytes=limit) for path in paths])
+        data = next((each for each in found if not isinstance(each, ClusterError)), None)
+        if data is not None:
+            await asyncio.to_thread(_write, self.run / traces.VARIABLES, data)
 
     async def _names(self, at: str, below: str) -> list[str]:
         answer = await self._cluster.read(f"{at}/{traces.FOLDER}{below}", limit_bytes=agents.MAX_PAGE_BYTES)

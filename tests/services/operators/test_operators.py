@@ -95,6 +95,31 @@ def test_a_job_is_suspended_and_brought_back_with_what_was_changed_meanwhile() -
     run(test)
 
 
+def phases(status: dict[str, Any]) -> dict[str, str]:
+    return {each["name"]: each["phase"] for each in status["replicas"]}
+
+
+def test_pods_of_ps_are_deleted_when_the_last_trainer_has_ended_whoever_the_operator_is() -> None:
+    async def test() -> None:
+        async with scene() as it:
+            await it.submit(job())
+            await it.until_phase("running")
+            it.kubelet.leaves = lambda pod: pod["metadata"]["name"] != "clicks-worker-1-1"
+            await it.edit("clicks", suspend=True)
+            left = {"ps-0": "running", "worker-0": "stopped", "worker-1": "stopping"}
+            await it.until(lambda: phases(it.status()) == left)
+            await it.end()
+            it.start_operator()
+            await it.until(lambda: it.operator.counters.reconciliations)
+            assert "deletionTimestamp" not in it.cluster.of_kind(kinds.PODS)["clicks-ps-0-1"]["metadata"]
+            assert phases(it.status()) == left
+            it.kubelet.leaves = lambda pod: True
+            await it.until_phase("stopped")
+            await it.until(lambda: it.pods() == [])
+
+    run(test)
+
+
 def test_a_failed_job_is_brought_back_by_its_annotation() -> None:
     async def test() -> None:
         async with scene() as it:

@@ -1,0 +1,107 @@
+"""What changes in the findings of a job that runs: which one appeared, which one is over.
+
+What is measured is noisy, so a finding counts once it was there in two looks in a row, and is over once it
+was missing in three. A look that could not judge it says neither. A finding that turns out to follow from
+another is still there, and is not told again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Sequence
+
+from paceline.model.causes import Cause, Explanation
+from paceline.model.findings import Severity
+
+#: So many looks in a row must have a finding before it is told.
+TO_APPEAR = 2
+#: So many must lack it before it is over.
+TO_GO = 3
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A finding that appeared, or is over; then the cause is as it was seen last."""
+
+    cause: Cause
+    is_over: bool
+
+
+@dataclasses.dataclass(slots=True, kw_only=True, eq=False)
+class _Known:
+    """A finding that is there, or was lately."""
+
+    cause: Cause
+    seen: int = 0
+    missed: int = 0
+    is_told: bool = False
+
+    def is_about(self, cause: Cause) -> bool:
+        """Whether a cause is this finding: of its kind, and about a subject of it where both have any."""
+        mine, other = set(self.cause.subjects), set(cause.subjects)
+        return self.cause.name == cause.name and (not mine or not other or bool(mine & other))
+
+
+class Watch:
+    """Takes one explanation after the other, and says what changed.
+
+    Args:
+        least: what is milder is not told.
+    """
+
+    def __init__(self, least: Severity = Severity.WARNING) -> None:
+        self._least = least
+        self._known: list[_Known] = []
+
+    def look(self, found: Explanation, *, unjudged: Collection[str] = ()) -> tuple[Change, ...]:
+        """Return what changed: what appeared, the primary finding first, then what is over.
+
+        Args:
+            found: the answer of now.
+            unjudged: names of causes that could not be judged now.
+        """
+        there: list[_Known] = []
+        appeared = []
+        for cause in found.causes:
+            if self._counts(cause):
+                known = self._noted(cause, there)
+                if not known.is_told and known.seen >= TO_APPEAR:
+                    known.is_told = True
+                    appeared.append(Change(cause=cause, is_over=False))
+        for cause in _effects(found.causes):
+            # What follows from another finding is not told; but if it was before, it is not over.
+            for known in self._known:
+                if known.is_told and known not in there and known.is_about(cause):
+                    known.missed = 0
+                    there.append(known)
+        return (*appeared, *self._gone(there, unjudged))
+
+    def _counts(self, cause: Cause) -> bool:
+        return not cause.is_past and cause.severity.rank >= self._least.rank
+
+    def _noted(self, cause: Cause, there: list[_Known]) -> _Known:
+        """Count a cause to the finding that it is, or to a new one."""
+        free = (each for each in self._known if each not in there and each.is_about(cause))
+        known = next(free, None)
+        if known is None:
+            known = _Known(cause=cause)
+            self._known.append(known)
+        known.cause, known.seen, known.missed = cause, known.seen + 1, 0
+        there.append(known)
+        return known
+
+    def _gone(self, there: Sequence[_Known], unjudged: Collection[str]) -> tuple[Change, ...]:
+        over, kept = [], []
+        for known in self._known:
+            if known not in there and known.cause.name not in unjudged:
+                known.seen, known.missed = 0, known.missed + 1
+            if known.is_told and known.missed >= TO_GO:
+                over.append(Change(cause=known.cause, is_over=True))
+            elif known.is_told or not known.missed:
+                kept.append(known)
+        self._known = kept
+        return tuple(over)
+
+
+def _effects(causes: Sequence[Cause]) -> list[Cause]:
+    return [each for cause in causes for effect in cause.effects for each in (effect, *_effects([effect]))]

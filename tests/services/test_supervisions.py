@@ -1,0 +1,113 @@
+"""What a supervisor has an engine do, in which order; the engine is one in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from paceline.control import events, machines, states
+from paceline.engines.engines import Launched
+from paceline.engines.local import folders
+from paceline.errors import EngineError
+from paceline.model.jobs import JobSpec, RoleSpec
+from paceline.model.roles import ReplicaId, Role
+from paceline.model.runs import LOCAL, Run
+from paceline.model.statuses import ExitKind, ExitReason, JobPhase
+from paceline.services import supervisions
+from paceline.stores import open_store
+
+WORKER = ReplicaId(Role.WORKER, 0)
+TERMINATED = ExitReason(kind=ExitKind.SIGNAL, signal=15)
+
+
+class Engine:
+    """Replicas end when they are asked to; the worker cannot be launched, and perhaps nothing prepared."""
+
+    def __init__(self, trouble: str = "") -> None:
+        self.done: list[str] = []
+        self._trouble = trouble
+        self._live: set[ReplicaId] = set()
+        self._exits: list[events.Event] = []
+
+    def prepare(self) -> list[str]:
+        if self._trouble:
+            raise EngineError(self._trouble)
+        return []
+
+    def rescale(self, spec: JobSpec) -> None: ...
+
+    def launch(self, replica: ReplicaId, attempt: int, memory_bytes: int | None) -> Launched:
+        if replica == WORKER:
+            raise EngineError("there is no place for it")
+        self.done.append(f"launch {replica}")
+        self._live.add(replica)
+        return Launched(host="here", address="127.0.0.1:1", pid=1, cores=())
+
+    def terminate(self, replica: ReplicaId, attempt: int) -> None:
+        if replica not in self._live:
+            return
+        self._live.remove(replica)
+        self.done.append(f"terminate {replica}")
+        self._exits.append(events.ReplicaExited(replica=replica, attempt=attempt, reason=TERMINATED))
+
+    def kill(self, replica: ReplicaId, attempt: int) -> None: ...
+
+    def poll(self, timeout_seconds: float) -> list[events.Event]:
+        exits, self._exits = self._exits, []
+        return exits
+
+    def adopt(self, attempts: Mapping[ReplicaId, int]) -> events.SupervisorReplaced:
+        self._live |= attempts.keys()
+        return events.SupervisorReplaced(live=attempts)
+
+    def release(self) -> None:
+        self.done.append("release")
+
+
+def supervised(path: Path, state: states.JobState, engine: Engine) -> tuple[JobPhase, str]:
+    """Return how a job ends that a supervisor finds in this state, and what is said of it."""
+    folder = folders.RunFolder(path / "job")
+    folder.create()
+    run = Run(
+        name="job", spec=state.spec, source="", engine=LOCAL, directory=str(folder.path), submitted_at=0.0
+    )
+    with open_store(f"sqlite:///{path}/store.db") as store:
+        store.create_run(run, state)
+        store.save_state("job", state, at=0.0)
+        supervision = supervisions.Supervision(
+            "job", store=store, engine=engine, folder=folder, clock=lambda: 1.0, stopwatch=lambda: 1.0
+        )
+        return supervision.run(), store.get_run("job").message
+
+
+def fresh(*order: Role) -> states.JobState:
+    spec = JobSpec(name="job", command=("train",), roles=tuple(RoleSpec(role=role) for role in order))
+    return states.initial(spec)
+
+
+def test_ps_are_terminated_after_the_trainers(tmp_path: Path) -> None:
+    engine = Engine()
+    phase, message = supervised(tmp_path, fresh(Role.PS, Role.CHIEF, Role.WORKER), engine)
+    assert (phase, "there is no place for it" in message) == (JobPhase.FAILED, True)
+    assert engine.done == [
+        "launch ps-0", "launch chief-0", "terminate chief-0", "terminate ps-0", "release"
+    ]  # fmt: skip
+
+
+def test_nothing_is_launched_after_a_launch_that_ended_the_job(tmp_path: Path) -> None:
+    engine = Engine()
+    assert supervised(tmp_path, fresh(Role.CHIEF, Role.WORKER, Role.PS), engine)[0] is JobPhase.FAILED
+    assert engine.done == ["launch chief-0", "terminate chief-0", "release"]
+
+
+def test_what_an_earlier_supervisor_left_is_ended_also_when_the_engine_fails(tmp_path: Path) -> None:
+    engine = Engine("no cgroup can be made")
+    begun, _ = machines.advance(fresh(Role.PS, Role.CHIEF), events.Begin())
+    assert supervised(tmp_path, begun, engine) == (JobPhase.FAILED, "no cgroup can be made")
+    assert engine.done == ["terminate chief-0", "terminate ps-0", "release"]
+
+
+def test_a_job_whose_engine_fails_before_it_has_begun_fails(tmp_path: Path) -> None:
+    engine = Engine("no cgroup can be made")
+    assert supervised(tmp_path, fresh(Role.PS, Role.CHIEF), engine)[0] is JobPhase.FAILED
+    assert engine.done == ["release"]
