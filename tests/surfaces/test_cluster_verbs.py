@@ -94,6 +94,19 @@ def test_the_cluster_is_asked_in_the_name_of_others(cluster: Fake, paceline: Pac
     assert "paceline --engine kubernetes --as ann --as-group ads --as-group ops get clicks" in said.stderr
 
 
+def test_why_of_a_job_whose_spec_is_wrong(cluster: Fake, paceline: Paceline) -> None:
+    cluster.submit("clicks", phase="failed")
+    resource = cluster.of("clicks")
+    wrong = {**resource["spec"], "wroker": {"replicas": 1}}
+    status = {"phase": "failed", "message": "the job is wrong: spec.wroker: unknown key 'wroker'"}
+    cluster.change(kinds.TRAINING_JOBS, "clicks", spec=wrong, status=status)
+    for output in ("table", "markdown", "json"):
+        assert "unknown key 'wroker'" in paceline("why", *ON_IT, "clicks", "-o", output).stdout
+    page = paceline("why", *ON_IT, "clicks", "-o", "html")
+    assert page.exit_code == 1
+    assert "there is no page of clicks: clicks has failed" in page.stderr
+
+
 def advance(cluster: Fake, name: str, *phases: str) -> None:
     """Bring a job to a next phase whenever it is looked at."""
     left = list(phases)

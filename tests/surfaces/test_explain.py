@@ -24,11 +24,11 @@ def test_all_codes_are_listed(paceline: Paceline) -> None:
 @pytest.mark.parametrize("word", ["life202", "no-room"])
 def test_a_cause_is_explained_by_its_code_or_its_name(paceline: Paceline, word: str) -> None:
     shown = paceline("explain", word).stdout
-    assert shown.startswith("LIFE202 (no-room) There is no room")
+    assert shown.startswith("warning LIFE202 (no-room) There is no room")
     assert "Why" in shown
     assert "paceline fit FILE" in shown
     (item,) = json.loads(paceline("explain", word, "-o", "json").stdout)["items"]
-    assert (item["code"], item["name"], item["severity"]) == ("LIFE202", "no-room", None)
+    assert (item["code"], item["name"], item["severity"]) == ("LIFE202", "no-room", "warning")
 
 
 def test_a_lint_rule_is_explained(paceline: Paceline) -> None:

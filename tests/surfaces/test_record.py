@@ -17,9 +17,10 @@ from paceline.control import states
 from paceline.model import traces
 from paceline.model.statuses import JobPhase, ReplicaPhase
 from paceline.model.traces import Event, Trace
+from paceline.model.variables import Variable
 from paceline.services.homes import Home
 from paceline.stores import open_store, recordings
-from paceline.training import trace_files
+from paceline.training import trace_files, traffics
 
 Paceline = Callable[..., Result]
 EVENT = Event(
@@ -43,8 +44,10 @@ def measured(home: Home) -> Home:
         store.append_samples("clicks", recording.samples)
         store.append_step_reports("clicks", recording.steps)
         store.append_evaluations("clicks", recording.evaluations)
+    run_dir = str(home.runs / "clicks")
     trace = Trace(trainer="worker-0", attempt=1, at=1e9, events=(EVENT,))
     trace_files.keep(trace, home.runs / "clicks" / traces.FOLDER, traces.name_at(1e9))
+    traffics.write([Variable(name="ids", shape=(999, 16), sparse=True, step_bytes=5e3)], run_dir)
     return home
 
 
@@ -56,8 +59,11 @@ def test_a_file_is_looked_at_as_the_job_it_was_made_of(
     assert made.exit_code == 0, made.stderr
     assert "clicks.parquet written: 196 samples, 60 step reports, 1 traces" in made.stderr
     assert "next: paceline why clicks.parquet" in made.stderr
-    (trace,) = recordings.read(tmp_path / "clicks.parquet").traces
-    assert (trace.trainer, trace.events) == ("worker-0", ())
+    found = recordings.read(tmp_path / "clicks.parquet")
+    assert [(trace.trainer, trace.events) for trace in found.traces] == [("worker-0", ())]
+    assert found.plan is not None
+    assert [(shard.name, shard.server) for shard in found.plan.shards] == [("ids/0", 0), ("ids/1", 1)]
+    assert sum(found.plan.step_bytes() or ()) == pytest.approx(5e3)
     outputs = {}
     for name in ("clicks", "clicks.parquet"):
         shown = [paceline(verb, name, "-o", "json") for verb in ("top", "why")]

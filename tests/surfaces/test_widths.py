@@ -10,13 +10,13 @@ from rich.cells import cell_len
 from rich.console import Console, RenderableType
 from support.filled_homes import spec_of
 
+from paceline.model import snapshots
 from paceline.model.findings import Finding, Position, Severity
 from paceline.model.jobs import JobSpec
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.runs import JobEvent, ReplicaRow, Run, RunSummary
 from paceline.model.samples import Sample, StepReport
 from paceline.model.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
-from paceline.services import snapshots
 from paceline.services.checkups import Check, State
 from paceline.surfaces.views import checkups, findings, job_pages, job_tables, summaries, tops
 

@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from paceline.diagnosing import standstills
 from paceline.errors import JobFailed, PacelineError
 from paceline.model.causes import Explanation
 from paceline.model.jobs import JobSpec
@@ -27,11 +26,11 @@ from paceline.model.recordings import Recording
 from paceline.model.roles import Role
 from paceline.model.runs import Run
 from paceline.model.samples import Evaluation, Sample, StepReport
+from paceline.model.snapshots import Snapshot
 from paceline.model.statuses import JobPhase
-from paceline.services import homes
+from paceline.services import homes, recordings
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.logs import LogLine
-from paceline.services.snapshots import Snapshot
 from paceline.surfaces import composition
 
 if TYPE_CHECKING:
@@ -265,7 +264,8 @@ class JobHandle:
     def why(self) -> Explanation:
         """Return why the job is where it is, as ``paceline why`` says it."""
         with self._jobs() as jobs:
-            return standstills.explain(jobs.situation(self.name))
+            _, found = recordings.explain(jobs, self.name)
+        return found
 
     def snapshot(self) -> Snapshot:
         """Return what ``paceline top`` shows, as a value."""

@@ -17,8 +17,9 @@ from paceline.model.roles import ReplicaId
 from paceline.model.runs import JobEvent, ReplicaRow, Run, RunSummary
 
 if TYPE_CHECKING:
+    from paceline.model.snapshots import Snapshot
     from paceline.scheduling.fits import Fit
-    from paceline.services.snapshots import Snapshot
+    from paceline.services.looks import Look
 
 API_VERSION = jobs.API_VERSION
 
@@ -142,8 +143,13 @@ def fit(spec: jobs.JobSpec, found: Fit) -> dict[str, Any]:
     }
 
 
-def snapshot(value: Snapshot) -> dict[str, Any]:
-    """Return the document of what ``top`` shows."""
+def snapshot(value: Snapshot, look: Look | None = None) -> dict[str, Any]:
+    """Return the document of what ``top`` shows.
+
+    Args:
+        value: how the job does.
+        look: what is found in it; None: nobody looked, so ``unknown`` is null, not empty.
+    """
     return document(
         "Snapshot",
         {
@@ -160,6 +166,9 @@ def snapshot(value: Snapshot) -> dict[str, Any]:
             "examples_per_second": value.examples_per_second,
             "loss": value.loss,
             "evaluation": _evaluation(value),
+            "finding": None if look is None else _finding(look),
+            "unknown": None if look is None else list(look.explanation.unknown),
+            "split": None if look is None else _split(look),
             "roles": [
                 {
                     "role": role.role.value,
@@ -185,6 +194,27 @@ def snapshot(value: Snapshot) -> dict[str, Any]:
             ],
         },
     )
+
+
+def _finding(look: Look) -> dict[str, Any] | None:
+    """Return the primary cause in short; ``why`` has the rest."""
+    from paceline.diagnosing import catalogues
+
+    cause = next((each for each in look.explanation.causes if not each.is_past), None)
+    if cause is None:
+        return None
+    names = ("name", "severity", "what", "subjects", "gain")
+    return {
+        "code": catalogues.topic(cause.name).code,
+        **{name: plain(getattr(cause, name)) for name in names},
+    }
+
+
+def _split(look: Look) -> dict[str, Any] | None:
+    from paceline.model import trace_summaries
+
+    shares = trace_summaries.shares(look.recording.traces)
+    return None if shares is None else {**plain(shares), "at": instant(shares.at)}
 
 
 def _evaluation(value: Snapshot) -> dict[str, Any] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from paceline import linting
-from paceline.diagnosing import topics
+from paceline.diagnosing import catalogues
 from paceline.errors import NotFound
 from paceline.model.findings import Severity
 from paceline.specs import problems
@@ -17,15 +17,16 @@ class Entry:
 
     Attributes:
         name: that of a cause in documents; empty for a lint rule.
-        severity: of a lint rule; None for a cause.
+        risk: what the fix may cost; empty: nothing.
     """
 
     code: str
     title: str
+    severity: Severity
     why: str
     fix: str
     name: str = ""
-    severity: Severity | None = None
+    risk: str = ""
 
 
 def entries() -> tuple[Entry, ...]:
@@ -35,8 +36,16 @@ def entries() -> tuple[Entry, ...]:
         for each in linting.catalogue()
     )
     causes = (
-        Entry(code=each.code, title=each.title, why=each.why, fix=each.fix, name=each.name)
-        for each in topics.TOPICS
+        Entry(
+            code=each.code,
+            title=each.title,
+            severity=each.severity,
+            why=each.why,
+            fix=each.fix,
+            name=each.name,
+            risk=each.risk,
+        )
+        for each in catalogues.TOPICS
     )
     return tuple(sorted((*rules, *causes), key=lambda entry: entry.code))
 

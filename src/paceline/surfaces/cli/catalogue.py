@@ -28,7 +28,7 @@ VERBS = {
         Verb("list", "Look", "List the jobs, the newest first."),
         Verb("get", "Look", "Show one job and its replicas."),
         Verb("describe", "Look", "Show all about a job: spec, replicas, events, paths."),
-        Verb("why", "Look", "Say why a job is pending, failed or restarting."),
+        Verb("why", "Look", "Say why a job is pending, failed, restarting or slow."),
         Verb("top", "Look", "Watch load, imbalance and progress of a job."),
         Verb("explain", "Look", "Say what the code of a finding or cause is about."),
         Verb("trace", "Look", "Trace a few steps: bytes and time by variable and PS."),

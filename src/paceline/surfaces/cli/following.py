@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
 
 from paceline.errors import Conflict, EngineError
-from paceline.surfaces.cli import printing, sessions
+from paceline.surfaces.cli import alerts, printing, sessions
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -50,17 +50,22 @@ class Follower:
         Raises:
             EngineError: its supervisor keeps dying.
         """
-        if self._session.quiet or not printing.is_terminal():
-            return self._follow(self._tell_line, LINE_SECONDS)
-        with printing.screen(whole=False) as screen:
-            self._say = screen.say
-            return self._follow(lambda run: screen.show(self._frame(run)), FRAME_SECONDS)
+        with alerts.watching(self._session, self._name) as changes:
+            if self._session.quiet or not printing.is_terminal():
+                return self._follow(self._tell_line, LINE_SECONDS, changes)
+            with printing.screen(whole=False) as screen:
+                self._say = screen.say
+                return self._follow(lambda run: screen.show(self._frame(run)), FRAME_SECONDS, changes)
 
-    def _follow(self, show: Callable[[Run], None], every_seconds: float) -> Run:
+    def _follow(
+        self, show: Callable[[Run], None], every_seconds: float, changes: Callable[[], Sequence[str]]
+    ) -> Run:
         shown_at = -every_seconds
         while True:
             run = self._jobs.get(self._name)
             self._tell_events()
+            for line in changes():
+                self._say(line)
             if run.phase.is_final:
                 return run
             if self._jobs.is_lost(run):

@@ -60,7 +60,7 @@ def _loads(axes: Axes, one: Imbalance) -> None:
     axes.grid(visible=False, axis="y")
     what = "CPU" if one.resource == "cpu" else "Network"
     axes.set_xlabel(f"{what} ({unit})")
-    title = f"max/mean {texts.ratio(one.max_over_mean)}; dashed: the mean"
+    title = f"max/mean {texts.ratio(one.max_over_mean)}; dashed: mean"
     axes.set_title(title, fontsize=8.5, loc="left", color=drawings.INK)
 
 

@@ -127,12 +127,17 @@ def figure(
         yield made, axes
 
 
-def legend(axes: Axes) -> None:
-    """Put the legend above the panel, in as many rows as it takes."""
+def legend(axes: Axes, *, characters: int = LEGEND_CHARACTERS) -> None:
+    """Put the legend above the panel, in as many rows as it takes.
+
+    Args:
+        axes: the panel.
+        characters: so many fit beside each other above it.
+    """
     handles, labels = axes.get_legend_handles_labels()
     if not handles:
         return
-    columns = max(1, LEGEND_CHARACTERS // (max(map(len, labels)) + 7))
+    columns = max(1, characters // (max(map(len, labels)) + 7))
     axes.legend(
         handles, labels, loc="lower left", bbox_to_anchor=(0.0, 1.0), borderaxespad=0.2,
         ncols=min(columns, len(handles)), handlelength=2.6, columnspacing=1.4,

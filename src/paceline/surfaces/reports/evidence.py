@@ -5,10 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections import deque
 
+from paceline.diagnosing import diagnoses
+from paceline.diagnosing.situations import Situation
+from paceline.model.causes import Explanation
 from paceline.model.recordings import Recording
 from paceline.model.runs import Run
 from paceline.model.statuses import ExitKind, ReplicaPhase
-from paceline.services import jobs, logs, summaries
+from paceline.services import jobs, logs, recordings, summaries
 from paceline.services.life_cycles import LifeCycle
 
 LOG_LINES = 20
@@ -31,11 +34,13 @@ class Evidence:
     """All that a report shows.
 
     Attributes:
+        explanation: why the job is as it is; None: nobody asked.
         best_auc: the best that any model can reach on these data; None when nobody knows.
     """
 
     recording: Recording
     summary: summaries.Summary
+    explanation: Explanation | None = None
     best_auc: float | None = None
     logs: tuple[LogTail, ...] = ()
 
@@ -47,13 +52,24 @@ def gather(api: LifeCycle, name: str, *, best_auc: float | None = None) -> Evide
         NotFound: there is no such run.
         StoreError: the store cannot be read.
     """
-    recording = api.recording(name)
-    return dataclasses.replace(of(recording, best_auc=best_auc), logs=log_tails(recording))
+    recording = recordings.whole(api, name, thinned=True)
+    found = of(recording, situation=recordings.situation_of(api, recording), best_auc=best_auc)
+    return dataclasses.replace(found, logs=log_tails(recording))
 
 
-def of(recording: Recording, *, best_auc: float | None = None) -> Evidence:
-    """Return what there is to report about a recording, wherever it was made."""
-    return Evidence(recording=recording, summary=summaries.summarize(recording), best_auc=best_auc)
+def of(
+    recording: Recording, *, situation: Situation | None = None, best_auc: float | None = None
+) -> Evidence:
+    """Return what there is to report about a recording, wherever it was made.
+
+    Args:
+        recording: of a job.
+        situation: where the job stands; None: as far as the recording says.
+        best_auc: the best that any model can reach on these data; None: nobody knows.
+    """
+    explanation = diagnoses.diagnose(recording, situation or recordings.situation(recording))
+    summary = summaries.summarize(recording)
+    return Evidence(recording=recording, summary=summary, explanation=explanation, best_auc=best_auc)
 
 
 def log_tails(recording: Recording) -> tuple[LogTail, ...]:

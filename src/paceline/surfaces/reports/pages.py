@@ -5,17 +5,12 @@ from __future__ import annotations
 import dataclasses
 import shlex
 from collections.abc import Callable, Sequence
-from importlib import resources
-from typing import Any
-
-import jinja2
-from markupsafe import Markup
 
 from paceline.model import quantities
 from paceline.model.runs import JobEvent
 from paceline.model.statuses import JobPhase, ReplicaPhase
 from paceline.services.summaries import ReplicaSummary, Summary
-from paceline.surfaces.reports import bars, evidence, plots, texts, timelines
+from paceline.surfaces.reports import bars, evidence, plots, templates, texts, timelines, whys
 from paceline.surfaces.reports.drawings import Plot
 
 #: The table shows so many replicas at once, the rest on demand.
@@ -38,19 +33,9 @@ def page(found: evidence.Evidence) -> str:
     recording, summary = found.recording, found.summary
     drawn, missing = _plots(found)
     rows = _sorted(summary.replicas)
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("paceline.surfaces.reports", ""),
-        autoescape=True,
-        finalize=_without_controls,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["tied"] = texts.tied
-    style = (resources.files("paceline.surfaces.reports") / "style.css").read_text(encoding="utf-8")
-    return environment.get_template("template.html").render(
+    return templates.rendered(
+        "template.html",
         name=summary.name,
-        style=style,
         phase=summary.phase,
         is_bad=recording.run.phase in (JobPhase.FAILED, JobPhase.STOPPED),
         is_over=recording.run.phase.is_final,
@@ -58,6 +43,7 @@ def page(found: evidence.Evidence) -> str:
         submitted=texts.moment(recording.run.submitted_at),
         started=texts.moment(recording.run.started_at) if recording.run.started_at is not None else None,
         tiles=_tiles(found),
+        why=whys.why(recording, found.explanation) if found.explanation else None,
         plots=drawn,
         missing=missing,
         notes=summary.notes,
@@ -73,11 +59,6 @@ def page(found: evidence.Evidence) -> str:
         command=_command(found),
         made=texts.moment(recording.at),
     )
-
-
-def _without_controls(value: Any) -> Any:
-    """Keep out of the page what terminals act on and HTML forbids; all else is escaped."""
-    return texts.clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _plots(found: evidence.Evidence) -> tuple[list[Plot], list[str]]:

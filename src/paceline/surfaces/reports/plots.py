@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from paceline.model import quantities
 from paceline.model.recordings import Recording
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.samples import Sample, StepReport
+from paceline.model.samples import Sample, StepReport, by_replica
 from paceline.services import summaries
 from paceline.surfaces.reports import captions, drawings, series, texts
 from paceline.surfaces.reports.drawings import Plot
@@ -31,7 +31,6 @@ class Measured:
         grid = series.grid(recording)
         if grid is None:
             return None
-        by_replica = summaries.by_replica
         return cls(grid, by_replica(recording.samples), by_replica(recording.steps), summary)
 
 

@@ -12,6 +12,9 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
+import numpy
+import numpy.typing as npt
+
 from paceline.model.recordings import Recording
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.samples import Sample, StepReport
@@ -24,6 +27,7 @@ MAX_LINES_PER_ROLE = 4
 
 Timed = TypeVar("Timed", Sample, StepReport)
 Values = tuple[float | None, ...]
+Array = npt.NDArray[numpy.float64]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -78,8 +82,13 @@ class Picture:
     bands: tuple[Band, ...] = ()
 
 
-def grid(recording: Recording) -> Grid | None:
-    """Return the grid from the start of a run to its last measurement; None when nothing was measured."""
+def grid(recording: Recording, *, cells: int = MAX_CELLS) -> Grid | None:
+    """Return the grid from the start of a run to its last measurement; None when nothing was measured.
+
+    Args:
+        recording: of the run.
+        cells: at most so many.
+    """
     items: list[Sample | StepReport] = [*recording.samples, *recording.steps]
     if not items:
         return None
@@ -89,8 +98,8 @@ def grid(recording: Recording) -> Grid | None:
     started = recording.run.started_at
     since = first if started is None else min(first, started)
     seconds = max(item.at for item in items) - since
-    cells = max(1, min(MAX_CELLS, math.ceil(seconds / max(width, 1e-3))))
-    return Grid(since, max(seconds, 1e-3) / cells, cells)
+    count = max(1, min(cells, math.ceil(seconds / max(width, 1e-3))))
+    return Grid(since, max(seconds, 1e-3) / count, count)
 
 
 def mean_over(
@@ -104,27 +113,35 @@ def mean_over(
         value: the value; None where it was not measured.
         rate: the value is a count within the item's interval, of which the rate per second is wanted.
     """
-    sums, seconds = [0.0] * grid.cells, [0.0] * grid.cells
-    for item in items:
-        found = value(item)
+    told = [
         # An instant counts for the cell it lies in, if for a moment only.
-        interval = item.interval_seconds or (0.0 if rate else 1e-6)
-        if found is None or not math.isfinite(found) or interval <= 0:
-            continue
-        level = found / interval if rate else found
-        for cell, overlap in _overlaps(grid, item.at - interval, item.at):
-            sums[cell] += level * overlap
-            seconds[cell] += overlap
-    return tuple(total / time if time > 0 else None for total, time in zip(sums, seconds, strict=True))
+        (item.at, item.interval_seconds or (0.0 if rate else 1e-6), found)
+        for item in items
+        if (found := value(item)) is not None
+    ]
+    if not told:
+        return (None,) * grid.cells
+    at, interval, level = numpy.array(told, dtype=float).T
+    counts = numpy.isfinite(level) & (interval > 0)
+    at, interval, level = at[counts], interval[counts], level[counts]
+    sums, seconds = _spread(grid, at - interval, at, level / interval if rate else level)
+    return tuple(float(total / time) if time > 0 else None for total, time in zip(sums, seconds, strict=True))
 
 
-def _overlaps(grid: Grid, since: float, until: float) -> Iterable[tuple[int, float]]:
-    """Yield the cells that a stretch covers, each with how many seconds of it."""
+def _spread(grid: Grid, since: Array, until: Array, level: Array) -> tuple[Array, Array]:
+    """Return for each cell the sum of levels by how long they cover it, and how long it is covered."""
     start, end = (since - grid.since) / grid.cell_seconds, (until - grid.since) / grid.cell_seconds
-    for cell in range(max(0, math.floor(start)), min(grid.cells, math.ceil(end))):
-        overlap = min(end, cell + 1) - max(start, cell)
-        if overlap > 0:
-            yield cell, overlap * grid.cell_seconds
+    sums, seconds = numpy.zeros(grid.cells), numpy.zeros(grid.cells)
+    first = numpy.floor(start)
+    longest = int(numpy.max(numpy.ceil(end) - first, initial=0.0))
+    for further in range(min(longest, grid.cells + 1)):
+        cell = numpy.maximum(first, -1.0) + further
+        overlap = (numpy.minimum(end, cell + 1) - numpy.maximum(start, cell)) * grid.cell_seconds
+        within = (overlap > 0) & (cell >= 0) & (cell < grid.cells)
+        index = cell[within].astype(int)
+        numpy.add.at(sums, index, level[within] * overlap[within])
+        numpy.add.at(seconds, index, overlap[within])
+    return sums, seconds
 
 
 def lines(

@@ -15,8 +15,12 @@ FOOTNOTE = "- not measured"
 
 def clean(text: str) -> str:
     """Return text on one line without anything that a terminal would act on."""
-    joined = " ".join(text.split())
-    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in joined)
+    return clean_line(" ".join(text.split()))
+
+
+def clean_line(text: str) -> str:
+    """Return a line of a file with its blanks, and without anything that a terminal would act on."""
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
 def shorten(text: str, width: int) -> str:

@@ -17,7 +17,7 @@ def table(entries: Sequence[Entry], *, width: int | None) -> RenderableType:
     for entry in entries:
         line = Text()
         line.append(f"{entry.code:<8} ", style="bold")
-        line.append(f"{entry.severity or 'cause':<7} ", style="dim")
+        line.append(f"{entry.severity:<7} ", style="dim")
         room = 10**6 if width is None else max(20, width - 17)
         line.append(("\n" + " " * 17).join(cells.wrapped(entry.title, room)))
         lines.append(line)
@@ -27,12 +27,11 @@ def table(entries: Sequence[Entry], *, width: int | None) -> RenderableType:
 def page(entry: Entry, *, width: int | None) -> RenderableType:
     """Return all that is known about a code."""
     head = Text()
-    if entry.severity is not None:
-        head.append(f"{entry.severity} {entry.code}", style=styles.of_severity(entry.severity))
-    else:
-        head.append(f"{entry.code} ({entry.name})", style="bold yellow")
+    name = f" ({entry.name})" if entry.name else ""
+    head.append(f"{entry.severity} {entry.code}{name}", style=styles.of_severity(entry.severity))
     head.append(f" {entry.title}", style="bold")
-    return Group(
-        head, Text(), Text("Why", style="bold"), cells.indented(entry.why, width),
-        Text(), Text("Fix", style="bold"), cells.indented(entry.fix, width),
-    )  # fmt: skip
+    parts = [head]
+    for title, text in (("Why", entry.why), ("Fix", entry.fix), ("Risk", entry.risk)):
+        if text:
+            parts += [Text(), Text(title, style="bold"), cells.indented(text, width)]
+    return Group(*parts)

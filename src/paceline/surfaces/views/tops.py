@@ -9,24 +9,30 @@ from rich.text import Text
 
 from paceline.model.roles import Role
 from paceline.model.runs import KUBERNETES
+from paceline.model.snapshots import Imbalance, ReplicaSnapshot, RoleSnapshot, Snapshot
 from paceline.model.statuses import ReplicaPhase
-from paceline.services.snapshots import Imbalance, ReplicaSnapshot, RoleSnapshot, Snapshot
-from paceline.surfaces.views import cells, job_tables, styles, tables
+from paceline.services.looks import Look
+from paceline.surfaces.views import cells, first_sights, job_tables, styles, tables
 
 BAR_WIDTH = 20
 #: Lines of a role beside its title and replicas: a blank one, the header of the table, what was left out.
 ROLE_LINES = 3
 
 
-def frame(snapshot: Snapshot, *, width: int | None, height: int | None = None) -> RenderableType:
+def frame(
+    snapshot: Snapshot, *, width: int | None, height: int | None = None, look: Look | None = None
+) -> RenderableType:
     """Return one picture of a job.
 
     Args:
         snapshot: the job.
         width: of the terminal; None: as wide as it takes, with every column.
         height: of the terminal; the least busy replicas are left out when there are more; None: all.
+        look: what is found in it, to be told at first sight; None: nothing is said of that.
     """
     top = header(snapshot, width=width)
+    if look is not None:
+        top = Text("\n").join([top, *first_sights.lines(look, width=width)])
     parts: list[RenderableType] = [top]
     rows = _rows_per_role(snapshot, None if height is None else height - _lines(top) - 1)
     dropped: dict[str, None] = {}

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from paceline.errors import NotFound
 from paceline.surfaces.cli import options, sessions
-
-if TYPE_CHECKING:
-    from paceline.model.traces import Trace
-    from paceline.services.life_cycles import LifeCycle
 
 
 @options.verb("record")
@@ -30,12 +23,14 @@ def command(session: sessions.Session, name: str, output: str | None) -> None:
     with the values of its environment. A job that runs may be recorded too. Needs pyarrow, as the extra
     `training` has it.
     """
+    from paceline.services import recordings
+
     with sessions.needing("a recording", "training", "pyarrow"):
         from paceline.stores import recordings as files
 
     target = Path(output or f"{name}.parquet")
     with session.jobs() as jobs:
-        recording = dataclasses.replace(jobs.recording(name), traces=_traces(jobs, name))
+        recording = recordings.whole(jobs, name)
     files.write(target, recording)
     counts = (
         f"{len(recording.samples)} samples, {len(recording.steps)} step reports, "
@@ -43,14 +38,3 @@ def command(session: sessions.Session, name: str, output: str | None) -> None:
     )
     session.say(f"{target} written: {counts}")
     session.suggest(f"paceline why {target}", f"paceline report {target}")
-
-
-def _traces(jobs: LifeCycle, name: str) -> tuple[Trace, ...]:
-    """Return the newest traces of a job, if it has any; without their events, which are most of them."""
-    from paceline.services import traces
-
-    try:
-        found = traces.newest(jobs, jobs.get(name)).traces
-    except NotFound:
-        return ()
-    return tuple(dataclasses.replace(each, events=()) for each in found)

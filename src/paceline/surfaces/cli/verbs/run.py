@@ -58,7 +58,7 @@ def command(session: sessions.Session, file: str, name: str | None, dry_run: boo
 
 def _show(jobs: LifeCycle, run: Run, output: str) -> None:
     """Print how it went: what was measured, where anything was, or else its replicas."""
-    from paceline.services import snapshots
+    from paceline.services import looks, snapshots
     from paceline.services.jobs import Jobs
     from paceline.surfaces import documents
     from paceline.surfaces.views import job_tables, summaries
@@ -69,7 +69,8 @@ def _show(jobs: LifeCycle, run: Run, output: str) -> None:
         if output == "table":
             printing.show(summaries.summary(snapshot, width=width))
         else:
-            printing.emit(documents.snapshot(snapshot), output)
+            look = looks.Looker(jobs, run.name).look()
+            printing.emit(documents.snapshot(snapshot, look), output)
         return
     replicas = jobs.replicas(run.name)
     if output == "table":

@@ -27,7 +27,8 @@ def command(
 ) -> None:
     """Stop the jobs NAME..., or those with labels (-l); `paceline resume` goes on from their last checkpoint.
 
-    Replicas get SIGTERM, and SIGKILL after the job's termination_grace.
+    Replicas get SIGTERM, and SIGKILL after the job's termination_grace: first all but the parameter servers,
+    so that a chief can save a last checkpoint, then these.
     """
     with session.jobs() as jobs:
 

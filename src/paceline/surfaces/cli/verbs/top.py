@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from paceline.errors import InvalidInput, NotFound
+from paceline.errors import InvalidInput, NotFound, PacelineError
 from paceline.surfaces.cli import options, printing, sessions
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from paceline.model.snapshots import Snapshot
     from paceline.services.life_cycles import LifeCycle
+    from paceline.services.looks import Look
 
 
 @options.verb("top")
@@ -31,45 +35,73 @@ if TYPE_CHECKING:
 def command(session: sessions.Session, name: str | None, once: bool, interval: float, output: str) -> None:
     """Watch the load, the imbalance and the progress of a job.
 
-    Without NAME: the latest job that has not ended, or the only one. Of a job that has ended it shows means
-    over the whole run. Ctrl-C ends the watching, not the job. On a cluster figures are those that the
-    operator has kept, when its --store is named; else the agents of the job's pods are asked. NAME may be
-    the file of a recording (`paceline record`).
+    First its main finding in a line, and where the time of a step goes (of the newest trace). Without NAME:
+    the latest job that has not ended, or the only one. Of a job that has ended it shows means over the whole
+    run. Ctrl-C ends the watching, not the job. On a cluster figures are those that the operator has kept,
+    when its --store is named; else the agents of the job's pods are asked. NAME may be the file of a
+    recording (`paceline record`).
     """  # fmt: skip
-    from paceline.surfaces import documents
+    from paceline.model import snapshots
+    from paceline.services import looks
     from paceline.surfaces.cli.verbs import get
     from paceline.surfaces.views import tops
 
     recording = None if name is None else sessions.recording(name)
     if recording is not None:
-        from paceline.services import snapshots
-
-        snapshot = snapshots.of(recording)
-        if output in ("json", "yaml"):
-            printing.emit(documents.snapshot(snapshot), output)
-        else:
-            printing.show(tops.frame(snapshot, width=printing.width(wide=output == "wide")))
+        _show(snapshots.of(recording), looks.of(recording), output)
+        if output not in ("json", "yaml"):
             session.suggest(f"paceline why {name}", f"paceline report {name}")
         return
     with session.jobs() as jobs:
         name = name or latest(jobs)
-        snapshot = jobs.snapshot(name)
-        if output in ("json", "yaml"):
-            printing.emit(documents.snapshot(snapshot), output)
-            return
-        if not once and printing.is_terminal() and not snapshot.run.phase.is_final:
+        look = looks.now_and_then(_looker(jobs, name), time.monotonic)
+        found = look()
+        if found is not None and found.recording.run.phase.is_final:
+            snapshot = snapshots.of(found.recording)  # All of it was read once.
+        else:
+            snapshot = jobs.snapshot(name)
+        whole = output in ("json", "yaml") or once or not printing.is_terminal()
+        if not whole and not snapshot.run.phase.is_final:
             terminal = printing.console()
             with contextlib.suppress(KeyboardInterrupt), printing.screen(whole=True) as screen:
                 while not snapshot.run.phase.is_final:
-                    screen.show(tops.frame(snapshot, width=terminal.width, height=terminal.height))
+                    width, height = terminal.width, terminal.height
+                    screen.show(tops.frame(snapshot, width=width, height=height, look=found))
                     time.sleep(max(0.2, interval))
-                    snapshot = jobs.snapshot(name)
-        printing.show(tops.frame(snapshot, width=printing.width(wide=output == "wide")))
+                    snapshot, found = jobs.snapshot(name), look()
+        _show(snapshot, found, output)
+        if output in ("json", "yaml"):
+            return
         if session.on_cluster and all(replica.measured_at is None for replica in snapshot.replicas):
             session.say(
                 "nothing was measured: agents answer while their pods run, operators keep it (--store)"
             )
         get.suggest(session, snapshot.run, lost=snapshot.lost)
+
+
+def _looker(jobs: LifeCycle, name: str) -> Callable[[], Look | None]:
+    """Return a function that looks at a job; it gives None when that is not possible."""
+    from paceline.services import looks
+
+    looker = looks.Looker(jobs, name)
+
+    def look() -> Look | None:
+        try:
+            return looker.look()
+        except PacelineError:  # Load and progress can be shown all the same.
+            return None
+
+    return look
+
+
+def _show(snapshot: Snapshot, look: Look | None, output: str) -> None:
+    from paceline.surfaces import documents
+    from paceline.surfaces.views import tops
+
+    if output in ("json", "yaml"):
+        printing.emit(documents.snapshot(snapshot, look), output)
+    else:
+        printing.show(tops.frame(snapshot, width=printing.width(wide=output == "wide"), look=look))
 
 
 def latest(jobs: LifeCycle) -> str:

@@ -1,56 +1,137 @@
-"""``paceline why``: why a job is where it is."""
+"""``paceline why``: why a job is where it is, and why it is no faster."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+import click
+
+from paceline.errors import FindingsFound, PacelineError
 from paceline.surfaces.cli import options, printing, sessions
 
 if TYPE_CHECKING:
-    from paceline.model.causes import Explanation
+    from paceline.model.causes import Cause, Explanation
+    from paceline.model.recordings import Recording
+    from paceline.surfaces.proposals import Proposals
 
 
 @options.verb("why")
 @options.engine_options
 @options.name_argument
-@options.output_option("table", "json", "yaml")
-def command(session: sessions.Session, name: str, output: str) -> None:
-    """Say why the job NAME is pending, failed, stopped or restarting, or that nothing is wrong.
+@click.option(
+    "--fail-on",
+    type=click.Choice(["info", "warning", "error"]),
+    help="From which severity on of a cause that is not over to exit with 4; default: never.",
+)
+@options.output_option("table", "diff", "markdown", "html", "json", "yaml")
+def command(session: sessions.Session, name: str, fail_on: str | None, output: str) -> None:
+    """Say why the job NAME is pending, failed, restarting or slow, or that nothing is wrong.
 
-    From what happened to it, why its replicas ended, what its pods wait for, and whether it fits. Each cause
-    with what was seen of it, and what to do next; `paceline explain CODE` says more. Why a job is slow is
-    another question: `paceline top`.
+    From what happened to it, why its replicas ended, what its pods wait for, whether it fits, and what was
+    measured of it. Each cause with what was seen of it, what follows from it, and what to do: a change of the
+    job file as a diff, what that should bring, computed, and what it may cost. `paceline explain CODE` says
+    more. Below stands how the job scales: what binds now, and what other sizes would bring.
+    `-o diff` is the first such change alone (`| patch job.yaml`). `-o markdown` is for pull requests and
+    chats; `-o html` is a page with plots that needs nothing else (`> why.html`) and needs the extra `report`.
     NAME may be the file of a recording (`paceline record`).
     """
-    from paceline.diagnosing import standstills, topics
-    from paceline.surfaces.views import causes as views
+    from paceline.diagnosing import catalogues, diagnoses
+    from paceline.services import recordings
 
     recording = sessions.recording(name)
+    is_file = recording is not None
     if recording is not None:
-        from paceline.services import recordings
-
-        found = standstills.explain(recordings.situation(recording))
+        found = diagnoses.diagnose(recording, recordings.situation(recording))
     else:
         with session.jobs() as jobs:
-            found = standstills.explain(jobs.situation(name))
-    if output == "table":
-        printing.show(views.explanation(found, say=session.addressed, width=printing.width()))
-    else:
-        from paceline.surfaces import documents
-
-        printing.emit(documents.document("Explanation", _document(found)), output)
-    codes = [f"paceline explain {topics.code(cause.name)}" for cause in found.causes[:1]]
-    others = ("describe", "logs") if recording is None else ("top", "report")
+            recording, found = recordings.explain(jobs, name, thinned=True)
+    _show(session, recording, found, output)
+    _fail(found, fail_on)
+    codes = [f"paceline explain {catalogues.topic(cause.name).code}" for cause in found.causes[:1]]
+    others = ("top", "report") if is_file else ("describe", "logs")
     session.suggest(*codes, *(f"paceline {verb} {name}" for verb in others))
 
 
-def _document(found: Explanation) -> dict[str, Any]:
-    from paceline.diagnosing import topics
+def _show(session: sessions.Session, recording: Recording | None, found: Explanation, output: str) -> None:
+    from paceline.surfaces import answers, documents
+    from paceline.surfaces.proposals import Proposals
+
+    proposals = Proposals.of(None if recording is None else recording.run)
+    if output == "table":
+        from paceline.surfaces.views import causes as views
+
+        page = views.explanation(found, proposals=proposals, say=session.addressed, width=printing.width())
+        printing.show(page)
+    elif output == "diff":
+        _show_diff(session, found, proposals)
+    elif output == "markdown":
+        from paceline.surfaces.views import markdowns
+
+        click.echo(markdowns.text(answers.answer(found, proposals=proposals, say=session.addressed)))
+    elif output == "html":
+        if recording is None:
+            raise PacelineError(
+                f"there is no page of {found.job}: {found.summary}", f"paceline why {found.job}"
+            )
+        with sessions.needing("a page", "report", "matplotlib", "jinja2"):
+            from paceline.surfaces.reports import whys
+        click.echo(whys.page(recording, found, say=session.addressed))
+    else:
+        printing.emit(documents.document("Explanation", _document(found, proposals)), output)
+
+
+def _show_diff(session: sessions.Session, found: Explanation, proposals: Proposals) -> None:
+    diff = next(filter(None, map(proposals.diff, found.causes)), None)
+    if diff is None:
+        session.say("no cause is cured by a change of the job file")
+    else:
+        click.echo(diff, nl=False)
+
+
+def _document(found: Explanation, proposals: Proposals) -> dict[str, Any]:
     from paceline.surfaces import documents
 
+    causes = [_cause(cause, proposals) for cause in found.causes]
     body: dict[str, Any] = documents.plain(found)
-    for cause in body["causes"]:
-        cause["code"] = topics.code(cause["name"])
-        for each in cause["evidence"]:
-            each["at"] = documents.instant(each["at"])
-    return body
+    return {**body, "causes": causes}
+
+
+def _cause(cause: Cause, proposals: Proposals) -> dict[str, Any]:
+    from paceline.diagnosing import catalogues
+    from paceline.surfaces import documents
+
+    body: dict[str, Any] = documents.plain(cause)
+    for evidence in body["evidence"]:
+        evidence["at"] = documents.instant(evidence["at"])
+        for source in evidence["sources"]:
+            source["since"], source["until"] = map(documents.instant, (source["since"], source["until"]))
+    return {
+        "code": catalogues.topic(cause.name).code,
+        **body,
+        "diff": proposals.diff(cause),
+        "effects": [_cause(effect, proposals) for effect in cause.effects],
+    }
+
+
+def _fail(found: Explanation, fail_on: str | None) -> None:
+    """Raise an error if a cause that is not over, or what follows from one, is as bad as that."""
+    from paceline.diagnosing import catalogues
+    from paceline.model.findings import Severity
+
+    if fail_on is None:
+        return
+    limit = Severity(fail_on)
+    present = [cause for cause in _all(found.causes) if not cause.is_past]
+    bad = [cause for cause in present if cause.severity.rank >= limit.rank]
+    if bad:
+        raise FindingsFound(
+            f"{len(bad)} of {len(present)} causes are {limit} or worse",
+            f"what a code means: paceline explain {catalogues.topic(bad[0].name).code}",
+        )
+
+
+def _all(causes: Iterable[Cause]) -> Iterator[Cause]:
+    for cause in causes:
+        yield cause
+        yield from _all(cause.effects)

@@ -1,0 +1,175 @@
+"""Why a job is as it is, in words: the parts that a page and a text in Markdown show alike."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+
+from paceline.diagnosing import catalogues, outlooks
+from paceline.model.causes import Cause, Evidence, Explanation, Gain, Outlook, Source
+from paceline.surfaces.proposals import Proposals
+from paceline.surfaces.views import cells
+
+#: So many replicas are named of those that a number was measured of.
+_NAMED = 4
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """Something that was seen, and where its numbers come from."""
+
+    text: str
+    sources: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """A cause.
+
+    Attributes:
+        effects: what else was seen that follows from it, nearest first, each with its code.
+        change: of the job file, as rows (`Proposals.rows`).
+        gain: what the changes are computed to bring; empty: that cannot be said.
+    """
+
+    code: str
+    severity: str
+    what: str
+    is_past: bool
+    seen: tuple[Seen, ...]
+    effects: tuple[str, ...]
+    change: tuple[str, ...]
+    next_steps: tuple[str, ...]
+    risk: str
+    gain: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Prospect:
+    """How the job scales.
+
+    Attributes:
+        uses: each bound with how far it is used, between 0 and 1, and whether that is so far that it binds.
+        options: what another size is, what it would bring, what would bind then.
+        knee: a sentence; empty: that cannot be said.
+    """
+
+    binds: str
+    uses: tuple[tuple[str, float, bool], ...]
+    options: tuple[tuple[str, str, str], ...]
+    knee: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """Everything that is said.
+
+    Attributes:
+        primary: the cause that matters most; None: nothing is wrong.
+        others: by what mending them would bring; what is over comes last.
+    """
+
+    job: str
+    summary: str
+    primary: Reason | None
+    others: tuple[Reason, ...]
+    unknown: tuple[str, ...]
+    outlook: Prospect | None
+
+
+def answer(found: Explanation, *, proposals: Proposals, say: Callable[[str], str] = str) -> Answer:
+    """Return an explanation in words.
+
+    Args:
+        found: the explanation.
+        proposals: shows what causes change.
+        say: puts the options that say where the job is into commands.
+    """
+    reasons = [_reason(cause, proposals, say) for cause in found.causes]
+    has_primary = bool(reasons) and not reasons[0].is_past
+    return Answer(
+        job=found.job,
+        summary=_sentence(found),
+        primary=reasons[0] if has_primary else None,
+        others=tuple(reasons[1:] if has_primary else reasons),
+        unknown=tuple(say(each) for each in found.unknown),
+        outlook=None if found.outlook is None else prospect(found.outlook),
+    )
+
+
+def _sentence(found: Explanation) -> str:
+    """Return the summary as a sentence; a job's name stays as it is."""
+    summary = found.summary
+    return f"{summary if summary.startswith(found.job) else summary[:1].upper() + summary[1:]}."
+
+
+def _reason(cause: Cause, proposals: Proposals, say: Callable[[str], str]) -> Reason:
+    return Reason(
+        code=catalogues.topic(cause.name).code,
+        severity=str(cause.severity),
+        what=cause.what,
+        is_past=cause.is_past,
+        seen=tuple(_seen(each) for each in cause.evidence),
+        effects=tuple(_effects(cause)),
+        change=proposals.rows(cause),
+        next_steps=tuple(say(each) for each in cause.next_steps),
+        risk=cause.risk,
+        gain=f"{gain(cause.gain)} the examples per second (computed)" if cause.gain else "",
+    )
+
+
+def _effects(cause: Cause) -> Iterator[str]:
+    for effect in cause.effects:
+        yield f"{catalogues.topic(effect.name).code} {effect.what}"
+        yield from _effects(effect)
+
+
+def _seen(each: Evidence) -> Seen:
+    at = "" if each.at is None else f"{cells.moment(each.at)} "
+    often = f" ({each.count} times)" if each.count > 1 else ""
+    return Seen(text=f"{at}{each.text}{often}", sources="; ".join(map(origin, each.sources)))
+
+
+def origin(source: Source) -> str:
+    """Return where a number comes from: ``cpu_cores, 60 samples (ps-0), 14:02:12 to 14:02:42 UTC``."""
+    whose = [str(replica) for replica in source.replicas]
+    more = f" and {len(whose) - _NAMED} more" if len(whose) > _NAMED else ""
+    about = f" ({', '.join(whose[:_NAMED])}{more})" if whose else ""
+    what = f"{source.field}, {counted(source)}{about}"
+    if source.since is None or source.until is None:
+        return what
+    since, until = cells.clock(source.since), cells.clock(source.until)
+    times = since if since == until else f"{since} to {until}"
+    return f"{what}, {times} UTC"
+
+
+def counted(source: Source) -> str:
+    """Return how many there are of what a number rests on: ``60 samples``, ``1 trace``; ``job file``."""
+    if source.count == 1:
+        return f"1 {source.what.removesuffix('s')}" if source.what.endswith("s") else source.what
+    return f"{source.count} {source.what}" if source.count else source.what
+
+
+def gain(value: Gain) -> str:
+    """Return how many times as much: ``1.4 to 1.8 times``."""
+    low, high = f"{value.low:.1f}", f"{value.high:.1f}"
+    return f"{low} times" if low == high else f"{low} to {high} times"
+
+
+def prospect(outlook: Outlook) -> Prospect:
+    """Return how a job scales, in words."""
+    knee = None if outlook.knee_workers is None else max(1, round(outlook.knee_workers))
+    return Prospect(
+        binds=outlook.binds,
+        uses=tuple((name, share, share >= outlooks.BINDING_USE) for name, share in _bounds(outlook.uses)),
+        options=tuple((option.what, gain(option.gain), option.binds) for option in outlook.options),
+        knee="" if knee is None else f"From about {knee} workers on, more of them bring little.",
+    )
+
+
+def _bounds(uses: Sequence[tuple[str, float]], most: int = 8) -> tuple[tuple[str, float], ...]:
+    """Return the bounds that are used most; of many the rest is one line."""
+    if len(uses) <= most:
+        return tuple(uses)
+    rest = uses[most - 1 :]
+    return (*uses[: most - 1], (f"{len(rest)} others, each at most", rest[0][1]))

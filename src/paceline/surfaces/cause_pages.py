@@ -1,0 +1,106 @@
+"""A page for each kind of cause: ``python -m paceline.surfaces.cause_pages FOLDER`` makes them."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import NamedTuple
+
+from paceline.diagnosing import catalogues
+from paceline.diagnosing.rules import Rule
+from paceline.diagnosing.topics import Topic
+
+_HEAD = """\
+# Causes
+
+What `paceline why` names, made from the catalogue by `make docs`; change the rules, not these pages.
+`paceline explain CODE` says the same in a terminal. An error keeps a job from its goal, a warning costs it a
+good part of its speed, an info is worth knowing.
+
+| code | name | severity | what |
+| --- | --- | --- | --- |
+"""
+#: Lines of a comment before the constant that they are about.
+_CONSTANT = re.compile(r"((?:^#: .*\n)+)^(\w+)(?:: [^=\n]+)? = (.+)$", re.MULTILINE)
+#: Modules within packages below this one belong to a group of rules.
+_GROUPS = "paceline.diagnosing."
+
+
+class Threshold(NamedTuple):
+    """A number that a rule goes by.
+
+    Attributes:
+        name: of the constant.
+        value: as it is written.
+        reason: what it is about, and where it comes from.
+    """
+
+    name: str
+    value: str
+    reason: str
+
+
+def thresholds(rule: Rule) -> Iterator[Threshold]:
+    """Yield the numbers that stand in the file of a rule, and in those that rules of its group share, with
+    the comments above them; of the latter with the name of the file.
+    """
+    own = inspect.getmodule(rule.find)
+    assert own is not None, "a rule is a function of a module"
+    yield from _constants(own, "")
+    topics = {inspect.getmodule(each.find) for each in catalogues.RULES}
+    for module in dict.fromkeys(filter(inspect.ismodule, vars(own).values())):
+        name = module.__name__
+        if name.startswith(_GROUPS) and name.count(".") > _GROUPS.count(".") and module not in topics:
+            yield from _constants(module, f"{name.rpartition('.')[2]}.")
+
+
+def _constants(module: ModuleType, prefix: str) -> Iterator[Threshold]:
+    for comment, name, value in _CONSTANT.findall(inspect.getsource(module)):
+        if value != "(":
+            reason = " ".join(line.removeprefix("#: ") for line in comment.splitlines())
+            yield Threshold(f"{prefix}{name}", value, reason)
+
+
+def pages() -> dict[str, str]:
+    """Return all pages as Markdown, by the names of their files."""
+    rules = {rule.topic.name: rule for rule in catalogues.RULES}
+    lines = [
+        f"| [{each.code}]({each.code}.md) | {each.name} | {each.severity} | {each.title} |\n"
+        for each in catalogues.TOPICS
+    ]
+    made = {f"{each.code}.md": "\n".join(_page(each, rules.get(each.name))) for each in catalogues.TOPICS}
+    return {"README.md": _HEAD + "".join(lines), **made}
+
+
+def _page(topic: Topic, rule: Rule | None) -> Iterator[str]:
+    yield f"# {topic.code}: {topic.title}\n"
+    yield f"`{topic.name}`, {topic.severity}. [All causes](README.md)\n"
+    yield f"## Why\n\n{topic.why}\n"
+    yield f"## What to do\n\n{topic.fix}\n"
+    if topic.risk:
+        yield f"## Risk\n\n{topic.risk}\n"
+    if rule is None:
+        return
+    yield "## What it needs to know\n"
+    yield "\n".join(f"- {need.what}: {need.remedy.format(name='NAME')}" for need in rule.needs) + "\n"
+    if rule.explains:
+        names = [catalogues.topic(name) for name in rule.explains]
+        yield "## What follows from it\n"
+        yield "\n".join(f"- [{each.code}]({each.code}.md): {each.title}" for each in names) + "\n"
+    numbers = tuple(thresholds(rule))
+    if numbers:
+        yield "## Thresholds\n\n| name | value | why |\n| --- | --- | --- |"
+        yield "\n".join(f"| `{each.name}` | {each.value} | {each.reason} |" for each in numbers) + "\n"
+
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1])
+    folder.mkdir(exist_ok=True)
+    for file in folder.glob("*.md"):
+        file.unlink()
+    for name, text in pages().items():
+        (folder / name).write_text(text)

@@ -1,0 +1,91 @@
+"""What changes in the findings of a job that is followed, told in lines; looked for beside the following.
+
+The looks are taken in a thread with a connection of its own, so a slow store or cluster holds up nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from paceline.errors import PacelineError
+from paceline.surfaces.cli import sessions
+
+if TYPE_CHECKING:
+    from paceline.services.looks import Look
+    from paceline.services.watches import Change
+
+#: The first look is taken so late: most short jobs need none of what is loaded for it.
+FIRST_SECONDS = 5.0
+#: How long the end of the following waits for a look that is under way.
+END_SECONDS = 1.0
+
+
+@contextlib.contextmanager
+def watching(session: sessions.Session, name: str) -> Iterator[Callable[[], list[str]]]:
+    """Give a function that returns the lines that have come since it was called last.
+
+    Args:
+        session: says where the job is; when it is quiet nothing is looked for.
+        name: the job.
+    """
+    if session.quiet:
+        yield list
+        return
+    told: queue.SimpleQueue[str] = queue.SimpleQueue()
+    ended = threading.Event()
+    thread = threading.Thread(target=_watch, args=(session, name, told.put, ended), daemon=True)
+    thread.start()
+    try:
+        yield lambda: [told.get() for _ in range(told.qsize())]
+    finally:
+        ended.set()
+        thread.join(END_SECONDS)
+
+
+def _watch(session: sessions.Session, name: str, tell: Callable[[str], None], ended: threading.Event) -> None:
+    if ended.wait(FIRST_SECONDS):
+        return
+    from paceline.services import looks, watches
+
+    watch = watches.Watch()
+    with contextlib.suppress(PacelineError), session.jobs() as jobs:
+        looker = looks.Looker(jobs, name)
+        pause = 0.0
+        while not ended.wait(pause):
+            began = time.thread_time()
+            # What is wrong with the store or the cluster, the following meets itself.
+            with contextlib.suppress(PacelineError):
+                for line in _lines(looker.look(), watch.look, session, name):
+                    tell(line)
+            pause = looks.pause_seconds(time.thread_time() - began)
+
+
+def _lines(
+    look: Look, watch: Callable[..., Sequence[Change]], session: sessions.Session, name: str
+) -> list[str]:
+    changes = watch(look.explanation, unjudged=look.unjudged)
+    return [line(change, look.recording.at, session.addressed(f"paceline why {name}")) for change in changes]
+
+
+def line(change: Change, at: float, command: str) -> str:
+    """Return a change on one line: ``14:03:12 PS001 warning: The variable ids makes ps-0 hot. (...)``.
+
+    Args:
+        change: of a finding.
+        at: when it was seen (Unix seconds).
+        command: what says more.
+    """
+    from paceline.diagnosing import catalogues
+    from paceline.surfaces.views import cells
+
+    cause = change.cause
+    head = f"{cells.clock(at)} {catalogues.topic(cause.name).code}"
+    if change.is_over:
+        about = f": {', '.join(cause.subjects)}" if cause.subjects else ""
+        return cells.clean(f"{head} is over{about}")
+    return cells.clean(f"{head} {cause.severity}: {cause.what} ({command})")

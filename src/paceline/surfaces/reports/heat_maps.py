@@ -1,0 +1,142 @@
+"""The load of the parameter servers over time: a row for each, darker where it is busier."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.patches import PathPatch
+from matplotlib.path import Path
+
+from paceline.diagnosing import usages
+from paceline.diagnosing.cases import Case
+from paceline.model.recordings import Recording
+from paceline.model.roles import ReplicaId, Role
+from paceline.model.samples import Sample, by_replica
+from paceline.surfaces.reports import drawings, series, texts
+from paceline.surfaces.reports.drawings import Plot
+from paceline.surfaces.reports.series import Grid, Line
+
+#: More PS are not drawn; the busiest are.
+MAX_ROWS = 20
+MAX_CELLS = 90
+#: Shades that can be told apart; the fewer, the smaller the page.
+SHADES = 8
+_ROW_INCHES = 0.2
+
+
+def load(recording: Recording) -> Plot | None:
+    """Return the CPU of each PS over time, as a share of the cores that it has; None: nothing was measured.
+
+    Where it is not known of all how many cores they have, as a share of the busiest moment of all.
+    """
+    grid = series.grid(recording, cells=MAX_CELLS)
+    samples = [sample for sample in recording.samples if sample.replica.role is Role.PS]
+    if grid is None or not samples:
+        return None
+    lines = series.lines(grid, by_replica(samples), lambda sample: sample.cpu_cores)
+    if not lines:
+        return None
+    cores = _cores(recording, samples)
+    known = all(line.replica in cores for line in lines)
+    top = max(value for line in lines for value in series.known_values(line.values)) or 1.0
+    shares = [_scaled(line, cores[line.replica] if known else top) for line in sorted(lines, key=_by_name)]
+    shown = shares
+    if len(shares) > MAX_ROWS:
+        busiest = sorted(shares, key=lambda line: -line.mean)[:MAX_ROWS]
+        shown = sorted(busiest, key=_by_name)
+    title = "Load of each PS over time"
+    height = max(1.5, 0.9 + _ROW_INCHES * len(shown))
+    with drawings.figure(height=height, width=2 * drawings.WIDTH_INCHES) as (made, (axes,)):
+        _draw(axes, grid, shown, "cores that it has" if known else "highest load of all")
+        svg = drawings.svg(made, name="load", title=title)
+    return Plot(name="load", title=title, svg=svg, caption=_caption(shares, shown, known=known), wide=True)
+
+
+def _by_name(line: Line) -> ReplicaId:
+    return line.replica
+
+
+def _cores(recording: Recording, samples: Sequence[Sample]) -> dict[ReplicaId, float]:
+    """Return how many cores each PS may use: by its own limit, or by what it shares with others."""
+    limits = {each.replica: each.cpu_limit_cores for each in samples if each.cpu_limit_cores}
+    if len(limits) == len({each.replica for each in samples}):
+        return limits
+    case = Case.of(recording)
+    found = {each.replica: usages.cores(case, each) for each in case.servers}
+    return limits | {replica: cores for replica, cores in found.items() if cores}
+
+
+def _scaled(line: Line, cores: float) -> Line:
+    values = tuple(None if value is None else min(1.0, max(0.0, value / cores)) for value in line.values)
+    return Line(replica=line.replica, values=values)
+
+
+def _draw(axes: Axes, grid: Grid, shown: Sequence[Line], of: str) -> None:
+    time, unit = drawings.time_scale(grid.seconds)
+    for shade in range(SHADES):
+        boxes = [
+            (since * grid.cell_seconds / time, row, (until - since) * grid.cell_seconds / time)
+            for row, line in enumerate(shown)
+            for since, until, found in _runs(line.values)
+            if found == shade
+        ]
+        if boxes:
+            axes.add_patch(
+                PathPatch(_boxes(boxes), facecolor=drawings.VERMILION, alpha=_opacity(shade), linewidth=0)
+            )
+    axes.set_yticks(range(len(shown)), [str(line.replica) for line in shown])
+    axes.set_ylim(len(shown) - 0.4, -0.6)
+    axes.set_xlim(0, grid.seconds / time)
+    axes.set_xlabel(f"Time since the start ({unit})")
+    axes.grid(visible=False)
+    step = 100 // SHADES
+    for shade, label in (
+        (0, f"up to {step} % of the {of}"),
+        (SHADES // 2, "about half"),
+        (SHADES - 1, f"above {100 - step} %"),
+    ):
+        axes.fill_between(
+            [], [], [], label=label, color=drawings.VERMILION, alpha=_opacity(shade), linewidth=0
+        )
+    drawings.legend(axes, characters=2 * drawings.LEGEND_CHARACTERS)
+
+
+def _runs(values: series.Values) -> list[tuple[int, int, int]]:
+    """Return stretches of cells of one shade: from which, up to which, the shade."""
+    found: list[tuple[int, int, int]] = []
+    for cell, value in enumerate(values):
+        if value is None:
+            continue
+        shade = min(SHADES - 1, int(value * SHADES))
+        if found and found[-1][1] == cell and found[-1][2] == shade:
+            found[-1] = (found[-1][0], cell + 1, shade)
+        else:
+            found.append((cell, cell + 1, shade))
+    return found
+
+
+def _boxes(boxes: Sequence[tuple[float, int, float]]) -> Path:
+    """Return one path of many boxes: a path for each would make the page several times as large."""
+    corners, codes = [], []
+    for left, row, width in boxes:
+        right, top, bottom = left + width, row - 0.42, row + 0.42
+        corners += [(left, bottom), (left, top), (right, top), (right, bottom), (left, bottom)]
+        codes += [Path.MOVETO, Path.LINETO, Path.LINETO, Path.LINETO, Path.CLOSEPOLY]
+    return Path(corners, codes)
+
+
+def _opacity(shade: int) -> float:
+    return 0.06 + 0.94 * shade / (SHADES - 1)
+
+
+def _caption(lines: Sequence[Line], shown: Sequence[Line], *, known: bool) -> str:
+    highest = max(lines, key=lambda line: line.mean)
+    lowest = min(lines, key=lambda line: line.mean)
+    of = "of its cores" if known else "of the highest load"
+    sentence = f"{highest.replica} uses {texts.share(highest.mean)} {of} on average"
+    if len(lines) > 1:
+        sentence += f", {lowest.replica} {texts.share(lowest.mean)}"
+    if len(shown) < len(lines):
+        sentence += f". Shown are the {len(shown)} busiest of {len(lines)} PS"
+    return sentence + "."

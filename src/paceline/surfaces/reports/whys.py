@@ -1,0 +1,52 @@
+"""Why a job is as it is, with the plots that show it: a section of a report, or a page of its own."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+from paceline.model.causes import Explanation
+from paceline.model.recordings import Recording
+from paceline.surfaces import answers
+from paceline.surfaces.answers import Answer
+from paceline.surfaces.proposals import Proposals
+from paceline.surfaces.reports import heat_maps, splits, templates, texts, traffics
+from paceline.surfaces.reports.drawings import Plot
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Why:
+    """The answer in words, and its plots."""
+
+    answer: Answer
+    plots: tuple[Plot, ...]
+
+
+def why(recording: Recording, found: Explanation, *, say: Callable[[str], str] = str) -> Why:
+    """Return what the section shows.
+
+    Args:
+        recording: what the answer rests on.
+        found: the answer.
+        say: puts the options that say where the job is into commands.
+    """
+    made = (heat_maps.load(recording), traffics.traffic(recording), splits.split(recording))
+    drawn = [plot for plot in made if plot is not None]
+    if sum(not plot.wide for plot in drawn) % 2:
+        # A narrow plot alone would leave half a row empty.
+        drawn = [plot for plot in drawn if plot.wide] + [plot for plot in drawn if not plot.wide]
+    return Why(
+        answer=answers.answer(found, proposals=Proposals.of(recording.run), say=say), plots=tuple(drawn)
+    )
+
+
+def page(recording: Recording, found: Explanation, *, say: Callable[[str], str] = str) -> str:
+    """Return a page that has this section alone: HTML that needs nothing else (see `why`)."""
+    name = recording.run.name
+    return templates.rendered(
+        "why_page.html",
+        name=name,
+        made=texts.moment(recording.at),
+        command=say(f"paceline why {name} -o html"),
+        why=why(recording, found, say=say),
+    )

@@ -1,0 +1,64 @@
+"""What is seen of a job at first sight: its main finding in a line, and where its trainers' time goes."""
+
+from __future__ import annotations
+
+from rich.text import Text
+
+from paceline.diagnosing import catalogues
+from paceline.model import trace_summaries
+from paceline.model.causes import Cause, Explanation
+from paceline.services.looks import Look
+from paceline.surfaces.views import cells, styles
+
+_NEED = "not enough data: "
+
+
+def lines(look: Look, *, width: int | None) -> list[Text]:
+    """Return the line of the finding and that of the split of a step.
+
+    Args:
+        look: at the job.
+        width: of the terminal; None: as wide as it takes.
+    """
+    found = [finding(look.explanation), split(look)]
+    for line in found:
+        if width is not None:
+            line.truncate(width, overflow="ellipsis")
+    return found
+
+
+def finding(found: Explanation) -> Text:
+    """Return the primary cause in a line, or that nothing is wrong, or what lacks to say so."""
+    cause = primary(found)
+    if cause is not None:
+        text = Text(f"{catalogues.topic(cause.name).code} ", style=styles.of_severity(cause.severity))
+        text.append(cells.clean(cause.what))
+        return text
+    # What was not measured comes before what could not be asked: it can be mended.
+    lacking = sorted(found.unknown, key=lambda each: not each.startswith(_NEED))
+    if lacking:
+        what = cells.clean(lacking[0].removeprefix(_NEED))
+        return Text(f"nothing is found, but not all is known: {what}", style="dim")
+    return Text("nothing is wrong", style="green")
+
+
+def primary(found: Explanation) -> Cause | None:
+    """Return the cause that matters most of those that are not over; None: there is none."""
+    return next((cause for cause in found.causes if not cause.is_past), None)
+
+
+def split(look: Look) -> Text:
+    """Return where the time of a step goes, from the newest traces."""
+    shares = trace_summaries.shares(look.recording.traces)
+    if shares is None:
+        return Text("step: not traced", style="dim")
+    parts = {
+        "pull": shares.pull,
+        "compute": shares.compute,
+        "push": shares.push,
+        "input": shares.input_wait,
+        "other": shares.other,
+    }
+    shown = "  ".join(f"{name} {cells.percent(share)}" for name, share in parts.items())
+    ago = cells.duration(max(0.0, look.recording.at - shares.at))
+    return Text(f"step: {shown}  (traced {ago} ago)")
