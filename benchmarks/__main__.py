@@ -30,6 +30,9 @@ NAMES = (
     "balance",
     "cpu-limits",
     "embedding-memory",
+    "diagnosis",
+    "evidence",
+    "scenes-small",
 )
 #: Those that need a Kubernetes cluster; a small one on this machine would disturb the others.
 ON_KUBERNETES = ("kubernetes-placement", "kubernetes-scale", "operator-faults", "fit", "gang")

@@ -36,3 +36,24 @@ def strips(
     figure.tight_layout()
     figure.savefig(path, metadata={"Date": None})
     pyplot.close(figure)
+
+
+def matrix(
+    path: Path, counts: Sequence[Sequence[int]], *, rows: Sequence[str], columns: Sequence[str], title: str
+) -> None:
+    """Draw counts as a grid: the darker the more, each count in its cell."""
+    size = 0.27
+    figure, axes = pyplot.subplots(figsize=(size * len(columns) + 3, size * len(rows) + 2.5))
+    shares = [[count / max(1, sum(row)) for count in row] for row in counts]
+    axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
+    for y, row in enumerate(counts):
+        for x, count in enumerate(row):
+            if count:
+                colour = "white" if shares[y][x] > 0.5 else "black"
+                axes.text(x, y, str(count), ha="center", va="center", fontsize=7, color=colour)
+    axes.set_xticks(range(len(columns)), list(columns), rotation=90, fontsize=7)
+    axes.set_yticks(range(len(rows)), list(rows), fontsize=7)
+    axes.set_title(title, fontsize=10)
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None})
+    pyplot.close(figure)

@@ -1,0 +1,209 @@
+"""What evidence costs, and how soon it tells: the store of an hour of a large job, the answer of ``paceline
+why`` from it, and the time from when a fault of a real job begins until it is told of.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks import plots
+from benchmarks.diagnosis import onsets
+from benchmarks.diagnosis.bases import Base
+from benchmarks.protocols import Bench, Check, Result, Row, at_most, none, percentile_at_most
+from paceline.control import states
+from paceline.model.jobs import JobSpec, RoleSpec
+from paceline.model.roles import ReplicaId, Role
+from paceline.model.runs import Run
+from paceline.model.samples import Sample, StepReport
+from paceline.model.statuses import JobPhase, ReplicaPhase
+from paceline.services import homes
+from paceline.stores import Store, open_store
+
+SERVERS, WORKERS = 20, 200
+SECONDS, QUICK_SECONDS = 3600, 600
+BATCH_SECONDS = 30
+START = 1_700_000_000.0
+WHY_SECONDS, WHY_BYTES, BYTES_PER_HOUR = 3.0, 500e6, 10e6
+FINDING_SECONDS = 30.0
+BASES = (Base(model="deepfm", size="small", seed=1), Base(model="wide-deep", size="middle", seed=1))
+
+
+def run(bench: Bench) -> list[Check]:
+    """Fill a store once, then ask it several times; then let faults begin."""
+    seconds, repeats, bases = (QUICK_SECONDS, 3, BASES[:1]) if bench.quick else (SECONDS, 10, BASES)
+    bench.plan(1 + repeats + len(bases) * len(onsets.ONSETS))
+    with tempfile.TemporaryDirectory(prefix="paceline-bench-") as folder:
+        home = homes.Home.from_environment({"PACELINE_HOME": folder})
+        filled = bench.repeat("fill", functools.partial(_fill, home, seconds))
+        if not Path(home.path, "paceline.db").exists():  # kept from an earlier run
+            _fill(home, seconds)
+        for number in range(repeats):
+            bench.repeat(f"why {number}", functools.partial(_why, home))
+    for base in bases:
+        for onset in onsets.ONSETS:
+            bench.repeat(f"{onset.name}, {base.name}", functools.partial(onsets.measure, onset, base))
+    return [*_costs(bench.rows, filled["sample_bytes"] * 3600 / seconds), *_findings(bench.rows)]
+
+
+def _costs(rows: Sequence[Row], sample_bytes_per_hour: float) -> list[Check]:
+    asked = [row for row in rows if row["key"].startswith("why")]
+    return [
+        at_most("samples of 220 replicas at 1 Hz, bytes an hour", [sample_bytes_per_hour], BYTES_PER_HOUR),
+        at_most("paceline why, wall seconds", [row["wall_seconds"] for row in asked], WHY_SECONDS),
+        at_most("paceline why, CPU seconds", [row["cpu_seconds"] for row in asked], WHY_SECONDS),
+        at_most("paceline why, largest memory in bytes", [row["most_bytes"] for row in asked], WHY_BYTES),
+    ]
+
+
+def _findings(rows: Sequence[Row]) -> list[Check]:
+    began = [row for row in rows if "onset" in row]
+    seconds = [row["seconds"] for row in began if row["seconds"] is not None]
+    return [
+        percentile_at_most("seconds until a fault is told of, median", seconds, 50, FINDING_SECONDS),
+        none("faults that are not told of in 90 s", [row["seconds"] is None for row in began]),
+        none("healthy half minutes before with a finding", [bool(row["told_before"]) for row in began]),
+    ]
+
+
+def details(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield what was told of each fault, and after how long."""
+    yield "| what begins | job | told after | as |\n| --- | --- | --- | --- |"
+    for row in rows:
+        if "onset" in row:
+            told = "not in 90 s" if row["seconds"] is None else f"{row['seconds']:.0f} s"
+            job = row["key"].removeprefix(f"{row['onset']}, ")
+            yield f"| {row['onset']} | {job} | {told} | {', '.join(row['told'])} |"
+
+
+def _fill(home: homes.Home, seconds: int) -> dict[str, Any]:
+    """Keep a job of so many seconds, as rounds of a supervisor keep it; return what its samples take."""
+    roles = (
+        RoleSpec(role=Role.PS, replicas=SERVERS, cpu_cores=4, memory_bytes=16 << 30),
+        RoleSpec(role=Role.WORKER, replicas=WORKERS, cpu_cores=2, memory_bytes=8 << 30),
+    )
+    spec = JobSpec(name="large", roles=roles, command=("train",))
+    made = Run(
+        name="large", spec=spec, source="", engine="local", directory=str(home.runs / "large"),
+        submitted_at=START - 10,
+    )  # fmt: skip
+    state = states.initial(spec)
+    replicas = tuple(
+        dataclasses.replace(row, phase=ReplicaPhase.SUCCEEDED, attempt=1) for row in state.replicas
+    )
+    running = dataclasses.replace(state, phase=JobPhase.RUNNING, replicas=replicas)
+    with open_store(home.store_url) as store:
+        store.create_run(made, state)
+        store.save_state("large", running, at=START)
+    empty = _bytes(home)
+    # A store that is closed has no log any more, in which the same bytes stand again.
+    with open_store(home.store_url) as store:
+        _append(store, _samples(spec, seconds))
+    with_samples = _bytes(home)
+    with open_store(home.store_url) as store:
+        for reports in _reports(seconds):
+            store.append_step_reports("large", reports)
+        ended = dataclasses.replace(running, phase=JobPhase.SUCCEEDED)
+        store.save_state("large", ended, at=START + seconds + 1)
+    return {"sample_bytes": with_samples - empty, "report_bytes": _bytes(home) - with_samples}
+
+
+def _append(store: Store, batches: Iterator[list[Sample]]) -> None:
+    for samples in batches:
+        store.append_samples("large", samples)
+
+
+def _bytes(home: homes.Home) -> int:
+    """Return what the database takes on disk."""
+    return sum(path.stat().st_size for path in home.path.glob("paceline.db*"))
+
+
+def _samples(spec: JobSpec, seconds: int) -> Iterator[list[Sample]]:
+    """Yield samples as noisy as real ones: a tenth up and down, every digit of them random."""
+    chance = random.Random(0)
+    ids = spec.replicas()
+    for first in range(0, seconds, BATCH_SECONDS):
+        yield [
+            _sample(each, START + second + chance.uniform(0, 0.01), chance)
+            for each in ids
+            for second in range(first + 1, first + BATCH_SECONDS + 1)
+        ]
+
+
+def _sample(of: ReplicaId, at: float, chance: random.Random) -> Sample:
+    server = of.role is Role.PS
+    load = (3.9 if of.index == 0 else 0.4) if server else 0.9
+    moved = 2e8 * load if server else 2e7
+
+    def noisy(mean: float) -> float:
+        return mean * chance.gauss(1.0, 0.1)
+
+    return Sample(
+        replica=of, attempt=1, at=at, interval_seconds=1.0 + chance.uniform(-0.005, 0.005),
+        cpu_cores=min(4.0, abs(noisy(load))), cpu_limit_cores=4.0 if server else 2.0,
+        throttled_seconds=abs(noisy(0.3)) if load > 3 else 0.0,
+        memory_bytes=int(noisy(3e9)), memory_limit_bytes=16 << 30 if server else 8 << 30,
+        network_received_bytes=int(abs(noisy(moved))), network_sent_bytes=int(abs(noisy(moved))),
+        voluntary_switches=int(abs(noisy(9000))), involuntary_switches=int(abs(noisy(300))), threads=40,
+        neighbours_cpu_cores=abs(noisy(0.2)), run_delay_seconds=abs(noisy(0.1)), allowed_cpus=64,
+        sent_segments=int(abs(noisy(moved / 8000))), retransmitted_segments=int(abs(chance.gauss(0.0, 3.0))),
+    )  # fmt: skip
+
+
+def _reports(seconds: int) -> Iterator[list[StepReport]]:
+    chance = random.Random(1)
+    for first in range(0, seconds, BATCH_SECONDS):
+        yield [
+            StepReport(
+                replica=ReplicaId(Role.WORKER, index), attempt=1, at=START + second, interval_seconds=1.0,
+                step=second * 800, steps=4, examples=2048, loss=0.45 * chance.gauss(1, 0.05),
+                input_wait_seconds=abs(chance.gauss(0.02, 0.01)), total_steps=seconds * 800,
+            )
+            for index in range(WORKERS)
+            for second in range(first + 1, first + BATCH_SECONDS + 1)
+        ]  # fmt: skip
+
+
+def _why(home: homes.Home) -> dict[str, float]:
+    program = Path(sys.executable).parent / "paceline"
+    environment = {**os.environ, "PACELINE_HOME": str(home.path)}
+    start = time.perf_counter()
+    with subprocess.Popen(
+        [program, "why", "large"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as process:
+        assert process.stdout is not None
+        said = process.stdout.read().decode()
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    wall = time.perf_counter() - start
+    if "ps-0" not in said:
+        raise RuntimeError(f"the hot server is not found: {said[:500]}")
+    return {
+        "wall_seconds": wall,
+        "cpu_seconds": used.ru_utime + used.ru_stime,
+        "most_bytes": used.ru_maxrss * 1024.0,
+    }
+
+
+def draw(result: Result, path: Path) -> None:
+    """Draw the time and the memory of every answer, as shares of what they may be."""
+    asked = [row for row in result.rows if row["key"].startswith("why")]
+    groups = {
+        "wall time": [row["wall_seconds"] / WHY_SECONDS for row in asked],
+        "CPU time": [row["cpu_seconds"] / WHY_SECONDS for row in asked],
+        "memory": [row["most_bytes"] / WHY_BYTES for row in asked],
+    }
+    groups["time to a finding"] = [
+        row["seconds"] / FINDING_SECONDS for row in result.rows if row.get("seconds") is not None
+    ]
+    title = "paceline why of 220 replicas for an hour, and findings of live jobs (dashed: the limit)"
+    plots.strips(path, groups, label="of the limit", title=title, limits=dict.fromkeys(groups, 1.0))
