@@ -4,10 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test test-fast e2e torch check bench docs lock format clean
+.PHONY: help demo test test-fast e2e torch check bench bench-diagnosis docs lock format clean
 
 help: ## show this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
 
 $(READY): requirements.lock pyproject.toml
 	@echo "== making the environment in $(VENV) (a few minutes the first time: TensorFlow is large)"
@@ -43,10 +43,15 @@ bench: $(READY) ## every benchmark, in full (long; each resumes where it stopped
 	$(BIN)/python -m benchmarks all
 	PART=cp HOLLOW_NODES=20 tests/kubernetes/with-cluster $(abspath $(BIN))/python -m benchmarks kubernetes
 
+bench-diagnosis: $(READY) ## the corpus of diagnosis: record what is missing (hours), then score it
+	$(BIN)/python -m benchmarks.diagnosis.corpus
+	$(BIN)/python -m benchmarks diagnosis
+
 docs: $(READY) ## the pages that are made from code and results
 	$(BIN)/python -m benchmarks figures
 	$(BIN)/python -m paceline.surfaces.cli.pages docs/cli.md
 	$(BIN)/python -m paceline.linting.pages > docs/lint-rules.md
+	$(BIN)/python -m paceline.surfaces.cause_pages docs/causes
 	$(BIN)/paceline --quiet schema --crd > deploy/kustomize/trainingjobs.yaml
 	cp deploy/kustomize/trainingjobs.yaml deploy/helm/paceline/crds/
 	cp deploy/monitoring/rules.yaml deploy/monitoring/*.json deploy/helm/paceline/monitoring/
