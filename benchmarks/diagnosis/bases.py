@@ -122,12 +122,17 @@ KINDS: Mapping[str, Kind] = {
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Base:
-    """A healthy job: a kind of it for a model of a size, on data and first values of a seed."""
+    """A healthy job: a kind of it for a model of a size, on data and first values of a seed.
+
+    Attributes:
+        links: how many times as wide links are as its size says: a faster machine fills them sooner.
+    """
 
     model: str
     size: str
     seed: int
     kind: str = PLAIN
+    links: float = 1.0
 
     @property
     def name(self) -> str:
@@ -150,7 +155,7 @@ class Base:
         """Return the bits a second of each host of a role."""
         kind = KINDS[self.kind]
         factor = kind.server_links if role is Role.PS else kind.links
-        return round(models.SIZES[self.size].bandwidth * factor)
+        return round(models.SIZES[self.size].bandwidth * factor * self.links)
 
     def job(self) -> JobSpec:
         """Return the job."""

@@ -1,4 +1,4 @@
-"""Make the corpus: ``python -m benchmarks.diagnosis.corpus [--only GLOB] [--list] [--again] [-o DIR]``.
+"""Make the corpus: ``python -m benchmarks.diagnosis.corpus [--only GLOB] [--links N] [--list] [--again]``.
 
 Each run takes some 45 seconds. What is there already is not made again. A run whose fault was not felt is
 tried once more, one that was not alone on the machine several times; then it is left out, and a line says so.
@@ -43,10 +43,16 @@ class Corpus:
         """Whether a run is there."""
         return name in self.labels
 
-    def known(self, twin: str) -> knowns.Known:
-        """Return what is known of a healthy job."""
-        label = self.labels[twin]
+    def known(self, twin: Item) -> knowns.Known:
+        """Return what is known of a healthy job.
+
+        Raises:
+            TrialError: it was recorded on other hosts.
+        """
+        label = self.labels[twin.name]
         recording = recordings.read(self.folder / label.file)
+        if recording.run.spec.hosts != twin.base.job().hosts:
+            raise trials.TrialError(f"{twin.name} was recorded on other hosts: make it with --again")
         return knowns.of(recording, label.began_at + trials.FELT_SECONDS)
 
     def keep(self, label: Label, outcome: trials.Outcome, *, whole: bool = False) -> int:
@@ -86,7 +92,7 @@ def make(corpus: Corpus, item: Item, twins: dict[str, Item]) -> str:
     twin = twins[item.base.name]
     if not corpus.has(twin.name):
         make(corpus, twin, twins)
-    known = corpus.known(twin.name)
+    known = corpus.known(twin)
     outcome = _alone(fault.change(item.base.job(), known), fault.plan(known, item.ending))
     effect = fault.felt(known, outcome)
     told = f"{effect.what}: {effect.value:.3g}, speed over its twin's: {effect.speed_ratio}"
@@ -153,12 +159,13 @@ def _tried(corpus: Corpus, item: Item, twins: dict[str, Item], console: Console)
 
 @click.command()
 @click.option("--only", default="*", help="Of these names alone, such as 'giant-variable*'.")
+@click.option("--links", default=1.0, help="Wider links, such as 2 on a machine twice as fast.")
 @click.option("--list", "listed", is_flag=True, help="Show the runs and make none.")
 @click.option("--again", is_flag=True, help="Also what is there already.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), default=FOLDER, help="Folder of it all.")
-def main(only: str, listed: bool, again: bool, output: Path) -> None:
+def main(only: str, links: float, listed: bool, again: bool, output: Path) -> None:
     """Make the corpus of diagnosis, or the part of it that is not there yet."""
-    every = items.every()
+    every = items.every(links)
     chosen = [item for item in every if fnmatch.fnmatch(item.name, only)]
     if listed:
         _list(chosen)

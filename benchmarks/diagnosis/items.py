@@ -83,8 +83,16 @@ class Item:
         return job
 
 
-def every() -> list[Item]:
-    """Return all runs, twins before what is compared with them."""
+def every(links: float = 1.0) -> list[Item]:
+    """Return all runs, twins before what is compared with them.
+
+    Args:
+        links: how many times as wide links are as the sizes of models say.
+    """
+    return [dataclasses.replace(item, base=dataclasses.replace(item.base, links=links)) for item in _all()]
+
+
+def _all() -> list[Item]:
     faulty = list(_faulty())
     bases = {item.base.name: (item.base, item.split) for item in faulty}
     bases |= {
