@@ -154,7 +154,8 @@ def _sample(of: ReplicaId, at: float, chance: random.Random) -> Sample:
         memory_bytes=int(noisy(3e9)), memory_limit_bytes=16 << 30 if server else 8 << 30,
         network_received_bytes=int(abs(noisy(moved))), network_sent_bytes=int(abs(noisy(moved))),
         voluntary_switches=int(abs(noisy(9000))), involuntary_switches=int(abs(noisy(300))), threads=40,
-        neighbours_cpu_cores=abs(noisy(0.2)), run_delay_seconds=abs(noisy(0.1)), allowed_cpus=64,
+        neighbours_cpu_cores=abs(noisy(0.2)), stolen_cpu_cores=abs(chance.gauss(0.0, 0.02)),
+        run_delay_seconds=abs(noisy(0.1)), allowed_cpus=64,
         sent_segments=int(abs(noisy(moved / 8000))), retransmitted_segments=int(abs(chance.gauss(0.0, 3.0))),
     )  # fmt: skip
 

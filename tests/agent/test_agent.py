@@ -226,6 +226,7 @@ FIELDS = {
     "retransmitted_segments",
     "run_delay_seconds",
     "allowed_cpus",
+    "stolen_cpu_cores",
 }
 
 
@@ -248,6 +249,7 @@ def test_samples_of_a_busy_process_with_threads(replica):
     assert max(sample["threads"] for sample in samples) == 10
     assert max(sample["memory_bytes"] for sample in samples) > 50_000_000
     assert all(sample["neighbours_cpu_cores"] >= 0 for sample in samples)
+    assert all(sample["stolen_cpu_cores"] >= 0 for sample in samples)
     assert any(sample["voluntary_switches"] is not None for sample in samples)
     assert any((sample["run_delay_seconds"] or 0.0) > 0 for sample in samples)
     assert {sample["allowed_cpus"] for sample in samples} == {len(os.sched_getaffinity(0))}

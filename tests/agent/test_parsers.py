@@ -169,7 +169,9 @@ def config(interface):
 
 
 def test_busy_cpus():
-    assert agent.parse_busy(golden("proc.stat"), frozenset({1})) == 250 + 25 + 120 + 2 + 3 + 5
+    assert agent.parse_busy(golden("proc.stat"), frozenset({1})) == (250 + 25 + 120 + 2 + 3, 5)
+    short = "cpu0 250 25 120 9000 40 2 3\n"
+    assert agent.parse_busy(short, frozenset({0})) == (400, 0)
     assert agent.parse_busy(golden("proc.stat"), frozenset({0, 7})) is None
 
 

@@ -40,6 +40,8 @@ def test_two_and_two_train_to_the_end(job):
     assert sum(report["steps"] for report in steps) == max(report["step"] for report in steps)
     assert all(report["total_steps"] == STEPS for report in steps)
     assert all(0 <= report["input_wait_seconds"] <= report["interval_seconds"] for report in steps)
+    assert all(report["input_cpu_seconds"] >= 0 for report in steps)
+    assert sum(report["input_cpu_seconds"] for report in steps) > 0
     assert processes.kill("ps", 0, signal.SIGTERM) == -signal.SIGTERM
 
 

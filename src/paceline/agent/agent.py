@@ -399,19 +399,23 @@ def parse_segments(text: str) -> Optional[Tuple[int, int]]:
     return None if sent is None or again is None else (sent, again)
 
 
-def parse_busy(text: str, cpus: FrozenSet[int]) -> Optional[int]:
-    """Busy ticks of the CPUs in /proc/stat (proc.rst, 1.7), stolen ones too; None if one is missing."""
+def parse_busy(text: str, cpus: FrozenSet[int]) -> Optional[Tuple[int, int]]:
+    """Busy and stolen ticks of the CPUs in /proc/stat (proc.rst, 1.7); None if one CPU is missing.
+
+    Stolen are those in which the hypervisor ran something else, though this machine had work for them.
+    """
     names = {f"cpu{cpu}" for cpu in cpus}
-    total = 0
+    busy = stolen = 0
     for line in text.splitlines():
         words = line.split()
         if not words or not words[0].startswith("cpu"):
             break
         if words[0] in names:
-            ticks = [parse_integer(words[i]) for i in (1, 2, 3, 6, 7, 8) if i < len(words)]
+            ticks = [parse_integer(words[i]) for i in (1, 2, 3, 6, 7) if i < len(words)]
             names.discard(words[0])
-            total += sum(tick for tick in ticks if tick is not None)
-    return total if cpus and not names else None
+            busy += sum(tick for tick in ticks if tick is not None)
+            stolen += (parse_integer(words[8]) if len(words) > 8 else None) or 0
+    return (busy, stolen) if cpus and not names else None
 
 
 def parse_gpus(text: str) -> Tuple[Optional[float], Optional[int]]:
@@ -759,6 +763,7 @@ class Reading(NamedTuple):
     segments: Optional[Tuple[int, int]]
     cpus: FrozenSet[int]
     busy_ticks: Optional[int]
+    stolen_ticks: Optional[int]
 
 
 def rise(before: Optional[float], after: Optional[float]) -> Optional[float]:
@@ -830,6 +835,7 @@ class Sampler:
             cpu_seconds = self.tree.ended_seconds + ticks / self._tick
         cpus = self.cpus()
         stat = "" if self._faked_stat else self._files.read("/proc/stat") or ""
+        busy_ticks, stolen_ticks = parse_busy(stat, cpus) or (None, None)
         interface = self._config.interface
         network = parse_network(self._files.read("/proc/net/dev") or "", interface) if interface else None
         return Reading(
@@ -839,7 +845,8 @@ class Sampler:
             network=network,
             segments=parse_segments(self._files.read("/proc/net/snmp") or "") if network else None,
             cpus=cpus,
-            busy_ticks=parse_busy(stat, cpus),
+            busy_ticks=busy_ticks,
+            stolen_ticks=stolen_ticks,
         )
 
     def _measure(self, interval: float) -> Tuple[Reading, Dict[int, ProcessStat], Optional[Scheduling]]:
@@ -854,7 +861,9 @@ class Sampler:
         after = self._last
         interval = max(after.at - before.at, 1e-6)
         used = rise(before.cpu_seconds, after.cpu_seconds)
-        busy = rise(before.busy_ticks or None, after.busy_ticks) if before.cpus == after.cpus else None
+        counted = bool(before.busy_ticks) and before.cpus == after.cpus
+        busy = rise(before.busy_ticks, after.busy_ticks) if counted else None
+        stolen = rise(before.stolen_ticks, after.stolen_ticks) if counted else None
         neighbours = None if busy is None or used is None else max(0.0, (busy / self._tick - used) / interval)
         old, new = before.network or (None, None), after.network or (None, None)
         sent_before, again_before = before.segments or (None, None)
@@ -883,6 +892,7 @@ class Sampler:
             "allowed_cpus": len(after.cpus),
             "threads": sum(process.threads for process in processes.values()),
             "neighbours_cpu_cores": None if neighbours is None else round(neighbours, 6),
+            "stolen_cpu_cores": None if stolen is None else round(stolen / self._tick / interval, 6),
             "gpu_utilization": utilization,
             "gpu_memory_bytes": gpu_memory,
         }
@@ -1038,6 +1048,12 @@ METRICS = {
             {"": "neighbours_cpu_cores"},
         ),
         Metric(
+            "paceline_replica_stolen_cpu_cores",
+            "gauge",
+            "What the hypervisor gave to others of the CPUs that this replica may use, though they had work.",
+            {"": "stolen_cpu_cores"},
+        ),
+        Metric(
             "paceline_replica_gpu_utilization_ratio", "gauge", "GPU load, 0 to 1.", {"": "gpu_utilization"}
         ),
         Metric("paceline_replica_gpu_memory_bytes", "gauge", "GPU memory used.", {"": "gpu_memory_bytes"}),
@@ -1051,6 +1067,12 @@ METRICS = {
             "counter",
             "Time waited for input.",
             {"": "input_wait_seconds"},
+        ),
+        Metric(
+            "paceline_training_input_cpu_seconds",
+            "counter",
+            "CPU time of the threads that read and decode input.",
+            {"": "input_cpu_seconds"},
         ),
         Metric("paceline_training_global_step", "gauge", "Step of the whole job.", {"": "step"}),
         Metric("paceline_training_planned_steps", "gauge", "Steps that there will be.", {"": "total_steps"}),

@@ -7,6 +7,7 @@ from paceline.diagnosing.cores import (
     exclusive_cores,
     fractional_cores,
     noisy_neighbours,
+    stolen_cores,
     thread_counts,
     throttlings,
 )
@@ -44,6 +45,7 @@ RULES: tuple[Rule, ...] = (
     noisy_neighbours.noisy_neighbour,
     fractional_cores.fractional_cores,
     exclusive_cores.exclusive_not_got,
+    stolen_cores.stolen_cores,
     slow_storage.slow_storage,
     slow_decoding.slow_decoding,
     memory_limits.memory_near_limit,

@@ -83,6 +83,11 @@ NEIGHBOURS = Need(
     remedy="it is measured by agents that may read /proc/stat",
     lacks=lambda case: _few_samples(case, "neighbours_cpu_cores"),
 )
+STOLEN = Need(
+    what="what a hypervisor gives to others of the same cores",
+    remedy="it is measured by agents of this version that may read /proc/stat",
+    lacks=lambda case: _few_samples(case, "stolen_cpu_cores"),
+)
 RUN_DELAY = Need(
     what="how long threads wait for a core",
     remedy="it is measured by agents of this version, on kernels that tell it (/proc/PID/task/TID/schedstat)",

@@ -19,8 +19,9 @@ class Sample:
 
     Bytes, segments, switches, ``throttled_seconds`` and ``run_delay_seconds`` are counts within the interval;
     the last is how long threads were ready to run and waited for a core, added up over all of them.
-    ``cpu_cores`` and ``neighbours_cpu_cores`` are means over the interval; ``gpu_utilization`` is between 0
-    and 1. ``allowed_cpus`` is on how many CPUs the replica may run. Segments are TCP's (RFC 4022):
+    ``cpu_cores``, ``neighbours_cpu_cores`` and ``stolen_cpu_cores`` are means over the interval, the last what
+    a hypervisor gave to others of the CPUs on which the replica may run, though there was work for them;
+    ``gpu_utilization`` is between 0 and 1. ``allowed_cpus`` is how many these CPUs are. Segments are TCP's (RFC 4022):
     ``sent_segments`` without those sent again, which are ``retransmitted_segments``.
     """
 
@@ -45,6 +46,7 @@ class Sample:
     retransmitted_segments: int | None = None
     run_delay_seconds: float | None = None
     allowed_cpus: int | None = None
+    stolen_cpu_cores: float | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +54,7 @@ class StepReport:
     """What a training script says of its own progress.
 
     ``step`` is the global step; ``steps``, ``examples`` and ``input_wait_seconds`` are this replica's own
-    within the interval.
+    within the interval, and so is ``input_cpu_seconds``: CPU time for reading and decoding.
     """
 
     replica: roles.ReplicaId
@@ -65,6 +67,7 @@ class StepReport:
     loss: float | None = None
     input_wait_seconds: float | None = None
     total_steps: int | None = None
+    input_cpu_seconds: float | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,6 +34,7 @@ class ReplicaSnapshot:
             in which a thread that could go on had to make room for another.
         run_delay_share: seconds for which threads waited for a core in each second, those of all added up.
         input_wait_share: the part of the time that a trainer waited for its input.
+        input_cpu_cores: what a trainer's reading and decoding uses on average.
         retransmitted_share: of the TCP segments that it put on its way, those that it had sent before.
         step: the global step that it reported last.
         measured_at: when it was measured last within the time looked at (Unix seconds).
@@ -53,6 +54,7 @@ class ReplicaSnapshot:
     run_delay_share: float | None = None
     threads: int | None = None
     neighbours_cpu_cores: float | None = None
+    stolen_cpu_cores: float | None = None
     gpu_utilization: float | None = None
     gpu_memory_bytes: int | None = None
     step: int | None = None
@@ -60,6 +62,7 @@ class ReplicaSnapshot:
     examples_per_second: float | None = None
     loss: float | None = None
     input_wait_share: float | None = None
+    input_cpu_cores: float | None = None
     retransmitted_share: float | None = None
     measured_at: float | None = None
 
@@ -260,6 +263,7 @@ def _replica(
         run_delay_share=rates.rate(samples, lambda s: s.run_delay_seconds),
         threads=rates.latest(samples, lambda s: s.threads),
         neighbours_cpu_cores=rates.time_mean(samples, lambda s: s.neighbours_cpu_cores),
+        stolen_cpu_cores=rates.time_mean(samples, lambda s: s.stolen_cpu_cores),
         gpu_utilization=rates.time_mean(samples, lambda s: s.gpu_utilization),
         gpu_memory_bytes=rates.latest(samples, lambda s: s.gpu_memory_bytes),
         step=latest.step if latest else None,
@@ -267,6 +271,7 @@ def _replica(
         examples_per_second=rates.rate(steps, lambda s: s.examples),
         loss=latest.loss if latest else None,
         input_wait_share=rates.rate(steps, lambda s: s.input_wait_seconds),
+        input_cpu_cores=rates.rate(steps, lambda s: s.input_cpu_seconds),
         retransmitted_share=_retransmitted(samples),
         measured_at=samples[-1].at if samples else None,
     )

@@ -19,12 +19,12 @@ _COUNTS = frozenset(
     (
         "throttled_seconds", "network_received_bytes", "network_sent_bytes", "voluntary_switches",
         "involuntary_switches", "sent_segments", "retransmitted_segments", "steps", "examples",
-        "input_wait_seconds", "run_delay_seconds",
+        "input_wait_seconds", "input_cpu_seconds", "run_delay_seconds",
     )
 )  # fmt: skip
 #: Rows that become one: the first, and the one after the last.
 _Span = tuple[int, int]
-_MEANS = frozenset(("cpu_cores", "neighbours_cpu_cores", "gpu_utilization"))
+_MEANS = frozenset(("cpu_cores", "neighbours_cpu_cores", "stolen_cpu_cores", "gpu_utilization"))
 
 
 def combined(columns: blocks.Columns, every_seconds: float) -> blocks.Columns:

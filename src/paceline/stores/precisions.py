@@ -55,7 +55,7 @@ PRECISIONS: Mapping[str, Precision] = {
     "voluntary_switches": Precision(10, digits=6),
     "involuntary_switches": Precision(11, digits=6),
     "threads": Precision(12),
-    "neighbours_cpu_cores": Precision(13, decimals=3, digits=6),
+    "neighbours_cpu_cores": Precision(13, decimals=2, digits=6),
     "gpu_utilization": Precision(14, decimals=4),
     "gpu_memory_bytes": Precision(15, unit_bits=16),
     "sent_segments": Precision(16, digits=7),
@@ -68,6 +68,8 @@ PRECISIONS: Mapping[str, Precision] = {
     "total_steps": Precision(23),
     "run_delay_seconds": Precision(24, decimals=4, digits=6),
     "allowed_cpus": Precision(25),
+    "stolen_cpu_cores": Precision(26, decimals=2, digits=6),
+    "input_cpu_seconds": Precision(27, decimals=3, digits=7),
 }
 
 

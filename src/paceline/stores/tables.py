@@ -167,6 +167,7 @@ samples = sa.Table(
     sa.Column("retransmitted_segments", sa.BigInteger),
     sa.Column("run_delay_seconds", sa.Double),
     sa.Column("allowed_cpus", sa.BigInteger),
+    sa.Column("stolen_cpu_cores", sa.Double),
     sa.Index("samples_by_replica", "replica_id", "at"),
 )
 
@@ -206,6 +207,7 @@ step_reports = sa.Table(
     sa.Column("loss", Metric),
     sa.Column("input_wait_seconds", sa.Double),
     sa.Column("total_steps", sa.BigInteger),
+    sa.Column("input_cpu_seconds", sa.Double),
     sa.Index("step_reports_by_replica", "replica_id", "at"),
 )
 

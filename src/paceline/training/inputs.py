@@ -22,6 +22,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from paceline.training import errors, features, shards, sources
+from paceline.training.input_costs import Cost, CpuCounter
 
 _POOL_ROWS = 131_072
 _AHEAD = 16
@@ -65,14 +66,17 @@ def pools(
     work: shards.Work,
     grants: Iterable[shards.Grant | None],
     threads: int = 1,
+    cpu: CpuCounter | None = None,
 ) -> Generator[Examples | None, None, None]:
     """The examples of what is granted, in the order of training; a None among the grants is passed on.
+
+    The threads that decode, and whoever takes the examples, tell `cpu` what that costs them.
 
     Raises:
         InputError: a file is missing or malformed.
     """
     with futures.ThreadPoolExecutor(threads, "decoding") as executor:
-        files = _Files(source, encoder, work.files, executor)
+        files = _Files(source, encoder, work.files, executor, cpu or CpuCounter())
         for grant in grants:
             if grant is None:
                 yield None
@@ -119,7 +123,9 @@ class _Files:
         encoder: features.FeatureSet,
         files: tuple[str, ...],
         executor: futures.Executor,
+        cpu: CpuCounter,
     ) -> None:
+        self._cpu = cpu
         self._source = source
         self._encoder = encoder
         self._files = files
@@ -140,6 +146,7 @@ class _Files:
         wanted = shard.rows
         while wanted:
             chunk = self._left if self._left is not None else next(self._chunks, None)
+            self._cpu.tell()
             if chunk is None:
                 raise errors.InputError(
                     f"{self._files[shard.file]}: it has only {self._row:,} rows, fewer than when training "
@@ -156,7 +163,12 @@ class _Files:
         columns = sources.chunks(
             self._source, self._files[shard.file], self._encoder.kinds(), first=shard.first
         )
-        self._chunks = _mapped(self._executor, self._encoder.encode, columns)
+        self._chunks = _mapped(self._executor, self._encode, columns)
+
+    def _encode(self, columns: features.Columns) -> Examples:
+        encoded = self._encoder.encode(columns)
+        self._cpu.tell()
+        return encoded
 
 
 def _mapped(
@@ -196,8 +208,8 @@ def _joined(parts: list[Examples]) -> Examples:
 class Prefetched(Generic[Item]):
     """Runs a generator in a thread, some items ahead; a context manager.
 
-    `wait_seconds` is the total time that the caller has been kept waiting for items that then came.
-    `stopped` may be shared by several, one reading from the other.
+    `wait_seconds` is the total time that the caller has been kept waiting for items that then came. The thread
+    tells `cpu` what it uses; `cost` is both. `stopped` may be shared by several, one reading from the other.
     """
 
     def __init__(
@@ -205,8 +217,10 @@ class Prefetched(Generic[Item]):
         items: Generator[Item, None, None],
         ahead: int = _AHEAD,
         stopped: threading.Event | None = None,
+        cpu: CpuCounter | None = None,
     ) -> None:
         self.wait_seconds = 0.0
+        self._cpu = cpu or CpuCounter()
         self._items = items
         self._queue: queue.Queue[Item] = queue.Queue(maxsize=ahead)
         self._stopped = stopped or threading.Event()
@@ -224,6 +238,11 @@ class Prefetched(Generic[Item]):
         """Stops the thread and waits for its end."""
         self._stopped.set()
         self._executor.shutdown()
+
+    @property
+    def cost(self) -> Cost:
+        """What the input has cost so far."""
+        return Cost(wait=self.wait_seconds, cpu=self._cpu.seconds)
 
     @property
     def is_empty(self) -> bool:
@@ -256,6 +275,7 @@ class Prefetched(Generic[Item]):
     def _fill(self) -> None:
         with closing(self._items):
             for item in self._items:
+                self._cpu.tell()
                 while not self._put(item):
                     if self._stopped.is_set():
                         return

@@ -13,6 +13,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from paceline.training.input_costs import Cost
+
 _log = logging.getLogger(__name__)
 
 
@@ -52,12 +54,12 @@ class StepMeter:
         self._reports = reports
         self._total_steps = total_steps
         self._every_seconds = every_seconds
-        self.restart(0.0)
+        self.restart(Cost())
 
-    def restart(self, wait_seconds: float) -> None:
-        """Begins an interval now; `wait_seconds` is the input's total wait so far."""
+    def restart(self, input_cost: Cost) -> None:
+        """Begins an interval now; `input_cost` is the input's so far."""
         self._since = time.monotonic()
-        self._wait_before = wait_seconds
+        self._cost_before = input_cost
         self._steps = self._examples = self._last_step = 0
         self._loss = self._waited_seconds = 0.0
         self._dropped = 0
@@ -68,7 +70,7 @@ class StepMeter:
         steps: int,
         examples: int,
         loss: float,
-        wait_seconds: float,
+        input_cost: Cost,
         *,
         waited_seconds: float = 0.0,
         dropped: bool = False,
@@ -86,9 +88,9 @@ class StepMeter:
         self._loss += loss * steps
         self._last_step = step
         if time.monotonic() - self._since >= self._every_seconds:
-            self.flush(wait_seconds)
+            self.flush(input_cost)
 
-    def flush(self, wait_seconds: float) -> None:
+    def flush(self, input_cost: Cost) -> None:
         """Reports what was counted since the last report, if anything."""
         if self._steps:
             self._reports.append(
@@ -101,8 +103,9 @@ class StepMeter:
                     "loss": self._loss / self._steps,
                     "gradients_dropped": self._dropped,
                     "trainer_wait_seconds": self._waited_seconds,
-                    "input_wait_seconds": wait_seconds - self._wait_before,
+                    "input_wait_seconds": input_cost.wait - self._cost_before.wait,
+                    "input_cpu_seconds": input_cost.cpu - self._cost_before.cpu,
                     "total_steps": self._total_steps,
                 }
             )
-        self.restart(wait_seconds)
+        self.restart(input_cost)

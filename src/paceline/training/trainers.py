@@ -30,6 +30,7 @@ from paceline.training import (
     evaluations,
     features,
     graphs,
+    input_costs,
     inputs,
     paces,
     processors,
@@ -167,11 +168,12 @@ class Trainer:
         def stopping() -> bool:
             return self._stopping or watch.has_lost
 
-        made = self._batches(queue, stopping, closed)
+        cpu = input_costs.CpuCounter()
+        made = self._batches(queue, stopping, closed, cpu)
         with (
             contextlib.nullcontext() if self._cluster.is_chief else self._stoppable(),
             watch if self._cluster.is_chief and not self._cluster.is_local else contextlib.nullcontext(),
-            inputs.Prefetched(made, stopped=closed) as batches,
+            inputs.Prefetched(made, stopped=closed, cpu=cpu) as batches,
         ):
             step = self._loop(session, queue, batches, stopping)
         watch.check()
@@ -196,11 +198,15 @@ class Trainer:
         return self._evaluate(session, step, progress)
 
     def _batches(
-        self, queue: shared_queues.SharedQueue, stopping: Callable[[], bool], closed: threading.Event
+        self,
+        queue: shared_queues.SharedQueue,
+        stopping: Callable[[], bool],
+        closed: threading.Event,
+        cpu: input_costs.CpuCounter,
     ) -> Generator[features.Examples, None, None]:
         """The batches that this trainer is given, until all is trained; a pool of them is made ahead."""
         grants = queue.grants(lambda: stopping() or closed.is_set())
-        pools = inputs.pools(self._train, self._features, self._work, grants, self._threads)
+        pools = inputs.pools(self._train, self._features, self._work, grants, self._threads, cpu)
         steps = self._chosen.steps_per_exchange
         ahead = inputs.ahead(pools, _POOLS_AHEAD, closed)
         return inputs.batches(ahead, self._chosen.batch_size * steps, steps)
@@ -226,7 +232,7 @@ class Trainer:
             step,
             self._total,
         )
-        meter.restart(batches.wait_seconds)
+        meter.restart(batches.cost)
         under_way: collections.deque[tuple[futures.Future[paces.Finished], int]] = collections.deque()
         with (
             consistencies.pace(session, graph, self._cluster, self._chosen, make_step, stopping) as pace,
@@ -249,7 +255,7 @@ class Trainer:
                         self._saved.save_if_due(session, step)
             for started in under_way:
                 step = self._finish(*started, queue, batches)
-        meter.flush(batches.wait_seconds)
+        meter.flush(batches.cost)
         return step
 
     def _count_traffic(self, batch: features.Examples) -> None:
@@ -281,7 +287,7 @@ class Trainer:
             steps,
             examples,
             finished.loss,
-            batches.wait_seconds,
+            batches.cost,
             waited_seconds=finished.waited_seconds,
             dropped=finished.dropped,
         )

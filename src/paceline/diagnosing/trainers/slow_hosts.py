@@ -90,7 +90,7 @@ def _reason(case: Case, straggler: Straggler) -> _Reason | None:
     # It waits for its input, or nobody knows whether it does: then only its cores could be the reason.
     if own.input_wait_share is None or readings.waits(own) >= readings.INPUT_BOUND:
         return None
-    return _slower_cores(straggler) or _shared_cores(case, own, others)
+    return _slower_cores(straggler) or _shared_cores(case, own, others) or _stolen_cores(case, own, others)
 
 
 def _fewer_cores(case: Case, own: ReplicaSnapshot, others: Sequence[ReplicaSnapshot]) -> _Reason | None:
@@ -153,6 +153,20 @@ def _shared_cores(case: Case, own: ReplicaSnapshot, others: Sequence[ReplicaSnap
         f"the other trainers {usual:,.0f} times",
         field="involuntary_switches",
         next_step=f"see what else runs on {_place(own)}, and move it or the worker away",
+    )
+
+
+def _stolen_cores(case: Case, own: ReplicaSnapshot, others: Sequence[ReplicaSnapshot]) -> _Reason | None:
+    """Return that the hypervisor of its machine gives its cores to others, and those of the rest less."""
+    cores, stolen = usages.cores(case, own), own.stolen_cpu_cores
+    usual = _median(each.stolen_cpu_cores for each in others) or 0.0
+    if cores is None or stolen is None or stolen - usual < NEIGHBOURS * cores:
+        return None
+    return _Reason(
+        text=f"the hypervisor gives {stolen:.2f} cores to others where {own.replica} may use {cores:.2f}; it "
+        f"gets {own.cpu_cores or 0.0:.2f}",
+        field="stolen_cpu_cores",
+        next_step=f"move {_place(own)} to another hypervisor, or the worker to another machine",
     )
 
 

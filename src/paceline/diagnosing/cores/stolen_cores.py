@@ -1,0 +1,101 @@
+"""The hypervisor of a virtual machine gives its cores to other machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from paceline.diagnosing import needs, usages
+from paceline.diagnosing.cases import Case
+from paceline.diagnosing.cores import crowds
+from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.topics import Topic
+from paceline.diagnosing.waits import listed
+from paceline.model.causes import Evidence, Gain
+from paceline.model.findings import Severity
+from paceline.model.snapshots import ReplicaSnapshot
+
+#: Of the time for which there is work on the cores, the share that is stolen from which on it is told: its
+#: return would bring `crowds.LEAST_GAIN`.
+LEAST_LOST = 1 - 1 / crowds.LEAST_GAIN
+
+TOPIC = Topic(
+    code="CPU006",
+    name="stolen-cores",
+    title="Other virtual machines use the cores of the host",
+    severity=Severity.WARNING,
+    why="The cores of a virtual machine are threads on its host, which may give them to other machines when "
+    "it has promised more than it has. Nothing on the machine uses them then, and they are gone all the "
+    "same: who was at work stands still, whatever its limit says. The kernel is told and counts it as "
+    "stolen time. Exclusive cores do not help: they are cores of the same machine.",
+    fix="Run on machines that have cores of their own: a dedicated host, an instance type whose cores are "
+    "neither shared nor burstable; or have the machine moved to another host.",
+)
+
+
+class _Victim(NamedTuple):
+    """A replica that gets less than it may use, and the share of the work on its cores that is held up."""
+
+    replica: ReplicaSnapshot
+    stolen: float
+    lost: float
+
+
+@rule(TOPIC, needs=(needs.CPU, needs.STOLEN), explains=("slow-host", "slow-decoding", "waiting-for-ps"))
+def stolen_cores(case: Case) -> Iterator[Hit]:
+    """Replicas on cores that a hypervisor gives to others while there is work for them."""
+    victims = tuple(
+        victim
+        for each in (*case.servers, *case.trainers)
+        if (victim := _victim(case, each)) is not None and victim.lost >= LEAST_LOST
+    )
+    if not victims:
+        return
+    most = max(victims, key=lambda each: each.lost)
+    names = [str(each.replica.replica) for each in victims]
+    matters = not crowds.bound_elsewhere(case)
+    get = "gets less than it may" if len(names) == 1 else "get less than they may"
+    yield Hit(
+        what=f"The hypervisor gives {most.stolen:.2f} cores of {_where(case, most.replica)} to other "
+        f"machines, and {listed(names)} {get} use.",
+        subjects=tuple(names),
+        evidence=tuple(_evidence(case, most)),
+        next_steps=(
+            "vmstat 1 there shows it as st; ask who runs the host for cores that are not shared, or for "
+            "another host",
+        ),
+        gain=_gain(case, victims) if matters else None,
+        severity=None if matters else Severity.INFO,
+    )
+
+
+def _victim(case: Case, replica: ReplicaSnapshot) -> _Victim | None:
+    """Return a replica with what it loses; None: it uses all that it may, or that was not measured."""
+    stolen, own, others = replica.stolen_cpu_cores, replica.cpu_cores, replica.neighbours_cpu_cores
+    use = usages.cpu(case, replica)
+    if not stolen or own is None or others is None or use is None or use >= crowds.AT_LIMIT:
+        return None
+    return _Victim(replica, stolen, stolen / (stolen + own + others))
+
+
+def _gain(case: Case, victims: tuple[_Victim, ...]) -> Gain:
+    """Return what the job would gain: between nothing and all the time that was stolen from its replicas."""
+    times = max(min(1 / (1 - each.lost), 1 / (usages.cpu(case, each.replica) or 1.0)) for each in victims)
+    return Gain(low=1.0, high=max(1.0, times))
+
+
+def _where(case: Case, replica: ReplicaSnapshot) -> str:
+    return "this machine" if case.recording.run.engine == "local" else f"host {replica.row.host}"
+
+
+def _evidence(case: Case, most: _Victim) -> Iterator[Evidence]:
+    yield Evidence(
+        text=f"{_where(case, most.replica)}: for {most.lost:.0%} of the time for which there is work on its "
+        f"cores they are given to others ({most.stolen:.2f} cores on average)",
+        sources=(case.source("stolen_cpu_cores", (most.replica,)),),
+    )
+    yield Evidence(
+        text=f"{most.replica.replica} gets {most.replica.cpu_cores:.2f} of the "
+        f"{usages.cores(case, most.replica) or 0.0:.2f} cores that it may use",
+        sources=(case.source("cpu_cores", (most.replica,)),),
+    )
