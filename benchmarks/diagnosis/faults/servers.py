@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.diagnosis import changes, checks
-from benchmarks.diagnosis.bases import PAIR, PLAIN, PS_HOST, WHOLE, Base
+from benchmarks.diagnosis.bases import PAIR, PLAIN, PS_HOST, WHOLE, WORKER_HOST, Base
 from benchmarks.diagnosis.faults.faults import Fault, Severity, fewer_cores, of
 from benchmarks.diagnosis.knowns import Known
 from paceline.model.jobs import JobSpec
@@ -65,6 +65,8 @@ def too_many_ps(base: Base, severity: Severity) -> Fault:
     def change(spec: JobSpec, known: Known) -> JobSpec:
         spec = changes.resized(changes.resized(spec, Role.PS, count), Role.WORKER, 1)
         batch_size = (spec.training or {})["batch_size"] * _LARGER
+        # One worker's link has to carry larger batches, and is not to bind.
+        spec = changes.hosts(spec, WORKER_HOST, bandwidth_bits_per_second=4 * base.bandwidth(Role.WORKER))
         return changes.training(spec, batch_size=batch_size, hidden_units=_LARGE_LAYERS)
 
     return Fault(

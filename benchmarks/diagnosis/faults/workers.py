@@ -13,6 +13,7 @@ from paceline.model.roles import Role
 _LAST = "worker-2"
 _OTHERS_SECONDS = 9.0
 _FEW_CORES = 0.25
+_SMALL_LAYERS = [16]
 
 
 def compute_bound(base: Base, severity: Severity) -> Fault:
@@ -103,6 +104,8 @@ def too_many_workers(base: Base, severity: Severity) -> Fault:
     def change(spec: JobSpec, known: Known) -> JobSpec:
         for role in (Role.PS, Role.WORKER):
             spec = changes.role(spec, role, cpu_cores=_FEW_CORES)
+        # With so little to compute each worker asks the server for as much as it may.
+        spec = changes.training(spec, hidden_units=_SMALL_LAYERS)
         return changes.resized(changes.resized(spec, Role.PS, 1), Role.WORKER, workers)
 
     return Fault(

@@ -19,10 +19,10 @@ class Sample:
 
     Bytes, segments, switches, ``throttled_seconds`` and ``run_delay_seconds`` are counts within the interval;
     the last is how long threads were ready to run and waited for a core, added up over all of them.
-    ``cpu_cores``, ``neighbours_cpu_cores`` and ``stolen_cpu_cores`` are means over the interval, the last what
-    a hypervisor gave to others of the CPUs on which the replica may run, though there was work for them;
-    ``gpu_utilization`` is between 0 and 1. ``allowed_cpus`` is how many these CPUs are. Segments are TCP's (RFC 4022):
-    ``sent_segments`` without those sent again, which are ``retransmitted_segments``.
+    ``cpu_cores``, ``neighbours_cpu_cores`` and ``stolen_cpu_cores`` are means over the interval, the last
+    what a hypervisor gave to others of the CPUs on which the replica may run, though there was work for them;
+    ``gpu_utilization`` is between 0 and 1. ``allowed_cpus`` is how many these CPUs are. Segments are TCP's
+    (RFC 4022): ``sent_segments`` without those sent again, which are ``retransmitted_segments``.
     """
 
     replica: roles.ReplicaId

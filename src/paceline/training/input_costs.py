@@ -1,4 +1,4 @@
-"""What input costs a trainer: the time that it is waited for, and the CPU time of who reads and decodes it."""
+"""What input costs a trainer: time that it waits for, and CPU time of the threads that read and decode."""
 
 from __future__ import annotations
 

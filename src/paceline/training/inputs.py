@@ -208,8 +208,9 @@ def _joined(parts: list[Examples]) -> Examples:
 class Prefetched(Generic[Item]):
     """Runs a generator in a thread, some items ahead; a context manager.
 
-    `wait_seconds` is the total time that the caller has been kept waiting for items that then came. The thread
-    tells `cpu` what it uses; `cost` is both. `stopped` may be shared by several, one reading from the other.
+    `wait_seconds` is the total time that the caller has been kept waiting for items that then came. The
+    thread tells `cpu` what it uses; `cost` is both. `stopped` may be shared by several, one reading from the
+    other.
     """
 
     def __init__(

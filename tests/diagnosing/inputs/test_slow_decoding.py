@@ -55,6 +55,32 @@ def test_cores_of_a_machine_that_all_share_are_busy_together() -> None:
     assert not found(slow_storage, recording)
 
 
+def _burdened(cpu_seconds: float, load: dict[str, Any] = BUSY) -> Recording:
+    steps = {name: {**cases.STEPS, "input_cpu_seconds": cpu_seconds} for name in WORKERS}
+    return cases.recording({"ps-0": cases.SERVER, **dict.fromkeys(WORKERS, load)}, steps=steps, roles=CPU)
+
+
+def test_who_never_waits_may_decode_most_of_the_time() -> None:
+    (cause,) = found(slow_decoding, _burdened(0.6))
+    assert cause.what == (
+        "Decoding takes 62% of the CPU time of the trainers, whose cores are at their limit."
+    )
+    assert (cause.severity, cause.subjects) == (Severity.WARNING, WORKERS)
+    assert cause.gain is not None
+    assert 1.0 < cause.gain.low < cause.gain.high <= 1 / (1 - 0.62)
+    assert cause.changes == (Change(path=("spec", "roles", "worker", "cpu"), value=2.7),)
+    assert not found(compute_bound, _burdened(0.6))
+
+
+def test_a_little_decoding_is_part_of_computing() -> None:
+    assert not found(slow_decoding, _burdened(0.1))
+    assert found(compute_bound, _burdened(0.1))
+
+
+def test_decoding_on_cores_that_rest_costs_nothing() -> None:
+    assert not found(slow_decoding, _burdened(0.6, {"cpu_cores": 0.8, "cpu_limit_cores": 1.0}))
+
+
 def test_the_limit_lies_between_rest_and_work() -> None:
     # Of one that waits for 60 %, storage leaves at least 60 % idle, decoding none.
     assert not found(slow_decoding, _recording(0.6, {"cpu_cores": 0.68, "cpu_limit_cores": 1.0}))

@@ -8,7 +8,9 @@ import pytest
 from support import cases
 from support.cases import found
 
+from paceline.diagnosing import catalogues, chains
 from paceline.diagnosing.servers.many_servers import too_many_ps
+from paceline.diagnosing.trainers.compute_bounds import compute_bound
 from paceline.model.causes import Change
 from paceline.model.findings import Severity
 
@@ -32,6 +34,24 @@ def test_eight_idle_servers_of_two_workers_are_too_many() -> None:
     assert [each.text for each in cause.evidence] == [
         "all 8 PS together use 0.24 cores, the busiest 3% of its own"
     ]
+
+
+def test_workers_that_lack_cores_are_given_those_of_servers_that_leave() -> None:
+    lacking = loads(8, 1) | {"worker-0": TRAINER | {"cpu_cores": 0.98}}
+    roles = {"worker": {"cpu_cores": 1.0}, "ps": {"cpu_cores": 1.0}}
+    recording = cases.recording(lacking, roles=roles)
+    (cause,) = found(too_many_ps, recording)
+    assert cause.what == "8 PS have next to nothing to do: 2 would do for 1 trainers, which lack cores."
+    assert cause.severity is Severity.WARNING
+    assert cause.gain is not None
+    assert 1.5 < cause.gain.low <= cause.gain.high <= 4.0
+    # All but two leave; a worker gets four times its cores at most, for which two servers have room.
+    assert cause.changes == (
+        Change(path=("spec", "roles", "ps", "replicas"), value=2),
+        Change(path=("spec", "roles", "worker", "cpu"), value=4.0),
+    )
+    (root,) = chains.chained([*found(compute_bound, recording), cause], catalogues.EXPLAINS)
+    assert [each.name for each in (root, *root.effects)] == ["too-many-ps", "compute-bound"]
 
 
 @pytest.mark.parametrize(

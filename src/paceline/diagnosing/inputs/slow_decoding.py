@@ -1,19 +1,19 @@
-"""Trainers wait for the decoding of their examples: their cores are busy with it."""
+"""The decoding of examples holds trainers up: their cores are busy with it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from paceline.diagnosing import needs, usages
-from paceline.diagnosing.cases import Case
+from paceline.diagnosing import headrooms, needs, outlooks, usages
+from paceline.diagnosing.cases import Case, mean
 from paceline.diagnosing.inputs import readings
-from paceline.diagnosing.inputs.readings import Reading
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
-from paceline.model.causes import Change
+from paceline.model.causes import Change, Evidence, Gain
 from paceline.model.findings import Severity
 from paceline.model.roles import Role
+from paceline.model.snapshots import ReplicaSnapshot
 
 #: More cores than so many times those of now are not asked for: cheaper decoding is the better way then.
 MOST_TIMES = 4.0
@@ -21,11 +21,12 @@ MOST_TIMES = 4.0
 TOPIC = Topic(
     code="INP002",
     name="slow-decoding",
-    title="Trainers wait for the decoding of their examples",
+    title="The decoding of examples holds trainers up",
     severity=Severity.WARNING,
     why="Examples are decoded (parsed, looked up in vocabularies, hashed) by the trainers' own cores. If "
     "these are busy and the trainers wait for batches all the same, it is decoding that keeps them busy: it "
-    "takes longer than the step that it is for.",
+    "takes longer than the step that it is for. Where it takes less, nobody waits for a batch, but steps get "
+    "only the cores that it leaves them.",
     fix="Decode less in each step (Parquet with numbers, ids made beforehand), in more threads where cores "
     "rest, or give trainers more cores.",
     risk="More cores are taken from the machine or the cluster.",
@@ -34,12 +35,11 @@ TOPIC = Topic(
 
 @rule(TOPIC, needs=(needs.CPU, needs.STEPS, needs.INPUT_WAIT))
 def slow_decoding(case: Case) -> Iterator[Hit]:
-    """Most trainers wait for input, and their cores are busy meanwhile."""
+    """Most trainers wait for input while their cores are busy, or decoding takes most of their cores."""
     reading = readings.find(case, readings.DECODING)
-    if reading is None:
-        return
-    decoding = readings.most(case, reading, decode=True)
-    if not decoding:
+    decoding = readings.most(case, reading, decode=True) if reading else []
+    if reading is None or not decoding:
+        yield from _burdened(case)
         return
     yield readings.hit(
         case,
@@ -48,29 +48,61 @@ def slow_decoding(case: Case) -> Iterator[Hit]:
         "are busy",
         what=f"Trainers wait for decoding: {reading.share:.0%} of their time they have no examples, though "
         "their cores are busy.",
-        changes=tuple(_changes(case, reading)),
-        next_steps=(
-            "do beforehand what is done for each example: Parquet with ids as numbers, not CSV or texts",
-            "decode whole columns with NumPy or TensorFlow, not row by row in Python",
-        ),
+        changes=tuple(_changes(case, reading.trainers, reading.share)),
+        next_steps=_CHEAPER,
     )
 
 
-def _changes(case: Case, reading: Reading) -> Iterator[Change]:
+#: What makes decoding cheaper.
+_CHEAPER = (
+    "do beforehand what is done for each example: Parquet with ids as numbers, not CSV or texts",
+    "decode whole columns with NumPy or TensorFlow, not row by row in Python",
+)
+
+
+def _burdened(case: Case) -> Iterator[Hit]:
+    """Yield that most trainers spend much of their cores, which are at their limit, on decoding."""
+    active = [each for each in case.trainers if each.steps_per_second]
+    found = tuple(each for each in active if readings.is_burdened(case, each))
+    share = mean(found, readings.decoding_share)
+    if 2 * len(found) <= len(active) or share is None:
+        return
+    half, none = (outlooks.limited(case, 1 / max(1 - part, 1 / MOST_TIMES)) for part in (share / 2, share))
+    gain = Gain(low=half.low, high=none.high)
+    used = mean(found, lambda each: usages.busy(case, each)) or 0.0
+    yield Hit(
+        what=f"Decoding takes {share:.0%} of the CPU time of the trainers, whose cores are at their limit.",
+        subjects=tuple(str(each.replica) for each in found),
+        evidence=(
+            Evidence(
+                text=f"threads that read and decode use {share:.0%} of what {len(found)} of {len(active)} "
+                "trainers use",
+                sources=(case.source("input_cpu_seconds", found, steps=True),),
+            ),
+            Evidence(text=f"their cores are used to {used:.0%}", sources=(case.source("cpu_cores", found),)),
+        ),
+        changes=tuple(_changes(case, found, share)),
+        next_steps=_CHEAPER,
+        gain=gain if headrooms.matters(gain) else None,
+        severity=headrooms.severity(gain),
+    )
+
+
+def _changes(case: Case, trainers: Sequence[ReplicaSnapshot], share: float) -> Iterator[Change]:
     """Yield so many cores that nobody waits: an example takes as much CPU time as now, in less time.
 
     Rounded up to tenths. Nothing where cores are not those of the role: then they are the host's.
     """
-    times = min(MOST_TIMES, 1 / max(1 - reading.share, 1 / MOST_TIMES))
+    times = min(MOST_TIMES, 1 / max(1 - share, 1 / MOST_TIMES))
     for role in (Role.CHIEF, Role.WORKER):
         spec = case.spec.role(role)
-        if spec is not None and spec.cpu_cores and _is_own(case, reading, role):
+        if spec is not None and spec.cpu_cores and _is_own(case, trainers, role):
             value = math.ceil(spec.cpu_cores * times * 10 - 1e-6) / 10
             yield Change(path=("spec", "roles", str(role), "cpu"), value=value)
 
 
-def _is_own(case: Case, reading: Reading, role: Role) -> bool:
-    own = [each for each in reading.trainers if each.replica.role is role]
+def _is_own(case: Case, trainers: Sequence[ReplicaSnapshot], role: Role) -> bool:
+    own = [each for each in trainers if each.replica.role is role]
     pools = (usages.pool(case, each) for each in own)
     return bool(own) and all(
         pool is not None and pool.name == str(each.replica) for pool, each in zip(pools, own, strict=True)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator
+from typing import NamedTuple
 
-from paceline.diagnosing import headrooms, needs, trainings, usages
+from paceline.diagnosing import headrooms, needs, outlooks, trainings, usages
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.servers import saturations
 from paceline.diagnosing.topics import Topic
+from paceline.diagnosing.trainers import compute_bounds
 from paceline.model import rates
-from paceline.model.causes import Evidence
+from paceline.model.causes import Change, Evidence, Gain
 from paceline.model.findings import Severity
+from paceline.model.roles import Role
+from paceline.model.snapshots import ReplicaSnapshot
 
 #: A server that uses less of its cores is idle.
 IDLE = 0.1
@@ -24,6 +29,8 @@ LEAST_PER_TRAINER = 1.0
 ENOUGH = 0.5
 #: Of its memory limit one server may use so much, what is on those that leave included.
 MOST_MEMORY = 0.7
+#: Workers are given at most so many times their cores: a step does not spread over any number of them.
+MOST_CORES = 4.0
 
 TOPIC = Topic(
     code="PS201",
@@ -31,14 +38,15 @@ TOPIC = Topic(
     title="More parameter servers than needed",
     severity=Severity.INFO,
     why="Each step sends messages to every server that has a part of a variable and waits for all of them. "
-    "Servers that have nearly nothing to do make steps no faster, and hold cores and memory.",
-    fix="Have fewer of them.",
+    "Servers that have nearly nothing to do make steps no faster, and hold cores and memory. Trainers at the "
+    "limit of their cores could use these.",
+    fix="Have fewer of them, and give their cores to workers that lack some.",
     risk="Each of those that stay holds more in memory. A checkpoint of paceline.training is read back under "
     "any number of servers; one of another script may not be.",
 )
 
 
-@rule(TOPIC, needs=(needs.CPU, needs.MEMORY, needs.STEPS))
+@rule(TOPIC, needs=(needs.CPU, needs.MEMORY, needs.STEPS), explains=("compute-bound",))
 def too_many_ps(case: Case) -> Iterator[Hit]:
     """Servers that all do next to nothing, and of which half would do for trainers at full speed."""
     now, trainers = len(case.servers), len(case.trainers)
@@ -49,17 +57,56 @@ def too_many_ps(case: Case) -> Iterator[Hit]:
     if needed is None or needed > ENOUGH * now:
         return
     used = rates.total(each.cpu_cores for each in case.servers) or 0.0
+    freed = _freed(case, needed)
+    enough, about = (freed.servers, freed.to) if freed else (needed, ())
+    lack = ", which lack cores" if freed else ""
     yield Hit(
-        what=f"{now} PS have next to nothing to do: {needed} would do for {trainers} trainers.",
-        subjects=tuple(str(each.replica) for each in case.servers),
+        what=f"{now} PS have next to nothing to do: {enough} would do for {trainers} trainers{lack}.",
+        subjects=tuple(str(each.replica) for each in (*case.servers, *about)),
         evidence=(
             Evidence(
                 text=f"all {now} PS together use {used:.2f} cores, the busiest {max(uses):.0%} of its own",
                 sources=(case.source("cpu_cores", case.servers),),
             ),
         ),
-        changes=trainings.servers(case, needed),
+        changes=(*trainings.servers(case, enough), *(freed.changes if freed else ())),
+        gain=freed.gain if freed else None,
+        severity=Severity.WARNING if freed else None,
     )
+
+
+class _Freed(NamedTuple):
+    """Cores of servers that leave: who gets them, how many stay, the change, and what it brings."""
+
+    to: tuple[ReplicaSnapshot, ...]
+    servers: int
+    changes: tuple[Change, ...]
+    gain: Gain
+
+
+def _freed(case: Case, needed: int) -> _Freed | None:
+    """Return what workers at the limit of their cores get from servers that leave; None: they lack none.
+
+    An example costs trainers and servers as much CPU time as now, so servers have to do as many times as much
+    as workers get cores.
+    """
+    active = compute_bounds.active_trainers(case)
+    servers, own = compute_bounds.own_cores(case, case.servers), compute_bounds.own_cores(case, active)
+    apart = len(servers) == len(case.servers) and len(own) == len(active)
+    chief = any(each.replica.role is Role.CHIEF for each in active)
+    bound = compute_bounds.bound_trainers(case)
+    if not apart or chief or not bound:
+        return None
+    one, theirs = sum(servers.values()) / len(servers), sum(own.values())
+    used = rates.total(each.cpu_cores for each in case.servers) or 0.0
+    for stay in range(needed, len(servers)):
+        times = min(MOST_CORES, 1 + (len(servers) - stay) * one / theirs)
+        if used * times <= saturations.TARGET * one * stay:
+            gain = outlooks.gain(case, functools.partial(outlooks.thinking_times, factor=1 / times))
+            cores = math.floor(theirs * times / len(active) * 10 + 1e-6) / 10
+            change = Change(path=("spec", "roles", str(Role.WORKER), "cpu"), value=cores)
+            return _Freed(bound, stay, (change,), gain) if gain and headrooms.matters(gain) else None
+    return None
 
 
 def _needed(case: Case, uses: float) -> int | None:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from paceline.diagnosing import headrooms, needs, outlooks, usages
-from paceline.diagnosing.cases import Case
+from paceline.diagnosing.cases import Case, once
 from paceline.diagnosing.inputs import readings
 from paceline.diagnosing.networks import links
 from paceline.diagnosing.rules import Hit, rule
@@ -21,7 +21,7 @@ from paceline.diagnosing.topics import Topic
 from paceline.model import rates
 from paceline.model.causes import Change, Evidence, Gain
 from paceline.model.findings import Severity
-from paceline.model.roles import Role
+from paceline.model.roles import ReplicaId, Role
 from paceline.model.snapshots import ReplicaSnapshot
 
 #: Below this use of its cores a parameter server has room, and the trainers, who use more of theirs, bind:
@@ -57,14 +57,10 @@ class _Move(NamedTuple):
 @rule(TOPIC, needs=(needs.CPU, needs.STEPS))
 def compute_bound(case: Case) -> Iterator[Hit]:
     """Most trainers at the limit of their cores, with servers, links and input that have room."""
-    active = [each for each in case.trainers if each.steps_per_second]
-    busy = {user.replica: each for each in _full_pools(case) for user in each.users}
-    bound = [each for each in active if each.replica in busy and readings.waits(each) < readings.DECODING]
-    rest = _most_used(case)
-    if 2 * len(bound) <= len(active) or rest is None or rest >= WITH_ROOM:
+    active, bound, rest = active_trainers(case), bound_trainers(case), _most_used(case)
+    if not bound or rest is None:
         return
-    if max(usages.links(case).values(), default=0.0) >= links.FULL:
-        return
+    busy = _busy(case)
     use = statistics.mean(busy[each.replica].use for each in bound)
     twice = outlooks.gain(case, lambda now: outlooks.thinking_times(now, 0.5))
     more = f": twice the cores would bring x {twice.low:.1f} to {twice.high:.1f}" if twice else ""
@@ -85,6 +81,30 @@ def compute_bound(case: Case) -> Iterator[Hit]:
         gain=moved.gain if moved else twice,
         severity=Severity.WARNING if moved else None,
     )
+
+
+def active_trainers(case: Case) -> list[ReplicaSnapshot]:
+    """Return the trainers that train."""
+    return [each for each in case.trainers if each.steps_per_second]
+
+
+@once
+def bound_trainers(case: Case) -> tuple[ReplicaSnapshot, ...]:
+    """Return the trainers at the limit of their cores; none if not most are, or if anything else binds."""
+    active, busy, rest = active_trainers(case), _busy(case), _most_used(case)
+    found = tuple(
+        each
+        for each in active
+        if each.replica in busy
+        and readings.waits(each) < readings.DECODING
+        and not readings.is_burdened(case, each)
+    )
+    full = max(usages.links(case).values(), default=0.0) >= links.FULL
+    return () if full or 2 * len(found) <= len(active) or rest is None or rest >= WITH_ROOM else found
+
+
+def _busy(case: Case) -> dict[ReplicaId, _Full]:
+    return {user.replica: each for each in _full_pools(case) for user in each.users}
 
 
 class _Full(NamedTuple):
@@ -113,7 +133,7 @@ def _most_used(case: Case) -> float | None:
     return max(each for each in known if each is not None)
 
 
-def _own_pools(case: Case, replicas: Sequence[ReplicaSnapshot]) -> dict[str, float]:
+def own_cores(case: Case, replicas: Sequence[ReplicaSnapshot]) -> dict[str, float]:
     """Return the cores of pools that only these replicas use, by name."""
     names = {each.replica for each in replicas}
     return {
@@ -125,7 +145,7 @@ def _own_pools(case: Case, replicas: Sequence[ReplicaSnapshot]) -> dict[str, flo
 
 def _idle(case: Case) -> float:
     """Return the cores that parameter servers have for themselves and do not use."""
-    cores = sum(_own_pools(case, case.servers).values())
+    cores = sum(own_cores(case, case.servers).values())
     return max(0.0, cores - (rates.total(each.cpu_cores for each in case.servers) or 0.0)) if cores else 0.0
 
 
@@ -136,7 +156,7 @@ def _moved(case: Case, active: Sequence[ReplicaSnapshot]) -> _Move | None:
     trainers the servers need W * (servers * the busiest one's cores) / (cores that trainers use), over
     `LEFT_USE`; both together are the cores of now.
     """
-    servers, trainers = _own_pools(case, case.servers), _own_pools(case, active)
+    servers, trainers = own_cores(case, case.servers), own_cores(case, active)
     named = {str(each.replica) for each in (*case.servers, *active)}
     if set(servers) | set(trainers) != named or any(each.replica.role is Role.CHIEF for each in active):
         return None
@@ -163,7 +183,7 @@ def _moved(case: Case, active: Sequence[ReplicaSnapshot]) -> _Move | None:
 
 
 def _idle_evidence(case: Case, active: Sequence[ReplicaSnapshot]) -> Iterator[Evidence]:
-    own = sum(_own_pools(case, active).values())
+    own = sum(own_cores(case, active).values())
     yield Evidence(
         text=f"the PS leave {_idle(case):.2f} cores idle; all trainers together have {own:.2f}",
         sources=(case.source("cpu_cores", case.servers), case.source("cpu_limit_cores", active)),
