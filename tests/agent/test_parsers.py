@@ -147,6 +147,13 @@ def test_segments():
     assert agent.parse_segments("Tcp: RetransSegs OutSegs\nTcp: 1 x\n") is None
 
 
+def test_segments_that_had_arrived_were_sent_again_needlessly():
+    assert agent.parse_needless(golden("net.netstat")) == 580
+    assert agent.parse_needless("TcpExt: A TCPDSACKRecv\nTcpExt: 1 14\n") == 14, "older kernels"
+    assert agent.parse_needless("TcpExt: A\nTcpExt: 1\n") is None
+    assert agent.parse_needless(golden("net.snmp")) is None
+
+
 def test_segments_are_counted_where_an_interface_is_the_replica_s_own(monkeypatch):
     held = {"/proc/net/dev": golden("net.dev"), "/proc/net/snmp": golden("net.snmp")}
     monkeypatch.setattr(agent.KeptFiles, "read", lambda _self, path: held.get(path))
@@ -160,6 +167,16 @@ def test_segments_are_counted_where_an_interface_is_the_replica_s_own(monkeypatc
         found[interface] = {name: line[name] for name in fields}
     assert found["eth0"] == {"sent_segments": 100, "retransmitted_segments": 2, "network_sent_bytes": 0}
     assert found["eth7"] == found[None] == dict.fromkeys(fields)
+
+
+def test_what_was_sent_again_needlessly_is_not_lost(monkeypatch):
+    held = {f"/proc/net/{name}": golden(f"net.{name}") for name in ("dev", "snmp", "netstat")}
+    monkeypatch.setattr(agent.KeptFiles, "read", lambda _self, path: held.get(path))
+    sampler = agent.Sampler(config("eth0"))
+    for again, needless, lost in ((3201, 588, 2), (3202, 590, 0)):
+        held["/proc/net/snmp"] = golden("net.snmp").replace(" 3191 ", f" {again} ")
+        held["/proc/net/netstat"] = golden("net.netstat").replace(" 580\n", f" {needless}\n")
+        assert sampler.sample()["retransmitted_segments"] == lost
 
 
 def config(interface):
@@ -280,6 +297,7 @@ PARSERS = [
     agent.parse_switches,
     agent.parse_run_delay,
     agent.parse_segments,
+    agent.parse_needless,
     agent.parse_gpus,
     lambda text: agent.parse_keyed(text, "usage_usec"),
     lambda text: agent.parse_quota(text, text),

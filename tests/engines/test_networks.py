@@ -83,10 +83,10 @@ def test_the_plan_of_a_network_is_printable_and_shapes_both_ways() -> None:
     plan = host_plans.plan(SPEC, free_cores=(0, 1), machine_memory_bytes=None)
     script = [" ".join(command) for command in networks.commands(networks.Network("net", plan))]
     assert (
-        "tc -n net-host-0 qdisc add dev uplink root tbf rate 40000000bit burst 131072 latency 200ms" in script
+        "tc -n net-host-0 qdisc add dev uplink root tbf rate 40000000bit burst 131072 latency 50ms" in script
     )
     assert (
-        "tc -n net-fabric qdisc add dev host0 root tbf rate 40000000bit burst 131072 latency 200ms" in script
+        "tc -n net-fabric qdisc add dev host0 root tbf rate 40000000bit burst 131072 latency 50ms" in script
     )
     assert not any("host1 root" in line for line in script)
     assert "ip -n net-ps-0 address add 10.77.0.2/16 dev eth0" in script

@@ -164,7 +164,8 @@ def test_prefetching_counts_the_wait_and_passes_errors_on(tmp_path):
     source = sources.Source((parquet(tmp_path / "a.parquet", 10),))
     with reading.Prefetched(reading.shuffled(source, ENCODER, 0, 1, 4, 0)) as batches:
         assert len(batches.next().labels) == 4
-        assert batches.wait_seconds > 0
+        assert batches.cost.wait > 0
+        assert batches.cost.cpu > 0
 
     def broken():
         raise errors.InputError("broken")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.diagnosis import acts, changes, checks
-from benchmarks.diagnosis.bases import PLAIN, TRIO, WORKER_HOST, Base
+from benchmarks.diagnosis.bases import PAIR, PLAIN, TRIO, WORKER_HOST, Base
 from benchmarks.diagnosis.faults.faults import Fault, Severity, fewer_cores, of
 from benchmarks.diagnosis.knowns import Known
 from benchmarks.diagnosis.trials import Ending
@@ -13,7 +13,6 @@ from paceline.model.roles import Role
 _LAST = "worker-2"
 _OTHERS_SECONDS = 9.0
 _FEW_CORES = 0.25
-_SMALL_LAYERS = [16]
 
 
 def compute_bound(base: Base, severity: Severity) -> Fault:
@@ -99,19 +98,17 @@ def idle_workers(base: Base, severity: Severity) -> Fault:
 
 def too_many_workers(base: Base, severity: Severity) -> Fault:
     """More workers than one parameter server can serve, which has as many cores as each of them."""
-    workers = int(of(severity, 8, 10, 12))
+    workers = int(of(severity, 10, 12, 14))
 
     def change(spec: JobSpec, known: Known) -> JobSpec:
         for role in (Role.PS, Role.WORKER):
             spec = changes.role(spec, role, cpu_cores=_FEW_CORES)
-        # With so little to compute each worker asks the server for as much as it may.
-        spec = changes.training(spec, hidden_units=_SMALL_LAYERS)
         return changes.resized(changes.resized(spec, Role.PS, 1), Role.WORKER, workers)
 
     return Fault(
         cause="too-many-workers",
         also=("ps-cpu-bound", "too-few-ps", "waiting-for-ps"),
-        base=base.of_kind(PLAIN),
+        base=base.of_kind(PAIR),
         felt=checks.not_faster(1.35, per_worker=0.65),
         change=change,
     )

@@ -391,12 +391,24 @@ def parse_network(text: str, interface: str) -> Optional[Tuple[int, int]]:
 
 def parse_segments(text: str) -> Optional[Tuple[int, int]]:
     """Read TCP segments of a network namespace from /proc/net/snmp: sent anew, and sent again (RFC 4022)."""
-    rows = [line.split() for line in text.splitlines() if line.startswith("Tcp:")]
-    if len(rows) != 2:
-        return None
-    values = dict(zip(*rows))  # noqa: B905 - 3.6
+    values = _counters(text, "Tcp:")
     sent, again = (parse_integer(values.get(name, "")) for name in ("OutSegs", "RetransSegs"))
     return None if sent is None or again is None else (sent, again)
+
+
+def parse_needless(text: str) -> Optional[int]:
+    """Read from /proc/net/netstat how many segments were sent again though the first one had arrived.
+
+    Receivers tell it (DSACK, RFC 2883); before Linux 5.9 the kernel counts what they say, not segments.
+    """
+    values = _counters(text, "TcpExt:")
+    return parse_integer(values.get("TCPDSACKRecvSegs", values.get("TCPDSACKRecv", "")))
+
+
+def _counters(text: str, protocol: str) -> Dict[str, str]:
+    """Read a line of names and the line of their values; nothing if there are not these two."""
+    rows = [line.split() for line in text.splitlines() if line.startswith(protocol)]
+    return dict(zip(*rows)) if len(rows) == 2 else {}  # noqa: B905 - 3.6
 
 
 def parse_busy(text: str, cpus: FrozenSet[int]) -> Optional[Tuple[int, int]]:
@@ -761,6 +773,7 @@ class Reading(NamedTuple):
     throttled_seconds: Optional[float]
     network: Optional[Tuple[int, int]]
     segments: Optional[Tuple[int, int]]
+    needless_segments: Optional[int]
     cpus: FrozenSet[int]
     busy_ticks: Optional[int]
     stolen_ticks: Optional[int]
@@ -844,6 +857,7 @@ class Sampler:
             throttled_seconds=self.cgroup.throttled_seconds() if self._config.own_cgroup else None,
             network=network,
             segments=parse_segments(self._files.read("/proc/net/snmp") or "") if network else None,
+            needless_segments=parse_needless(self._files.read("/proc/net/netstat") or ""),
             cpus=cpus,
             busy_ticks=busy_ticks,
             stolen_ticks=stolen_ticks,
@@ -868,6 +882,8 @@ class Sampler:
         old, new = before.network or (None, None), after.network or (None, None)
         sent_before, again_before = before.segments or (None, None)
         sent, again = after.segments or (None, None)
+        repeated = rise(again_before, again)
+        needless = rise(before.needless_segments, after.needless_segments)
         utilization, gpu_memory = self._gpus.poll(after.at) if self._gpus else (None, None)
         self.tree.ignored = self._gpus.pids if self._gpus else set()
         pages = sum(process.pages for process in processes.values())
@@ -885,7 +901,7 @@ class Sampler:
             "network_received_bytes": rise(old[0], new[0]),
             "network_sent_bytes": rise(old[1], new[1]),
             "sent_segments": rise(sent_before, sent),
-            "retransmitted_segments": rise(again_before, again),
+            "retransmitted_segments": None if repeated is None else max(0, repeated - (needless or 0)),
             "voluntary_switches": scheduled.voluntary if scheduled else None,
             "involuntary_switches": scheduled.involuntary if scheduled else None,
             "run_delay_seconds": scheduled.run_delay_seconds if scheduled else None,

@@ -19,7 +19,8 @@ INPUT_BOUND = 0.2
 #: of the time of decoding is waited for. From here on 10 % can be won; healthy trainers wait 2 % at most.
 DECODING = 0.1
 #: From this share of a trainer's CPU time on decoding is what its cores are busy with: at half of that cost
-#: the trainer would be 18 % faster. Fit runs: up to 0.09 in healthy jobs, 0.72 where ids are decoded in Python.
+#: the trainer would be 18 % faster. Fit runs: up to 0.09 in healthy jobs, 0.72 where ids are decoded in
+#: Python.
 DECODES_MOST = 0.3
 
 

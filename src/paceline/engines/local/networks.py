@@ -31,9 +31,6 @@ NAMESPACES = Path("/run/netns")
 #: How much time's worth of data a link may pass at once; it must cover a scheduler tick.
 BURST_SECONDS = 0.01
 MIN_BURST_BYTES = 128 * 1024
-#: How long data may wait before a link. Who sends over a card of its own is held back when that is full (TCP
-#: small queues); behind a bridge nobody is, so all that TCP may have under way has to fit in here.
-QUEUE = "200ms"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -125,8 +122,8 @@ def _link(namespace: str, name: str, peer_namespace: str, peer: str) -> list[lis
 
 def _shape(namespace: str, interface: str, bits_per_second: int) -> list[str]:
     burst_bytes = max(MIN_BURST_BYTES, int(bits_per_second / 8 * BURST_SECONDS))
-    bucket = f"rate {bits_per_second}bit burst {burst_bytes} latency {QUEUE}"
-    return ["tc", "-n", namespace, *f"qdisc add dev {interface} root tbf {bucket}".split()]
+    shape = f"qdisc add dev {interface} root tbf rate {bits_per_second}bit burst {burst_bytes} latency 50ms"
+    return ["tc", "-n", namespace, *shape.split()]
 
 
 def _ip(namespace: str, words: str) -> list[str]:
