@@ -75,19 +75,23 @@ def neighbours(case: Case, replica: ReplicaSnapshot) -> float | None:
     """Return how many cores programs that are not of this job use on the CPUs that a replica may use.
 
     What its fellows on the same machine use is taken off, but of those that have cores of their own. All
-    replicas of a local job are on one machine, whatever host is emulated for them.
+    replicas of a local job are on one machine, whatever host is emulated for them. None: not measured, or not
+    of a fellow, whose use would be taken for that of others.
     """
     if replica.neighbours_cpu_cores is None:
         return None
     local = case.recording.run.engine == "local"
-    fellows = (
-        each.cpu_cores
+    fellows = [
+        each
         for each in case.snapshot.replicas
         if each.replica != replica.replica
         and (local or each.row.host == replica.row.host)
         and (not each.row.cores or bool(set(each.row.cores) & set(replica.row.cores)))
-    )
-    return max(0.0, replica.neighbours_cpu_cores - (rates.total(fellows) or 0.0))
+    ]
+    ended = case.recording.run.phase.is_final
+    if any(each.cpu_cores is None and (ended or each.row.phase.is_live) for each in fellows):
+        return None
+    return max(0.0, replica.neighbours_cpu_cores - (rates.total(each.cpu_cores for each in fellows) or 0.0))
 
 
 @once

@@ -15,6 +15,7 @@ from paceline.model.causes import Change
 from paceline.model.findings import Severity
 from paceline.model.jobs import CpuPolicy
 from paceline.model.recordings import Recording
+from paceline.model.statuses import ReplicaPhase
 
 #: A machine of 2 cores: the job uses 0.9 of them, somebody else 1.1.
 SERVER = {
@@ -73,6 +74,14 @@ def test_on_a_larger_machine_the_job_may_have_cores_of_its_own() -> None:
 def test_the_jobs_own_replicas_are_no_neighbours() -> None:
     loads = {"ps-0": SERVER, "worker-0": WORKER | {"cpu_cores": 0.85}, "worker-1": WORKER}
     assert not found(noisy_neighbour, _recording(loads=_alone(loads)))
+
+
+def test_a_fellow_that_is_not_measured_is_taken_for_nobody_else() -> None:
+    loads = LOADS | {"worker-1": WORKER | {"cpu_cores": None}}
+    assert found(noisy_neighbour, _recording())
+    assert not found(noisy_neighbour, _recording(loads=loads))
+    gone = {"worker-1": {"phase": ReplicaPhase.SUCCEEDED}}
+    assert found(noisy_neighbour, _recording(loads=loads, rows=gone)), "it uses nothing any more"
 
 
 def test_busy_programs_beside_idle_cores_hurt_nobody() -> None:
