@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
+LINKS ?= 1
+
 .PHONY: help demo test test-fast e2e torch check bench bench-diagnosis docs lock format clean
 
 help: ## show this list
@@ -43,8 +45,8 @@ bench: $(READY) ## every benchmark, in full (long; each resumes where it stopped
 	$(BIN)/python -m benchmarks all
 	PART=cp HOLLOW_NODES=20 tests/kubernetes/with-cluster $(abspath $(BIN))/python -m benchmarks kubernetes
 
-bench-diagnosis: $(READY) ## the corpus of diagnosis: record what is missing (hours), then score it
-	$(BIN)/python -m benchmarks.diagnosis.corpus
+bench-diagnosis: $(READY) ## the corpus of diagnosis: record what is missing (hours; LINKS=2 on a fast machine), then score it
+	$(BIN)/python -m benchmarks.diagnosis.corpus --links $(LINKS)
 	$(BIN)/python -m benchmarks diagnosis
 
 docs: $(READY) ## the pages that are made from code and results
