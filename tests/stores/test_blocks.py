@@ -173,6 +173,15 @@ def test_bytes_with_a_checksum_that_fits_are_unpacked_or_refused(data: st.DataOb
         blocks.unpack(bytes([blocks.VERSION]) + checksum + bytes(body))
 
 
+@pytest.mark.parametrize("rows", [0, 1])
+def test_differences_of_no_numbers_are_refused(rows: int) -> None:
+    """The column has gaps only, or there are no rows at all."""
+    # Field 2, GAPS and DIFFERENCES of whole numbers, scale, digits, no one is present, base, first, width.
+    body = bytes([rows, 2, blocks._GAPS | blocks._DIFFERENCES, 0, 0, 0, 0, 0, 130])
+    with pytest.raises(blocks.Damaged, match="no numbers"):
+        blocks.unpack(bytes([blocks.VERSION]) + blocks.zlib.crc32(body).to_bytes(4, "big") + body)
+
+
 @pytest.mark.parametrize("block", [b"", b"\x01", b"\x02" + BLOCK[1:], BLOCK + b"\x00", BLOCK[:-1]])
 def test_what_is_no_block_is_refused(block: bytes) -> None:
     with pytest.raises(blocks.Damaged):

@@ -280,6 +280,8 @@ def _measured(
     width = reader.byte()
     if width == 0 and not differences:
         return [meaning.number(base)] * count
+    if differences and not count:
+        raise Damaged("a part of it has a first number and no numbers")
     residues = _residual(reader, width, count - differences)
     beyond = precisions.numbers(meaning, base)
     if not differences:
