@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-
+# How many times as wide the links of new recordings are; 2 on a fast machine.
 LINKS ?= 1
 
 .PHONY: help demo test test-fast e2e torch check bench bench-diagnosis docs lock format clean

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from support import cases
 
 from benchmarks.diagnosis import labels, scores
 from benchmarks.diagnosis.labels import HEALTHY, Label
 from paceline.diagnosing import diagnoses
 from paceline.model.findings import Severity
 from paceline.model.recordings import Recording
-from paceline.model.samples import Measured
 from paceline.services import recordings as services
 from paceline.stores import recordings
 
@@ -28,15 +28,10 @@ FIELDS = (
 )  # fmt: skip
 
 
-def _each(recording: Recording, change: Callable[[Any], Measured | None]) -> Recording:
-    changed: dict[str, Any] = {
-        name: sorted(
-            (made for each in getattr(recording, name) if (made := change(each)) is not None),
-            key=lambda each: each.at,
-        )
-        for name in ("samples", "steps")
-    }
-    return dataclasses.replace(recording, **changed)
+def _each(recording: Recording, change: Callable[[Any], Any]) -> Recording:
+    made = cases.edited(recording, samples=change, steps=change)
+    samples, steps = (sorted(some, key=lambda each: each.at) for some in (made.samples, made.steps))
+    return dataclasses.replace(made, samples=samples, steps=steps)
 
 
 def without(fields: tuple[str, ...]) -> Callable[[Recording], Recording]:

@@ -851,13 +851,16 @@ class Sampler:
         busy_ticks, stolen_ticks = parse_busy(stat, cpus) or (None, None)
         interface = self._config.interface
         network = parse_network(self._files.read("/proc/net/dev") or "", interface) if interface else None
+        snmp, netstat = (
+            (self._files.read(f"/proc/net/{name}") if network else None) or "" for name in ("snmp", "netstat")
+        )
         return Reading(
             at=time.monotonic(),
             cpu_seconds=cpu_seconds,
             throttled_seconds=self.cgroup.throttled_seconds() if self._config.own_cgroup else None,
             network=network,
-            segments=parse_segments(self._files.read("/proc/net/snmp") or "") if network else None,
-            needless_segments=parse_needless(self._files.read("/proc/net/netstat") or ""),
+            segments=parse_segments(snmp),
+            needless_segments=parse_needless(netstat),
             cpus=cpus,
             busy_ticks=busy_ticks,
             stolen_ticks=stolen_ticks,

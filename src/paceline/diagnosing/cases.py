@@ -133,6 +133,11 @@ class Case:
         """Return the workers and the chief."""
         return self.of_role(Role.CHIEF, Role.WORKER)
 
+    @cached_property
+    def active_trainers(self) -> tuple[ReplicaSnapshot, ...]:
+        """Return the trainers that make steps."""
+        return tuple(each for each in self.trainers if each.steps_per_second)
+
     def role(self, replica: ReplicaSnapshot) -> RoleSpec | None:
         """Return what was asked for a replica."""
         return self.spec.role(replica.replica.role)

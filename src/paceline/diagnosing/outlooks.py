@@ -40,7 +40,7 @@ def network(case: Case) -> Queues | None:
             stations[f"{_CPU}{pool.name}"] = min(used / pool.cores, 1.0) / steps_per_second
     for host, use in usages.links(case).items():
         stations[link_station(host)] = min(use, 1.0) / steps_per_second
-    active = sum(bool(each.steps_per_second) for each in case.trainers)
+    active = len(case.active_trainers)
     own = mean((each for each in case.trainers if _is_alone(case, each)), lambda each: usages.cpu(case, each))
     step_seconds = active / steps_per_second
     return queues.fitted(

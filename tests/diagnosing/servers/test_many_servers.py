@@ -13,6 +13,7 @@ from paceline.diagnosing.servers.many_servers import too_many_ps
 from paceline.diagnosing.trainers.compute_bounds import compute_bound
 from paceline.model.causes import Change
 from paceline.model.findings import Severity
+from paceline.model.jobs import Host
 
 IDLE = {"cpu_cores": 0.03, "cpu_limit_cores": 1.0, "memory_bytes": 300 * 2**20,
         "memory_limit_bytes": 2 * 2**30}  # fmt: skip
@@ -52,6 +53,17 @@ def test_workers_that_lack_cores_are_given_those_of_servers_that_leave() -> None
     )
     (root,) = chains.chained([*found(compute_bound, recording), cause], catalogues.EXPLAINS)
     assert [each.name for each in (root, *root.effects)] == ["too-many-ps", "compute-bound"]
+
+
+def test_cores_of_hosts_are_not_given_away_by_roles() -> None:
+    """A job file that says nothing of a worker's cores is not told to change them."""
+    lacking = loads(8, 1) | {"worker-0": TRAINER | {"cpu_cores": 0.98}}
+    free = {name: load | {"cpu_limit_cores": None} for name, load in lacking.items()}
+    hosts = tuple(Host(name=f"on-{name}", cpu_cores=1.0) for name in free)
+    rows = {name: {"host": f"on-{name}"} for name in free}
+    (cause,) = found(too_many_ps, cases.recording(free, rows=rows, spec={"hosts": hosts}))
+    assert (cause.severity, cause.gain) == (Severity.INFO, None)
+    assert [change.path[2] for change in cause.changes] == ["ps"]
 
 
 @pytest.mark.parametrize(

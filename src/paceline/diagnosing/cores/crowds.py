@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from paceline.diagnosing import outlooks, usages
 from paceline.diagnosing.cases import Case, once
+from paceline.diagnosing.waits import listed
 from paceline.model import rates
-from paceline.model.causes import Gain
+from paceline.model.causes import Evidence, Gain
 from paceline.model.snapshots import ReplicaSnapshot
 
 #: Cores that are used to this share are full: who wants more waits (see `outlooks.BINDING_USE`).
@@ -142,6 +143,21 @@ def gain_without(case: Case, crowd: tuple[Hurt, ...]) -> Gain | None:
     # A parameter server holds up all trainers; a trainer of an asynchronous job only itself.
     share = 1.0 if any(each not in trainers for each in hit) else len(hit) / max(1, len(trainers))
     return Gain(low=1.0, high=1 + share * (max(bounds) - 1))
+
+
+def got(case: Case, replica: ReplicaSnapshot) -> Evidence:
+    """Return how much of the cores that it may use a replica gets."""
+    used, limit = replica.cpu_cores or 0.0, usages.cores(case, replica) or 0.0
+    return Evidence(
+        text=f"{replica.replica} gets {used:.2f} of the {limit:.2f} cores that it may use",
+        sources=(case.source("cpu_cores", (replica,)),),
+    )
+
+
+def get_less(names: Sequence[str]) -> str:
+    """Return in words that these replicas get less than they may use."""
+    get = "gets less than it may" if len(names) == 1 else "get less than they may"
+    return f"{listed(names)} {get} use"
 
 
 def _used_beside(case: Case, one: Hurt, crowd: tuple[Hurt, ...]) -> float:

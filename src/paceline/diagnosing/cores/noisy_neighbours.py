@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
-from paceline.diagnosing import needs, usages
+from paceline.diagnosing import needs
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.cores import crowds
 from paceline.diagnosing.cores.crowds import Hurt
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
-from paceline.diagnosing.waits import listed
 from paceline.model.causes import Change, Evidence, Gain
 from paceline.model.findings import Severity
 from paceline.model.jobs import CpuPolicy, RoleSpec
@@ -58,9 +57,8 @@ def _hit(case: Case, crowd: tuple[Hurt, ...], gain: Gain) -> Hit:
     most = max(crowd, key=lambda each: each.others)
     where = most.place.name if most.place else f"host {most.replica.row.host}"
     changes = tuple(exclusive(case, [each.replica.replica.role for each in crowd]))
-    get = "gets less than it may" if len(names) == 1 else "get less than they may"
     return Hit(
-        what=f"Other programs use {most.others:.2f} cores of {where}, and {listed(names)} {get} use.",
+        what=f"Other programs use {most.others:.2f} cores of {where}, and {crowds.get_less(names)}.",
         subjects=tuple(names),
         evidence=tuple(evidence(case, crowd)),
         changes=changes,
@@ -85,15 +83,10 @@ def evidence(case: Case, crowd: tuple[Hurt, ...]) -> Iterator[Evidence]:
         text += f"{most.place.cores:g}"
         yield Evidence(text=text, sources=(case.source("neighbours_cpu_cores", most.place.replicas),))
     worst = max(crowd, key=lambda each: each.waits)
-    replica, used = worst.replica, worst.replica.cpu_cores or 0.0
-    limit = usages.cores(case, replica) or 0.0
-    yield Evidence(
-        text=f"{replica.replica} gets {used:.2f} of the {limit:.2f} cores that it may use",
-        sources=(case.source("cpu_cores", (replica,)),),
-    )
+    yield crowds.got(case, worst.replica)
     yield Evidence(
         text=f"for each second on a core its threads wait {worst.waits:.2f} s for one that others use",
-        sources=(case.source("run_delay_seconds", (replica,)),),
+        sources=(case.source("run_delay_seconds", (worst.replica,)),),
     )
 
 

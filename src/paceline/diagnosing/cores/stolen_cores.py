@@ -10,7 +10,6 @@ from paceline.diagnosing.cases import Case
 from paceline.diagnosing.cores import crowds
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
-from paceline.diagnosing.waits import listed
 from paceline.model.causes import Evidence, Gain
 from paceline.model.findings import Severity
 from paceline.model.snapshots import ReplicaSnapshot
@@ -54,10 +53,9 @@ def stolen_cores(case: Case) -> Iterator[Hit]:
     most = max(victims, key=lambda each: each.lost)
     names = [str(each.replica.replica) for each in victims]
     matters = not crowds.bound_elsewhere(case)
-    get = "gets less than it may" if len(names) == 1 else "get less than they may"
     yield Hit(
         what=f"The hypervisor gives {most.stolen:.2f} cores of {_where(case, most.replica)} to other "
-        f"machines, and {listed(names)} {get} use.",
+        f"machines, and {crowds.get_less(names)}.",
         subjects=tuple(names),
         evidence=tuple(_evidence(case, most)),
         next_steps=(
@@ -94,8 +92,4 @@ def _evidence(case: Case, most: _Victim) -> Iterator[Evidence]:
         f"cores they are given to others ({most.stolen:.2f} cores on average)",
         sources=(case.source("stolen_cpu_cores", (most.replica,)),),
     )
-    yield Evidence(
-        text=f"{most.replica.replica} gets {most.replica.cpu_cores:.2f} of the "
-        f"{usages.cores(case, most.replica) or 0.0:.2f} cores that it may use",
-        sources=(case.source("cpu_cores", (most.replica,)),),
-    )
+    yield crowds.got(case, most.replica)

@@ -62,7 +62,7 @@ _CHEAPER = (
 
 def _burdened(case: Case) -> Iterator[Hit]:
     """Yield that most trainers spend much of their cores, which are at their limit, on decoding."""
-    active = [each for each in case.trainers if each.steps_per_second]
+    active = case.active_trainers
     found = tuple(each for each in active if readings.is_burdened(case, each))
     share = mean(found, readings.decoding_share)
     if 2 * len(found) <= len(active) or share is None:

@@ -57,7 +57,7 @@ def too_many_ps(case: Case) -> Iterator[Hit]:
     if needed is None or needed > ENOUGH * now:
         return
     used = rates.total(each.cpu_cores for each in case.servers) or 0.0
-    freed = _freed(case, needed)
+    freed = _freed(case, needed, used)
     enough, about = (freed.servers, freed.to) if freed else (needed, ())
     lack = ", which lack cores" if freed else ""
     yield Hit(
@@ -84,26 +84,26 @@ class _Freed(NamedTuple):
     gain: Gain
 
 
-def _freed(case: Case, needed: int) -> _Freed | None:
+def _freed(case: Case, needed: int, used: float) -> _Freed | None:
     """Return what workers at the limit of their cores get from servers that leave; None: they lack none.
 
     An example costs trainers and servers as much CPU time as now, so servers have to do as many times as much
     as workers get cores.
+
+    Args:
+        case: what was measured.
+        needed: servers that are enough for workers with the cores of now.
+        used: cores that all servers use together.
     """
-    active = compute_bounds.active_trainers(case)
-    servers, own = compute_bounds.own_cores(case, case.servers), compute_bounds.own_cores(case, active)
-    apart = len(servers) == len(case.servers) and len(own) == len(active)
-    chief = any(each.replica.role is Role.CHIEF for each in active)
-    bound = compute_bounds.bound_trainers(case)
-    if not apart or chief or not bound:
+    apart, bound = compute_bounds.apart(case), compute_bounds.bound_trainers(case)
+    if apart is None or not bound:
         return None
-    one, theirs = sum(servers.values()) / len(servers), sum(own.values())
-    used = rates.total(each.cpu_cores for each in case.servers) or 0.0
-    for stay in range(needed, len(servers)):
-        times = min(MOST_CORES, 1 + (len(servers) - stay) * one / theirs)
+    one = apart.servers / len(case.servers)
+    for stay in range(needed, len(case.servers)):
+        times = min(MOST_CORES, 1 + (len(case.servers) - stay) * one / apart.trainers)
         if used * times <= saturations.TARGET * one * stay:
             gain = outlooks.gain(case, functools.partial(outlooks.thinking_times, factor=1 / times))
-            cores = math.floor(theirs * times / len(active) * 10 + 1e-6) / 10
+            cores = math.floor(apart.trainers * times / len(case.active_trainers) * 10 + 1e-6) / 10
             change = Change(path=("spec", "roles", str(Role.WORKER), "cpu"), value=cores)
             return _Freed(bound, stay, (change,), gain) if gain and headrooms.matters(gain) else None
     return None
@@ -112,7 +112,7 @@ def _freed(case: Case, needed: int) -> _Freed | None:
 def _needed(case: Case, uses: float) -> int | None:
     """Return how many servers are enough for trainers at full speed; None: not known."""
     times = headrooms.most_times_fed(case)
-    if times is None or not any(each.steps_per_second for each in case.trainers):
+    if times is None or not case.active_trainers:
         return None
     links = usages.links(case)
     moved = sum(links.get(each.row.host or "", 0.0) for each in case.servers)

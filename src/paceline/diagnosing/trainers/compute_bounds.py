@@ -57,14 +57,14 @@ class _Move(NamedTuple):
 @rule(TOPIC, needs=(needs.CPU, needs.STEPS))
 def compute_bound(case: Case) -> Iterator[Hit]:
     """Most trainers at the limit of their cores, with servers, links and input that have room."""
-    active, bound, rest = active_trainers(case), bound_trainers(case), _most_used(case)
+    active, bound, rest = case.active_trainers, bound_trainers(case), _most_used(case)
     if not bound or rest is None:
         return
     busy = _busy(case)
     use = statistics.mean(busy[each.replica].use for each in bound)
     twice = outlooks.gain(case, lambda now: outlooks.thinking_times(now, 0.5))
     more = f": twice the cores would bring x {twice.low:.1f} to {twice.high:.1f}" if twice else ""
-    moved = _moved(case, active)
+    moved = _moved(case)
     yield Hit(
         what=f"Trainers use {use:.0%} of their cores while the PS have room ({rest:.0%} at most){more}.",
         subjects=tuple(str(each.replica) for each in bound),
@@ -74,7 +74,7 @@ def compute_bound(case: Case) -> Iterator[Hit]:
                 f"of the PS none uses more than {rest:.0%}",
                 sources=(case.source("cpu_cores", (*bound, *case.servers)),),
             ),
-            *(_idle_evidence(case, active) if moved else ()),
+            *(_idle_evidence(case) if moved else ()),
         ),
         changes=moved.changes if moved else (),
         next_steps=() if moved else _ways(case),
@@ -83,15 +83,10 @@ def compute_bound(case: Case) -> Iterator[Hit]:
     )
 
 
-def active_trainers(case: Case) -> list[ReplicaSnapshot]:
-    """Return the trainers that train."""
-    return [each for each in case.trainers if each.steps_per_second]
-
-
 @once
 def bound_trainers(case: Case) -> tuple[ReplicaSnapshot, ...]:
     """Return the trainers at the limit of their cores; none if not most are, or if anything else binds."""
-    active, busy, rest = active_trainers(case), _busy(case), _most_used(case)
+    active, busy, rest = case.active_trainers, _busy(case), _most_used(case)
     found = tuple(
         each
         for each in active
@@ -103,6 +98,7 @@ def bound_trainers(case: Case) -> tuple[ReplicaSnapshot, ...]:
     return () if full or 2 * len(found) <= len(active) or rest is None or rest >= WITH_ROOM else found
 
 
+@once
 def _busy(case: Case) -> dict[ReplicaId, _Full]:
     return {user.replica: each for each in _full_pools(case) for user in each.users}
 
@@ -133,7 +129,7 @@ def _most_used(case: Case) -> float | None:
     return max(each for each in known if each is not None)
 
 
-def own_cores(case: Case, replicas: Sequence[ReplicaSnapshot]) -> dict[str, float]:
+def _own_pools(case: Case, replicas: Sequence[ReplicaSnapshot]) -> dict[str, float]:
     """Return the cores of pools that only these replicas use, by name."""
     names = {each.replica for each in replicas}
     return {
@@ -145,22 +141,42 @@ def own_cores(case: Case, replicas: Sequence[ReplicaSnapshot]) -> dict[str, floa
 
 def _idle(case: Case) -> float:
     """Return the cores that parameter servers have for themselves and do not use."""
-    cores = sum(own_cores(case, case.servers).values())
+    cores = sum(_own_pools(case, case.servers).values())
     return max(0.0, cores - (rates.total(each.cpu_cores for each in case.servers) or 0.0)) if cores else 0.0
 
 
-def _moved(case: Case, active: Sequence[ReplicaSnapshot]) -> _Move | None:
+class Apart(NamedTuple):
+    """The cores of all parameter servers, and of all trainers that make steps."""
+
+    servers: float
+    trainers: float
+
+
+def apart(case: Case) -> Apart | None:
+    """Return the cores of both where each replica has its own, by its role; None: not all have.
+
+    A chief's cores are those of another role than the workers'.
+    """
+    both = (*case.servers, *case.active_trainers)
+    servers, trainers = _own_pools(case, case.servers), _own_pools(case, case.active_trainers)
+    if set(servers) | set(trainers) != {str(each.replica) for each in both}:
+        return None
+    if any(each.replica.role is Role.CHIEF for each in both):
+        return None
+    return Apart(sum(servers.values()), sum(trainers.values()))
+
+
+def _moved(case: Case) -> _Move | None:
     """Return the cores of servers and workers when all together lie where they work; None: about as now.
 
     An example costs a trainer and the busiest server as much CPU time as now. So with W cores of all
     trainers the servers need W * (servers * the busiest one's cores) / (cores that trainers use), over
     `LEFT_USE`; both together are the cores of now.
     """
-    servers, trainers = own_cores(case, case.servers), own_cores(case, active)
-    named = {str(each.replica) for each in (*case.servers, *active)}
-    if set(servers) | set(trainers) != named or any(each.replica.role is Role.CHIEF for each in active):
+    cores, active = apart(case), case.active_trainers
+    if cores is None:
         return None
-    own, theirs = sum(trainers.values()), sum(servers.values())
+    theirs, own = cores
     used = rates.total(each.cpu_cores for each in active) or 0.0
     if _idle(case) < IDLE_OVER_OWN * own or used <= 0:
         return None
@@ -182,8 +198,9 @@ def _moved(case: Case, active: Sequence[ReplicaSnapshot]) -> _Move | None:
     return _Move(changes=tuple(changes), gain=gain)
 
 
-def _idle_evidence(case: Case, active: Sequence[ReplicaSnapshot]) -> Iterator[Evidence]:
-    own = sum(own_cores(case, active).values())
+def _idle_evidence(case: Case) -> Iterator[Evidence]:
+    active = case.active_trainers
+    own = sum(_own_pools(case, active).values())
     yield Evidence(
         text=f"the PS leave {_idle(case):.2f} cores idle; all trainers together have {own:.2f}",
         sources=(case.source("cpu_cores", case.servers), case.source("cpu_limit_cores", active)),

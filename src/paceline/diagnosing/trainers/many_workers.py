@@ -40,7 +40,7 @@ TOPIC = Topic(
 def too_many_workers(case: Case) -> Iterator[Hit]:
     """Trainers far beyond the number from which on even servers, which are not small, bound the speed."""
     found = _bound(case)
-    trainers = sum(bool(each.steps_per_second) for each in case.trainers)
+    trainers = len(case.active_trainers)
     if found is None or found.busy is None or trainers < LEAST_PER_SERVER * len(case.servers):
         return
     knee = _knee(trainers, found.busy, found.use)
