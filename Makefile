@@ -3,8 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-# How many times as wide the links of new recordings are; 2 on a fast machine.
-LINKS ?= 1
+# How many times as fast as the sizes of models expect a machine is on which the corpus is recorded.
+SPEED ?= 1
 
 .PHONY: help demo test test-fast e2e torch check bench bench-diagnosis docs lock format clean
 
@@ -45,8 +45,8 @@ bench: $(READY) ## every benchmark, in full (long; each resumes where it stopped
 	$(BIN)/python -m benchmarks all
 	PART=cp HOLLOW_NODES=20 tests/kubernetes/with-cluster $(abspath $(BIN))/python -m benchmarks kubernetes
 
-bench-diagnosis: $(READY) ## the corpus of diagnosis: record what is missing (hours; LINKS=2 on a fast machine), then score it
-	$(BIN)/python -m benchmarks.diagnosis.corpus --links $(LINKS)
+bench-diagnosis: $(READY) ## the corpus of diagnosis: record what is missing (hours; SPEED=2 on a fast machine), then score it
+	$(BIN)/python -m benchmarks.diagnosis.corpus --speed $(SPEED)
 	$(BIN)/python -m benchmarks diagnosis
 
 docs: $(READY) ## the pages that are made from code and results

@@ -106,7 +106,7 @@ KINDS: Mapping[str, Kind] = {
     # More work on the parameter servers: a table for each feature, whose ids they sort out themselves.
     PAIR: Kind(
         workers=3,
-        server_cores=0.5,
+        server_cores=0.6,
         worker_cores=0.5,
         links=4.0,
         server_links=8.0,
@@ -125,14 +125,15 @@ class Base:
     """A healthy job: a kind of it for a model of a size, on data and first values of a seed.
 
     Attributes:
-        links: how many times as wide links are as its size says: a faster machine fills them sooner.
+        speed: how many times as fast the machine is as the one that sizes were made for: links are so many
+            times as wide, and jobs that end by themselves have so many times as many steps.
     """
 
     model: str
     size: str
     seed: int
     kind: str = PLAIN
-    links: float = 1.0
+    speed: float = 1.0
 
     @property
     def name(self) -> str:
@@ -155,7 +156,7 @@ class Base:
         """Return the bits a second of each host of a role."""
         kind = KINDS[self.kind]
         factor = kind.server_links if role is Role.PS else kind.links
-        return round(models.SIZES[self.size].bandwidth * factor * self.links)
+        return round(models.SIZES[self.size].bandwidth * factor * self.speed)
 
     def job(self) -> JobSpec:
         """Return the job."""

@@ -199,7 +199,7 @@ def ailing(outcome: Outcome) -> str | None:
             return f"a {role} uses {used:.2f} of its cores"
     full = max(effects.link_use(recording, since), default=0.0)
     if full > 0.55:
-        return f"{full:.0%} of a link's bandwidth is used: a faster machine wants wider ones (--links)"
+        return f"{full:.0%} of a link's bandwidth is used: a faster machine wants wider ones (--speed)"
     waits = max(effects.input_wait(recording, since).values(), default=0.0)
     if waits > 0.1:
         return f"a worker waits {waits:.0%} of its time for input"

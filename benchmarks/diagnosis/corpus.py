@@ -1,4 +1,4 @@
-"""Make the corpus: ``python -m benchmarks.diagnosis.corpus [--only GLOB] [--links N] [--list] [--again]``.
+"""Make the corpus: ``python -m benchmarks.diagnosis.corpus [--only GLOB] [--speed N] [--list] [--again]``.
 
 Each run takes some 45 seconds. What is there already is not made again. A run whose fault was not felt is
 tried once more, one that was not alone on the machine several times; then it is left out, and a line says so.
@@ -159,13 +159,13 @@ def _tried(corpus: Corpus, item: Item, twins: dict[str, Item], console: Console)
 
 @click.command()
 @click.option("--only", default="*", help="Of these names alone, such as 'giant-variable*'.")
-@click.option("--links", default=1.0, help="Wider links, such as 2 on a machine twice as fast.")
+@click.option("--speed", default=1.0, help="Wider links and more steps: 2 on a machine twice as fast.")
 @click.option("--list", "listed", is_flag=True, help="Show the runs and make none.")
 @click.option("--again", is_flag=True, help="Also what is there already.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), default=FOLDER, help="Folder of it all.")
-def main(only: str, links: float, listed: bool, again: bool, output: Path) -> None:
+def main(only: str, speed: float, listed: bool, again: bool, output: Path) -> None:
     """Make the corpus of diagnosis, or the part of it that is not there yet."""
-    every = items.every(links)
+    every = items.every(speed)
     chosen = [item for item in every if fnmatch.fnmatch(item.name, only)]
     if listed:
         _list(chosen)

@@ -18,15 +18,15 @@ from benchmarks.diagnosis.trials import Ending
 from paceline.model.jobs import JobSpec
 
 FIT = (("wide-deep", "middle", 0), ("deepfm", "small", 0))
-#: Neighbours differ in model and size, so that those of a kind do. Runs of seed 1 were recorded before, and
-#: rules corrected by them: they are seen, and not part of the corpus.
+#: Neighbours differ in model and size, so that those of a kind do. Runs of seeds 1 to 3 were recorded
+#: before, and rules corrected by them: they are seen, and not part of the corpus.
 UNSEEN = (
-    ("dlrm", "small", 3), ("deepfm", "middle", 3), ("wide-deep", "large", 3),
-    ("dlrm", "middle", 3), ("wide-deep", "small", 3), ("deepfm", "large", 3),
-    ("dlrm", "large", 3), ("deepfm", "small", 3), ("wide-deep", "middle", 3),
+    ("dlrm", "small", 4), ("deepfm", "middle", 4), ("wide-deep", "large", 4),
+    ("dlrm", "middle", 4), ("wide-deep", "small", 4), ("deepfm", "large", 4),
+    ("dlrm", "large", 4), ("deepfm", "small", 4), ("wide-deep", "middle", 4),
 )  # fmt: skip
 #: Healthy runs that are nobody's twin, and end by themselves.
-MORE_HEALTHY = tuple((model, size, 2) for model in models.MODELS for size in ("small", "middle", "large"))
+MORE_HEALTHY = tuple((model, size, 5) for model in models.MODELS for size in ("small", "middle", "large"))
 #: The first of a pair has the larger effect; a kind of job goes with it.
 PAIRS = (
     ("ps-cpu-bound", Severity.GROSS, "memory-over-asked", Severity.GROSS),
@@ -79,17 +79,18 @@ class Item:
         """Return the job of a healthy run."""
         job = self.base.job()
         if self.ending is Ending.FINISHED:
-            return changes.training(job, max_steps=_STEPS[self.base.size] * _FINISHED_SECONDS)
+            steps = _STEPS[self.base.size] * _FINISHED_SECONDS * self.base.speed
+            return changes.training(job, max_steps=round(steps))
         return job
 
 
-def every(links: float = 1.0) -> list[Item]:
+def every(speed: float = 1.0) -> list[Item]:
     """Return all runs, twins before what is compared with them.
 
     Args:
-        links: how many times as wide links are as the sizes of models say.
+        speed: how fast the machine is, see `Base`.
     """
-    return [dataclasses.replace(item, base=dataclasses.replace(item.base, links=links)) for item in _all()]
+    return [dataclasses.replace(item, base=dataclasses.replace(item.base, speed=speed)) for item in _all()]
 
 
 def _all() -> list[Item]:

@@ -10,7 +10,7 @@ from paceline.model.jobs import JobSpec
 from paceline.model.roles import Role
 
 _WAITING = "waiting-for-ps"
-_LARGER = 8
+_LARGER = 12
 _LARGE_LAYERS = [512, 256]
 
 

@@ -79,7 +79,8 @@ def of_cores(case: Case) -> Saturation | None:
     if not measured or not _even([each.cpu_cores or 0.0 for each in measured]):
         return None
     use = sum(uses[pool] for pool in measured.values()) / len(measured)
-    if use < SATURATED:
+    # One that is not measured may be idle.
+    if use * len(measured) / max(len(measured), asked_servers(case)) < SATURATED:
         return None
     sharing = collections.Counter(measured.values())
     return Saturation(
