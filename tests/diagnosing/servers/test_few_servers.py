@@ -56,6 +56,7 @@ def test_a_script_of_the_users_own_has_to_cut_its_variables() -> None:
     [
         pytest.param({"ps-0": {"cpu_cores": 0.24, "cpu_limit_cores": 0.25}}, id="small limit"),
         pytest.param({"ps-1": {"cpu_cores": 0.05, "cpu_limit_cores": 1.0}}, id="one hot server"),
+        pytest.param({"ps-1": {"cpu_limit_cores": 1.0}}, id="one may be idle"),
         pytest.param({"ps-0": {"cpu_cores": 0.7, "cpu_limit_cores": 1.0}}, id="busy, but not full"),
         pytest.param(dict.fromkeys(WORKERS, FULL), id="trainers compute all the time"),
         pytest.param({"ps-0": {"cpu_limit_cores": 1.0}}, id="servers not measured"),
