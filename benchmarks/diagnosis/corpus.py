@@ -170,7 +170,7 @@ def main(only: str, speed: float, listed: bool, again: bool, output: Path) -> No
     if listed:
         _list(chosen)
         return
-    twins = {item.base.name: item for item in every if not item.makers and item.base.seed != 2}
+    twins = {item.base.name: item for item in every if not item.makers}
     output.mkdir(parents=True, exist_ok=True)
     corpus = Corpus(output)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
