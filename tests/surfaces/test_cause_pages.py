@@ -29,13 +29,20 @@ def test_every_cause_has_a_page_and_every_link_leads_to_one() -> None:
 
 
 def test_thresholds_are_told_with_their_reasons() -> None:
-    first, second = cause_pages.thresholds(_rule("hot-ps"))
-    assert (first.name, first.value, second.name) == ("LEAST_GAIN", "1.1", "RESTING")
-    assert "noise" in first.reason
+    first, *_ = cause_pages.thresholds(_rule("hot-ps"))
+    assert (first.name, first.value) == ("RESTING", "0.25")
+    assert "rests" in first.reason
 
 
-def test_thresholds_that_rules_of_a_group_share_are_told_with_their_file() -> None:
+def test_thresholds_that_rules_share_are_told_with_their_file() -> None:
     found = {each.name: each for each in cause_pages.thresholds(_rule("noisy-neighbour"))}
     assert float(found["crowds.LEAST_WAITS"].value) > 0
     assert "Fit runs" in found["crowds.LEAST_WAITS"].reason
+    assert "noise" in found["headrooms.LEAST_GAIN"].reason
     assert "BY_HAND" not in found
+
+
+def test_of_thresholds_each_number_is_told_and_nothing_else() -> None:
+    found = {each.name: each.value for each in cause_pages.thresholds(_rule("too-many-threads"))}
+    assert (found["COST_LOW"], found["COST_HIGH"]) == ("0.08", "0.14")
+    assert "VARIABLES" not in found

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TypeGuard
+
 from paceline.diagnosing import usages
 from paceline.diagnosing.cases import Case, mean
-from paceline.diagnosing.servers.hot_servers import LEAST_GAIN
 from paceline.model import rates, trace_summaries
 from paceline.model.causes import Gain
 from paceline.model.findings import Severity
 from paceline.model.roles import ReplicaId
 from paceline.model.traces import Trace
 
+#: What a change has to bring before a cause is more than a remark: less is within the noise of a run.
+LEAST_GAIN = 1.1
 #: Beyond so many times nobody should plan from one measurement: what trainers do by themselves is then a
 #: small part of it, and something else will bind before.
 MOST_TIMES = 8.0
@@ -101,7 +104,7 @@ def _machine_times(case: Case, spared_cores: float) -> float:
     return max(1.0, case.machine_cores / (used - spared_cores))
 
 
-def matters(gain: Gain | None) -> bool:
+def matters(gain: Gain | None) -> TypeGuard[Gain]:
     """Whether a gain is more than the noise of a run."""
     return gain is not None and gain.high >= LEAST_GAIN
 

@@ -24,10 +24,10 @@ good part of its speed, an info is worth knowing.
 | code | name | severity | what |
 | --- | --- | --- | --- |
 """
-#: Lines of a comment before the constant that they are about.
-_CONSTANT = re.compile(r"((?:^#: .*\n)+)^(\w+)(?:: [^=\n]+)? = (.+)$", re.MULTILINE)
-#: Modules within packages below this one belong to a group of rules.
-_GROUPS = "paceline.diagnosing."
+#: Lines of a comment before the constants that they are about.
+_CONSTANT = re.compile(r"((?:^#: .*\n)+)^(\w+(?:, \w+)*)(?:: [^=\n]+)? = (.+)$", re.MULTILINE)
+#: What rules share lies there.
+_SHARED = "paceline.diagnosing."
 
 
 class Threshold(NamedTuple):
@@ -45,8 +45,8 @@ class Threshold(NamedTuple):
 
 
 def thresholds(rule: Rule) -> Iterator[Threshold]:
-    """Yield the numbers that stand in the file of a rule, and in those that rules of its group share, with
-    the comments above them; of the latter with the name of the file.
+    """Yield the numbers that stand in the file of a rule, and in those that it shares with others, with the
+    comments above them; of the latter with the name of the file.
     """
     own = inspect.getmodule(rule.find)
     assert own is not None, "a rule is a function of a module"
@@ -54,15 +54,16 @@ def thresholds(rule: Rule) -> Iterator[Threshold]:
     topics = {inspect.getmodule(each.find) for each in catalogues.RULES}
     for module in dict.fromkeys(filter(inspect.ismodule, vars(own).values())):
         name = module.__name__
-        if name.startswith(_GROUPS) and name.count(".") > _GROUPS.count(".") and module not in topics:
+        if name.startswith(_SHARED) and module not in topics:
             yield from _constants(module, f"{name.rpartition('.')[2]}.")
 
 
 def _constants(module: ModuleType, prefix: str) -> Iterator[Threshold]:
-    for comment, name, value in _CONSTANT.findall(inspect.getsource(module)):
-        if value != "(":
-            reason = " ".join(line.removeprefix("#: ") for line in comment.splitlines())
-            yield Threshold(f"{prefix}{name}", value, reason)
+    for comment, names, values in _CONSTANT.findall(inspect.getsource(module)):
+        reason = " ".join(line.removeprefix("#: ") for line in comment.splitlines())
+        for name, value in zip(names.split(", "), values.split(", "), strict=False):
+            if isinstance(getattr(module, name), int | float):
+                yield Threshold(f"{prefix}{name}", value, reason)
 
 
 def pages() -> dict[str, str]:

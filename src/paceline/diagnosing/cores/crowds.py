@@ -27,8 +27,6 @@ LEAST_WAITS = 2.0
 #: And so many seconds in each second: who rests most of the time waits for a core whenever it wakes up, which
 #: is long beside what it then does, and short beside a step. Fit runs: up to 0.5, and from 0.8.
 LEAST_WAITED = 0.4
-#: What removing a cause has to bring before it is told: less is within the noise of a run.
-LEAST_GAIN = 1.1
 
 
 class Place(NamedTuple):

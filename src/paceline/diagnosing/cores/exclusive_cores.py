@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from paceline.diagnosing import needs
+from paceline.diagnosing import headrooms, needs
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.cores import crowds
 from paceline.diagnosing.rules import Hit, rule
@@ -56,7 +56,7 @@ def exclusive_not_got(case: Case) -> Iterator[Hit]:
             evidence=(shared[0][1],),
             changes=tuple(_changes(role)),
             next_steps=tuple(_next_steps(case)),
-            gain=gain if gain and gain.high >= crowds.LEAST_GAIN else None,
+            gain=gain if headrooms.matters(gain) else None,
         )
 
 

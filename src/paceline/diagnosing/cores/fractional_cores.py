@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from paceline.diagnosing import needs
+from paceline.diagnosing import headrooms, needs
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.cores import crowds, noisy_neighbours
 from paceline.diagnosing.rules import Hit, rule
@@ -41,7 +41,7 @@ def fractional_cores(case: Case) -> Iterator[Hit]:
     }
     crowd = tuple(each for each in crowds.hurt(case) if each.replica.replica.role in asked)
     gain = crowds.gain_without(case, crowd)
-    if gain is None or gain.high < crowds.LEAST_GAIN:
+    if not headrooms.matters(gain):
         return
     matters = not crowds.bound_elsewhere(case)
     names = [str(each.replica.replica) for each in crowd]

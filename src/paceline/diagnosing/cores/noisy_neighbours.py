@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
-from paceline.diagnosing import needs
+from paceline.diagnosing import headrooms, needs
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.cores import crowds
 from paceline.diagnosing.cores.crowds import Hurt
@@ -47,7 +47,7 @@ def noisy_neighbour(case: Case) -> Iterator[Hit]:
     # Of these a fraction of a core is the cause, so they are told apart.
     for crowd in (tuple(whole), tuple(parts)):
         gain = crowds.gain_without(case, crowd)
-        if gain is not None and gain.high >= crowds.LEAST_GAIN:
+        if headrooms.matters(gain):
             yield _hit(case, crowd, gain)
 
 

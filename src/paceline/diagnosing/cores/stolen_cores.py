@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from paceline.diagnosing import needs, usages
+from paceline.diagnosing import headrooms, needs, usages
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.cores import crowds
 from paceline.diagnosing.rules import Hit, rule
@@ -15,8 +15,8 @@ from paceline.model.findings import Severity
 from paceline.model.snapshots import ReplicaSnapshot
 
 #: Of the time for which there is work on the cores, the share that is stolen from which on it is told: its
-#: return would bring `crowds.LEAST_GAIN`.
-LEAST_LOST = 1 - 1 / crowds.LEAST_GAIN
+#: return would bring `headrooms.LEAST_GAIN`.
+LEAST_LOST = 1 - 1 / headrooms.LEAST_GAIN
 
 TOPIC = Topic(
     code="CPU006",

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from paceline.diagnosing import needs, usages
+from paceline.diagnosing import headrooms, needs, usages
 from paceline.diagnosing.cases import Case, mean
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
@@ -25,8 +25,6 @@ LEAST_RATIO = 2.0
 #: What each doubling of threads over cores costs, as a share of the speed: the same benchmark found 1.40 to
 #: 1.59 with 24 threads on a core, and 1.55 to 1.76 with 48.
 COST_LOW, COST_HIGH = 0.08, 0.14
-#: What removing it has to bring before it is more than a remark.
-LEAST_GAIN = 1.1
 
 TOPIC = Topic(
     code="CPU001",
@@ -65,14 +63,13 @@ def too_many_threads(case: Case) -> Iterator[Hit]:
         if ratio < LEAST_RATIO:
             continue
         gain = _gain(case, replicas, ratio)
-        matters = gain.high >= LEAST_GAIN
         yield Hit(
             what=f"Each {role.role} computes with {asked.threads} threads on {cores:.2f} cores.",
             subjects=tuple(str(each.replica) for each in replicas),
             evidence=tuple(_evidence(case, asked, replicas)),
             changes=tuple(_change(role, path) for path in asked.said),
-            gain=gain if matters else None,
-            severity=None if matters else Severity.INFO,
+            gain=gain if headrooms.matters(gain) else None,
+            severity=headrooms.severity(gain),
         )
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from paceline.diagnosing import needs, usages
+from paceline.diagnosing import headrooms, needs, usages
 from paceline.diagnosing.cases import Case, mean
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
@@ -24,8 +24,6 @@ MOST_USE = 0.8
 #: quarter of the kernel's periods cut is often called severe; a cut takes half a period or more, on each core
 #: that was used (``scheduler/sched-bwc``).
 LEAST_THROTTLED = 0.15
-#: What removing it has to bring before it is told: less is within the noise of a run.
-LEAST_GAIN = 1.1
 #: Nothing is ever throttled for longer than that share of its time, as far as gains go.
 _MOST_LOST = 0.8
 
@@ -64,7 +62,7 @@ def throttled(case: Case) -> Iterator[Hit]:
     for role in (Role.PS, Role.CHIEF, Role.WORKER):
         cuts = [cut for each in case.of_role(role) if (cut := _cut(case, each))]
         gain = _gain(case, role, cuts)
-        if gain is None or gain.high < LEAST_GAIN:
+        if not headrooms.matters(gain):
             continue
         worst = max(cuts, key=lambda cut: cut.throttled)
         names = [str(cut.replica.replica) for cut in cuts]

@@ -6,7 +6,7 @@ import bisect
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from paceline.diagnosing import needs
+from paceline.diagnosing import headrooms, needs
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.cores import crowds
 from paceline.diagnosing.cores.crowds import Place
@@ -25,8 +25,6 @@ from paceline.model.snapshots import ReplicaSnapshot
 BUSY_CORES = 0.1
 #: So many reports are needed of each, while it evaluates and while it does not, to compare them.
 LEAST_REPORTS = 5
-#: What removing it has to bring before it is told: less is within the noise of a run.
-LEAST_GAIN = 1.1
 #: Of what it uses, an evaluator gets along with that much; it takes longer then.
 _QUARTER = 4
 
@@ -66,7 +64,7 @@ def evaluation_starves(case: Case) -> Iterator[Hit]:
             groups.setdefault(None if local else each.row.host, []).append(each)
     for evaluators in groups.values():
         found = _compared(case, evaluators) or _crowded(case, evaluators)
-        if found is None or found.gain.high < LEAST_GAIN:
+        if found is None or not headrooms.matters(found.gain):
             continue
         names, used = [str(each.replica) for each in evaluators], _used(evaluators)
         yield Hit(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator
 
-from paceline.diagnosing import needs, outlooks, usages
+from paceline.diagnosing import headrooms, needs, outlooks, usages
 from paceline.diagnosing.cases import Case, mean, once
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
@@ -14,8 +14,6 @@ from paceline.model.causes import Evidence, Gain
 from paceline.model.findings import Severity
 from paceline.model.snapshots import ReplicaSnapshot
 
-#: What evening out the load has to bring before it is told: less is within the noise of a run.
-LEAST_GAIN = 1.1
 #: Who uses less of its cores rests, however much less the others do: its load is told only if it matters.
 RESTING = 0.25
 
@@ -43,7 +41,7 @@ class Hot:
     @property
     def matters(self) -> bool:
         """Whether an even load would make the job faster."""
-        return self.gain is not None and self.gain.high >= LEAST_GAIN
+        return headrooms.matters(self.gain)
 
 
 @once
