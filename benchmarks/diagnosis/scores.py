@@ -102,15 +102,20 @@ def alarms(row: Row) -> bool:
     return bool(row["told"])
 
 
+def said(row: Row) -> str:
+    """Return what was said of a run; of a healthy one an info, as what it is busy with, says nothing bad."""
+    return HEALTHY if row["cause"] == HEALTHY and not alarms(row) else str(row["said"])
+
+
 def scores(rows: Sequence[Row]) -> dict[str, tuple[float | None, float | None]]:
     """Return precision and recall of each cause as the primary one; None: never said, or never true."""
     found: dict[str, tuple[float | None, float | None]] = {}
     for name in sorted({row["cause"] for row in rows} - {HEALTHY}):
-        said = [row for row in rows if row["said"] == name]
+        named = [row for row in rows if said(row) == name]
         true = [row for row in rows if row["cause"] == name]
-        right = sum(name in (row["cause"], *row["also"]) for row in said)
+        right = sum(name in (row["cause"], *row["also"]) for row in named)
         caught = sum(is_right(row) for row in true)
-        found[name] = (right / len(said) if said else None, caught / len(true))
+        found[name] = (right / len(named) if named else None, caught / len(true))
     return found
 
 
@@ -148,8 +153,8 @@ def details(rows: Sequence[Row]) -> Iterator[str]:
     yield "| true | runs | said |\n| --- | --- | --- |"
     for name in sorted({row["cause"] for row in unseen}):
         own = [row for row in unseen if row["cause"] == name]
-        said = Counter(HEALTHY if name == HEALTHY and not alarms(row) else row["said"] for row in own)
-        ordered = sorted(said.items(), key=lambda item: (item[0] != name, -item[1]))
+        counts = Counter(map(said, own))
+        ordered = sorted(counts.items(), key=lambda item: (item[0] != name, -item[1]))
         yield f"| {name} | {len(own)} | {', '.join(f'{count} {each}' for each, count in ordered)} |"
 
 
@@ -157,9 +162,9 @@ def draw(result: Result, path: Path) -> None:
     """Draw the confusion matrix of unseen runs."""
     unseen = [row for row in result.rows if row["split"] == UNSEEN]
     names = [HEALTHY, *sorted({row["cause"] for row in unseen} - {HEALTHY})]
-    others = sorted({row["said"] for row in unseen} - set(names))
-    counts = Counter((row["cause"], row["said"]) for row in unseen)
-    matrix = [[counts[true, said] for said in (*names, *others)] for true in names]
+    others = sorted(set(map(said, unseen)) - set(names))
+    counts = Counter((row["cause"], said(row)) for row in unseen)
+    matrix = [[counts[true, each] for each in (*names, *others)] for true in names]
     plots.matrix(path, matrix, rows=names, columns=[*names, *others], title="True cause, and what was said")
 
 
@@ -174,6 +179,4 @@ class Mistake:
 
 def mistakes(rows: Sequence[Row]) -> list[Mistake]:
     """Return the runs that were judged wrong."""
-    return [
-        Mistake(name=row["key"], true=row["cause"], said=row["said"]) for row in rows if not is_right(row)
-    ]
+    return [Mistake(name=row["key"], true=row["cause"], said=said(row)) for row in rows if not is_right(row)]
