@@ -1,0 +1,235 @@
+"""A job step by step: what each trainer and each resource does at which second.
+
+Event-driven and flow-level: an event is the start of a phase of a step, and says at once when each of its
+visits will be served, in the order in which they are asked for. The same seed gives the same run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import heapq
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from paceline.modelling.resources import Crew, Resource, drawn_by
+
+_Floats = npt.NDArray[np.float64]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """Something that happens: from then on a resource, or the trainers of a crew, are so many times as fast.
+
+    Attributes:
+        at: seconds from the start.
+        of: name of the resource or of the crew.
+        times: 0: it stands still. What is under way when a resource changes is served at its old speed.
+    """
+
+    at: float
+    of: str
+    times: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Simulated:
+    """What happened.
+
+    Attributes:
+        seconds: how long it took.
+        step_ends: by crew and by trainer of it, when each step ended, in order.
+        interval_seconds: of the intervals of ``drawn``.
+        drawn: units drawn in each interval by what asked for them in it (rows) of each resource (columns).
+    """
+
+    seconds: float
+    step_ends: tuple[tuple[tuple[float, ...], ...], ...]
+    interval_seconds: float
+    drawn: _Floats
+
+    def steps_per_second(self, *, after_seconds: float = 0.0) -> float:
+        """Return the throughput of all trainers from a moment on."""
+        ends = [end for crew in self.step_ends for own in crew for end in own if end > after_seconds]
+        return len(ends) / max(self.seconds - after_seconds, 1e-12)
+
+
+def simulate(
+    resources: Sequence[Resource],
+    crews: Sequence[Crew],
+    *,
+    seed: int,
+    seconds: float = math.inf,
+    steps: int | None = None,
+    variation: float = 0.0,
+    changes: Sequence[Change] = (),
+    interval_seconds: float = 1.0,
+) -> Simulated:
+    """Run crews until a moment, or until they have made so many steps together.
+
+    Args:
+        resources: what steps draw on.
+        crews: who makes them.
+        seed: of all that is left to chance.
+        seconds: when it ends at the latest.
+        steps: of all trainers; None: as many as there is time for.
+        variation: standard deviation of what a trainer does alone, as a share of it (gamma distributed).
+        changes: what happens meanwhile.
+        interval_seconds: in which ``drawn`` is counted.
+
+    Raises:
+        ValueError: neither seconds nor steps end it; or it draws on, or changes, what is not there.
+    """
+    if steps is None and not math.isfinite(seconds):
+        raise ValueError("a simulation ends after some seconds, or after some steps")
+    run = _Run(resources, crews, seed=seed, variation=variation, interval_seconds=interval_seconds)
+    run.schedule(changes)
+    run.until(seconds, math.inf if steps is None else steps)
+    return run.result(seconds)
+
+
+class _Phase:
+    """The draws of a phase as arrays, one of each resource."""
+
+    def __init__(self, drawn: Mapping[str, tuple[float, float]], names: Mapping[str, int], peaks: _Floats) -> None:
+        self.places = np.array([names[name] for name in drawn], np.intp)
+        self.units = np.array([units for units, _ in drawn.values()])
+        self.least_seconds = np.array([most for _, most in drawn.values()]) / peaks[self.places]
+
+
+class _Run:
+    """A simulation under way. The debt of a token bucket is how far it is below its burst."""
+
+    def __init__(
+        self,
+        resources: Sequence[Resource],
+        crews: Sequence[Crew],
+        *,
+        seed: int,
+        variation: float,
+        interval_seconds: float,
+    ) -> None:
+        self._chance = np.random.default_rng(seed)
+        self._variation = variation
+        self._names = {each.name: place for place, each in enumerate(resources)}
+        self._crews = {each.name: number for number, each in enumerate(crews)}
+        self._rates = np.array([each.rate for each in resources], dtype=float)
+        self._peaks = np.array([each.peak for each in resources], dtype=float)
+        self._bursts = np.array([each.burst for each in resources], dtype=float)
+        self._debts = np.zeros(len(resources))
+        self._asked_at = np.zeros(len(resources))
+        self._own_seconds = [crew.own_seconds for crew in crews]
+        self._times = [1.0] * len(crews)
+        self._base_rates = self._rates.copy()
+        self._phases = [self._arranged(crew) for crew in crews]
+        self._ends: list[list[list[float]]] = [[[] for _ in range(crew.trainers)] for crew in crews]
+        self._interval = interval_seconds
+        self._drawn: list[_Floats] = []
+        self._events: list[tuple[float, int, int, int, int]] = []
+        self._changes: list[Change] = []
+        #: Who stands still: before its next step, or before a phase of it.
+        self._held: list[tuple[int, int, int | None]] = []
+        self._order = 0
+        self._steps = 0
+        self._last = 0.0
+        for number, crew in enumerate(crews):
+            for trainer in range(crew.trainers):
+                for _ in range(crew.steps_in_flight):
+                    self._begin(number, trainer, at=0.0)
+
+    def _arranged(self, crew: Crew) -> list[_Phase]:
+        crew.check(self._names)
+        drawn = (drawn_by(phase) for phase in crew.phases)
+        return [_Phase(each, self._names, self._peaks) for each in drawn if each]
+
+    def schedule(self, changes: Sequence[Change]) -> None:
+        """Take note of what will happen."""
+        for each in changes:
+            if each.of not in self._names and each.of not in self._crews:
+                raise ValueError(f"nothing is called {each.of}")
+        self._changes = sorted(changes, key=lambda each: each.at, reverse=True)
+
+    def until(self, seconds: float, steps: float) -> None:
+        """Go on until a moment, or a number of steps."""
+        while self._steps < steps:
+            at = self._events[0][0] if self._events else math.inf
+            if self._changes and self._changes[-1].at <= min(at, seconds):
+                self._change(self._changes.pop())
+                continue
+            if at > seconds or not self._events:
+                return
+            at, _, crew, trainer, phase = heapq.heappop(self._events)
+            self._last = at
+            if phase < len(self._phases[crew]):
+                self._visit(crew, trainer, phase, at)
+            else:
+                self._ends[crew][trainer].append(at)
+                self._steps += 1
+                self._begin(crew, trainer, at)
+
+    def _begin(self, crew: int, trainer: int, at: float) -> None:
+        """Start a step: first what its trainer does alone."""
+        if self._times[crew] == 0:
+            self._held.append((crew, trainer, None))
+            return
+        own = self._own_seconds[crew] / self._times[crew]
+        if self._variation and own:
+            shape = 1 / self._variation**2
+            own *= self._chance.gamma(shape, 1 / shape)
+        self._push(at + own, crew, trainer, 0)
+
+    def _push(self, at: float, crew: int, trainer: int, phase: int) -> None:
+        self._order += 1
+        heapq.heappush(self._events, (at, self._order, crew, trainer, phase))
+
+    def _visit(self, crew: int, trainer: int, number: int, at: float) -> None:
+        """Make all visits of a phase; the next one starts when the last of them has been served."""
+        phase = self._phases[crew][number]
+        places = phase.places
+        rates = self._rates[places]
+        if not rates.all():
+            self._held.append((crew, trainer, number))
+            return
+        self._count(at, places, phase.units)
+        debts = np.maximum(0.0, self._debts[places] - rates * (at - self._asked_at[places]))
+        debts += phase.units
+        self._debts[places] = debts
+        self._asked_at[places] = at
+        waits = np.maximum(0.0, debts - self._bursts[places]) / rates
+        self._push(at + float(np.maximum(phase.least_seconds, waits).max()), crew, trainer, number + 1)
+
+    def _count(self, at: float, places: npt.NDArray[np.intp], units: _Floats) -> None:
+        row = int(at / self._interval)
+        while len(self._drawn) <= row:
+            self._drawn.append(np.zeros(len(self._rates)))
+        self._drawn[row][places] += units
+
+    def _change(self, change: Change) -> None:
+        crew = self._crews.get(change.of)
+        if crew is not None:
+            self._times[crew] = change.times
+        place = self._names.get(change.of)
+        if place is not None:
+            gone = change.at - self._asked_at[place]
+            self._debts[place] = max(0.0, self._debts[place] - self._rates[place] * gone)
+            self._asked_at[place] = change.at
+            self._rates[place] = self._base_rates[place] * change.times
+        held, self._held = self._held, []
+        for number, trainer, phase in held:
+            if phase is None:
+                self._begin(number, trainer, change.at)
+            else:
+                self._push(change.at, number, trainer, phase)
+
+    def result(self, seconds: float) -> Simulated:
+        """Return what happened so far."""
+        end = seconds if math.isfinite(seconds) else self._last
+        rows = self._drawn or [np.zeros(len(self._rates))]
+        return Simulated(
+            seconds=end,
+            step_ends=tuple(tuple(tuple(own) for own in crew) for crew in self._ends),
+            interval_seconds=self._interval,
+            drawn=np.array(rows),
+        )

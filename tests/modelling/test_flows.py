@@ -1,0 +1,125 @@
+"""The throughput of crews in the long run."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from paceline.modelling import flows
+from paceline.modelling.resources import Crew, Resource
+
+QUOTA = Resource(name="ps-0", rate=0.5, peak=1.0, burst=0.05)
+LINK = Resource(name="link", rate=1e6)
+
+
+def crew(trainers: int = 1, own: float = 0.0, **draws: float) -> Crew:
+    visits = ({name.replace("_", "-"): units for name, units in draws.items()},)
+    return Crew(name="workers", trainers=trainers, own_seconds=own, phases=(visits,))
+
+
+def speed(resources: list[Resource], *crews: Crew) -> float:
+    return sum(flows.flow(resources, crews).steps_per_second.values())
+
+
+def test_a_trainer_alone_waits_for_nobody() -> None:
+    assert speed([LINK], crew(own=0.02, link=10_000)) == pytest.approx(1 / 0.03)
+
+
+def test_who_draws_on_nothing_goes_at_its_own_speed() -> None:
+    assert speed([], crew(trainers=3, own=0.1)) == pytest.approx(30)
+
+
+def test_a_link_passes_at_most_its_rate() -> None:
+    found = flows.flow([LINK], [crew(trainers=50, own=0.02, link=10_000)])
+    assert found.steps_per_second["workers"] == pytest.approx(100, rel=0.01)
+    assert found.binds == "link"
+    assert found.uses["link"] == pytest.approx(1.0, abs=0.01)
+
+
+def test_two_that_take_turns_at_one_link_are_slower_than_alone_and_faster_than_one() -> None:
+    # Mean value analysis of one queue, with 0.01 s there and 0.01 s elsewhere, says 80; Schweitzer's is low.
+    assert speed([LINK], crew(trainers=2, own=0.01, link=10_000)) == pytest.approx(80.0, rel=0.05)
+
+
+def test_a_quota_slows_nobody_down_until_it_is_used_up() -> None:
+    # A step of 10 ms on the server and 90 ms elsewhere: 10 a second each; the quota is enough for 50.
+    assert speed([QUOTA], crew(trainers=4, own=0.09, ps_0=0.01)) == pytest.approx(40.0, rel=0.05)
+    found = flows.flow([QUOTA], [crew(trainers=40, own=0.09, ps_0=0.01)])
+    assert found.steps_per_second["workers"] == pytest.approx(50 * flows.FULL, rel=0.01)
+    assert found.uses["ps-0"] == pytest.approx(flows.FULL, rel=0.01)
+
+
+def test_a_visit_larger_than_the_burst_waits_for_the_rate() -> None:
+    assert speed([QUOTA], crew(ps_0=0.55)) == pytest.approx(0.9, rel=0.02)
+
+
+def test_visits_side_by_side_take_as_long_as_the_longest() -> None:
+    both = Crew(name="workers", trainers=1, phases=(({"one": 1.0}, {"other": 3.0}),))
+    resources = [Resource(name="one", rate=1.0), Resource(name="other", rate=1.0)]
+    assert speed(resources, both) == pytest.approx(1 / 3)
+    in_turn = Crew(name="workers", trainers=1, phases=(({"one": 1.0},), ({"other": 3.0},)))
+    assert speed(resources, in_turn) == pytest.approx(1 / 4)
+
+
+def test_two_visits_to_one_host_share_its_link_and_its_cores() -> None:
+    cores = Resource(name="cores", rate=2.0, peak=1.0)
+    two = Crew(name="workers", trainers=1, phases=(({"cores": 0.1}, {"cores": 0.1}),))
+    three = Crew(name="workers", trainers=1, phases=(({"cores": 0.1},) * 3,))
+    assert speed([cores], two) == pytest.approx(10.0)
+    assert speed([cores], three) == pytest.approx(1 / 0.15)
+
+
+def test_steps_in_flight_overlap() -> None:
+    two = Crew(name="workers", trainers=1, steps_in_flight=2, phases=(({"link": 5000.0},),), own_seconds=0.1)
+    assert speed([LINK], two) == pytest.approx(2 * speed([LINK], crew(own=0.1, link=5000)), rel=0.06)
+
+
+def test_what_is_not_there_is_named() -> None:
+    with pytest.raises(ValueError, match="workers draws on link, which is not there"):
+        flows.flow([], [crew(link=1)])
+
+
+def test_a_step_that_takes_no_time_is_refused() -> None:
+    with pytest.raises(ValueError, match="takes no time"):
+        crew()
+
+
+shares = st.floats(0.001, 1.0)
+
+
+@given(
+    rates=st.lists(st.floats(0.1, 10.0), min_size=1, max_size=6),
+    bursts=st.lists(st.floats(0.0, 1.0), min_size=6, max_size=6),
+    crews=st.lists(
+        st.tuples(st.integers(1, 200), st.floats(0.0, 1.0), st.lists(shares, min_size=6, max_size=6)),
+        min_size=1,
+        max_size=4,
+    ),
+)
+def test_no_resource_gives_more_than_it_has_and_nobody_is_faster_than_alone(
+    rates: list[float], bursts: list[float], crews: list[tuple[int, float, list[float]]]
+) -> None:
+    resources = [
+        Resource(name=str(place), rate=rate, peak=rate, burst=burst)
+        for place, (rate, burst) in enumerate(zip(rates, bursts, strict=False))
+    ]
+    made = [
+        Crew(
+            name=f"crew {number}",
+            trainers=trainers,
+            own_seconds=own,
+            phases=(tuple({each.name: units} for each, units in zip(resources, draws, strict=False)),),
+        )
+        for number, (trainers, own, draws) in enumerate(crews)
+    ]
+    found = flows.flow(resources, made)
+    assert all(math.isfinite(each) and each > 0 for each in found.steps_per_second.values())
+    assert max(found.uses.values()) <= 1.02
+    for each in made:
+        alone = sum(max(units / rates[int(name)] for visit in phase for name, units in visit.items())
+                    for phase in each.phases)  # fmt: skip
+        fastest = each.trainers / (each.own_seconds + alone)
+        assert found.steps_per_second[each.name] <= fastest * 1.001
