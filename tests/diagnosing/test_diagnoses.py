@@ -262,3 +262,11 @@ def test_a_remark_has_no_effect_that_is_worse() -> None:
     assert [each.name for each in chains.chained([remark, effect], {"a": ["b"]})] == ["b", "a"]
     (root,) = chains.chained([remark, dataclasses.replace(effect, severity=Severity.INFO)], {"a": ["b"]})
     assert [each.name for each in root.effects] == ["b"]
+
+
+def test_cores_that_a_program_gives_as_int_are_judged() -> None:
+    loads = {"ps-0": cases.SERVER, "worker-0": cases.TRAINER}
+    roles = {"ps": {"cpu_cores": 4}, "worker": {"cpu_cores": 2}}
+    recording = cases.recording(loads, roles=roles)
+    situation = Situation.of(recording.run, recording.replicas, recording.events, now=recording.at)
+    assert not diagnose(recording, situation).causes

@@ -216,3 +216,10 @@ def test_seconds_for_people_never_have_sixty_of_anything(seconds: float, other: 
         assert "60" not in [
             part for part in q.format_seconds(value).replace("s", "m").split("m") if part == "60"
         ]
+
+
+@pytest.mark.parametrize(
+    ("cores", "whole"), [(4, True), (4.0, True), (0.5, False), (1.001, False), (0, True)]
+)
+def test_whole_cores_are_whole_as_an_int_too(cores: float, whole: bool) -> None:
+    assert q.is_whole(cores) is whole

@@ -114,9 +114,7 @@ def _oracle(rates: list[float], crews: list[tuple[int, float, list[float]]], sec
         max_size=3,
     ),
 )
-def test_simpy_counts_the_same_steps(
-    rates: list[float], crews: list[tuple[int, float, list[float]]]
-) -> None:
+def test_simpy_counts_the_same_steps(rates: list[float], crews: list[tuple[int, float, list[float]]]) -> None:
     resources = [Resource(name=str(place), rate=rate) for place, rate in enumerate(rates)]
     made = [
         Crew(

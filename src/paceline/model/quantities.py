@@ -47,6 +47,11 @@ def parse_cpu_cores(text: str | int | float) -> float:
     return float(cores.quantize(Decimal("0.001"), rounding=ROUND_CEILING))
 
 
+def is_whole(cores: float) -> bool:
+    """Whether it is a number of whole cores; an ``int`` too, which Python 3.11 does not ask that."""
+    return cores % 1 == 0
+
+
 def parse_bytes(text: str | int | float) -> int:
     """Return a number of bytes, rounded up to a whole one.
 

@@ -41,10 +41,10 @@ class Flow:
 def flow(resources: Sequence[Resource], crews: Sequence[Crew]) -> Flow:
     """Return the throughput of each crew, and the use of each resource.
 
-    Who comes to a resource waits for those that are there, as one fewer of his like would find them (Schweitzer
-    1979; Bard 1979), where several can be served at once as Seidmann and others (1987) take it. Where the burst
-    of a token bucket is large beside a visit nobody waits, until it is used up: then all who draw on it are
-    held up until they use `FULL` of it.
+    Who comes to a resource waits for those that are there, as one fewer of his like would find them
+    (Schweitzer 1979; Bard 1979), where several can be served at once as Seidmann and others (1987) take it.
+    Where the burst of a token bucket is large beside a visit nobody waits, until it is used up: then all who
+    draw on it are held up until they use `FULL` of it.
 
     Raises:
         ValueError: a crew draws on a resource that is not there.

@@ -1,13 +1,13 @@
-"""What a job is made of where only its speed matters: crews of trainers, and the resources that steps draw on.
+"""What a job is where only its speed matters: crews of trainers, and the resources that steps draw on.
 
 A step is what its trainer does alone, then one phase after the other. In a phase a trainer makes all of its
-visits at once, one to each parameter server for instance, and waits for the last of them. A visit draws on all
-of its resources at once: the bytes of an answer flow through both links while the server works on the rest, so
-a visit takes as long as the slowest of them.
+visits at once, one to each parameter server for instance, and waits for the last of them. A visit draws on
+all of its resources at once: the bytes of an answer flow through both links while the server works on the
+rest, so a visit takes as long as the slowest of them.
 
 Every resource is a token bucket. It refills with its rate up to its burst, and who draws more than is there
-waits for the rest. A CPU quota is one, that the kernel fills every 100 ms (``scheduler/sched-bwc``), and so is
-a link that is shaped by ``tbf``. With a burst of 0 it is what serves all in turn at its rate: cores that
+waits for the rest. A CPU quota is one, that the kernel fills every 100 ms (``scheduler/sched-bwc``), and so
+is a link that is shaped by ``tbf``. With a burst of 0 it is what serves all in turn at its rate: cores that
 processes share, a link as it is.
 """
 
@@ -25,7 +25,7 @@ class Resource:
     Attributes:
         name: as people call it.
         rate: units a second, above 0.
-        peak: units a second that one visit alone can draw: 1 core of several, for who computes with one thread.
+        peak: units a second that one visit alone can draw: 1 core of several, for one thread.
         burst: units that are there at once after a rest.
     """
 

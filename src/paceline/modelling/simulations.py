@@ -93,7 +93,9 @@ def simulate(
 class _Phase:
     """The draws of a phase as arrays, one of each resource."""
 
-    def __init__(self, drawn: Mapping[str, tuple[float, float]], names: Mapping[str, int], peaks: _Floats) -> None:
+    def __init__(
+        self, drawn: Mapping[str, tuple[float, float]], names: Mapping[str, int], peaks: _Floats
+    ) -> None:
         self.places = np.array([names[name] for name in drawn], np.intp)
         self.units = np.array([units for units, _ in drawn.values()])
         self.least_seconds = np.array([most for _, most in drawn.values()]) / peaks[self.places]

@@ -179,7 +179,7 @@ def _exclusive_cores(spec: jobs.JobSpec, replica: ReplicaId) -> int:
     assert role is not None, "every replica has a role"
     if role.cpu_policy is not jobs.CpuPolicy.EXCLUSIVE or role.cpu_cores is None:
         return 0
-    if not role.cpu_cores.is_integer():
+    if not quantities.is_whole(role.cpu_cores):
         raise EngineError(
             f"{replica} asks for {role.cpu_cores:g} exclusive cores, but only whole cores can be exclusive",
             f"make spec.roles.{replica.role}.cpu a whole number, or say cpu_policy: shared",

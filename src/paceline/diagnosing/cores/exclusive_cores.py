@@ -11,6 +11,7 @@ from paceline.diagnosing.cores import crowds
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
 from paceline.diagnosing.waits import listed
+from paceline.model import quantities
 from paceline.model.causes import Change, Evidence, Source
 from paceline.model.findings import Severity
 from paceline.model.jobs import CpuPolicy, RoleSpec
@@ -85,7 +86,7 @@ def _shared(case: Case, replica: ReplicaSnapshot) -> Evidence | None:
 def _changes(role: RoleSpec) -> Iterator[Change]:
     """Yield what the job file lacks for exclusive cores."""
     cores = role.cpu_cores
-    if cores is None or not cores.is_integer():
+    if cores is None or not quantities.is_whole(cores):
         yield Change(path=("spec", "roles", str(role.role), "cpu"), value=math.ceil(cores or 1))
 
 

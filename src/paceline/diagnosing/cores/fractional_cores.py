@@ -37,7 +37,7 @@ def fractional_cores(case: Case) -> Iterator[Hit]:
     asked = {
         role.role: quantities.quantity_cores(role.cpu_cores)
         for role in case.spec.roles
-        if role.cpu_cores is not None and not role.cpu_cores.is_integer()
+        if role.cpu_cores is not None and not quantities.is_whole(role.cpu_cores)
     }
     crowd = tuple(each for each in crowds.hurt(case) if each.replica.replica.role in asked)
     gain = crowds.gain_without(case, crowd)

@@ -11,6 +11,7 @@ from paceline.diagnosing.cores import crowds
 from paceline.diagnosing.cores.crowds import Hurt
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
+from paceline.model import quantities
 from paceline.model.causes import Change, Evidence, Gain
 from paceline.model.findings import Severity
 from paceline.model.jobs import CpuPolicy, RoleSpec
@@ -42,8 +43,8 @@ def noisy_neighbour(case: Case) -> Iterator[Hit]:
     parts: list[Hurt] = []
     for each in crowds.hurt(case):
         role = case.role(each.replica)
-        has_fraction = role is not None and role.cpu_cores is not None and not role.cpu_cores.is_integer()
-        (parts if has_fraction else whole).append(each)
+        cores = None if role is None else role.cpu_cores
+        (whole if cores is None or quantities.is_whole(cores) else parts).append(each)
     # Of these a fraction of a core is the cause, so they are told apart.
     for crowd in (tuple(whole), tuple(parts)):
         gain = crowds.gain_without(case, crowd)

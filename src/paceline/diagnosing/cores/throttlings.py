@@ -135,4 +135,4 @@ def _wanted(cuts: list[_Cut]) -> float | str:
     """
     cores = max(max(1.5 * cut.limit, (cut.replica.cpu_cores or 0.0) + cut.throttled) for cut in cuts)
     rounded = math.ceil(cores * 10 - 1e-9) / 10
-    return int(rounded) if rounded.is_integer() else quantities.quantity_cores(rounded)
+    return int(rounded) if quantities.is_whole(rounded) else quantities.quantity_cores(rounded)

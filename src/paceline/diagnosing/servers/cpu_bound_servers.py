@@ -11,6 +11,7 @@ from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.servers import saturations
 from paceline.diagnosing.servers.saturations import Saturation, words
 from paceline.diagnosing.topics import Topic
+from paceline.model import quantities
 from paceline.model.causes import Change
 from paceline.model.findings import Severity
 from paceline.model.jobs import CpuPolicy, RoleSpec
@@ -69,7 +70,7 @@ def _needed(found: Saturation, role: RoleSpec | None) -> float:
 
 def _changes(role: RoleSpec | None, cores: float) -> tuple[Change, ...]:
     path = ("spec", "roles", str(Role.PS))
-    value = int(cores) if cores.is_integer() else cores
+    value = int(cores) if quantities.is_whole(cores) else cores
     threads = math.ceil(cores)
     few = role is not None and role.threads is not None and role.threads < threads
     return (

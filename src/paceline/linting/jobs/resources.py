@@ -30,7 +30,7 @@ def _exclusive(job: JobFile) -> Iterator[jobs.RoleSpec]:
 def fractional_exclusive_cpu(job: JobFile) -> Iterator[Hit]:
     """Exclusive cores must be whole."""
     for role in _exclusive(job):
-        if role.cpu_cores is not None and not role.cpu_cores.is_integer():
+        if role.cpu_cores is not None and not quantities.is_whole(role.cpu_cores):
             path = ("spec", "roles", str(role.role), "cpu")
             written = quantities.quantity_cores(role.cpu_cores)
             yield Hit(

@@ -73,7 +73,7 @@ def fractional_cpu(file: ManifestFile) -> Iterator[Hit]:
 
 def _is_fraction(text: str) -> bool:
     try:
-        return not quantities.parse_cpu_cores(text[:60]).is_integer()
+        return not quantities.is_whole(quantities.parse_cpu_cores(text[:60]))
     except ValueError:
         return False
 
