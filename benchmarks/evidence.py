@@ -88,8 +88,8 @@ def details(rows: Sequence[Row]) -> Iterator[str]:
 def _fill(home: homes.Home, seconds: int) -> dict[str, Any]:
     """Keep a job of so many seconds, as rounds of a supervisor keep it; return what its samples take."""
     roles = (
-        RoleSpec(role=Role.PS, replicas=SERVERS, cpu_cores=4, memory_bytes=16 << 30),
-        RoleSpec(role=Role.WORKER, replicas=WORKERS, cpu_cores=2, memory_bytes=8 << 30),
+        RoleSpec(role=Role.PS, replicas=SERVERS, cpu_cores=4.0, memory_bytes=16 << 30),
+        RoleSpec(role=Role.WORKER, replicas=WORKERS, cpu_cores=2.0, memory_bytes=8 << 30),
     )
     spec = JobSpec(name="large", roles=roles, command=("train",))
     made = Run(

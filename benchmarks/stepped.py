@@ -29,13 +29,13 @@ class Count(NamedTuple):
 
 
 def read(folder: Path) -> list[Count]:
-    """Return each worker's count, one that is not being written just then."""
+    """Return each worker's count, one that is not being written just then; its file may be new."""
     return [_steady(path) for path in sorted(folder.iterdir())]
 
 
 def _steady(path: Path) -> Count:
     before = path.read_bytes()
-    while (now := path.read_bytes()) != before:
+    while (now := path.read_bytes()) != before or len(now) < _LAYOUT.size:
         before = now
     return Count(*_LAYOUT.unpack(now))
 
