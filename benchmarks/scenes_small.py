@@ -25,7 +25,7 @@ from paceline.specs import edits
 
 SERVERS = (2, 3, 4, 5)
 WORKERS_PER_SERVER = 10
-REPEATS = 3
+REPEATS = 2
 TOGETHER, APART, CURED = "scene 1: together", "scene 2: apart", "as Paceline says"
 #: Cores of all PS, and of all workers, together: the machine has two.
 SERVER_CORES, WORKER_CORES = 0.3, 1.5
@@ -52,7 +52,7 @@ spec:
     optimizer: {{name: adagrad, learning_rate: 0.05}}
     wide_optimizer: {{name: ftrl, learning_rate: 0.3}}
     batch_size: 256
-    embedding_dimension: 32
+    embedding_dimension: 128
     hidden_units: [16]
     epochs: 10000
     # As TensorFlow does it by itself: every variable whole, one after the other.
