@@ -22,7 +22,8 @@ FULL = 0.5
 ALIKE = 0.9
 #: Segments that are sent again and were not there yet: data centres lose 1 packet in 10,000 to 100,000
 #: (Pingmesh, SIGCOMM 2015), and TCP's rate falls with the root of the loss (Mathis 1997). Fifty times the
-#: former is no chance. Fit runs: up to 0.0005 where nothing is dropped on purpose, 0.0525 where 5 % are.
+#: former is no chance. Fit runs: up to 0.0043 where nothing is dropped on purpose, needless repeats of older
+#: recordings among it, and 0.0525 where 5 % are.
 LOSSY = 0.005
 _BITS, _MEGA = 8, 1e6
 _PRECISION = ("spec", "training", "transfers", "precision")
