@@ -30,7 +30,7 @@ TOGETHER, APART, CURED = "scene 1: together", "scene 2: apart", "as Paceline say
 #: Cores of all PS, and of all workers, together: the machine has two.
 SERVER_CORES, WORKER_CORES = 0.3, 1.5
 #: Long enough that each worker has made many steps, and longer than the window of a diagnosis.
-SETTLE_SECONDS, WINDOW_SECONDS = 10.0, 40.0
+SETTLE_SECONDS, WINDOW_SECONDS = 10.0, 35.0
 #: No epoch ends meanwhile: shards are taken in turn then, which is not what is compared.
 DATA = generate.Parameters(
     train_rows=2_000_000, evaluation_rows=10_000, tables=(200_000, *generate.TABLES[3:])

@@ -77,6 +77,17 @@ def test_steps_in_flight_overlap() -> None:
     assert speed([LINK], two) == pytest.approx(2 * speed([LINK], crew(own=0.1, link=5000)), rel=0.06)
 
 
+def test_trainers_with_a_resource_each_do_not_wait_for_each_other() -> None:
+    alone = Crew(name="workers", trainers=1, own_seconds=0.01, phases=(({"cpu": 0.02},),))
+    many = Crew(name="workers", trainers=8, own_seconds=0.01, phases=(({"cpu": 0.02},),))
+    own = [Resource(name="cpu", rate=1.0, copies=8)]
+    assert speed(own, many) == pytest.approx(8 * speed([Resource(name="cpu", rate=1.0)], alone))
+    assert flows.flow(own, [many]).uses["cpu"] == pytest.approx(2 / 3)
+    shared = [Resource(name="cpu", rate=1.0, copies=2)]
+    four = Crew(name="workers", trainers=4, own_seconds=0.01, phases=(({"cpu": 0.02},),))
+    assert speed(shared, many) == pytest.approx(2 * speed([Resource(name="cpu", rate=1.0)], four))
+
+
 def test_what_is_not_there_is_named() -> None:
     with pytest.raises(ValueError, match="workers draws on link, which is not there"):
         flows.flow([], [crew(link=1)])

@@ -58,6 +58,15 @@ def test_a_resource_that_stands_still_holds_all_up_until_it_goes_on() -> None:
     assert len(ends) == pytest.approx(100, abs=3)
 
 
+def test_trainers_are_spread_over_the_copies_of_a_resource() -> None:
+    two = [Resource(name="link", rate=1e6, copies=2)]
+    many = simulations.simulate(two, [crew(trainers=8, own=0.01, link=10_000)], seed=0, seconds=20)
+    four = simulations.simulate([LINK], [crew(trainers=4, own=0.01, link=10_000)], seed=0, seconds=20)
+    assert many.steps_per_second() == pytest.approx(2 * four.steps_per_second(), rel=0.01)
+    assert many.drawn.shape[1] == 1
+    assert many.drawn.sum() == pytest.approx(2 * four.drawn.sum(), rel=0.01)
+
+
 def test_a_slow_crew_makes_fewer_steps() -> None:
     slow = Crew(name="slow", trainers=1, own_seconds=0.01, phases=())
     change = [Change(at=0.0, of="slow", times=0.25)]

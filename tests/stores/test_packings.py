@@ -27,8 +27,8 @@ def sampled(count, replica=PS0, attempt=1, start=START):
     return [
         samples.Sample(
             replica=replica, attempt=attempt, at=start + second + 0.5 + chance.randrange(8) / 1000,
-            interval_seconds=1.0, cpu_cores=chance.randrange(500) / 10_000,
-            memory_bytes=chance.randrange(900) << 16, network_sent_bytes=chance.randrange(250),
+            interval_seconds=1.0, cpu_cores=chance.randrange(250) / 10_000,
+            memory_bytes=chance.randrange(250) << 16, network_sent_bytes=chance.randrange(120),
             voluntary_switches=None if second % 3 else chance.randrange(60), threads=9,
         )
         for second in range(count)

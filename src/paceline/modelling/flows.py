@@ -82,7 +82,8 @@ class _Network:
         own: seconds of each crew.
         customers: steps that are under way in each crew.
         first_of_phase: the first draw of each phase; and the crew of each phase.
-        rates: of each resource; and the largest use of it.
+        rates: of each resource, all its copies together; and the largest use of it.
+        copies: of the resource of each draw.
     """
 
     crew: _Places
@@ -96,6 +97,7 @@ class _Network:
     crew_of_phase: _Places
     rates: _Floats
     full: _Floats
+    copies: _Floats
 
     @classmethod
     def of(cls, resources: Sequence[Resource], crews: Sequence[Crew]) -> _Network:
@@ -111,9 +113,9 @@ class _Network:
                     rows += [(number, places[name], *units) for name, units in drawn.items()]
         crew_of, resource_of, units, most = np.array(rows).reshape(-1, 4).T
         resource = resource_of.astype(np.intp)
-        rates, peaks, bursts = (
+        rates, peaks, bursts, copies = (
             np.array([getattr(each, field) for each in resources], dtype=float)
-            for field in ("rate", "peak", "burst")
+            for field in ("rate", "peak", "burst", "copies")
         )
         burst, rate = bursts[resource], rates[resource]
         return cls(
@@ -126,7 +128,8 @@ class _Network:
             customers=np.array([float(crew.trainers * crew.steps_in_flight) for crew in crews]),
             first_of_phase=np.array(first, np.intp),
             crew_of_phase=np.array(owner, np.intp),
-            rates=rates,
+            rates=rates * copies,
+            copies=copies[resource],
             full=np.where(bursts > 0, FULL, 1.0),
         )
 
@@ -145,9 +148,10 @@ class _Network:
 
     def waits(self, speeds: _Floats, seconds: _Floats) -> _Floats:
         """Return how long each draw waits for others, by how many of them there are (Little 1961)."""
-        there = speeds[self.crew] * (seconds - self.alone + self.units / self.rates[self.resource])
-        crowd = np.bincount(self.resource, there, minlength=len(self.rates))
-        return self.weights * np.maximum(0.0, crowd[self.resource] - there / self.customers[self.crew])
+        rate = self.rates[self.resource] / self.copies
+        there = speeds[self.crew] * (seconds - self.alone + self.units / rate)
+        crowd = np.bincount(self.resource, there, minlength=len(self.rates))[self.resource] / self.copies
+        return self.weights * np.maximum(0.0, crowd - there / self.customers[self.crew])
 
     def hold_seconds(self, speeds: _Floats, step_seconds: _Floats) -> _Floats:
         """Return for each resource how long to hold up each unit to make steps twice as long (Newton)."""

@@ -27,16 +27,21 @@ class Resource:
         rate: units a second, above 0.
         peak: units a second that one visit alone can draw: 1 core of several, for one thread.
         burst: units that are there at once after a rest.
+        copies: how many of the like there are, over which the trainers of a crew are spread in turn: each has
+            one of its own if there are as many of both.
     """
 
     name: str
     rate: float
     peak: float = math.inf
     burst: float = 0.0
+    copies: int = 1
 
     def __post_init__(self) -> None:
         if not (self.rate > 0 and self.peak > 0 and self.burst >= 0 and math.isfinite(self.burst)):
             raise ValueError(f"{self.name}: rate and peak are above 0, and burst is at least 0 and finite")
+        if self.copies < 1:
+            raise ValueError(f"{self.name}: at least one copy")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

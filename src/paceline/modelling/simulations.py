@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import heapq
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 
@@ -42,7 +43,7 @@ class Simulated:
         seconds: how long it took.
         step_ends: by crew and by trainer of it, when each step ended, in order.
         interval_seconds: of the intervals of ``drawn``.
-        drawn: units drawn in each interval by what asked for them in it (rows) of each resource (columns).
+        drawn: units that were asked for in each interval (rows) of each resource, all copies (columns).
     """
 
     seconds: float
@@ -94,11 +95,16 @@ class _Phase:
     """The draws of a phase as arrays, one of each resource."""
 
     def __init__(
-        self, drawn: Mapping[str, tuple[float, float]], names: Mapping[str, int], peaks: _Floats
+        self, drawn: Mapping[str, tuple[float, float]], names: Mapping[str, tuple[int, int]], peaks: _Floats
     ) -> None:
-        self.places = np.array([names[name] for name in drawn], np.intp)
+        self._firsts, self._copies = np.array([names[name] for name in drawn], np.intp).T
         self.units = np.array([units for units, _ in drawn.values()])
-        self.least_seconds = np.array([most for _, most in drawn.values()]) / peaks[self.places]
+        self.least_seconds = np.array([most for _, most in drawn.values()]) / peaks[self._firsts]
+        self._is_shared = bool((self._copies == 1).all())
+
+    def places(self, trainer: int) -> npt.NDArray[np.intp]:
+        """Return the resources of a trainer."""
+        return self._firsts if self._is_shared else self._firsts + trainer % self._copies
 
 
 class _Run:
@@ -115,13 +121,20 @@ class _Run:
     ) -> None:
         self._chance = np.random.default_rng(seed)
         self._variation = variation
-        self._names = {each.name: place for place, each in enumerate(resources)}
+        copies = [each.copies for each in resources]
+        firsts = [0, *itertools.accumulate(copies)]
+        #: The place of the first copy of each resource, and how many there are.
+        self._names = {
+            each.name: (first, each.copies) for each, first in zip(resources, firsts, strict=False)
+        }
+        self._firsts = np.array(firsts[:-1], np.intp)
         self._crews = {each.name: number for number, each in enumerate(crews)}
-        self._rates = np.array([each.rate for each in resources], dtype=float)
-        self._peaks = np.array([each.peak for each in resources], dtype=float)
-        self._bursts = np.array([each.burst for each in resources], dtype=float)
-        self._debts = np.zeros(len(resources))
-        self._asked_at = np.zeros(len(resources))
+        self._rates, self._peaks, self._bursts = (
+            np.repeat(np.array([getattr(each, field) for each in resources], dtype=float), copies)
+            for field in ("rate", "peak", "burst")
+        )
+        self._debts = np.zeros(len(self._rates))
+        self._asked_at = np.zeros(len(self._rates))
         self._own_seconds = [crew.own_seconds for crew in crews]
         self._times = [1.0] * len(crews)
         self._base_rates = self._rates.copy()
@@ -189,7 +202,7 @@ class _Run:
     def _visit(self, crew: int, trainer: int, number: int, at: float) -> None:
         """Make all visits of a phase; the next one starts when the last of them has been served."""
         phase = self._phases[crew][number]
-        places = phase.places
+        places = phase.places(trainer)
         rates = self._rates[places]
         if not rates.all():
             self._held.append((crew, trainer, number))
@@ -212,12 +225,12 @@ class _Run:
         crew = self._crews.get(change.of)
         if crew is not None:
             self._times[crew] = change.times
-        place = self._names.get(change.of)
-        if place is not None:
-            gone = change.at - self._asked_at[place]
-            self._debts[place] = max(0.0, self._debts[place] - self._rates[place] * gone)
-            self._asked_at[place] = change.at
-            self._rates[place] = self._base_rates[place] * change.times
+        first, copies = self._names.get(change.of, (0, 0))
+        which = slice(first, first + copies)
+        gone = self._rates[which] * (change.at - self._asked_at[which])
+        self._debts[which] = np.maximum(0.0, self._debts[which] - gone)
+        self._asked_at[which] = change.at
+        self._rates[which] = self._base_rates[which] * change.times
         held, self._held = self._held, []
         for number, trainer, phase in held:
             if phase is None:
@@ -228,10 +241,10 @@ class _Run:
     def result(self, seconds: float) -> Simulated:
         """Return what happened so far."""
         end = seconds if math.isfinite(seconds) else self._last
-        rows = self._drawn or [np.zeros(len(self._rates))]
+        rows = np.array(self._drawn or [np.zeros(len(self._rates))])
         return Simulated(
             seconds=end,
             step_ends=tuple(tuple(tuple(own) for own in crew) for crew in self._ends),
             interval_seconds=self._interval,
-            drawn=np.array(rows),
+            drawn=np.add.reduceat(rows, self._firsts, axis=1) if len(self._firsts) else rows,
         )

@@ -22,8 +22,8 @@ from paceline.services import variable_plans
 from paceline.services.life_cycles import LifeCycle
 from paceline.stores import Store
 
-#: A thinned recording has about so many samples: 220 replicas for an hour have one in 16 seconds.
-MOST_SAMPLES = 50_000
+#: A thinned recording has about so many samples: 220 replicas for an hour have one in 40 seconds.
+MOST_SAMPLES = 20_000
 #: What is measured anew of a job that runs is never thinned: rules judge its last half minute.
 RECENT_SECONDS = 120.0
 _UNKNOWN = "what its place says of its replicas, and whether it fits: a recording does not have it"
