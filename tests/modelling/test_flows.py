@@ -39,9 +39,9 @@ def test_a_link_passes_at_most_its_rate() -> None:
     assert found.uses["link"] == pytest.approx(1.0, abs=0.01)
 
 
-def test_two_that_take_turns_at_one_link_are_slower_than_alone_and_faster_than_one() -> None:
-    # Mean value analysis of one queue, with 0.01 s there and 0.01 s elsewhere, says 80; Schweitzer's is low.
-    assert speed([LINK], crew(trainers=2, own=0.01, link=10_000)) == pytest.approx(80.0, rel=0.05)
+def test_two_that_take_turns_at_one_link_wait_a_little() -> None:
+    # Each 0.01 s there and 0.01 s elsewhere: 100 a second if they never met, 80 if times were exponential.
+    assert 80 < speed([LINK], crew(trainers=2, own=0.01, link=10_000)) < 100
 
 
 def test_a_quota_slows_nobody_down_until_it_is_used_up() -> None:

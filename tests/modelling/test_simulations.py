@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import simpy
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paceline.modelling import flows, simulations
@@ -113,6 +113,7 @@ def _oracle(rates: list[float], crews: list[tuple[int, float, list[float]]], sec
     return steps
 
 
+@settings(max_examples=25)
 @given(
     rates=st.lists(st.floats(0.5, 5.0), min_size=3, max_size=3),
     crews=st.lists(
@@ -139,6 +140,7 @@ def test_simpy_counts_the_same_steps(rates: list[float], crews: list[tuple[int, 
     assert counted == pytest.approx(_oracle(rates, crews, 200), rel=0.01, abs=2)
 
 
+@settings(max_examples=25)
 @given(
     trainers=st.integers(1, 12), own=st.floats(0.01, 0.2), units=st.floats(0.001, 0.02),
     rate=st.floats(0.2, 2.0),
@@ -149,3 +151,15 @@ def test_flows_agree_about_a_quota(trainers: int, own: float, units: float, rate
     done = simulations.simulate([quota], [workers], seed=0, seconds=60, variation=0.3)
     (speed,) = flows.flow([quota], [workers]).steps_per_second.values()
     assert speed == pytest.approx(done.steps_per_second(after_seconds=10), rel=0.15)
+
+
+@settings(max_examples=25)
+@given(
+    trainers=st.integers(1, 12), own=st.floats(0.01, 0.2), size=st.floats(1e3, 1e5), copies=st.integers(1, 3)
+)  # fmt: skip
+def test_flows_agree_about_links(trainers: int, own: float, size: float, copies: int) -> None:
+    links = [Resource(name="link", rate=1e6, copies=copies)]
+    workers = crew(trainers=copies * trainers, own=own, link=size)
+    done = simulations.simulate(links, [workers], seed=0, seconds=40, variation=0.5)
+    (speed,) = flows.flow(links, [workers]).steps_per_second.values()
+    assert speed == pytest.approx(done.steps_per_second(after_seconds=5), rel=0.15)

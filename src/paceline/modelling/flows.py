@@ -147,9 +147,13 @@ class _Network:
         return drawn / self.rates
 
     def waits(self, speeds: _Floats, seconds: _Floats) -> _Floats:
-        """Return how long each draw waits for others, by how many of them there are (Little 1961)."""
+        """Return how long each draw waits for others, by how many of them there are (Little 1961).
+
+        Steps are alike, so of the one that is being served half is left on average (as in M/D/1).
+        """
         rate = self.rates[self.resource] / self.copies
-        there = speeds[self.crew] * (seconds - self.alone + self.units / rate)
+        served = speeds[self.crew] * self.units / rate
+        there = speeds[self.crew] * (seconds - self.alone) + served / 2
         crowd = np.bincount(self.resource, there, minlength=len(self.rates))[self.resource] / self.copies
         return self.weights * np.maximum(0.0, crowd - there / self.customers[self.crew])
 

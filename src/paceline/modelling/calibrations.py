@@ -1,0 +1,144 @@
+"""The costs of a model's steps, from runs of it: what they show, and what they cannot tell.
+
+All costs are found at once, as those with which the layouts of the runs come nearest to what was measured of
+them, in logarithms: the speed, the cores of trainers, the cores of each server. What the runs do not show
+stays where it was assumed, and as uncertain (maximum a posteriori, with the covariance of Laplace's
+approximation: the inverse of the Gauss-Newton matrix).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from scipy import optimize
+
+from paceline.modelling import predictions
+from paceline.modelling.costs import Costs
+from paceline.modelling.layouts import Layout
+
+#: Standard deviations of what is measured, as shares: runs of one layout differ by that.
+SPEED_SPREAD, CORES_SPREAD = 0.04, 0.06
+#: A cost of which the runs leave this share of what was assumed of its uncertainty is not told by them.
+UNTOLD = 0.7
+
+_Floats = npt.NDArray[np.float64]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Assumed:
+    """What is assumed of a cost before anything is measured: its median, and a factor of one deviation."""
+
+    median: float
+    factor: float
+
+
+#: Before anything is measured. Visits: three messages of some 50 us on either side (gRPC's own benchmarks
+#: give 20 to 100 us a call for a core); bytes: copied three times at 3 GB/s, and an update of a row for each
+#: 64. Background: 0.01 to 0.03 of a core for a process of TensorFlow. The rest may be anything.
+ASSUMED = {
+    "trainer_seconds": Assumed(median=5e-3, factor=30.0),
+    "trainer_visit_seconds": Assumed(median=3e-4, factor=3.0),
+    "server_visit_seconds": Assumed(median=3e-4, factor=3.0),
+    "server_byte_seconds": Assumed(median=2e-9, factor=3.0),
+    "own_seconds": Assumed(median=5e-4, factor=4.0),
+    "background_cores": Assumed(median=0.015, factor=2.0),
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """A run of a layout.
+
+    Attributes:
+        layout: what ran.
+        steps_per_second: of all trainers.
+        trainer_cores: used by all trainers together.
+        server_cores: used by each parameter server.
+    """
+
+    layout: Layout
+    steps_per_second: float
+    trainer_cores: float
+    server_cores: tuple[float, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """What runs say of costs.
+
+    Attributes:
+        costs: the likeliest.
+        covariance: of the logarithms of the costs, in the order of their fields.
+        untold: names of the costs that the runs cannot tell.
+    """
+
+    costs: Costs
+    covariance: tuple[tuple[float, ...], ...]
+    untold: tuple[str, ...]
+
+    def draws(self, count: int, *, seed: int) -> list[Costs]:
+        """Return costs as likely as the runs leave them."""
+        chance = np.random.default_rng(seed)
+        means = np.log([getattr(self.costs, name) for name in ASSUMED])
+        drawn = chance.multivariate_normal(means, np.array(self.covariance), size=count)
+        return [_costs(each) for each in drawn]
+
+
+def calibrated(runs: Sequence[Measured]) -> Calibration:
+    """Return the costs that runs of the same model show.
+
+    Raises:
+        ValueError: there is no run, or one that does not train.
+    """
+    if not runs or any(each.steps_per_second <= 0 or each.trainer_cores <= 0 for each in runs):
+        raise ValueError("a calibration needs a run that trains")
+    means = np.log([each.median for each in ASSUMED.values()])
+    spreads = np.log([each.factor for each in ASSUMED.values()])
+
+    def misses(logs: _Floats) -> _Floats:
+        given = _costs(logs)
+        missed = [miss for run in runs for miss in _misses(run, given)]
+        return np.concatenate([missed, (logs - means) / spreads])
+
+    found = optimize.least_squares(misses, _first(runs, means), method="lm", diff_step=1e-3)
+    covariance = np.linalg.inv(found.jac.T @ found.jac)
+    left = np.sqrt(np.diag(covariance)) / spreads
+    return Calibration(
+        costs=_costs(found.x),
+        covariance=tuple(tuple(float(each) for each in row) for row in covariance),
+        untold=tuple(name for name, share in zip(ASSUMED, left, strict=True) if share > UNTOLD),
+    )
+
+
+def _costs(logs: _Floats) -> Costs:
+    return Costs(**dict(zip(ASSUMED, (float(each) for each in np.exp(logs)), strict=True)))
+
+
+def _first(runs: Sequence[Measured], means: _Floats) -> _Floats:
+    """Return where to begin: a trainer's part can be seen at once."""
+    first = means.copy()
+    first[0] = math.log(np.mean([each.trainer_cores / each.steps_per_second for each in runs]))
+    return first
+
+
+def _misses(run: Measured, given: Costs) -> list[float]:
+    """Return by how many deviations a run is missed."""
+    found = predictions.speed(run.layout, given)
+
+    def cores(measured: float, steps: float, foretold: float) -> float:
+        per_step, told = measured / steps, foretold / found.steps_per_second
+        return math.log(max(told, 1e-12) / max(per_step, 1e-12)) / CORES_SPREAD
+
+    steps = run.steps_per_second
+    return [
+        math.log(found.steps_per_second / steps) / SPEED_SPREAD,
+        cores(run.trainer_cores, steps, found.trainer_cores),
+        *(
+            cores(measured, steps, foretold)
+            for measured, foretold in zip(run.server_cores, found.server_cores, strict=True)
+        ),
+    ]

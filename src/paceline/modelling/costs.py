@@ -1,0 +1,141 @@
+"""What a step costs, by a few numbers, and the network of resources that a layout is with them.
+
+A step of a trainer computes on its own cores, and visits all parameter servers at once. A server works for
+each visit and for each byte that it moves, and so does the trainer for each visit. Bytes go half to the
+trainer (pulls) and half to the server (pushes), over the links of both hosts. Besides, every process uses a
+little all the time: threads that poll, timers, its agent. That is taken from what there is for steps.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+
+from paceline.modelling.layouts import Layout
+from paceline.modelling.resources import Crew, Resource
+
+#: A quota is given anew every 100 ms (``scheduler/sched-bwc``), and nothing of an older one is kept.
+QUOTA_SECONDS = 0.1
+#: What the shaped link of an emulated host lets pass at once (``tc-tbf(8)``): see `engines.local.networks`.
+LINK_BURST_SECONDS, LINK_BURST_BYTES = 0.01, 128 * 1024
+#: Of an Ethernet frame of 1514 bytes TCP's headers leave so many for what is sent (RFC 894, 791, 9293).
+LINK_PAYLOAD = 1448 / 1514
+#: What is left of cores at least, where the background alone would take all.
+LEAST_LEFT = 0.1
+_MACHINE = "this machine"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Costs:
+    """What a step costs.
+
+    Attributes:
+        trainer_seconds: core seconds of a trainer, without its visits.
+        trainer_visit_seconds: core seconds of a trainer for each server that it visits.
+        server_visit_seconds: core seconds of a server for each visit.
+        server_byte_seconds: core seconds of a server for each byte of a visit.
+        own_seconds: for which a step waits for nothing that is limited: the way there and back, and wake-ups.
+        background_cores: that each trainer and each server uses besides, whatever it does.
+    """
+
+    trainer_seconds: float
+    trainer_visit_seconds: float
+    server_visit_seconds: float
+    server_byte_seconds: float
+    own_seconds: float
+    background_cores: float
+
+    def server_seconds(self, step_bytes: float) -> float:
+        """Return the core seconds of a server for a visit that moves so many bytes."""
+        return self.server_visit_seconds + self.server_byte_seconds * step_bytes
+
+    def trainer_step_seconds(self, servers: int) -> float:
+        """Return the core seconds of a trainer for a step with so many servers."""
+        return self.trainer_seconds + self.trainer_visit_seconds * servers
+
+
+def network(layout: Layout, costs: Costs) -> tuple[list[Resource], list[Crew]]:
+    """Return a layout as resources and crews."""
+    return list(_resources(layout, costs.background_cores)), list(_crews(layout, costs))
+
+
+def _resources(layout: Layout, background_cores: float) -> Iterator[Resource]:
+    if layout.machine_cores is not None:
+        replicas = layout.trainer_count + len(layout.servers)
+        yield _cores(_MACHINE, layout.machine_cores, background_cores * replicas)
+    for host in layout.hosts:
+        if host.cpu_cores is not None:
+            used = background_cores * _replicas(layout, host.name)
+            yield _quota(f"cores of {host.name}", host.cpu_cores, used)
+        if host.bandwidth_bits_per_second is not None:
+            rate = host.bandwidth_bits_per_second / 8 * LINK_PAYLOAD
+            burst = max(LINK_BURST_BYTES, rate * LINK_BURST_SECONDS)
+            yield Resource(name=f"link from {host.name}", rate=rate, burst=burst)
+            yield Resource(name=f"link to {host.name}", rate=rate, burst=burst)
+    for index, server in enumerate(layout.servers):
+        if server.cores is not None:
+            yield _quota(f"cores of ps-{index}", server.cores, background_cores)
+    for number, each in enumerate(layout.trainers):
+        if each.cores is not None:
+            yield _quota(f"cores of {_crew(number)}", each.cores, background_cores, copies=each.count)
+
+
+def _replicas(layout: Layout, host: str) -> int:
+    servers = sum(each.host == host for each in layout.servers)
+    return servers + sum(each.count for each in layout.trainers if each.host == host)
+
+
+def _left(cores: float, used: float) -> float:
+    """Return what is left for steps; a little in any case, as who asks for more than there is gets a part."""
+    return max(cores - used, LEAST_LEFT * cores)
+
+
+def _cores(name: str, cores: float, used: float) -> Resource:
+    return Resource(name=name, rate=_left(cores, used), peak=1.0)
+
+
+def _quota(name: str, cores: float, used: float, copies: int = 1) -> Resource:
+    left = _left(cores, used)
+    return Resource(name=name, rate=left, peak=1.0, burst=left * QUOTA_SECONDS, copies=copies)
+
+
+def _crew(number: int) -> str:
+    return f"trainers {number}"
+
+
+def _crews(layout: Layout, costs: Costs) -> Iterator[Crew]:
+    hosts = {host.name: host for host in layout.hosts}
+
+    def cores(host: str | None, own: str, limit: float | None, seconds: float) -> dict[str, float]:
+        names = [_MACHINE] if layout.machine_cores is not None else []
+        if host is not None and hosts[host].cpu_cores is not None:
+            names.append(f"cores of {host}")
+        if limit is not None:
+            names.append(f"cores of {own}")
+        return dict.fromkeys(names, seconds)
+
+    def links(source: str | None, target: str | None, size: float) -> dict[str, float]:
+        if source == target:
+            return {}
+        ends = ((source, "from"), (target, "to"))
+        return {
+            f"link {way} {host}": size
+            for host, way in ends
+            if host is not None and hosts[host].bandwidth_bits_per_second is not None
+        }
+
+    for number, each in enumerate(layout.trainers):
+        own = costs.trainer_step_seconds(len(layout.servers))
+        visits: list[Mapping[str, float]] = [
+            cores(server.host, f"ps-{index}", server.cores, costs.server_seconds(server.step_bytes))
+            | links(server.host, each.host, server.step_bytes / 2)
+            | links(each.host, server.host, server.step_bytes / 2)
+            for index, server in enumerate(layout.servers)
+        ]
+        yield Crew(
+            name=_crew(number),
+            trainers=each.count,
+            steps_in_flight=layout.steps_in_flight,
+            own_seconds=costs.own_seconds,
+            phases=((cores(each.host, _crew(number), each.cores, own),), tuple(visits)),
+        )

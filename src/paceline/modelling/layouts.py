@@ -1,0 +1,126 @@
+"""What of a job decides its speed: how many replicas, with which cores, where, and what they exchange."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from paceline.model.jobs import Host, JobSpec
+from paceline.model.roles import ReplicaId, Role
+from paceline.model.variable_plans import Plan
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """A parameter server.
+
+    Attributes:
+        cores: of its own quota; None: it has none.
+        host: the name of its emulated host; None: none is emulated.
+        step_bytes: pulled and pushed in a step of one trainer, both ways together.
+    """
+
+    cores: float | None
+    host: str | None
+    step_bytes: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Trainers:
+    """Trainers that are alike and on the same host.
+
+    Attributes:
+        count: how many.
+        cores: of each one's own quota; None: it has none.
+        host: the name of their emulated host; None: none is emulated.
+    """
+
+    count: int
+    cores: float | None
+    host: str | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """A job as a model needs it.
+
+    Attributes:
+        servers: in the order of their index.
+        trainers: all of them, by host.
+        hosts: that are emulated.
+        machine_cores: that all hosts share; None: each host is a machine.
+        batch_size: examples in a step.
+        steps_in_flight: of each trainer.
+    """
+
+    servers: tuple[Server, ...]
+    trainers: tuple[Trainers, ...]
+    hosts: tuple[Host, ...]
+    machine_cores: float | None
+    batch_size: int
+    steps_in_flight: int = 1
+
+    @property
+    def trainer_count(self) -> int:
+        """Return how many trainers there are."""
+        return sum(each.count for each in self.trainers)
+
+
+def layout(
+    spec: JobSpec,
+    plan: Plan,
+    hosts: Mapping[ReplicaId, str],
+    *,
+    machine_cores: float | None,
+    batch_size: int,
+    steps_in_flight: int = 1,
+) -> Layout:
+    """Return the layout of a job.
+
+    Args:
+        spec: the job.
+        plan: what lies on which parameter server, with the traffic of each variable.
+        hosts: the emulated host of each replica, where there are any.
+        machine_cores: see `Layout`.
+        batch_size: examples in a step.
+        steps_in_flight: of each trainer.
+
+    Raises:
+        ValueError: the plan is for another number of servers, or its traffic was not measured.
+    """
+    moved = plan.step_bytes()
+    replicas = spec.replicas()
+    servers = [each for each in replicas if each.role is Role.PS]
+    if len(servers) != plan.servers:
+        raise ValueError(f"the plan is for {plan.servers} parameter servers, the job has {len(servers)}")
+    if moved is None:
+        raise ValueError("the traffic of variables was not measured")
+    emulated = {each.name for each in spec.hosts}
+    places = {each: hosts.get(each) if hosts.get(each) in emulated else None for each in replicas}
+    trainers = [each for each in replicas if each.role in (Role.CHIEF, Role.WORKER)]
+    return Layout(
+        servers=tuple(
+            Server(cores=_cores(spec, each), host=places[each], step_bytes=step_bytes)
+            for each, step_bytes in zip(servers, moved, strict=True)
+        ),
+        trainers=_alike(spec, trainers, places),
+        hosts=spec.hosts,
+        machine_cores=machine_cores,
+        batch_size=batch_size,
+        steps_in_flight=steps_in_flight,
+    )
+
+
+def _alike(
+    spec: JobSpec, trainers: Sequence[ReplicaId], places: Mapping[ReplicaId, str | None]
+) -> tuple[Trainers, ...]:
+    counts: dict[tuple[float | None, str | None], int] = {}
+    for each in trainers:
+        key = _cores(spec, each), places[each]
+        counts[key] = counts.get(key, 0) + 1
+    return tuple(Trainers(count=count, cores=cores, host=host) for (cores, host), count in counts.items())
+
+
+def _cores(spec: JobSpec, replica: ReplicaId) -> float | None:
+    role = spec.role(replica.role)
+    return None if role is None else role.cpu_cores

@@ -1,0 +1,46 @@
+"""The speed of a layout, and what binds it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from paceline.modelling import costs, flows
+from paceline.modelling.costs import Costs
+from paceline.modelling.layouts import Layout
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Speed:
+    """How fast a layout trains.
+
+    Attributes:
+        steps_per_second: of all trainers.
+        examples_per_second: of all trainers.
+        uses: share that is used of each resource, by its name.
+        trainer_cores: used by all trainers together.
+        server_cores: used by each parameter server.
+    """
+
+    steps_per_second: float
+    examples_per_second: float
+    uses: Mapping[str, float]
+    trainer_cores: float
+    server_cores: tuple[float, ...]
+
+
+def speed(layout: Layout, given: Costs) -> Speed:
+    """Return how fast a layout trains with such costs."""
+    found = flows.flow(*costs.network(layout, given))
+    steps = sum(found.steps_per_second.values())
+    background = given.background_cores
+    return Speed(
+        steps_per_second=steps,
+        examples_per_second=steps * layout.batch_size,
+        uses=found.uses,
+        trainer_cores=given.trainer_step_seconds(len(layout.servers)) * steps
+        + background * layout.trainer_count,
+        server_cores=tuple(
+            given.server_seconds(each.step_bytes) * steps + background for each in layout.servers
+        ),
+    )

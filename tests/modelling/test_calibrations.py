@@ -1,0 +1,117 @@
+"""Costs of steps from runs."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from pathlib import Path
+
+import pytest
+
+from benchmarks.diagnosis import labels
+from paceline.diagnosing.cases import Case
+from paceline.model import rates
+from paceline.modelling import calibrations, layouts, predictions
+from paceline.modelling.calibrations import Measured
+from paceline.modelling.costs import Costs
+from paceline.modelling.layouts import Layout, Server, Trainers
+from paceline.stores import recordings
+
+RECORDINGS = Path(__file__).parents[2] / "benchmarks" / "diagnosis" / "recordings"
+TRUE = Costs(
+    trainer_seconds=0.006,
+    trainer_visit_seconds=4e-4,
+    server_visit_seconds=5e-4,
+    server_byte_seconds=3e-9,
+    own_seconds=0.001,
+    background_cores=0.02,
+)
+
+
+def layout(trainers: int, step_bytes: list[float], cores: float = 0.5) -> Layout:
+    return Layout(
+        servers=tuple(Server(cores=cores, host=None, step_bytes=each) for each in step_bytes),
+        trainers=(Trainers(count=trainers, cores=1.0, host=None),),
+        hosts=(),
+        machine_cores=16.0,
+        batch_size=512,
+    )
+
+
+def run(given: Layout) -> Measured:
+    found = predictions.speed(given, TRUE)
+    return Measured(
+        layout=given,
+        steps_per_second=found.steps_per_second,
+        trainer_cores=found.trainer_cores,
+        server_cores=found.server_cores,
+    )
+
+
+def test_runs_of_different_layouts_give_the_costs_back() -> None:
+    runs = [run(layout(1, [1e6])), run(layout(4, [8e5, 2e5, 1e5])), run(layout(8, [5e5, 5e5], cores=0.2))]
+    found = calibrations.calibrated(runs)
+    for name in ("trainer_seconds", "server_visit_seconds", "server_byte_seconds"):
+        assert getattr(found.costs, name) == pytest.approx(getattr(TRUE, name), rel=0.15)
+    other = layout(6, [3e5] * 4, cores=0.3)
+    told = predictions.speed(other, found.costs).steps_per_second
+    assert told == pytest.approx(predictions.speed(other, TRUE).steps_per_second, rel=0.03)
+
+
+def test_what_one_run_cannot_tell_is_named_and_stays_uncertain() -> None:
+    even = calibrations.calibrated([run(layout(2, [5e5, 5e5]))])
+    assert "trainer_visit_seconds" in even.untold
+    assert "trainer_seconds" not in even.untold
+    uneven = calibrations.calibrated([run(layout(2, [9e5, 1e4])), run(layout(2, [2e6]))])
+    assert "server_visit_seconds" in even.untold
+    assert "server_visit_seconds" not in uneven.untold
+    drawn = [each.trainer_visit_seconds for each in even.draws(200, seed=1)]
+    assert statistics.quantiles(drawn, n=10)[-1] > 2 * statistics.quantiles(drawn, n=10)[0]
+    assert even.draws(3, seed=1) == even.draws(3, seed=1)
+
+
+@pytest.mark.parametrize("steps", [0.0, None])
+def test_nothing_is_learnt_from_nothing(steps: float | None) -> None:
+    runs = [] if steps is None else [dataclasses.replace(run(layout(1, [1.0])), steps_per_second=steps)]
+    with pytest.raises(ValueError, match="a run that trains"):
+        calibrations.calibrated(runs)
+
+
+def _measured(name: str) -> Measured:
+    recording = recordings.read(RECORDINGS / f"{name}.parquet")
+    case = Case.of(recording)
+    steps = rates.total(each.steps_per_second for each in case.trainers)
+    examples = rates.total(each.examples_per_second for each in case.trainers)
+    trainers = rates.total(each.cpu_cores for each in case.trainers)
+    assert recording.plan is not None
+    assert steps is not None
+    assert examples is not None
+    assert trainers is not None
+    return Measured(
+        layout=layouts.layout(
+            recording.run.spec,
+            recording.plan,
+            {row.replica: row.host for row in recording.replicas if row.host},
+            machine_cores=case.machine_cores,
+            batch_size=round(examples / steps),
+            steps_in_flight=(recording.run.spec.training or {}).get("steps_in_flight", 1),
+        ),
+        steps_per_second=steps,
+        trainer_cores=trainers,
+        server_cores=tuple(each.cpu_cores or 0.0 for each in case.servers),
+    )
+
+
+def test_a_real_run_tells_how_others_with_less_of_something_go() -> None:
+    causes = ("ps-cpu-bound", "ps-network-bound", "worker-link", "uneven-placement", "shared-link")
+    found = labels.read(RECORDINGS)
+    missed = []
+    for name, label in found.items():
+        if label.cause in causes and label.twin in found and not label.accepted:
+            other = _measured(name)
+            costs = calibrations.calibrated([_measured(label.twin)]).costs
+            told = predictions.speed(other.layout, costs).steps_per_second
+            missed.append(abs(told / other.steps_per_second - 1))
+    assert len(missed) >= 12
+    assert statistics.median(missed) < 0.12
+    assert max(missed) < 0.5

@@ -1,0 +1,87 @@
+"""What a layout is as a network of resources."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from paceline.model.jobs import Host
+from paceline.modelling import costs, predictions
+from paceline.modelling.costs import Costs
+from paceline.modelling.layouts import Layout, Server, Trainers
+
+COSTS = Costs(
+    trainer_seconds=0.01,
+    trainer_visit_seconds=0.001,
+    server_visit_seconds=0.001,
+    server_byte_seconds=1e-9,
+    own_seconds=0.002,
+    background_cores=0.01,
+)
+
+
+def layout(**fields: Any) -> Layout:
+    server = Server(cores=1.0, host=None, step_bytes=1e6)
+    plain = Layout(
+        servers=(server, server),
+        trainers=(Trainers(count=2, cores=1.0, host=None),),
+        hosts=(),
+        machine_cores=None,
+        batch_size=100,
+    )
+    return dataclasses.replace(plain, **fields)
+
+
+def test_a_step_computes_and_then_visits_all_servers() -> None:
+    resources, (crew,) = costs.network(layout(), COSTS)
+    assert {each.name: each.rate for each in resources} == pytest.approx(
+        {"cores of ps-0": 0.99, "cores of ps-1": 0.99, "cores of trainers 0": 0.99}
+    )
+    assert crew.phases == (
+        ({"cores of trainers 0": 0.012},),
+        ({"cores of ps-0": pytest.approx(0.002)}, {"cores of ps-1": pytest.approx(0.002)}),
+    )
+    assert crew.own_seconds == 0.002
+
+
+def test_bytes_flow_over_the_links_of_both_hosts_and_not_within_one() -> None:
+    hosts = tuple(Host(name=name, cpu_cores=2.0, bandwidth_bits_per_second=80_000_000) for name in "ab")
+    servers = tuple(Server(cores=None, host=name, step_bytes=1e6) for name in "ab")
+    trainers = (Trainers(count=3, cores=None, host="b"),)
+    given = layout(hosts=hosts, servers=servers, trainers=trainers, machine_cores=2.0)
+    resources, (crew,) = costs.network(given, COSTS)
+    rates = {each.name: each.rate for each in resources}
+    assert rates["link from a"] == rates["link to b"] == pytest.approx(1e7 * costs.LINK_PAYLOAD)
+    assert rates["cores of a"] == pytest.approx(2.0 - 0.01)
+    assert rates["cores of b"] == pytest.approx(2.0 - 0.04)
+    assert rates["this machine"] == pytest.approx(2.0 - 0.05)
+    first, second = crew.phases[1]
+    assert first == {
+        "this machine": pytest.approx(0.002),
+        "cores of a": pytest.approx(0.002),
+        "link from a": 5e5,
+        "link to b": 5e5,
+        "link from b": 5e5,
+        "link to a": 5e5,
+    }
+    assert set(second) == {"this machine", "cores of b"}
+
+
+def test_more_background_than_cores_leaves_a_little() -> None:
+    small = layout(servers=(Server(cores=0.005, host=None, step_bytes=0.0),))
+    rates = {each.name: each.rate for each in costs.network(small, COSTS)[0]}
+    assert rates["cores of ps-0"] == pytest.approx(0.0005)
+
+
+def test_what_binds_decides_what_more_of_it_brings() -> None:
+    small = layout(servers=(Server(cores=0.1, host=None, step_bytes=1e6),))
+    twice = layout(servers=(Server(cores=0.19, host=None, step_bytes=1e6),))
+    now, then = predictions.speed(small, COSTS), predictions.speed(twice, COSTS)
+    assert max(now.uses, key=now.uses.__getitem__) == "cores of ps-0"
+    assert then.steps_per_second == pytest.approx(2 * now.steps_per_second, rel=0.02)
+    assert now.examples_per_second == 100 * now.steps_per_second
+    more = dataclasses.replace(small, trainers=(Trainers(count=8, cores=1.0, host=None),))
+    assert predictions.speed(more, COSTS).steps_per_second == pytest.approx(now.steps_per_second, rel=0.02)
+    assert now.server_cores[0] == pytest.approx(0.1, rel=0.02)

@@ -1,0 +1,54 @@
+"""What of a job decides its speed."""
+
+from __future__ import annotations
+
+import pytest
+
+from paceline.model.jobs import Host, JobSpec, RoleSpec
+from paceline.model.roles import ReplicaId, Role
+from paceline.model.variable_plans import Cut, CutStrategy, PlacementRule, plan
+from paceline.model.variables import Variable
+from paceline.modelling.layouts import Trainers, layout
+
+TABLE = Variable(name="table", shape=(100_000, 16), sparse=True, step_bytes=1e6)
+WEIGHTS = Variable(name="weights", shape=(64, 8), step_bytes=4096.0)
+WHOLE = Cut(strategy=CutStrategy.NONE)
+SPEC = JobSpec(
+    name="clicks",
+    roles=(
+        RoleSpec(role=Role.PS, replicas=2, cpu_cores=0.5),
+        RoleSpec(role=Role.CHIEF, replicas=1, cpu_cores=1.0),
+        RoleSpec(role=Role.WORKER, replicas=3, cpu_cores=1.0),
+        RoleSpec(role=Role.EVALUATOR, replicas=1, cpu_cores=1.0),
+    ),
+    hosts=(Host(name="a", cpu_cores=2.0), Host(name="b")),
+)
+
+
+def test_trainers_of_a_host_are_one_crew_and_servers_have_their_traffic() -> None:
+    placed = plan([TABLE, WEIGHTS], servers=2, cut=WHOLE, rule=PlacementRule.ROUND_ROBIN)
+    hosts = {each: "b" if each.index == 2 else "a" for each in SPEC.replicas()}
+    found = layout(SPEC, placed, hosts, machine_cores=2.0, batch_size=128)
+    assert [each.step_bytes for each in found.servers] == [1e6, 4096.0]
+    assert found.trainers == (
+        Trainers(count=3, cores=1.0, host="a"),
+        Trainers(count=1, cores=1.0, host="b"),
+    )
+    assert found.trainer_count == 4
+
+
+def test_hosts_that_are_not_emulated_are_none() -> None:
+    placed = plan([TABLE], servers=2, cut=Cut(), rule=PlacementRule.BALANCED)
+    found = layout(SPEC, placed, {ReplicaId(Role.PS, 0): "node-7"}, machine_cores=None, batch_size=128)
+    assert {each.host for each in (*found.servers, *found.trainers)} == {None}
+
+
+def test_a_plan_for_other_servers_and_unknown_traffic_are_refused() -> None:
+    three = plan([TABLE], servers=3, cut=Cut(), rule=PlacementRule.BALANCED)
+    with pytest.raises(ValueError, match="for 3 parameter servers, the job has 2"):
+        layout(SPEC, three, {}, machine_cores=None, batch_size=128)
+    unknown = plan(
+        [Variable(name="new", shape=(10, 10))], servers=2, cut=WHOLE, rule=PlacementRule.ROUND_ROBIN
+    )
+    with pytest.raises(ValueError, match="not measured"):
+        layout(SPEC, unknown, {}, machine_cores=None, batch_size=128)
