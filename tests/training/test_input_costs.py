@@ -3,7 +3,9 @@
 import threading
 import time
 
-from paceline.training.input_costs import CpuCounter
+import pytest
+
+from paceline.training.input_costs import CpuCounter, Pauses
 
 
 def burn(seconds):
@@ -41,3 +43,20 @@ def test_waiting_costs_nothing():
     thread.start()
     thread.join()
     assert counter.seconds < 0.1
+
+
+def test_a_pause_is_counted_while_it_lasts_and_after():
+    pauses = Pauses()
+    assert pauses.seconds == 0
+    with pauses.pause():
+        time.sleep(0.1)
+        assert 0.1 <= pauses.seconds < 0.3
+    over = pauses.seconds
+    assert over >= 0.1
+    time.sleep(0.05)
+    assert pauses.seconds == over
+    with pytest.raises(KeyError), pauses.pause():
+        raise KeyError
+    after = pauses.seconds
+    time.sleep(0.02)
+    assert pauses.seconds == after >= over

@@ -95,6 +95,7 @@ def test_racing_trainers_train_every_example_once(server):
     assert set(trained) == every()
     progress = trainers[1].queue.progress()
     assert (progress.examples, progress.total_examples, progress.twice) == (32_000, 32_000, 0)
+    assert all(each.queue.pauses.seconds > 0 for each in trainers)
 
 
 def test_what_a_lost_trainer_held_is_trained_by_others(server, monkeypatch, caplog):

@@ -1,4 +1,5 @@
 import threading
+import time
 
 import numpy as np
 import pyarrow as pa
@@ -7,6 +8,7 @@ import pytest
 
 from paceline.training import errors, features, shards, sources
 from paceline.training import inputs as reading
+from paceline.training.input_costs import Pauses
 
 ENCODER = features.FeatureSet((features.Numeric("x"),), (features.Hashed("w", 50),), features.Label("y"))
 
@@ -173,6 +175,25 @@ def test_prefetching_counts_the_wait_and_passes_errors_on(tmp_path):
 
     with reading.Prefetched(broken()) as batches, pytest.raises(errors.InputError, match="broken"):
         batches.next()
+
+
+def test_who_waits_for_a_shard_does_not_wait_for_its_input():
+    pauses = Pauses()
+
+    def slow():
+        time.sleep(0.2)
+        yield "read slowly"
+        with pauses.pause():
+            time.sleep(0.4)
+        yield "had nothing to read"
+
+    with reading.Prefetched(slow(), 1, pauses=pauses) as items:
+        assert items.next() == "read slowly"
+        waited = items.wait_seconds
+        assert waited >= 0.15
+        assert items.next() == "had nothing to read"
+        assert items.wait_seconds < waited + 0.2
+        assert pauses.seconds >= 0.4
 
 
 def attempt(source):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
+from collections.abc import Iterator
 from typing import NamedTuple
 
 
@@ -11,7 +13,7 @@ class Cost(NamedTuple):
     """Seconds so far.
 
     Attributes:
-        wait: for which the trainer had no batch.
+        wait: for which the trainer had no batch, though it had a shard to read.
         cpu: of the threads that read and decode, as far as they are Python's.
     """
 
@@ -33,3 +35,26 @@ class CpuCounter:
         with self._lock:
             self.seconds += now - getattr(self._own, "told", 0.0)
         self._own.told = now
+
+
+class Pauses:
+    """The seconds for which one thread had nothing to go on with; another may ask for them at any time."""
+
+    def __init__(self) -> None:
+        self._state: tuple[float, float | None] = (0.0, None)
+
+    @contextlib.contextmanager
+    def pause(self) -> Iterator[None]:
+        """Count the time of a block."""
+        begun = time.perf_counter()
+        self._state = self._state[0], begun
+        try:
+            yield
+        finally:
+            self._state = self._state[0] + time.perf_counter() - begun, None
+
+    @property
+    def seconds(self) -> float:
+        """All of them so far, those of the pause under way too."""
+        total, begun = self._state
+        return total if begun is None else total + time.perf_counter() - begun

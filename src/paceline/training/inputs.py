@@ -22,7 +22,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from paceline.training import errors, features, shards, sources
-from paceline.training.input_costs import Cost, CpuCounter
+from paceline.training.input_costs import Cost, CpuCounter, Pauses
 
 _POOL_ROWS = 131_072
 _AHEAD = 16
@@ -208,9 +208,9 @@ def _joined(parts: list[Examples]) -> Examples:
 class Prefetched(Generic[Item]):
     """Runs a generator in a thread, some items ahead; a context manager.
 
-    `wait_seconds` is the total time that the caller has been kept waiting for items that then came. The
-    thread tells `cpu` what it uses; `cost` is both. `stopped` may be shared by several, one reading from the
-    other.
+    `wait_seconds` is the total time that the caller has been kept waiting for items that then came, without
+    the `pauses` of those who make them. The thread tells `cpu` what it uses; `cost` is both. `stopped` may be
+    shared by several, one reading from the other.
     """
 
     def __init__(
@@ -219,8 +219,10 @@ class Prefetched(Generic[Item]):
         ahead: int = _AHEAD,
         stopped: threading.Event | None = None,
         cpu: CpuCounter | None = None,
+        pauses: Pauses | None = None,
     ) -> None:
         self.wait_seconds = 0.0
+        self._pauses = pauses or Pauses()
         self._cpu = cpu or CpuCounter()
         self._items = items
         self._queue: queue.Queue[Item] = queue.Queue(maxsize=ahead)
@@ -257,14 +259,15 @@ class Prefetched(Generic[Item]):
             EOFError: the generator has ended, or was stopped.
             InputError: or whatever went wrong in the thread.
         """
-        start = time.perf_counter()
+        start, paused = time.perf_counter(), self._pauses.seconds
         while True:
             try:
                 item = self._queue.get(timeout=_POLL_SECONDS)
             except queue.Empty:
                 self._check()
                 continue
-            self.wait_seconds += time.perf_counter() - start
+            paused = self._pauses.seconds - paused
+            self.wait_seconds += max(0.0, time.perf_counter() - start - paused)
             return item
 
     def _check(self) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from paceline.training import errors, shard_queues, shards
+from paceline.training import errors, input_costs, shard_queues, shards
 from paceline.training.shard_queues import Position, State
 
 _log = logging.getLogger(__name__)
@@ -171,7 +171,8 @@ class Progress:
 class SharedQueue:
     """A trainer's end of the queue, in one session; one of them announces the end of each epoch.
 
-    Steps under way are not certain to be trained until `confirm` has counted them, the oldest first.
+    Steps under way are not certain to be trained until `confirm` has counted them, the oldest first. `pauses`
+    are those in which it waits for a shard: for the server of the queue, or for others to finish theirs.
     """
 
     def __init__(self, variables: Variables, session: Any, trainer: int, *, announce: bool = False) -> None:
@@ -181,6 +182,7 @@ class SharedQueue:
         self._session = session
         self._trainer = trainer
         self._announce = announce
+        self.pauses = input_costs.Pauses()
         self._known: State | None = None
         self._seen: dict[int, tuple[int, float]] = {}
         self._confirmed = 0
@@ -198,7 +200,8 @@ class SharedQueue:
         """
         last: int | None = None
         while not stopped():
-            grant, finished = self._take(last)
+            with self.pauses.pause():
+                grant, finished = self._take(last)
             if grant is not None:
                 last = grant.shard
                 self._start += grant.rows - grant.skip
@@ -208,7 +211,8 @@ class SharedQueue:
                 return
             self._start += -(self._start - self._confirmed) % self._batch_size
             yield None
-            time.sleep(_POLL_SECONDS)
+            with self.pauses.pause():
+                time.sleep(_POLL_SECONDS)
 
     def leave(self) -> None:
         """Gives back what this trainer has not trained; to be called when no step is under way."""

@@ -173,7 +173,7 @@ class Trainer:
         with (
             contextlib.nullcontext() if self._cluster.is_chief else self._stoppable(),
             watch if self._cluster.is_chief and not self._cluster.is_local else contextlib.nullcontext(),
-            inputs.Prefetched(made, stopped=closed, cpu=cpu) as batches,
+            inputs.Prefetched(made, stopped=closed, cpu=cpu, pauses=queue.pauses) as batches,
         ):
             step = self._loop(session, queue, batches, stopping)
         watch.check()
