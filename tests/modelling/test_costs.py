@@ -37,10 +37,10 @@ def layout(**fields: Any) -> Layout:
 def test_a_step_computes_and_then_visits_all_servers() -> None:
     resources, (crew,) = costs.network(layout(), COSTS)
     assert {each.name: each.rate for each in resources} == pytest.approx(
-        {"cores of ps-0": 0.99, "cores of ps-1": 0.99, "cores of trainers 0": 0.99}
+        {"cores of ps-0": 0.99, "cores of ps-1": 0.99, "cores of trainers": 0.99}
     )
     assert crew.phases == (
-        ({"cores of trainers 0": 0.012},),
+        ({"cores of trainers": 0.012},),
         ({"cores of ps-0": pytest.approx(0.002)}, {"cores of ps-1": pytest.approx(0.002)}),
     )
     assert crew.own_seconds == 0.002

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping
 
-from paceline.modelling.layouts import Layout
+from paceline.modelling.layouts import Layout, Trainers
 from paceline.modelling.resources import Crew, Resource
 
 #: A quota is given anew every 100 ms (``scheduler/sched-bwc``), and nothing of an older one is kept.
@@ -75,9 +75,9 @@ def _resources(layout: Layout, background_cores: float) -> Iterator[Resource]:
     for index, server in enumerate(layout.servers):
         if server.cores is not None:
             yield _quota(f"cores of ps-{index}", server.cores, background_cores)
-    for number, each in enumerate(layout.trainers):
+    for name, each in _crews_by_name(layout).items():
         if each.cores is not None:
-            yield _quota(f"cores of {_crew(number)}", each.cores, background_cores, copies=each.count)
+            yield _quota(f"cores of {name}", each.cores, background_cores, copies=each.count)
 
 
 def _replicas(layout: Layout, host: str) -> int:
@@ -99,8 +99,12 @@ def _quota(name: str, cores: float, used: float, copies: int = 1) -> Resource:
     return Resource(name=name, rate=left, peak=1.0, burst=left * QUOTA_SECONDS, copies=copies)
 
 
-def _crew(number: int) -> str:
-    return f"trainers {number}"
+def _crews_by_name(layout: Layout) -> dict[str, Trainers]:
+    """Return the trainers by their name; those of a name that there is already have a number, too."""
+    found: dict[str, Trainers] = {}
+    for number, each in enumerate(layout.trainers):
+        found[each.name if each.name not in found else f"{each.name} ({number})"] = each
+    return found
 
 
 def _crews(layout: Layout, costs: Costs) -> Iterator[Crew]:
@@ -124,7 +128,7 @@ def _crews(layout: Layout, costs: Costs) -> Iterator[Crew]:
             if host is not None and hosts[host].bandwidth_bits_per_second is not None
         }
 
-    for number, each in enumerate(layout.trainers):
+    for name, each in _crews_by_name(layout).items():
         own = costs.trainer_step_seconds(len(layout.servers))
         visits: list[Mapping[str, float]] = [
             cores(server.host, f"ps-{index}", server.cores, costs.server_seconds(server.step_bytes))
@@ -133,9 +137,9 @@ def _crews(layout: Layout, costs: Costs) -> Iterator[Crew]:
             for index, server in enumerate(layout.servers)
         ]
         yield Crew(
-            name=_crew(number),
+            name=name,
             trainers=each.count,
             steps_in_flight=layout.steps_in_flight,
             own_seconds=costs.own_seconds,
-            phases=((cores(each.host, _crew(number), each.cores, own),), tuple(visits)),
+            phases=((cores(each.host, name, each.cores, own),), tuple(visits)),
         )

@@ -39,6 +39,11 @@ class Trainers:
     cores: float | None
     host: str | None
 
+    @property
+    def name(self) -> str:
+        """Return what people call them."""
+        return "trainers" if self.host is None else f"trainers on {self.host}"
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
@@ -64,6 +69,18 @@ class Layout:
     def trainer_count(self) -> int:
         """Return how many trainers there are."""
         return sum(each.count for each in self.trainers)
+
+    @property
+    def asked_cores(self) -> float | None:
+        """Return the cores that replicas, or else their hosts, are given; None: some are not limited."""
+        limits = {host.name: host.cpu_cores for host in self.hosts}
+        replicas = [(1, each.cores, each.host) for each in self.servers]
+        replicas += [(each.count, each.cores, each.host) for each in self.trainers]
+        own = sum(count * (cores or 0.0) for count, cores, _ in replicas)
+        shared = {host for _, cores, host in replicas if cores is None}
+        if any(host is None or limits.get(host) is None for host in shared):
+            return None
+        return own + sum(limits[host] or 0.0 for host in shared if host is not None)
 
 
 def layout(

@@ -30,6 +30,7 @@ VERBS = {
         Verb("describe", "Look", "Show all about a job: spec, replicas, events, paths."),
         Verb("why", "Look", "Say why a job is pending, failed, restarting or slow."),
         Verb("top", "Look", "Watch load, imbalance and progress of a job."),
+        Verb("predict", "Look", "Say how fast a job would train with another layout."),
         Verb("explain", "Look", "Say what the code of a finding or cause is about."),
         Verb("trace", "Look", "Trace a few steps: bytes and time by variable and PS."),
         Verb("logs", "Look", "Print or follow the output of replicas."),

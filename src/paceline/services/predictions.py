@@ -1,0 +1,131 @@
+"""What a change of a job file would bring to a job that was measured."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from paceline import specs
+from paceline.diagnosing.cases import Case
+from paceline.errors import InvalidInput
+from paceline.model import rates
+from paceline.model.causes import Change
+from paceline.model.jobs import JobSpec
+from paceline.model.recordings import Recording
+from paceline.model.roles import Role
+from paceline.model.variable_plans import Plan
+from paceline.modelling import calibrations, forecasts, layouts
+from paceline.modelling.calibrations import Measured
+from paceline.modelling.forecasts import Forecast
+from paceline.modelling.layouts import Layout
+from paceline.rendering import host_plans
+from paceline.services import variable_plans
+from paceline.specs import edits
+
+#: Fields of the training section that the model knows.
+_TRAINING_FIELDS = ("partitioning", "variable_placement", "variable_plan", "steps_in_flight")
+_KNOWN = (
+    "the number and the cpu of replicas, hosts, placement, and of training partitioning, variable_placement "
+    "and steps_in_flight"
+)
+
+
+def forecast(recording: Recording, changes: Sequence[Change]) -> Forecast:
+    """Return what changes of its file would bring to a job.
+
+    Args:
+        recording: of the job.
+        changes: of its file.
+
+    Raises:
+        InvalidInput: it was not measured, a change is wrong, or the model does not know what it does.
+    """
+    measured = _measured(recording)
+    source = recording.run.source or specs.dump_job(recording.run.spec)
+    before = specs.parse_job(source).spec
+    after = specs.parse_job(edits.edited(source, changes)).spec
+    if _rest(after) != _rest(before):
+        paths = ", ".join(".".join(each.path) for each in changes)
+        raise InvalidInput(f"nobody knows what {paths} brings", f"the model knows {_KNOWN}")
+    plan = recording.plan if _lies_alike(before, after) else _plan(recording, after)
+    layout = _layout(recording, after, plan, measured.layout.batch_size)
+    return forecasts.forecast(measured, calibrations.calibrated([measured]), layout)
+
+
+def _measured(recording: Recording) -> Measured:
+    case = Case.of(recording)
+    trainers = case.active_trainers
+    steps = rates.total(each.steps_per_second for each in trainers)
+    examples = rates.total(each.examples_per_second for each in trainers)
+    cores = rates.total(each.cpu_cores for each in trainers)
+    servers = [each.cpu_cores for each in case.servers]
+    known = [each for each in servers if each is not None]
+    if not steps or not examples or not cores or not servers or len(known) < len(servers):
+        raise InvalidInput(
+            "steps of trainers and the CPU of parameter servers were not measured, so nothing is foretold",
+            "wait until the job trains, or see what is known of it: paceline describe NAME",
+        )
+    return Measured(
+        layout=_layout(recording, case.spec, recording.plan, round(examples / steps)),
+        steps_per_second=steps,
+        trainer_cores=cores,
+        server_cores=tuple(known),
+    )
+
+
+def _layout(recording: Recording, spec: JobSpec, plan: Plan | None, batch_size: int) -> Layout:
+    if plan is None:
+        raise InvalidInput(
+            "nothing is foretold: sizes and traffic of the model's variables are not known",
+            "train with paceline.training, which writes them (variables.json in the run's folder)",
+        )
+    cores = Case.of(recording).machine_cores if recording.run.engine == "local" else None
+    seats = host_plans.plan(spec, free_cores=range(round(cores or 0)), machine_memory_bytes=None)
+    try:
+        return layouts.layout(
+            spec,
+            plan,
+            {seat.replica: seat.host.name for seat in seats.seats},
+            machine_cores=cores,
+            batch_size=batch_size,
+            steps_in_flight=(spec.training or {}).get("steps_in_flight", 1),
+        )
+    except ValueError as error:
+        raise InvalidInput(
+            f"nothing is foretold: {error}", "train with paceline.training, which counts the traffic"
+        ) from error
+
+
+def _plan(recording: Recording, spec: JobSpec) -> Plan | None:
+    """Return how the variables that are known would lie in another job."""
+    if recording.plan is None:
+        return None
+    asked, *_ = variable_plans.alternatives(spec, recording.plan.variables)
+    if asked.plan is None:
+        raise InvalidInput(f"nothing is foretold: {asked.missing}", "paceline plan compares other ways")
+    return asked.plan
+
+
+def _lies_alike(before: JobSpec, after: JobSpec) -> bool:
+    """Whether variables lie where they lay."""
+    fields = ("partitioning", "variable_placement", "variable_plan")
+    old, new = (
+        (
+            len([each for each in spec.replicas() if each.role is Role.PS]),
+            *((spec.training or {}).get(field) for field in fields),
+        )
+        for spec in (before, after)
+    )
+    return old == new
+
+
+def _rest(spec: JobSpec) -> JobSpec:
+    """Return a job without what the model knows."""
+    training = {key: value for key, value in (spec.training or {}).items() if key not in _TRAINING_FIELDS}
+    roles = tuple(
+        dataclasses.replace(role, replicas=1, max_replicas=None, cpu_cores=None) for role in spec.roles
+    )
+    default = JobSpec(name=spec.name, roles=spec.roles)
+    return dataclasses.replace(
+        spec, roles=roles, hosts=(), placement=default.placement, training=training or None
+    )

@@ -1,0 +1,66 @@
+"""What ``paceline predict`` shows."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from paceline.modelling.forecasts import CONFIDENCE, Forecast
+from paceline.modelling.predictions import Speed
+from paceline.surfaces.views import cells, tables
+from paceline.surfaces.views.tables import Column
+
+#: Of costs, in words.
+_COSTS = {
+    "trainer_seconds": "what a step costs a trainer",
+    "trainer_visit_seconds": "what a visit to a PS costs a trainer",
+    "server_visit_seconds": "what a visit costs a PS",
+    "server_byte_seconds": "what a byte costs a PS",
+    "own_seconds": "how long the way to a PS and back takes",
+    "background_cores": "what a process uses besides",
+}
+_SECONDS = 3600.0
+
+
+def page(found: Forecast, *, width: int) -> RenderableType:
+    """Return the speed now and then, what binds, what it costs, and what is not known."""
+    then = found.examples_per_second * found.times
+    columns = (
+        Column(header="", cells=("examples/s", "of now", "binds", "core-hours, 1M examples")),
+        Column(
+            header="now, measured",
+            cells=(
+                f"{found.examples_per_second:,.0f}",
+                "",
+                _binds(found.now),
+                _cost(found.cores_now, found.examples_per_second),
+            ),
+        ),
+        Column(
+            header="then, computed",
+            cells=(
+                f"{then:,.0f}",
+                f"{found.times:.2f} times ({found.low:.2f} to {found.high:.2f})",
+                _binds(found.then),
+                _cost(found.cores_then, then),
+            ),
+        ),
+    )
+    table = tables.fit(columns, width).text
+    notes = [f"The interval has {CONFIDENCE:.0%} of what is likely."]
+    if found.untold:
+        words = ", ".join(_COSTS[name] for name in found.untold)
+        notes.append(f"Assumed, as this run does not tell it: {words}.")
+    lines = [line for note in notes for line in cells.wrapped(note, width)]
+    return Group(table, Text(), *map(Text, lines))
+
+
+def _binds(speed: Speed) -> str:
+    if not speed.uses:
+        return "the trainers themselves"
+    name, use = max(speed.uses.items(), key=lambda item: item[1])
+    return f"{name} ({use:.0%})"
+
+
+def _cost(cores: float | None, examples_per_second: float) -> str:
+    return "not limited" if cores is None else f"{cores / examples_per_second * 1e6 / _SECONDS:.3f}"

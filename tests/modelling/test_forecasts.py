@@ -1,0 +1,71 @@
+"""What another layout brings, over what was measured."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from paceline.modelling import calibrations, forecasts, predictions
+from paceline.modelling.calibrations import Measured
+from paceline.modelling.costs import Costs
+from paceline.modelling.layouts import Layout, Server, Trainers
+
+COSTS = Costs(
+    trainer_seconds=0.004,
+    trainer_visit_seconds=4e-4,
+    server_visit_seconds=5e-4,
+    server_byte_seconds=3e-9,
+    own_seconds=0.001,
+    background_cores=0.01,
+)
+SERVER = Server(cores=0.2, host=None, step_bytes=5e5)
+LAYOUT = Layout(
+    servers=(SERVER,),
+    trainers=(Trainers(count=4, cores=1.0, host=None),),
+    hosts=(),
+    machine_cores=None,
+    batch_size=100,
+)
+
+
+def measured(times: float = 1.0) -> Measured:
+    found = predictions.speed(LAYOUT, COSTS)
+    return Measured(
+        layout=LAYOUT,
+        steps_per_second=found.steps_per_second * times,
+        trainer_cores=found.trainer_cores * times,
+        server_cores=tuple(each * times for each in found.server_cores),
+    )
+
+
+def forecast(then: Layout, given: Measured) -> forecasts.Forecast:
+    return forecasts.forecast(given, calibrations.calibrated([given]), then)
+
+
+def test_twice_the_cores_of_what_binds_bring_about_twice_the_speed() -> None:
+    twice = dataclasses.replace(LAYOUT, servers=(dataclasses.replace(SERVER, cores=0.4),))
+    found = forecast(twice, measured())
+    assert found.times == pytest.approx(2.0, rel=0.1)
+    assert found.low < found.times < found.high
+    assert found.now.uses["cores of ps-0"] > 0.95
+    assert (found.cores_now, found.cores_then) == (pytest.approx(4.2), pytest.approx(4.4))
+    assert found.examples_per_second == pytest.approx(measured().steps_per_second * 100)
+
+
+def test_the_same_layout_is_as_fast_whatever_the_model_misses_of_it() -> None:
+    found = forecast(LAYOUT, measured(0.8))
+    assert (found.times, found.low, found.high) == (1.0, 1.0, 1.0)
+
+
+def test_more_servers_are_less_certain_than_more_cores_as_nobody_knows_what_a_visit_costs() -> None:
+    cores = dataclasses.replace(LAYOUT, servers=(dataclasses.replace(SERVER, cores=0.4),))
+    half = dataclasses.replace(SERVER, step_bytes=2.5e5)
+    servers = forecast(dataclasses.replace(LAYOUT, servers=(half, half)), measured())
+    assert "server_visit_seconds" in servers.untold
+    assert servers.times < forecast(cores, measured()).times
+
+
+def test_cores_that_are_not_limited_cost_nobody_knows_what() -> None:
+    free = dataclasses.replace(LAYOUT, servers=(dataclasses.replace(SERVER, cores=None),))
+    assert forecast(free, measured()).cores_then is None

@@ -1,0 +1,46 @@
+"""Changes as people write them on a command line."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from paceline.errors import InvalidInput
+from paceline.model.causes import Change
+from paceline.specs import assignments
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "value"),
+    [
+        ("ps.replicas=4", ("spec", "roles", "ps", "replicas"), 4),
+        ("worker.cpu=500m", ("spec", "roles", "worker", "cpu"), "500m"),
+        ("spec.roles.ps.cpu=1.5", ("spec", "roles", "ps", "cpu"), 1.5),
+        (
+            "training.partitioning={strategy: none}",
+            ("spec", "training", "partitioning"),
+            {"strategy": "none"},
+        ),
+        (" placement.strategy = spread", ("spec", "placement", "strategy"), "spread"),
+        ("worker.cpu=", ("spec", "roles", "worker", "cpu"), None),
+        ("command=a=b", ("spec", "command"), "a=b"),
+    ],
+)
+def test_a_field_is_a_path_below_the_spec(text: str, path: tuple[str, ...], value: object) -> None:
+    assert assignments.change(text) == Change(path=path, value=value)
+
+
+@pytest.mark.parametrize("text", ["", "ps", "=4", "ps..cpu=1", "ps.cpu=[1", "ps.cpu=\x00"])
+def test_what_is_none_says_how_to_write_one(text: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        assignments.change(text)
+    assert "ps.replicas=4" in str(caught.value.hint)
+
+
+@given(st.text())
+def test_any_text_is_a_change_or_refused(text: str) -> None:
+    with contextlib.suppress(InvalidInput):
+        assert assignments.change(text).path[0] == "spec"

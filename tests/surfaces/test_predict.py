@@ -1,0 +1,53 @@
+"""``paceline predict``: what another layout would bring to a job that was measured."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+RECORDINGS = Path(__file__).parents[2] / "benchmarks" / "diagnosis" / "recordings"
+#: Parameter servers with 0.074 cores each; its healthy twin has 0.5, and is 4.2 times as fast.
+SMALL = str(RECORDINGS / "ps-cpu-bound.gross.deepfm-large-plain-4.parquet")
+
+Paceline = Callable[..., Result]
+
+
+def test_a_real_run_with_small_servers_is_foretold_what_its_healthy_twin_has(paceline: Paceline) -> None:
+    found = json.loads(paceline("predict", SMALL, "--set", "ps.cpu=500m", "-o", "json").stdout)
+    assert found["kind"] == "Forecast"
+    assert found["low"] < 1 / 0.238 < found["high"]
+    assert max(found["now"]["uses"], key=found["now"]["uses"].get).startswith("cores of ps-")
+
+
+def test_the_page_says_what_binds_now_and_then(paceline: Paceline) -> None:
+    shown = paceline("predict", SMALL, "--set", "ps.cpu=500m", "--set", "worker.replicas=4").stdout
+    assert "cores of ps-" in shown
+    assert "this machine" in shown
+    assert "Assumed, as this run does not tell it:" in shown
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("ps.cpus=1", "unknown key 'cpus'"),
+        ("training.batch_size=8", "nobody knows what spec.training.batch_size brings"),
+        ("ps", "is no change of a field"),
+        ("ps.replicas=0", "replicas"),
+    ],
+)
+def test_what_cannot_be_foretold_says_why(paceline: Paceline, change: str, message: str) -> None:
+    result = paceline("predict", SMALL, "--set", change)
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+def test_a_job_that_was_not_measured_says_what_lacks(paceline: Paceline) -> None:
+    failed = str(RECORDINGS / "command-failed.gross.dlrm-middle-plain-4.parquet")
+    result = paceline("predict", failed, "--set", "ps.replicas=4")
+    assert result.exit_code == 2
+    assert "were not measured" in result.stderr
