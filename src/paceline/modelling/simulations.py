@@ -104,7 +104,8 @@ class _Phase:
 
     def places(self, trainer: int) -> npt.NDArray[np.intp]:
         """Return the resources of a trainer."""
-        return self._firsts if self._is_shared else self._firsts + trainer % self._copies
+        found: npt.NDArray[np.intp] = self._firsts
+        return found if self._is_shared else found + trainer % self._copies
 
 
 class _Run:

@@ -22,7 +22,7 @@ _COSTS = {
 _SECONDS = 3600.0
 
 
-def page(found: Forecast, *, width: int) -> RenderableType:
+def page(found: Forecast, *, width: int | None) -> RenderableType:
     """Return the speed now and then, what binds, what it costs, and what is not known."""
     then = found.examples_per_second * found.times
     columns = (
@@ -51,7 +51,7 @@ def page(found: Forecast, *, width: int) -> RenderableType:
     if found.untold:
         words = ", ".join(_COSTS[name] for name in found.untold)
         notes.append(f"Assumed, as this run does not tell it: {words}.")
-    lines = [line for note in notes for line in cells.wrapped(note, width)]
+    lines = [line for note in notes for line in ([note] if width is None else cells.wrapped(note, width))]
     return Group(table, Text(), *map(Text, lines))
 
 
