@@ -69,3 +69,14 @@ def test_more_servers_are_less_certain_than_more_cores_as_nobody_knows_what_a_vi
 def test_cores_that_are_not_limited_cost_nobody_knows_what() -> None:
     free = dataclasses.replace(LAYOUT, servers=(dataclasses.replace(SERVER, cores=None),))
     assert forecast(free, measured()).cores_then is None
+
+
+def test_the_knee_is_where_no_more_brings_a_tenth() -> None:
+    grown = [
+        forecast(dataclasses.replace(LAYOUT, servers=(dataclasses.replace(SERVER, cores=cores),)), measured())
+        for cores in (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
+    ]
+    place = forecasts.knee(grown)
+    assert 1 < place < 5
+    assert max(each.times for each in grown) < 1.1 * grown[place].times
+    assert forecasts.knee(grown[:1]) == 0

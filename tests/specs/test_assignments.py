@@ -40,7 +40,28 @@ def test_what_is_none_says_how_to_write_one(text: str) -> None:
     assert "ps.replicas=4" in str(caught.value.hint)
 
 
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("worker.replicas=1..4", [1, 2, 3, 4]),
+        ("worker.replicas=4..4", [4]),
+        ("ps.cpu=500m,1,1.5", ["500m", 1, 1.5]),
+        ("ps.cpu=2", [2]),
+    ],
+)
+def test_a_sweep_is_a_range_or_a_list(text: str, values: list[object]) -> None:
+    assert [each.value for each in assignments.several(text)] == values
+
+
+@pytest.mark.parametrize("text", ["ps.replicas=4..1", "ps.replicas=1..999999", "ps", "=1..2"])
+def test_a_sweep_of_nothing_or_of_too_many_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput):
+        assignments.several(text)
+
+
 @given(st.text())
 def test_any_text_is_a_change_or_refused(text: str) -> None:
     with contextlib.suppress(InvalidInput):
         assert assignments.change(text).path[0] == "spec"
+    with contextlib.suppress(InvalidInput):
+        assert len(assignments.several(text)) >= 1

@@ -51,3 +51,19 @@ def test_a_job_that_was_not_measured_says_what_lacks(paceline: Paceline) -> None
     result = paceline("predict", failed, "--set", "ps.replicas=4")
     assert result.exit_code == 2
     assert "were not measured" in result.stderr
+
+
+def test_a_sweep_marks_the_knee_and_says_what_binds_along_the_way(paceline: Paceline) -> None:
+    shown = paceline("predict", SMALL, "--sweep", "ps.cpu=100m,200m,400m,800m").stdout
+    (marked,) = (line for line in shown.splitlines() if "<- knee" in line)
+    assert marked.split()[0] == "400m"
+    assert "cores of ps-" in shown.splitlines()[1]
+    assert max(map(len, shown.splitlines())) <= 80
+    found = json.loads(paceline("predict", SMALL, "--sweep", "worker.replicas=1..3", "-o", "json").stdout)
+    assert [item["value"] for item in found["items"]] == ["1", "2", "3"]
+
+
+def test_who_asks_for_nothing_is_told_what_to_ask_for(paceline: Paceline) -> None:
+    result = paceline("predict", SMALL)
+    assert result.exit_code == 2
+    assert "--sweep worker.replicas=1..8" in result.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -15,6 +16,8 @@ from paceline.modelling.predictions import Speed
 #: Standard deviation of what the model itself misses of another layout, as a share: of runs of the corpus of
 #: diagnosis half were missed by less than 0.07, each foretold from one other run of its model.
 MODEL_SPREAD = 0.1
+#: What is less is within the noise of a run.
+WORTH = 1.1
 #: The interval has so much of what is likely.
 CONFIDENCE = 0.9
 _DRAWS = 100
@@ -44,6 +47,17 @@ class Forecast:
     cores_now: float | None
     cores_then: float | None
     untold: tuple[str, ...]
+
+    @property
+    def then_examples_per_second(self) -> float:
+        """Return the speed that is to be expected."""
+        return self.examples_per_second * self.times
+
+
+def knee(forecasts: Sequence[Forecast]) -> int:
+    """Return the place from which on no further one is faster by `WORTH`, of layouts that grow."""
+    speeds = [each.times for each in forecasts]
+    return next(place for place, speed in enumerate(speeds) if max(speeds[place:]) < WORTH * speed)
 
 
 def forecast(measured: Measured, calibration: Calibration, layout: Layout) -> Forecast:

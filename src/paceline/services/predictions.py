@@ -15,7 +15,7 @@ from paceline.model.recordings import Recording
 from paceline.model.roles import Role
 from paceline.model.variable_plans import Plan
 from paceline.modelling import calibrations, forecasts, layouts
-from paceline.modelling.calibrations import Measured
+from paceline.modelling.calibrations import Calibration, Measured
 from paceline.modelling.forecasts import Forecast
 from paceline.modelling.layouts import Layout
 from paceline.rendering import host_plans
@@ -30,17 +30,38 @@ _KNOWN = (
 )
 
 
-def forecast(recording: Recording, changes: Sequence[Change]) -> Forecast:
-    """Return what changes of its file would bring to a job.
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """What is known of the speed of a job.
 
-    Args:
+    Attributes:
         recording: of the job.
-        changes: of its file.
+        measured: its layout, and how fast that was.
+        calibration: what its steps cost.
+    """
+
+    recording: Recording
+    measured: Measured
+    calibration: Calibration
+
+
+def model(recording: Recording) -> Model:
+    """Return what a job that was measured tells of its speed.
 
     Raises:
-        InvalidInput: it was not measured, a change is wrong, or the model does not know what it does.
+        InvalidInput: it was not measured.
     """
     measured = _measured(recording)
+    return Model(recording=recording, measured=measured, calibration=calibrations.calibrated([measured]))
+
+
+def forecast(model: Model, changes: Sequence[Change]) -> Forecast:
+    """Return what changes of its file would bring to a job.
+
+    Raises:
+        InvalidInput: a change is wrong, or the model does not know what it does.
+    """
+    recording = model.recording
     source = recording.run.source or specs.dump_job(recording.run.spec)
     before = specs.parse_job(source).spec
     after = specs.parse_job(edits.edited(source, changes)).spec
@@ -48,8 +69,8 @@ def forecast(recording: Recording, changes: Sequence[Change]) -> Forecast:
         paths = ", ".join(".".join(each.path) for each in changes)
         raise InvalidInput(f"nobody knows what {paths} brings", f"the model knows {_KNOWN}")
     plan = recording.plan if _lies_alike(before, after) else _plan(recording, after)
-    layout = _layout(recording, after, plan, measured.layout.batch_size)
-    return forecasts.forecast(measured, calibrations.calibrated([measured]), layout)
+    layout = _layout(recording, after, plan, model.measured.layout.batch_size)
+    return forecasts.forecast(model.measured, model.calibration, layout)
 
 
 def _measured(recording: Recording) -> Measured:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 import yaml
 
 from paceline.errors import InvalidInput
 from paceline.model.causes import Change
 from paceline.model.roles import Role
 
+#: More values than that nobody reads.
+MOST_VALUES = 100
+_RANGE = re.compile(r"(\d{1,6})\.\.(\d{1,6})")
 _EXAMPLE = "write it as ps.replicas=4, worker.cpu=500m or training.partitioning.strategy=none"
 
 
@@ -33,3 +38,22 @@ def change(text: str) -> Change:
     except yaml.YAMLError as error:
         raise InvalidInput(f"{value!r} is no value of {field}", _EXAMPLE) from error
     return Change(path=path, value=data)
+
+
+def several(text: str) -> tuple[Change, ...]:
+    """Return the changes that ``FIELD=FIRST..LAST`` or ``FIELD=VALUE,VALUE`` asks for, one for each value.
+
+    Raises:
+        InvalidInput: it is not written like that, or there are more than `MOST_VALUES`.
+    """
+    field, _, values = text.partition("=")
+    bounds = _RANGE.fullmatch(values.strip())
+    if bounds is None:
+        return tuple(change(f"{field}={value}") for value in values.split(","))
+    first, last = int(bounds[1]), int(bounds[2])
+    if not 0 <= last - first < MOST_VALUES:
+        raise InvalidInput(
+            f"{values!r} are no values to compare: at most {MOST_VALUES}, the smallest first",
+            "write it as worker.replicas=1..16 or ps.cpu=500m,1,2",
+        )
+    return tuple(change(f"{field}={value}") for value in range(first, last + 1))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from paceline.modelling import forecasts
 from paceline.modelling.forecasts import CONFIDENCE, Forecast
 from paceline.modelling.predictions import Speed
 from paceline.surfaces.views import cells, tables
@@ -24,7 +27,7 @@ _SECONDS = 3600.0
 
 def page(found: Forecast, *, width: int | None) -> RenderableType:
     """Return the speed now and then, what binds, what it costs, and what is not known."""
-    then = found.examples_per_second * found.times
+    then = found.then_examples_per_second
     columns = (
         Column(header="", cells=("examples/s", "of now", "binds", "core-hours, 1M examples")),
         Column(
@@ -53,6 +56,30 @@ def page(found: Forecast, *, width: int | None) -> RenderableType:
         notes.append(f"Assumed, as this run does not tell it: {words}.")
     lines = [line for note in notes for line in ([note] if width is None else cells.wrapped(note, width))]
     return Group(table, Text(), *map(Text, lines))
+
+
+def sweep(values: Sequence[str], found: Sequence[Forecast], *, width: int | None) -> RenderableType:
+    """Return a row for each value of a field, with a mark where more of it begins to bring little."""
+    knee = forecasts.knee(found)
+    rows = [each.then_examples_per_second for each in found]
+    columns = (
+        Column(header="value", cells=values, right=True),
+        Column(header="examples/s", cells=[f"{each:,.0f}" for each in rows], right=True),
+        Column(
+            header="of now",
+            cells=[f"{each.times:.2f} ({each.low:.2f} to {each.high:.2f})" for each in found],
+        ),
+        Column(
+            header="core-h, 1M",
+            cells=[_cost(each.cores_then, row) for each, row in zip(found, rows, strict=True)],
+            right=True,
+            drop=1,
+        ),
+        Column(header="binds", cells=[_binds(each.then) for each in found], shrink_to=12),
+        Column(header="", cells=["<- knee" if place == knee else "" for place in range(len(found))]),
+    )
+    note = Text(f"Beyond the knee nothing is {forecasts.WORTH:g} times as fast.")
+    return Group(tables.fit(columns, width).text, Text(), note)
 
 
 def _binds(speed: Speed) -> str:

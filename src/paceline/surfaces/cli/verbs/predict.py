@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
+from paceline.errors import InvalidInput
 from paceline.surfaces.cli import options, printing, sessions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from paceline.modelling.forecasts import Forecast
 
 
 @options.verb("predict")
@@ -15,29 +23,49 @@ from paceline.surfaces.cli import options, printing, sessions
     "assignments",
     metavar="FIELD=VALUE",
     multiple=True,
-    required=True,
     help="A change of the job file, such as ps.replicas=4 or worker.cpu=2; several make one change.",
 )
+@click.option(
+    "--sweep",
+    metavar="FIELD=VALUES",
+    help="Several values of a field, one after the other: worker.replicas=1..16, or ps.cpu=500m,1,2.",
+)
 @options.output_option("table", "json", "yaml")
-def command(session: sessions.Session, name: str, assignments: tuple[str, ...], output: str) -> None:
+def command(
+    session: sessions.Session, name: str, assignments: tuple[str, ...], sweep: str | None, output: str
+) -> None:
     """Say how fast the job NAME would train with another layout, from what was measured of it.
 
     The number and the cpu of replicas, hosts, placement, partitioning and steps in flight, with an interval:
-    of nine in ten such changes the speed should lie in it. What binds now and then, and what a million
-    examples take of the cores that are asked for. Needs the extra `tuning`. NAME may be the file of a
-    recording (`paceline record`).
+    of ten such changes the speed of nine should lie in it. What binds now and then, and what a million
+    examples take of the cores that are asked for; of several values, from which on more bring little. Needs
+    the extra `tuning`. NAME may be the file of a recording (`paceline record`).
     """
     from paceline.services import recordings
     from paceline.specs import assignments as changes
 
     asked = [changes.change(each) for each in assignments]
+    swept = changes.several(sweep) if sweep else ()
+    if not asked and not swept:
+        raise InvalidInput(
+            "there is nothing to foretell", "--set ps.replicas=4, or --sweep worker.replicas=1..8"
+        )
     recording = sessions.recording(name)
     if recording is None:
         with session.jobs() as jobs:
             recording = recordings.whole(jobs, name, thinned=True)
     with sessions.needing("a prediction", "tuning", "scipy"):
         from paceline.services import predictions
-    found = predictions.forecast(recording, asked)
+    model = predictions.model(recording)
+    if swept:
+        found = [predictions.forecast(model, [*asked, each]) for each in swept]
+        _show_all([str(each.value) for each in swept], found, output)
+    else:
+        _show(predictions.forecast(model, asked), output)
+    session.suggest(f"paceline why {name}")
+
+
+def _show(found: Forecast, output: str) -> None:
     if output == "table":
         from paceline.surfaces.views import forecasts
 
@@ -46,4 +74,15 @@ def command(session: sessions.Session, name: str, assignments: tuple[str, ...], 
         from paceline.surfaces import documents
 
         printing.emit(documents.document("Forecast", documents.plain(found)), output)
-    session.suggest(f"paceline why {name}")
+
+
+def _show_all(values: Sequence[str], found: Sequence[Forecast], output: str) -> None:
+    if output == "table":
+        from paceline.surfaces.views import forecasts
+
+        printing.show(forecasts.sweep(values, found, width=printing.width()))
+    else:
+        from paceline.surfaces import documents
+
+        items = [{"value": value, **documents.plain(each)} for value, each in zip(values, found, strict=True)]
+        printing.emit(documents.document("ForecastList", {"items": items}), output)
