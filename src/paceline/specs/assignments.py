@@ -46,10 +46,10 @@ def several(text: str) -> tuple[Change, ...]:
     Raises:
         InvalidInput: it is not written like that, or there are more than `MOST_VALUES`.
     """
-    field, _, values = text.partition("=")
+    field, sign, values = text.partition("=")
     bounds = _RANGE.fullmatch(values.strip())
     if bounds is None:
-        return tuple(change(f"{field}={value}") for value in values.split(","))
+        return tuple(change(f"{field}{sign}{value}") for value in values.split(","))
     first, last = int(bounds[1]), int(bounds[2])
     if not 0 <= last - first < MOST_VALUES:
         raise InvalidInput(
