@@ -210,5 +210,5 @@ def draw(result: Result, path: Path) -> None:
     groups["time to a finding"] = [
         row["seconds"] / FINDING_SECONDS for row in result.rows if row.get("seconds") is not None
     ]
-    title = "paceline why of 220 replicas for an hour, and findings of live jobs (dashed: the limit)"
+    title = "why of 220 replicas for an hour, and findings of live jobs"
     plots.strips(path, groups, label="of the limit", title=title, limits=dict.fromkeys(groups, 1.0))

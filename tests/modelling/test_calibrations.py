@@ -7,6 +7,7 @@ import statistics
 from pathlib import Path
 
 import pytest
+from support.layouts import workers
 
 from benchmarks.diagnosis import labels
 from paceline.diagnosing.cases import Case
@@ -31,7 +32,7 @@ TRUE = Costs(
 def layout(trainers: int, step_bytes: list[float], cores: float = 0.5) -> Layout:
     return Layout(
         servers=tuple(Server(cores=cores, host=None, step_bytes=each) for each in step_bytes),
-        trainers=(Trainers(count=trainers, cores=1.0, host=None),),
+        trainers=(Trainers(replicas=workers(trainers), cores=1.0, host=None),),
         hosts=(),
         machine_cores=16.0,
         batch_size=512,

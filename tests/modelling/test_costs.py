@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 import pytest
+from support.layouts import workers
 
 from paceline.model.jobs import Host
 from paceline.modelling import costs, predictions
@@ -26,7 +27,7 @@ def layout(**fields: Any) -> Layout:
     server = Server(cores=1.0, host=None, step_bytes=1e6)
     plain = Layout(
         servers=(server, server),
-        trainers=(Trainers(count=2, cores=1.0, host=None),),
+        trainers=(Trainers(replicas=workers(2), cores=1.0, host=None),),
         hosts=(),
         machine_cores=None,
         batch_size=100,
@@ -49,7 +50,7 @@ def test_a_step_computes_and_then_visits_all_servers() -> None:
 def test_bytes_flow_over_the_links_of_both_hosts_and_not_within_one() -> None:
     hosts = tuple(Host(name=name, cpu_cores=2.0, bandwidth_bits_per_second=80_000_000) for name in "ab")
     servers = tuple(Server(cores=None, host=name, step_bytes=1e6) for name in "ab")
-    trainers = (Trainers(count=3, cores=None, host="b"),)
+    trainers = (Trainers(replicas=workers(3), cores=None, host="b"),)
     given = layout(hosts=hosts, servers=servers, trainers=trainers, machine_cores=2.0)
     resources, (crew,) = costs.network(given, COSTS)
     rates = {each.name: each.rate for each in resources}
@@ -82,6 +83,6 @@ def test_what_binds_decides_what_more_of_it_brings() -> None:
     assert max(now.uses, key=now.uses.__getitem__) == "cores of ps-0"
     assert then.steps_per_second == pytest.approx(2 * now.steps_per_second, rel=0.02)
     assert now.examples_per_second == 100 * now.steps_per_second
-    more = dataclasses.replace(small, trainers=(Trainers(count=8, cores=1.0, host=None),))
+    more = dataclasses.replace(small, trainers=(Trainers(replicas=workers(8), cores=1.0, host=None),))
     assert predictions.speed(more, COSTS).steps_per_second == pytest.approx(now.steps_per_second, rel=0.02)
     assert now.server_cores[0] == pytest.approx(0.1, rel=0.02)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+from support.layouts import workers
 
 from paceline.modelling import calibrations, forecasts, predictions
 from paceline.modelling.calibrations import Measured
@@ -22,7 +23,7 @@ COSTS = Costs(
 SERVER = Server(cores=0.2, host=None, step_bytes=5e5)
 LAYOUT = Layout(
     servers=(SERVER,),
-    trainers=(Trainers(count=4, cores=1.0, host=None),),
+    trainers=(Trainers(replicas=workers(4), cores=1.0, host=None),),
     hosts=(),
     machine_cores=None,
     batch_size=100,

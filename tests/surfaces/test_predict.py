@@ -35,9 +35,9 @@ def test_the_page_says_what_binds_now_and_then(paceline: Paceline) -> None:
     ("change", "message"),
     [
         ("ps.cpus=1", "unknown key 'cpus'"),
-        ("training.batch_size=8", "nobody knows what spec.training.batch_size brings"),
+        ("training.batch_size=8", "nobody knows what another training.batch_size brings"),
         ("ps", "is no change of a field"),
-        ("ps.replicas=0", "replicas"),
+        ("ps.replicas=0", "the job has no ps"),
     ],
 )
 def test_what_cannot_be_foretold_says_why(paceline: Paceline, change: str, message: str) -> None:

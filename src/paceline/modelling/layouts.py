@@ -30,14 +30,19 @@ class Trainers:
     """Trainers that are alike and on the same host.
 
     Attributes:
-        count: how many.
+        replicas: which, at least one.
         cores: of each one's own quota; None: it has none.
         host: the name of their emulated host; None: none is emulated.
     """
 
-    count: int
+    replicas: tuple[ReplicaId, ...]
     cores: float | None
     host: str | None
+
+    @property
+    def count(self) -> int:
+        """Return how many they are."""
+        return len(self.replicas)
 
     @property
     def name(self) -> str:
@@ -131,11 +136,12 @@ def layout(
 def _alike(
     spec: JobSpec, trainers: Sequence[ReplicaId], places: Mapping[ReplicaId, str | None]
 ) -> tuple[Trainers, ...]:
-    counts: dict[tuple[float | None, str | None], int] = {}
+    found: dict[tuple[float | None, str | None], list[ReplicaId]] = {}
     for each in trainers:
-        key = _cores(spec, each), places[each]
-        counts[key] = counts.get(key, 0) + 1
-    return tuple(Trainers(count=count, cores=cores, host=host) for (cores, host), count in counts.items())
+        found.setdefault((_cores(spec, each), places[each]), []).append(each)
+    return tuple(
+        Trainers(replicas=tuple(alike), cores=cores, host=host) for (cores, host), alike in found.items()
+    )
 
 
 def _cores(spec: JobSpec, replica: ReplicaId) -> float | None:

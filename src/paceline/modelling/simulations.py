@@ -76,7 +76,8 @@ def simulate(
         seed: of all that is left to chance.
         seconds: when it ends at the latest.
         steps: of all trainers; None: as many as there is time for.
-        variation: standard deviation of what a trainer does alone, as a share of it (gamma distributed).
+        variation: standard deviation of what a trainer does alone, and of the units of each of its phases, as a
+            share of them (gamma distributed).
         changes: what happens meanwhile.
         interval_seconds: in which ``drawn`` is counted.
 
@@ -191,10 +192,14 @@ class _Run:
             self._held.append((crew, trainer, None))
             return
         own = self._own_seconds[crew] / self._times[crew]
-        if self._variation and own:
-            shape = 1 / self._variation**2
-            own *= self._chance.gamma(shape, 1 / shape)
-        self._push(at + own, crew, trainer, 0)
+        self._push(at + own * self._varied(), crew, trainer, 0)
+
+    def _varied(self) -> float:
+        """Return how many times as much as on average something is."""
+        if not self._variation:
+            return 1.0
+        shape = 1 / self._variation**2
+        return float(self._chance.gamma(shape, 1 / shape))
 
     def _push(self, at: float, crew: int, trainer: int, phase: int) -> None:
         self._order += 1
@@ -208,13 +213,17 @@ class _Run:
         if not rates.all():
             self._held.append((crew, trainer, number))
             return
-        self._count(at, places, phase.units)
+        times = self._varied()
+        units = phase.units * times
+        self._count(at, places, units)
         debts = np.maximum(0.0, self._debts[places] - rates * (at - self._asked_at[places]))
-        debts += phase.units
+        debts += units
         self._debts[places] = debts
         self._asked_at[places] = at
         waits = np.maximum(0.0, debts - self._bursts[places]) / rates
-        self._push(at + float(np.maximum(phase.least_seconds, waits).max()), crew, trainer, number + 1)
+        self._push(
+            at + float(np.maximum(phase.least_seconds * times, waits).max()), crew, trainer, number + 1
+        )
 
     def _count(self, at: float, places: npt.NDArray[np.intp], units: _Floats) -> None:
         row = int(at / self._interval)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from paceline import specs
 from paceline.diagnosing.cases import Case
@@ -22,8 +22,9 @@ from paceline.rendering import host_plans
 from paceline.services import variable_plans
 from paceline.specs import edits
 
-#: Fields of the training section that the model knows.
-_TRAINING_FIELDS = ("partitioning", "variable_placement", "variable_plan", "steps_in_flight")
+#: Fields of the training section that the model knows, and those that do not change how fast steps are.
+_KNOWN_TRAINING = ("partitioning", "variable_placement", "variable_plan", "steps_in_flight")
+_HARMLESS = ("epochs", "max_steps", "seed", "checkpoint", "trace", "export_dir", "measured_variables")
 _KNOWN = (
     "the number and the cpu of replicas, hosts, placement, and of training partitioning, variable_placement "
     "and steps_in_flight"
@@ -61,16 +62,43 @@ def forecast(model: Model, changes: Sequence[Change]) -> Forecast:
     Raises:
         InvalidInput: a change is wrong, or the model does not know what it does.
     """
-    recording = model.recording
-    source = recording.run.source or specs.dump_job(recording.run.spec)
-    before = specs.parse_job(source).spec
+    source = _source(model)
     after = specs.parse_job(edits.edited(source, changes)).spec
-    if _rest(after) != _rest(before):
-        paths = ", ".join(".".join(each.path) for each in changes)
-        raise InvalidInput(f"nobody knows what {paths} brings", f"the model knows {_KNOWN}")
-    plan = recording.plan if _lies_alike(before, after) else _plan(recording, after)
-    layout = _layout(recording, after, plan, model.measured.layout.batch_size)
-    return forecasts.forecast(model.measured, model.calibration, layout)
+    return forecasts.forecast(model.measured, model.calibration, layout(model, after))
+
+
+def layout(model: Model, spec: JobSpec) -> Layout:
+    """Return the layout of another job that trains the same model.
+
+    Raises:
+        InvalidInput: it differs in something of which the model does not know what it does.
+    """
+    unknown = sorted(_differences(specs.parse_job(_source(model)).spec, spec))
+    if unknown:
+        raise InvalidInput(
+            f"nobody knows what another {', '.join(unknown)} brings", f"the model knows {_KNOWN}"
+        )
+    return _layout(model.recording, spec, plan(model, spec), model.measured.layout.batch_size)
+
+
+def plan(model: Model, spec: JobSpec) -> Plan | None:
+    """Return how the variables of the model lie in another job; None: nobody knows them.
+
+    Raises:
+        InvalidInput: they cannot lie as it asks for.
+    """
+    known = model.recording.plan
+    if known is None or _lies_alike(specs.parse_job(_source(model)).spec, spec):
+        return known
+    asked, *_ = variable_plans.alternatives(spec, known.variables)
+    if asked.plan is None:
+        raise InvalidInput(f"nothing is foretold: {asked.missing}", "paceline plan compares other ways")
+    return asked.plan
+
+
+def _source(model: Model) -> str:
+    run = model.recording.run
+    return run.source or specs.dump_job(run.spec)
 
 
 def _measured(recording: Recording) -> Measured:
@@ -117,16 +145,6 @@ def _layout(recording: Recording, spec: JobSpec, plan: Plan | None, batch_size: 
         ) from error
 
 
-def _plan(recording: Recording, spec: JobSpec) -> Plan | None:
-    """Return how the variables that are known would lie in another job."""
-    if recording.plan is None:
-        return None
-    asked, *_ = variable_plans.alternatives(spec, recording.plan.variables)
-    if asked.plan is None:
-        raise InvalidInput(f"nothing is foretold: {asked.missing}", "paceline plan compares other ways")
-    return asked.plan
-
-
 def _lies_alike(before: JobSpec, after: JobSpec) -> bool:
     """Whether variables lie where they lay."""
     fields = ("partitioning", "variable_placement", "variable_plan")
@@ -140,13 +158,15 @@ def _lies_alike(before: JobSpec, after: JobSpec) -> bool:
     return old == new
 
 
-def _rest(spec: JobSpec) -> JobSpec:
-    """Return a job without what the model knows."""
-    training = {key: value for key, value in (spec.training or {}).items() if key not in _TRAINING_FIELDS}
-    roles = tuple(
-        dataclasses.replace(role, replicas=1, max_replicas=None, cpu_cores=None) for role in spec.roles
-    )
-    default = JobSpec(name=spec.name, roles=spec.roles)
-    return dataclasses.replace(
-        spec, roles=roles, hosts=(), placement=default.placement, training=training or None
-    )
+def _differences(before: JobSpec, after: JobSpec) -> Iterator[str]:
+    """Yield in what jobs differ that decides their speed, and of which the model does not know how."""
+    old, new = before.training or {}, after.training or {}
+    for field in old.keys() | new.keys():
+        if field not in _KNOWN_TRAINING and field not in _HARMLESS and old.get(field) != new.get(field):
+            yield f"training.{field}"
+    if before.framework is not after.framework:
+        yield "framework"
+    for role in after.roles:
+        other = before.role(role.role)
+        if other is not None and (other.gpus, other.threads) != (role.gpus, role.threads):
+            yield f"{role.role}.{'gpu' if other.gpus != role.gpus else 'threads'}"

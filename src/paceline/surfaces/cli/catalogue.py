@@ -42,6 +42,7 @@ VERBS = {
         Verb("prune", "End", "Delete the jobs that ended some time ago."),
         Verb("lint", "Check", "Check a job file or a Kubernetes manifest."),
         Verb("plan", "Check", "Compare layouts of a model's variables over the PS."),
+        Verb("simulate", "Check", "Simulate a job, and record what would be measured."),
         Verb("fit", "Check", "Say whether a job fits on a cluster, and what blocks it."),
         Verb("render", "Check", "Print a job as objects of Kubernetes."),
         Verb("doctor", "Check", "Check what this machine or a cluster lets Paceline do."),

@@ -1,0 +1,53 @@
+"""What a simulated job would have been measured to do."""
+
+from __future__ import annotations
+
+import pytest
+from support.layouts import workers
+
+from paceline.model import rates
+from paceline.model.roles import ReplicaId, Role
+from paceline.modelling import costs, predictions, simulations
+from paceline.modelling.costs import Costs
+from paceline.modelling.layouts import Layout, Server, Trainers
+from paceline.modelling.measurements import measurements
+
+COSTS = Costs(
+    trainer_seconds=0.004,
+    trainer_visit_seconds=4e-4,
+    server_visit_seconds=5e-4,
+    server_byte_seconds=3e-9,
+    own_seconds=0.001,
+    background_cores=0.01,
+)
+LAYOUT = Layout(
+    servers=(Server(cores=0.2, host=None, step_bytes=8e5), Server(cores=0.2, host=None, step_bytes=2e5)),
+    trainers=(Trainers(replicas=workers(3), cores=1.0, host=None),),
+    hosts=(),
+    machine_cores=None,
+    batch_size=100,
+)
+
+
+def test_samples_say_what_the_model_says() -> None:
+    done = simulations.simulate(*costs.network(LAYOUT, COSTS), seed=0, seconds=30.5, variation=0.1)
+    samples, reports = measurements(LAYOUT, COSTS, done, start_at=1000.0)
+    told = predictions.speed(LAYOUT, COSTS)
+    assert len(samples) == 30 * 5
+    assert len(reports) == 30 * 3
+    assert (samples[0].at, samples[-1].at) == (1001.0, 1030.0)
+    assert sum(each.steps or 0 for each in reports) / 30 == pytest.approx(told.steps_per_second, rel=0.05)
+    for index, cores in enumerate(told.server_cores):
+        own = [each.cpu_cores for each in samples if each.replica == ReplicaId(Role.PS, index)]
+        assert (rates.total(own) or 0.0) / 30 == pytest.approx(cores, rel=0.05)
+    assert max(each.cpu_cores or 0.0 for each in samples if each.replica.role is Role.PS) <= 0.2
+    received = [each.network_received_bytes or 0 for each in samples if each.replica.role is Role.WORKER]
+    served = [each.network_sent_bytes or 0 for each in samples if each.replica.role is Role.PS]
+    assert sum(received) == pytest.approx(sum(served), rel=1e-6)
+    assert all(each.memory_bytes is None for each in samples)
+
+
+def test_steps_are_counted_up() -> None:
+    done = simulations.simulate(*costs.network(LAYOUT, COSTS), seed=0, seconds=5)
+    _, reports = measurements(LAYOUT, COSTS, done, start_at=0.0)
+    assert reports[-1].step == sum(each.steps or 0 for each in reports)
