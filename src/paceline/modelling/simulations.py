@@ -76,8 +76,8 @@ def simulate(
         seed: of all that is left to chance.
         seconds: when it ends at the latest.
         steps: of all trainers; None: as many as there is time for.
-        variation: standard deviation of what a trainer does alone, and of the units of each of its phases, as a
-            share of them (gamma distributed).
+        variation: standard deviation of what a trainer does alone, and of the units of each of its phases,
+            as a share of them (gamma distributed).
         changes: what happens meanwhile.
         interval_seconds: in which ``drawn`` is counted.
 
