@@ -163,3 +163,14 @@ def test_flows_agree_about_links(trainers: int, own: float, size: float, copies:
     done = simulations.simulate(links, [workers], seed=0, seconds=40, variation=0.5)
     (speed,) = flows.flow(links, [workers]).steps_per_second.values()
     assert speed == pytest.approx(done.steps_per_second(after_seconds=5), rel=0.15)
+
+
+@pytest.mark.parametrize("trainers", [1, 2, 3, 4, 8])
+@pytest.mark.parametrize("own", [0.0005, 0.005])
+def test_flows_agree_about_cores_that_trainers_and_servers_share(trainers: int, own: float) -> None:
+    machine = [Resource(name="machine", rate=2.0, peak=1.0)]
+    phases = (({"machine": 0.005},), ({"machine": 0.001}, {"machine": 0.001}))
+    workers = Crew(name="workers", trainers=trainers, own_seconds=own, phases=phases)
+    done = simulations.simulate(machine, [workers], seed=0, seconds=30, variation=0.5)
+    (speed,) = flows.flow(machine, [workers]).steps_per_second.values()
+    assert speed == pytest.approx(done.steps_per_second(after_seconds=2), rel=0.05)

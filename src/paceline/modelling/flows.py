@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -70,7 +71,7 @@ def flow(resources: Sequence[Resource], crews: Sequence[Crew]) -> Flow:
     )
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class _Network:
     """All draws of all crews, side by side: those of a phase lie together.
 
@@ -146,6 +147,11 @@ class _Network:
         drawn = np.bincount(self.resource, speeds[self.crew] * self.units, minlength=len(self.rates))
         return drawn / self.rates
 
+    @functools.cached_property
+    def crew_resource(self) -> _Places:
+        """Return a number for the crew and the resource of each draw together."""
+        return self.crew * len(self.rates) + self.resource
+
     def waits(self, speeds: _Floats, seconds: _Floats) -> _Floats:
         """Return how long each draw waits for others, by how many of them there are (Little 1961).
 
@@ -155,7 +161,9 @@ class _Network:
         served = speeds[self.crew] * self.units / rate
         there = speeds[self.crew] * (seconds - self.alone) + served / 2
         crowd = np.bincount(self.resource, there, minlength=len(self.rates))[self.resource] / self.copies
-        return self.weights * np.maximum(0.0, crowd - there / self.customers[self.crew])
+        # A step is in one of its phases at a time: in none of them it meets itself in another.
+        crew_there = np.bincount(self.crew_resource, there)[self.crew_resource]
+        return self.weights * np.maximum(0.0, crowd - crew_there / self.customers[self.crew])
 
     def hold_seconds(self, speeds: _Floats, step_seconds: _Floats) -> _Floats:
         """Return for each resource how long to hold up each unit to make steps twice as long (Newton)."""
