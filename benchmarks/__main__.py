@@ -33,6 +33,7 @@ NAMES = (
     "diagnosis",
     "evidence",
     "scenes-small",
+    "prediction",
 )
 #: Those that need a Kubernetes cluster; a small one on this machine would disturb the others.
 ON_KUBERNETES = ("kubernetes-placement", "kubernetes-scale", "operator-faults", "fit", "gang")

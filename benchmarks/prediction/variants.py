@@ -1,0 +1,102 @@
+"""The layouts: numbers and sizes of replicas, links, and how variables are cut and placed."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from typing import Any
+
+from benchmarks.diagnosis import changes
+from benchmarks.diagnosis.bases import PS_HOST, WORKER_HOST, Base
+from paceline.model.jobs import JobSpec
+from paceline.model.roles import Role
+
+BASE = Base(model="wide-deep", size="middle", seed=7, speed=4.0)
+#: As TensorFlow does it by itself: every variable whole, one after the other.
+_WHOLE = {"partitioning": {"strategy": "none"}, "variable_placement": "round-robin"}
+#: From few trainers and one server to many, with less and less for each.
+_SIZES = tuple(itertools.product((1, 2, 4, 8), (1, 2, 4)))
+_SERVER_CORES, _WORKER_CORES = (0.06, 0.15, 0.4), (0.1, 0.3)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """A layout.
+
+    Attributes:
+        workers, servers: how many.
+        worker_cores, server_cores: of each.
+        megabits: of the link of each host of a parameter server; None: as wide as it takes.
+        whole: whether every variable is whole.
+        learnt: whether the model learns from it.
+    """
+
+    workers: int
+    servers: int
+    worker_cores: float
+    server_cores: float
+    megabits: int | None = None
+    whole: bool = False
+    learnt: bool = False
+
+    @property
+    def name(self) -> str:
+        """Return what names it among all."""
+        link = "" if self.megabits is None else f", {self.megabits} Mbit/s"
+        way = ", whole" if self.whole else ""
+        return (
+            f"{self.workers} x {self.worker_cores:g} workers, {self.servers} x {self.server_cores:g} PS"
+            f"{link}{way}"
+        )
+
+    def job(self) -> JobSpec:
+        """Return the job."""
+        spec = changes.resized(BASE.job(), Role.WORKER, self.workers)
+        spec = changes.resized(spec, Role.PS, self.servers)
+        spec = changes.role(spec, Role.WORKER, cpu_cores=self.worker_cores, threads=1)
+        spec = changes.role(spec, Role.PS, cpu_cores=self.server_cores, threads=1)
+        spec = changes.hosts(spec, WORKER_HOST, bandwidth_bits_per_second=10**10)
+        wide = 10**10 if self.megabits is None else self.megabits * 10**6
+        spec = changes.hosts(spec, PS_HOST, bandwidth_bits_per_second=wide)
+        more: dict[str, Any] = _WHOLE if self.whole else {}
+        return changes.training(spec, **more)
+
+
+def every() -> tuple[Variant, ...]:
+    """Return all variants, those to learn from first."""
+    learnt = (
+        Variant(workers=1, servers=1, worker_cores=0.3, server_cores=0.4, learnt=True),
+        Variant(workers=4, servers=4, worker_cores=0.3, server_cores=0.15, learnt=True),
+        Variant(workers=8, servers=2, worker_cores=0.1, server_cores=0.15, whole=True, learnt=True),
+    )
+    others = [
+        Variant(workers=workers, servers=servers, worker_cores=worker_cores, server_cores=server_cores)
+        for workers, servers in _SIZES
+        for worker_cores, server_cores in itertools.product(_WORKER_CORES, _SERVER_CORES)
+        if workers * worker_cores + servers * server_cores <= 1.6
+    ]
+    narrow = [
+        Variant(workers=workers, servers=servers, worker_cores=0.3, server_cores=0.4, megabits=megabits)
+        for workers, servers, megabits in (
+            (2, 1, 100),
+            (2, 1, 300),
+            (2, 2, 100),
+            (4, 2, 60),
+            (4, 1, 200),
+            (1, 2, 50),
+        )
+    ]
+    whole = [
+        Variant(workers=workers, servers=servers, worker_cores=0.2, server_cores=cores, whole=True)
+        for workers, servers, cores in (
+            (2, 2, 0.1),
+            (4, 2, 0.1),
+            (4, 4, 0.1),
+            (6, 3, 0.1),
+            (2, 4, 0.2),
+            (3, 3, 0.06),
+        )
+    ]
+    found = dict.fromkeys((*learnt, *others, *narrow, *whole))
+    alike = {dataclasses.replace(each, learnt=False) for each in learnt}
+    return tuple(each for each in found if each not in alike)
