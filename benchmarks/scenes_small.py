@@ -33,6 +33,8 @@ TOGETHER, APART, CURED = "scene 1: together", "scene 2: apart", "as Paceline say
 SERVER_CORES, WORKER_CORES = 0.3, 1.5
 #: Long enough that each worker has made many steps, and longer than the window of a diagnosis.
 SETTLE_SECONDS, WINDOW_SECONDS = 10.0, 35.0
+#: So many processes start slowly on two cores.
+PATIENCE_SECONDS = 600.0
 #: No epoch ends meanwhile: shards are taken in turn then, which is not what is compared.
 DATA = generate.Parameters(
     train_rows=2_000_000, evaluation_rows=10_000, tables=(200_000, *generate.TABLES[3:])
@@ -123,7 +125,7 @@ def _measure(side: str, servers: int, changes: Sequence[Change]) -> Mapping[str,
         try:
             # Fifty processes that start with their quotas alone take longer than all that is measured.
             site = Site.of(api, training)
-            starts.wait_for_steps(site, None)
+            starts.wait_for_steps(site, None, patience_seconds=PATIENCE_SECONDS)
             site.limit()
             time.sleep(SETTLE_SECONDS)
             before = stepped.read(counts)
