@@ -129,14 +129,16 @@ def _sleep_until(at: float) -> None:
     time.sleep(max(0.0, at - time.time()))
 
 
-def wait_for_steps(site: Site, names: Collection[str] | None) -> None:
+def wait_for_steps(
+    site: Site, names: Collection[str] | None, *, patience_seconds: float = START_SECONDS
+) -> None:
     """Return when these trainers have reported steps; until then no CPU quota holds.
 
     Raises:
         TrialError: the job ended, or it takes too long.
     """
     wanted = [each for each in site.replicas(*TRAINERS) if names is None or str(each) in names]
-    deadline = time.monotonic() + START_SECONDS
+    deadline = time.monotonic() + patience_seconds
     while True:
         site.lift()
         if all(site.steps_of(each) for each in wanted):
