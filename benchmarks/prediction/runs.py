@@ -32,7 +32,9 @@ def measure(variant: Variant) -> Mapping[str, Any]:
     with jobs_trials.service() as api:
         run = api.submit(spec, source=specs.dump_job(spec), base=ROOT)
         try:
-            trials.wait_for_steps(Site.of(api, run), None)
+            site = Site.of(api, run)
+            trials.wait_for_steps(site, None)
+            site.limit()
             time.sleep(SETTLE_SECONDS + WINDOW_SECONDS)
             found = predictions.model(recordings.whole(api, run.name)).measured
         finally:
