@@ -10,12 +10,11 @@ import pytest
 from support.layouts import workers
 
 from benchmarks.diagnosis import labels
-from paceline.diagnosing.cases import Case
-from paceline.model import rates
-from paceline.modelling import calibrations, layouts, predictions
+from paceline.modelling import calibrations, predictions
 from paceline.modelling.calibrations import Measured
 from paceline.modelling.costs import Costs
 from paceline.modelling.layouts import Layout, Server, Trainers
+from paceline.services import predictions as services
 from paceline.stores import recordings
 
 RECORDINGS = Path(__file__).parents[2] / "benchmarks" / "diagnosis" / "recordings"
@@ -79,28 +78,7 @@ def test_nothing_is_learnt_from_nothing(steps: float | None) -> None:
 
 
 def _measured(name: str) -> Measured:
-    recording = recordings.read(RECORDINGS / f"{name}.parquet")
-    case = Case.of(recording)
-    steps = rates.total(each.steps_per_second for each in case.trainers)
-    examples = rates.total(each.examples_per_second for each in case.trainers)
-    trainers = rates.total(each.cpu_cores for each in case.trainers)
-    assert recording.plan is not None
-    assert steps is not None
-    assert examples is not None
-    assert trainers is not None
-    return Measured(
-        layout=layouts.layout(
-            recording.run.spec,
-            recording.plan,
-            {row.replica: row.host for row in recording.replicas if row.host},
-            machine_cores=case.machine_cores,
-            batch_size=round(examples / steps),
-            steps_in_flight=(recording.run.spec.training or {}).get("steps_in_flight", 1),
-        ),
-        steps_per_second=steps,
-        trainer_cores=trainers,
-        server_cores=tuple(each.cpu_cores or 0.0 for each in case.servers),
-    )
+    return services.model(recordings.read(RECORDINGS / f"{name}.parquet")).measured
 
 
 def test_a_real_run_tells_how_others_with_less_of_something_go() -> None:

@@ -5,21 +5,12 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from support.layouts import workers
+from support.layouts import COSTS, workers
 
 from paceline.modelling import calibrations, forecasts, predictions
 from paceline.modelling.calibrations import Measured
-from paceline.modelling.costs import Costs
 from paceline.modelling.layouts import Layout, Server, Trainers
 
-COSTS = Costs(
-    trainer_seconds=0.004,
-    trainer_visit_seconds=4e-4,
-    server_visit_seconds=5e-4,
-    server_byte_seconds=3e-9,
-    own_seconds=0.001,
-    background_cores=0.01,
-)
 SERVER = Server(cores=0.2, host=None, step_bytes=5e5)
 LAYOUT = Layout(
     servers=(SERVER,),

@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from support.layouts import workers
+from support.layouts import COSTS, workers
 
 from paceline.model import rates
 from paceline.model.roles import ReplicaId, Role
 from paceline.modelling import costs, predictions, simulations
-from paceline.modelling.costs import Costs
 from paceline.modelling.layouts import Layout, Server, Trainers
 from paceline.modelling.measurements import measurements
 
-COSTS = Costs(
-    trainer_seconds=0.004,
-    trainer_visit_seconds=4e-4,
-    server_visit_seconds=5e-4,
-    server_byte_seconds=3e-9,
-    own_seconds=0.001,
-    background_cores=0.01,
-)
 LAYOUT = Layout(
     servers=(Server(cores=0.2, host=None, step_bytes=8e5), Server(cores=0.2, host=None, step_bytes=2e5)),
     trainers=(Trainers(replicas=workers(3), cores=1.0, host=None),),

@@ -1,8 +1,18 @@
-"""Trainers of layouts."""
+"""What tests of layouts share: trainers, and what steps cost."""
 
 from __future__ import annotations
 
 from paceline.model.roles import ReplicaId, Role
+from paceline.modelling.costs import Costs
+
+COSTS = Costs(
+    trainer_seconds=0.004,
+    trainer_visit_seconds=4e-4,
+    server_visit_seconds=5e-4,
+    server_byte_seconds=3e-9,
+    own_seconds=0.001,
+    background_cores=0.01,
+)
 
 
 def workers(count: int) -> tuple[ReplicaId, ...]:

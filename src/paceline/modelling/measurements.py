@@ -33,14 +33,17 @@ def measurements(
     """
     seconds = math.floor(done.seconds)
     steps = dict(_steps(layout, done, seconds))
-    samples = [
-        each
-        for replica, counts in steps.items()
-        for each in _trainer(layout, costs, replica, counts, start_at)
-    ]
     total = sum(steps.values(), np.zeros(seconds, np.int64))
-    for index in range(len(layout.servers)):
-        samples += _server(layout, costs, index, total, start_at)
+    samples: list[Sample] = []
+    moved = sum(each.step_bytes for each in layout.servers) / 2
+    own = costs.trainer_step_seconds(len(layout.servers))
+    for trainers in layout.trainers:
+        for replica in trainers.replicas:
+            samples += _samples(replica, steps[replica], own, moved, trainers.cores, costs, start_at)
+    for index, server in enumerate(layout.servers):
+        own = costs.server_seconds(server.step_bytes)
+        replica = ReplicaId(Role.PS, index)
+        samples += _samples(replica, total, own, server.step_bytes / 2, server.cores, costs, start_at)
     reports = list(_reports(layout, steps, total, start_at))
     return sorted(samples, key=lambda each: each.at), sorted(reports, key=lambda each: each.at)
 
@@ -51,22 +54,6 @@ def _steps(layout: Layout, done: Simulated, seconds: int) -> Iterator[tuple[Repl
         for replica, ends in zip(trainers.replicas, crew, strict=True):
             counts, _ = np.histogram(ends, bins=seconds, range=(0, seconds))
             yield replica, counts.astype(np.int64)
-
-
-def _trainer(
-    layout: Layout, costs: Costs, replica: ReplicaId, steps: _Counts, start_at: float
-) -> Iterator[Sample]:
-    limit = next(each.cores for each in layout.trainers if replica in each.replicas)
-    moved = sum(each.step_bytes for each in layout.servers) / 2
-    own = costs.trainer_step_seconds(len(layout.servers))
-    yield from _samples(replica, steps, own, moved, limit, costs, start_at)
-
-
-def _server(layout: Layout, costs: Costs, index: int, steps: _Counts, start_at: float) -> Iterator[Sample]:
-    server = layout.servers[index]
-    own = costs.server_seconds(server.step_bytes)
-    replica = ReplicaId(Role.PS, index)
-    yield from _samples(replica, steps, own, server.step_bytes / 2, server.cores, costs, start_at)
 
 
 def _samples(

@@ -13,6 +13,7 @@ from paceline.model.causes import Change
 from paceline.model.jobs import JobSpec
 from paceline.model.recordings import Recording
 from paceline.model.roles import Role
+from paceline.model.runs import LOCAL
 from paceline.model.variable_plans import Plan
 from paceline.modelling import calibrations, forecasts, layouts
 from paceline.modelling.calibrations import Calibration, Measured
@@ -20,7 +21,7 @@ from paceline.modelling.forecasts import Forecast
 from paceline.modelling.layouts import Layout
 from paceline.rendering import host_plans
 from paceline.services import variable_plans
-from paceline.specs import edits
+from paceline.specs import JobFile, edits
 
 #: Fields of the training section that the model knows, and those that do not change how fast steps are.
 _KNOWN_TRAINING = ("partitioning", "variable_placement", "variable_plan", "steps_in_flight")
@@ -37,11 +38,13 @@ class Model:
 
     Attributes:
         recording: of the job.
+        job: its file.
         measured: its layout, and how fast that was.
         calibration: what its steps cost.
     """
 
     recording: Recording
+    job: JobFile
     measured: Measured
     calibration: Calibration
 
@@ -52,8 +55,13 @@ def model(recording: Recording) -> Model:
     Raises:
         InvalidInput: it was not measured.
     """
-    measured = _measured(recording)
-    return Model(recording=recording, measured=measured, calibration=calibrations.calibrated([measured]))
+    run, measured = recording.run, _measured(recording)
+    return Model(
+        recording=recording,
+        job=specs.parse_job(run.source or specs.dump_job(run.spec)),
+        measured=measured,
+        calibration=calibrations.calibrated([measured]),
+    )
 
 
 def forecast(model: Model, changes: Sequence[Change]) -> Forecast:
@@ -62,8 +70,7 @@ def forecast(model: Model, changes: Sequence[Change]) -> Forecast:
     Raises:
         InvalidInput: a change is wrong, or the model does not know what it does.
     """
-    source = _source(model)
-    after = specs.parse_job(edits.edited(source, changes)).spec
+    after = specs.parse_job(edits.edited(model.job.text, changes)).spec
     return forecasts.forecast(model.measured, model.calibration, layout(model, after))
 
 
@@ -73,12 +80,13 @@ def layout(model: Model, spec: JobSpec) -> Layout:
     Raises:
         InvalidInput: it differs in something of which the model does not know what it does.
     """
-    unknown = sorted(_differences(specs.parse_job(_source(model)).spec, spec))
+    unknown = sorted(_differences(model.job.spec, spec))
     if unknown:
         raise InvalidInput(
             f"nobody knows what another {', '.join(unknown)} brings", f"the model knows {_KNOWN}"
         )
-    return _layout(model.recording, spec, plan(model, spec), model.measured.layout.batch_size)
+    now = model.measured.layout
+    return _layout(spec, plan(model, spec), machine_cores=now.machine_cores, batch_size=now.batch_size)
 
 
 def plan(model: Model, spec: JobSpec) -> Plan | None:
@@ -88,17 +96,12 @@ def plan(model: Model, spec: JobSpec) -> Plan | None:
         InvalidInput: they cannot lie as it asks for.
     """
     known = model.recording.plan
-    if known is None or _lies_alike(specs.parse_job(_source(model)).spec, spec):
+    if known is None or _lies_alike(model.job.spec, spec):
         return known
     asked, *_ = variable_plans.alternatives(spec, known.variables)
     if asked.plan is None:
         raise InvalidInput(f"nothing is foretold: {asked.missing}", "paceline plan compares other ways")
     return asked.plan
-
-
-def _source(model: Model) -> str:
-    run = model.recording.run
-    return run.source or specs.dump_job(run.spec)
 
 
 def _measured(recording: Recording) -> Measured:
@@ -114,28 +117,30 @@ def _measured(recording: Recording) -> Measured:
             "steps of trainers and the CPU of parameter servers were not measured, so nothing is foretold",
             "wait until the job trains, or see what is known of it: paceline describe NAME",
         )
+    machine_cores = case.machine_cores if recording.run.engine == LOCAL else None
     return Measured(
-        layout=_layout(recording, case.spec, recording.plan, round(examples / steps)),
+        layout=_layout(
+            case.spec, recording.plan, machine_cores=machine_cores, batch_size=round(examples / steps)
+        ),
         steps_per_second=steps,
         trainer_cores=cores,
         server_cores=tuple(known),
     )
 
 
-def _layout(recording: Recording, spec: JobSpec, plan: Plan | None, batch_size: int) -> Layout:
+def _layout(spec: JobSpec, plan: Plan | None, *, machine_cores: float | None, batch_size: int) -> Layout:
     if plan is None:
         raise InvalidInput(
             "nothing is foretold: sizes and traffic of the model's variables are not known",
             "train with paceline.training, which writes them (variables.json in the run's folder)",
         )
-    cores = Case.of(recording).machine_cores if recording.run.engine == "local" else None
-    seats = host_plans.plan(spec, free_cores=range(round(cores or 0)), machine_memory_bytes=None)
+    seats = host_plans.plan(spec, free_cores=range(round(machine_cores or 0)), machine_memory_bytes=None)
     try:
         return layouts.layout(
             spec,
             plan,
             {seat.replica: seat.host.name for seat in seats.seats},
-            machine_cores=cores,
+            machine_cores=machine_cores,
             batch_size=batch_size,
             steps_in_flight=(spec.training or {}).get("steps_in_flight", 1),
         )

@@ -103,6 +103,21 @@ class Session:
             with composition.opened(self.home) as local:
                 yield local
 
+    def measured(self, name: str) -> Recording:
+        """Return what is known of a job, in longer intervals if it is much, or the recording of a file.
+
+        Raises:
+            NotFound: there is no such job or file.
+            InvalidInput: the file is no recording.
+        """
+        from paceline.services import recordings
+
+        found = recording(name)
+        if found is None:
+            with self.jobs() as jobs:
+                found = recordings.whole(jobs, name, thinned=True)
+        return found
+
     def cluster(self) -> contextlib.AbstractContextManager[ClusterJobs]:
         """Give what can be done with the jobs of the cluster."""
         return composition.opened_cluster(

@@ -41,7 +41,6 @@ def command(
     examples take of the cores that are asked for; of several values, from which on more bring little. Needs
     the extra `tuning`. NAME may be the file of a recording (`paceline record`).
     """
-    from paceline.services import recordings
     from paceline.specs import assignments as changes
 
     asked = [changes.change(each) for each in assignments]
@@ -50,10 +49,7 @@ def command(
         raise InvalidInput(
             "there is nothing to foretell", "--set ps.replicas=4, or --sweep worker.replicas=1..8"
         )
-    recording = sessions.recording(name)
-    if recording is None:
-        with session.jobs() as jobs:
-            recording = recordings.whole(jobs, name, thinned=True)
+    recording = session.measured(name)
     with sessions.needing("a prediction", "tuning", "scipy"):
         from paceline.services import predictions
     model = predictions.model(recording)

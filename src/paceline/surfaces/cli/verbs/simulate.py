@@ -36,13 +36,8 @@ def command(
     cores, on which hosts and links, and how variables are cut, from FILE. `paceline why`, `top` and `report`
     take the recording like that of a real job. Needs the extras `tuning` and `training`.
     """
-    from paceline.services import recordings
-
     job, _ = job_files.read(file)
-    known = sessions.recording(like)
-    if known is None:
-        with session.jobs() as jobs:
-            known = recordings.whole(jobs, like, thinned=True)
+    known = session.measured(like)
     with sessions.needing("a simulation", "tuning", "scipy"):
         from paceline.services import predictions, simulations
     with sessions.needing("a recording", "training", "pyarrow"):
