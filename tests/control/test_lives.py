@@ -139,9 +139,9 @@ class World(RuleBasedStateMachine):
         self.feed(events.ScaleRequested(workers=workers))
 
     @precondition(lambda self: self.state is not None)
-    @rule()
-    def somebody_resumes_the_job(self) -> None:
-        self.feed(events.ResumeRequested())
+    @rule(spec=st.none() | specs)
+    def somebody_resumes_the_job(self, spec: JobSpec | None) -> None:
+        self.feed(events.ResumeRequested(spec=spec))
         self.feed(events.Begin())
 
     @precondition(lambda self: self.releasing)

@@ -35,6 +35,21 @@ def test_more_trainers_never_slow_it_down_and_bounds_hold(
     assert network.steps_per_second() <= network.most_steps_per_second() * (1 + 1e-9)
 
 
+@given(st.integers(1, 40), SECONDS, STATIONS)
+def test_the_station_that_is_needed_longest_decides(
+    trainers: int, think: float, stations: dict[str, float]
+) -> None:
+    # Mean value analysis of all stations, each with those who wait there.
+    waiting = dict.fromkeys(stations, 0.0)
+    throughput = 0.0
+    for count in range(1, trainers + 1):
+        seconds = {name: needed * (1 + waiting[name]) for name, needed in stations.items()}
+        throughput = count / (think + max(seconds.values()))
+        waiting = {name: throughput * each for name, each in seconds.items()}
+    network = Queues(trainers=trainers, think_seconds=think, stations=stations)
+    assert network.steps_per_second() == pytest.approx(throughput)
+
+
 @given(st.integers(1, 20), SECONDS, STATIONS)
 def test_a_fitted_network_has_the_throughput_that_was_measured(
     trainers: int, think: float, stations: dict[str, float]

@@ -23,8 +23,10 @@ TRUE = Costs(
     trainer_visit_seconds=4e-4,
     server_visit_seconds=5e-4,
     server_byte_seconds=3e-9,
+    server_row_seconds=3e-7,
     own_seconds=0.001,
-    background_cores=0.02,
+    trainer_background_cores=0.02,
+    server_background_cores=0.02,
 )
 
 

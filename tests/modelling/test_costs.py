@@ -18,8 +18,10 @@ COSTS = Costs(
     trainer_visit_seconds=0.001,
     server_visit_seconds=0.001,
     server_byte_seconds=1e-9,
+    server_row_seconds=3e-7,
     own_seconds=0.002,
-    background_cores=0.01,
+    trainer_background_cores=0.01,
+    server_background_cores=0.01,
 )
 
 
@@ -68,6 +70,19 @@ def test_bytes_flow_over_the_links_of_both_hosts_and_not_within_one() -> None:
         "link to a": 5e5,
     }
     assert set(second) == {"this machine", "cores of b"}
+
+
+def test_inputs_bind_when_they_bring_less_than_is_asked_for() -> None:
+    resources, (crew,) = costs.network(layout(input_steps_per_second=5.0), COSTS)
+    assert ("input of trainers", 5.0, 2) in [(each.name, each.rate, each.copies) for each in resources]
+    assert (crew.phases[0], crew.computes_in) == (({"input of trainers": 1.0},), 1)
+    speed = predictions.speed(layout(input_steps_per_second=5.0), COSTS)
+    assert speed.steps_per_second == pytest.approx(10.0, rel=0.02)
+    assert max(speed.uses, key=speed.uses.__getitem__) == "input of trainers"
+    fast = predictions.speed(layout(input_steps_per_second=1e6), COSTS)
+    assert fast.steps_per_second == pytest.approx(
+        predictions.speed(layout(), COSTS).steps_per_second, rel=0.01
+    )
 
 
 def test_more_background_than_cores_leaves_a_little() -> None:

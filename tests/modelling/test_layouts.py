@@ -30,6 +30,8 @@ def test_trainers_of_a_host_are_one_crew_and_servers_have_their_traffic() -> Non
     hosts = {each: "b" if each.index == 2 else "a" for each in SPEC.replicas()}
     found = layout(SPEC, placed, hosts, machine_cores=2.0, batch_size=128)
     assert [each.step_bytes for each in found.servers] == [1e6, 4096.0]
+    # Of each row 64 bytes go either way, and 4 of its id.
+    assert [each.step_rows for each in found.servers] == [pytest.approx(1e6 / 132), 0.0]
     first, second, third = (ReplicaId(Role.WORKER, index) for index in range(3))
     assert found.trainers == (
         Trainers(replicas=(ReplicaId(Role.CHIEF, 0), first, second), cores=1.0, host="a"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from support.layouts import COSTS, workers
 
@@ -42,3 +44,14 @@ def test_steps_are_counted_up() -> None:
     done = simulations.simulate(*costs.network(LAYOUT, COSTS), seed=0, seconds=5)
     _, reports = measurements(LAYOUT, COSTS, done, start_at=0.0)
     assert reports[-1].step == sum(each.steps or 0 for each in reports)
+
+
+def test_waits_for_input_are_told_of_the_seconds_in_which_they_were() -> None:
+    slow = dataclasses.replace(LAYOUT, input_steps_per_second=1.0)
+    done = simulations.simulate(*costs.network(slow, COSTS), seed=0, seconds=20)
+    _, reports = measurements(slow, COSTS, done, start_at=0.0)
+    waits = [each.input_wait_seconds or 0.0 for each in reports]
+    assert max(waits) <= 1.0
+    busy = sum(last - first for own in done.first_phases[0] for first, last in own)
+    assert sum(waits) == pytest.approx(min(busy, 60.0), abs=3.0)
+    assert sum(waits) > 45

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from paceline.modelling import flows, simulations
 from paceline.modelling.resources import Crew, Resource
-from paceline.modelling.simulations import Change
+from paceline.modelling.simulations import Incident
 
 LINK = Resource(name="link", rate=1e6)
 QUOTA = Resource(name="ps-0", rate=0.5, peak=1.0, burst=0.05)
@@ -27,7 +27,6 @@ def test_a_trainer_alone_makes_its_steps_in_time() -> None:
     done = simulations.simulate([LINK], [crew(own=0.02, link=10_000)], seed=0, steps=3)
     assert done.step_ends[0][0] == pytest.approx((0.03, 0.06, 0.09))
     assert done.seconds == pytest.approx(0.09)
-    assert done.drawn.sum() == 30_000
 
 
 def test_a_quota_is_used_up_and_then_binds() -> None:
@@ -51,7 +50,7 @@ def test_own_time_varies_around_its_mean() -> None:
 
 
 def test_a_resource_that_stands_still_holds_all_up_until_it_goes_on() -> None:
-    changes = [Change(at=1.0, of="link", times=0.0), Change(at=3.0, of="link", times=1.0)]
+    changes = [Incident(at=1.0, of="link", times=0.0), Incident(at=3.0, of="link", times=1.0)]
     done = simulations.simulate([LINK], [crew(own=0.01, link=10_000)], seed=0, seconds=4, changes=changes)
     ends = done.step_ends[0][0]
     assert not [end for end in ends if 1.011 < end < 3]
@@ -63,23 +62,42 @@ def test_trainers_are_spread_over_the_copies_of_a_resource() -> None:
     many = simulations.simulate(two, [crew(trainers=8, own=0.01, link=10_000)], seed=0, seconds=20)
     four = simulations.simulate([LINK], [crew(trainers=4, own=0.01, link=10_000)], seed=0, seconds=20)
     assert many.steps_per_second() == pytest.approx(2 * four.steps_per_second(), rel=0.01)
-    assert many.drawn.shape[1] == 1
-    assert many.drawn.sum() == pytest.approx(2 * four.drawn.sum(), rel=0.01)
 
 
 def test_a_slow_crew_makes_fewer_steps() -> None:
     slow = Crew(name="slow", trainers=1, own_seconds=0.01, phases=())
-    change = [Change(at=0.0, of="slow", times=0.25)]
+    change = [Incident(at=0.0, of="slow", times=0.25)]
     done = simulations.simulate([], [slow, crew(own=0.01)], seed=0, seconds=10, changes=change)
     first, second = (len(own) for crew in done.step_ends for own in crew)
     assert second / first == pytest.approx(4, rel=0.02)
+
+
+def test_a_slow_trainer_computes_longer_and_the_others_do_not() -> None:
+    cores = [Resource(name="cores", rate=1.0, peak=1.0, copies=3)]
+    workers = Crew(name="workers", trainers=3, phases=(({"cores": 0.01},),), computes_in=0)
+    change = [Incident(at=5.0, of="workers", times=0.25, member=1), Incident(at=8, of="workers", times=0)]
+    done = simulations.simulate(cores, [workers], seed=0, seconds=10, changes=change)
+    counted = [len(own) for own in done.step_ends[0]]
+    assert counted == pytest.approx([800, 575, 800], abs=2)
+    assert sum(done.efforts[0][1]) == pytest.approx(800, abs=2)
+
+
+def test_an_input_that_gets_slow_is_waited_for_when_what_was_made_ahead_is_used_up() -> None:
+    disk = [Resource(name="input", rate=200.0, burst=2.0)]
+    reader = Crew(name="workers", trainers=1, own_seconds=0.01, phases=(({"input": 1.0},),))
+    change = [Incident(at=5.0, of="input", times=0.1)]
+    done = simulations.simulate(disk, [reader], seed=0, seconds=10, changes=change)
+    waits = [(first, last - first) for first, last in done.first_phases[0][0]]
+    assert max(seconds for at, seconds in waits if at < 5) == 0.0
+    assert sum(seconds for at, seconds in waits if at > 5) == pytest.approx(4, abs=0.2)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"steps": None}, "ends after"),
-        ({"steps": 1, "changes": [Change(at=0, of="disk", times=1)]}, "nothing is called disk"),
+        ({"steps": 1, "changes": [Incident(at=0, of="disk", times=1)]}, "nothing is called disk"),
+        ({"steps": 1, "changes": [Incident(at=0, of="link", times=1, member=1)]}, "there is no number 1"),
     ],
 )
 def test_what_makes_no_sense_is_refused(arguments: dict[str, Any], message: str) -> None:

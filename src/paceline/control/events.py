@@ -6,7 +6,7 @@ import dataclasses
 import enum
 from collections.abc import Mapping
 
-from paceline.model import roles, statuses
+from paceline.model import jobs, roles, statuses
 
 
 class TimerKind(enum.StrEnum):
@@ -76,9 +76,15 @@ class EngineFailed:
     reason: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ResumeRequested:
-    """Somebody wants a stopped or failed job to go on from its last checkpoint."""
+    """Somebody wants a stopped or failed job to go on from its last checkpoint.
+
+    Attributes:
+        spec: as which it goes on; None: as it was.
+    """
+
+    spec: jobs.JobSpec | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,8 +55,8 @@ def advance(state: JobState, event: events.Event) -> Step:
             return _scale(state, workers)
         case events.EngineFailed(reason=reason):
             return _stop(state, JobPhase.FAILED, reason)
-        case events.ResumeRequested():
-            return _resume(state)
+        case events.ResumeRequested(spec=spec):
+            return _resume(state, spec)
         case events.SupervisorReplaced():
             return _replaced(state, event)
         case events.Released():
@@ -303,15 +303,30 @@ def _timer_fired(state: JobState, timer: events.Timer) -> Step:
     return state, []
 
 
-def _resume(state: JobState) -> Step:
+def _resume(state: JobState, spec: jobs.JobSpec | None) -> Step:
     if state.phase not in (JobPhase.FAILED, JobPhase.STOPPED):
         return state, []
+    if spec is not None:
+        state = _relaid(state, spec)
     fresh = tuple(
         dataclasses.replace(r, phase=ReplicaPhase.PENDING, restarts=0) if state.spec.has(r.replica) else r
         for r in state.replicas
     )
     pending = dataclasses.replace(state, phase=JobPhase.PENDING, replicas=fresh, outcome=None, message="")
     return pending, []
+
+
+def _relaid(state: JobState, spec: jobs.JobSpec) -> JobState:
+    """Return the state of an ended job as one with other replicas: those that it had before keep count."""
+    known = {each.replica: each for each in state.replicas}
+    wanted = initial(spec).replicas
+    kept = tuple(
+        dataclasses.replace(known.get(each.replica, each), memory_bytes=each.memory_bytes) for each in wanted
+    )
+    others = tuple(
+        each for each in state.replicas if not spec.has(each.replica) and spec.role(each.replica.role)
+    )
+    return dataclasses.replace(state, spec=spec, replicas=(*kept, *others))
 
 
 def _replaced(state: JobState, event: events.SupervisorReplaced) -> Step:

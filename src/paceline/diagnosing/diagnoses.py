@@ -63,6 +63,12 @@ def judged(case: Case) -> tuple[list[Cause], list[str]]:
     return found, [f"{said}; not judged: {', '.join(codes)}" for said, codes in lacking.items()]
 
 
+def slowing(case: Case) -> list[Cause]:
+    """Return why a job is no faster, the primary cause first; what is only worth knowing is left out."""
+    causes = chains.chained(judged(case)[0], catalogues.EXPLAINS)
+    return [cause for cause in causes if cause.severity is not Severity.INFO]
+
+
 def unjudged(case: Case) -> frozenset[str]:
     """Return the names of the causes that cannot be judged for want of data."""
     return frozenset(rule.topic.name for rule in catalogues.RULES if rule.lacks(case))

@@ -47,13 +47,16 @@ class Queues:
         return self.least_seconds / longest if longest > 0 else None
 
     def steps_per_second(self) -> float:
-        """Return the throughput of all trainers, with what they wait for each other."""
-        waiting = dict.fromkeys(self.stations, 0.0)
-        throughput = 0.0
+        """Return the throughput of all trainers, with what they wait for each other.
+
+        Who needs a station longest meets most others there, too, so that is the one which is waited for.
+        """
+        longest = max(self.stations.values(), default=0.0)
+        waiting = throughput = 0.0
         for trainers in range(1, self.trainers + 1):
-            seconds = {name: needed * (1 + waiting[name]) for name, needed in self.stations.items()}
-            throughput = trainers / max(self.think_seconds + max(seconds.values(), default=0.0), 1e-12)
-            waiting = {name: throughput * each for name, each in seconds.items()}
+            seconds = longest * (1 + waiting)
+            throughput = trainers / max(self.think_seconds + seconds, 1e-12)
+            waiting = throughput * seconds
         return throughput
 
     def most_steps_per_second(self) -> float:

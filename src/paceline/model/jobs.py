@@ -201,6 +201,12 @@ class JobSpec:
     security: Security = dataclasses.field(default_factory=Security)
     training: Mapping[str, Any] | None = None
 
+    @property
+    def asked_cores(self) -> float | None:
+        """Return the cores of all replicas together; None: those of a role are not limited."""
+        cores = [(each.cpu_cores, each.replicas) for each in self.roles]
+        return None if any(each is None for each, _ in cores) else sum((each or 0.0) * n for each, n in cores)
+
     def role(self, role: Role) -> RoleSpec | None:
         """Return the spec of one role, or None when the job has no such replicas."""
         return next((spec for spec in self.roles if spec.role is role), None)

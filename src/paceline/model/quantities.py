@@ -15,6 +15,10 @@ _QUANTITY = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))([eE][+-]?\d{1,3}|[KMGTPE]i|[
 _DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?", re.ASCII)
 _BANDWIDTH = re.compile(r"(\d+(?:\.\d+)?)\s*([kMGT]?)(bit|bps|B/s|Bps)?", re.ASCII)
 
+#: Cores are counted in thousandths, and no machine has more than so many.
+LEAST_CORES = 0.001
+MOST_CORES = 4096
+
 
 def parse_quantity(text: str | int | float) -> Decimal:
     """Return the number that a Kubernetes quantity stands for.
@@ -42,8 +46,8 @@ def parse_cpu_cores(text: str | int | float) -> float:
     cores = parse_quantity(text)
     if cores <= 0:
         raise ValueError(f"{text!r} must be above 0 cores")
-    if cores > 4096:
-        raise ValueError(f"{text!r} is more than 4096 cores")
+    if cores > MOST_CORES:
+        raise ValueError(f"{text!r} is more than {MOST_CORES} cores")
     return float(cores.quantize(Decimal("0.001"), rounding=ROUND_CEILING))
 
 

@@ -98,6 +98,10 @@ class Plan:
             totals[shard.server] += shard.step_bytes
         return tuple(totals)
 
+    def step_rows(self) -> tuple[float, ...]:
+        """Return the rows of tables that a step of one worker looks up at each server."""
+        return tuple(sum(shard.step_rows for shard in self.on(server)) for server in range(self.servers))
+
     def memory_imbalance(self) -> float | None:
         """Return max/mean of the servers' bytes."""
         return max_over_mean(self.memory_bytes())

@@ -7,6 +7,8 @@ import math
 
 from paceline.model.row_layouts import RowLayout, RowOrder
 
+#: Of the id of a row that is sent for its value.
+ID_BYTES = 4
 #: Rows of a table that a step is assumed to move while none were counted.
 ASSUMED_ROWS = 1024
 
@@ -41,6 +43,11 @@ class Variable:
     def row_bytes(self) -> int:
         """Return the bytes of one row without the optimizer's slots."""
         return math.prod(self.shape[1:]) * self.element_bytes
+
+    @property
+    def looked_up_bytes(self) -> int:
+        """Return what a row of a table moves that is looked up: its value both ways, and its id."""
+        return 2 * self.row_bytes + ID_BYTES
 
     @property
     def memory_bytes(self) -> int:
@@ -85,6 +92,11 @@ class Shard:
         if self.variable.sparse and self.layout.order is RowOrder.CONTIGUOUS:
             return None if not self.variable.row_shares else total * self._share()
         return total * self.rows / self.layout.rows
+
+    @property
+    def step_rows(self) -> float:
+        """Return the rows of a table that a step of one worker looks up here; 0 where that is not known."""
+        return (self.step_bytes or 0.0) / self.variable.looked_up_bytes if self.variable.sparse else 0.0
 
     def is_spread(self, servers: int) -> bool:
         """Return whether this is part of a table of one shard a server, alike in rows and traffic."""

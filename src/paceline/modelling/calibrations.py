@@ -37,15 +37,18 @@ class Assumed:
 
 
 #: Before anything is measured. Visits: three messages of some 50 us on either side (gRPC's own benchmarks
-#: give 20 to 100 us a call for a core); bytes: copied three times at 3 GB/s, and an update of a row for each
-#: 64. Background: 0.01 to 0.03 of a core for a process of TensorFlow. The rest may be anything.
+#: give 20 to 100 us a call for a core); bytes: copied three times at 3 GB/s; rows: found, copied and updated
+#: with two slots, 100 ns each. Background: 0.01 to 0.03 of a core for a process of TensorFlow. The rest
+#: may be anything.
 ASSUMED = {
     "trainer_seconds": Assumed(median=5e-3, factor=30.0),
     "trainer_visit_seconds": Assumed(median=3e-4, factor=3.0),
     "server_visit_seconds": Assumed(median=3e-4, factor=3.0),
-    "server_byte_seconds": Assumed(median=2e-9, factor=3.0),
+    "server_byte_seconds": Assumed(median=1e-9, factor=3.0),
+    "server_row_seconds": Assumed(median=3e-7, factor=3.0),
     "own_seconds": Assumed(median=5e-4, factor=4.0),
-    "background_cores": Assumed(median=0.015, factor=2.0),
+    "trainer_background_cores": Assumed(median=0.015, factor=2.0),
+    "server_background_cores": Assumed(median=0.015, factor=2.0),
 }
 
 

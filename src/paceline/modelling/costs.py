@@ -1,17 +1,18 @@
 """What a step costs, by a few numbers, and the network of resources that a layout is with them.
 
-A step of a trainer computes on its own cores, and visits all parameter servers at once. A server works for
-each visit and for each byte that it moves, and so does the trainer for each visit. Bytes go half to the
-trainer (pulls) and half to the server (pushes), over the links of both hosts. Besides, every process uses a
-little all the time: threads that poll, timers, its agent. That is taken from what there is for steps.
+A step of a trainer takes a batch, that its input makes ahead, computes on its own cores, and visits all
+parameter servers at once. A server works for each visit, for each byte that it moves and for each row that
+it looks up, and the trainer for each visit. Bytes go half to the trainer (pulls) and half to the server
+(pushes), over the links of both hosts. Besides, every process uses a little all the time: threads that
+poll, timers, its agent. That is taken from what there is for steps.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
-from paceline.modelling.layouts import Layout, Trainers
+from paceline.modelling.layouts import Layout, Server, Trainers
 from paceline.modelling.resources import Crew, Resource
 
 #: A quota is given anew every 100 ms (``scheduler/sched-bwc``), and nothing of an older one is kept.
@@ -20,6 +21,8 @@ QUOTA_SECONDS = 0.1
 LINK_BURST_SECONDS, LINK_BURST_BYTES = 0.01, 128 * 1024
 #: Of an Ethernet frame of 1514 bytes TCP's headers leave so many for what is sent (RFC 894, 791, 9293).
 LINK_PAYLOAD = 1448 / 1514
+#: Batches that an input makes ahead while a trainer computes (``tf.data.Dataset.prefetch``).
+INPUT_AHEAD = 2.0
 #: What is left of cores at least, where the background alone would take all.
 LEAST_LEFT = 0.1
 _MACHINE = "this machine"
@@ -34,20 +37,27 @@ class Costs:
         trainer_visit_seconds: core seconds of a trainer for each server that it visits.
         server_visit_seconds: core seconds of a server for each visit.
         server_byte_seconds: core seconds of a server for each byte of a visit.
+        server_row_seconds: core seconds of a server for each row of a table that it looks up and updates.
         own_seconds: for which a step waits for nothing that is limited: the way there and back, and wake-ups.
-        background_cores: that each trainer and each server uses besides, whatever it does.
+        trainer_background_cores, server_background_cores: that each uses besides, whatever it does.
     """
 
     trainer_seconds: float
     trainer_visit_seconds: float
     server_visit_seconds: float
     server_byte_seconds: float
+    server_row_seconds: float
     own_seconds: float
-    background_cores: float
+    trainer_background_cores: float
+    server_background_cores: float
 
-    def server_seconds(self, step_bytes: float) -> float:
-        """Return the core seconds of a server for a visit that moves so many bytes."""
-        return self.server_visit_seconds + self.server_byte_seconds * step_bytes
+    def server_seconds(self, server: Server) -> float:
+        """Return the core seconds of a server for a visit."""
+        return (
+            self.server_visit_seconds
+            + self.server_byte_seconds * server.step_bytes
+            + self.server_row_seconds * server.step_rows
+        )
 
     def trainer_step_seconds(self, servers: int) -> float:
         """Return the core seconds of a trainer for a step with so many servers."""
@@ -56,16 +66,19 @@ class Costs:
 
 def network(layout: Layout, costs: Costs) -> tuple[list[Resource], list[Crew]]:
     """Return a layout as resources and crews."""
-    return list(_resources(layout, costs.background_cores)), list(_crews(layout, costs))
+    return list(_resources(layout, costs)), list(_crews(layout, costs))
 
 
-def _resources(layout: Layout, background_cores: float) -> Iterator[Resource]:
+def _resources(layout: Layout, costs: Costs) -> Iterator[Resource]:
     if layout.machine_cores is not None:
-        replicas = layout.trainer_count + len(layout.servers)
-        yield _cores(_MACHINE, layout.machine_cores, background_cores * replicas)
+        yield _cores(
+            _MACHINE, layout.machine_cores, _background_cores(layout.servers, layout.trainers, costs)
+        )
     for host in layout.hosts:
         if host.cpu_cores is not None:
-            used = background_cores * _replicas(layout, host.name)
+            servers = [each for each in layout.servers if each.host == host.name]
+            trainers = [each for each in layout.trainers if each.host == host.name]
+            used = _background_cores(servers, trainers, costs)
             yield _quota(f"cores of {host.name}", host.cpu_cores, used)
         if host.bandwidth_bits_per_second is not None:
             rate = host.bandwidth_bits_per_second / 8 * LINK_PAYLOAD
@@ -74,15 +87,19 @@ def _resources(layout: Layout, background_cores: float) -> Iterator[Resource]:
             yield Resource(name=f"link to {host.name}", rate=rate, burst=burst)
     for index, server in enumerate(layout.servers):
         if server.cores is not None:
-            yield _quota(f"cores of ps-{index}", server.cores, background_cores)
+            yield _quota(f"cores of ps-{index}", server.cores, costs.server_background_cores)
     for name, each in _crews_by_name(layout).items():
         if each.cores is not None:
-            yield _quota(f"cores of {name}", each.cores, background_cores, copies=each.count)
+            used = costs.trainer_background_cores
+            yield _quota(f"cores of {name}", each.cores, used, copies=each.count)
+        if layout.input_steps_per_second is not None:
+            rate = layout.input_steps_per_second
+            yield Resource(name=f"input of {name}", rate=rate, burst=INPUT_AHEAD, copies=each.count)
 
 
-def _replicas(layout: Layout, host: str) -> int:
-    servers = sum(each.host == host for each in layout.servers)
-    return servers + sum(each.count for each in layout.trainers if each.host == host)
+def _background_cores(servers: Sequence[Server], trainers: Sequence[Trainers], costs: Costs) -> float:
+    count = sum(each.count for each in trainers)
+    return costs.server_background_cores * len(servers) + costs.trainer_background_cores * count
 
 
 def _left(cores: float, used: float) -> float:
@@ -131,15 +148,17 @@ def _crews(layout: Layout, costs: Costs) -> Iterator[Crew]:
     for name, each in _crews_by_name(layout).items():
         own = costs.trainer_step_seconds(len(layout.servers))
         visits: list[Mapping[str, float]] = [
-            cores(server.host, f"ps-{index}", server.cores, costs.server_seconds(server.step_bytes))
+            cores(server.host, f"ps-{index}", server.cores, costs.server_seconds(server))
             | links(server.host, each.host, server.step_bytes / 2)
             | links(each.host, server.host, server.step_bytes / 2)
             for index, server in enumerate(layout.servers)
         ]
+        reading = [({f"input of {name}": 1.0},)] if layout.input_steps_per_second is not None else []
         yield Crew(
             name=name,
             trainers=each.count,
             steps_in_flight=layout.steps_in_flight,
             own_seconds=costs.own_seconds,
-            phases=((cores(each.host, name, each.cores, own),), tuple(visits)),
+            phases=(*reading, (cores(each.host, name, each.cores, own),), tuple(visits)),
+            computes_in=len(reading),
         )

@@ -36,7 +36,12 @@ class Flow:
     @property
     def binds(self) -> str | None:
         """Return the resource that is used most; None: there is none."""
-        return max(self.uses, key=self.uses.__getitem__, default=None)
+        return most_used(self.uses)
+
+
+def most_used(uses: Mapping[str, float]) -> str | None:
+    """Return the resource of whose rate the largest share is used; None: there is none."""
+    return max(uses, key=uses.__getitem__, default=None)
 
 
 def flow(resources: Sequence[Resource], crews: Sequence[Crew]) -> Flow:

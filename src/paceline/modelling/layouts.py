@@ -18,11 +18,13 @@ class Server:
         cores: of its own quota; None: it has none.
         host: the name of its emulated host; None: none is emulated.
         step_bytes: pulled and pushed in a step of one trainer, both ways together.
+        step_rows: of tables that are looked up in such a step, and updated.
     """
 
     cores: float | None
     host: str | None
     step_bytes: float
+    step_rows: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +63,8 @@ class Layout:
         machine_cores: that all hosts share; None: each host is a machine.
         batch_size: examples in a step.
         steps_in_flight: of each trainer.
+        input_steps_per_second: for which the input of each trainer brings batches, at most; None: for more
+            than anybody asked for.
     """
 
     servers: tuple[Server, ...]
@@ -69,6 +73,7 @@ class Layout:
     machine_cores: float | None
     batch_size: int
     steps_in_flight: int = 1
+    input_steps_per_second: float | None = None
 
     @property
     def trainer_count(self) -> int:
@@ -96,6 +101,7 @@ def layout(
     machine_cores: float | None,
     batch_size: int,
     steps_in_flight: int = 1,
+    input_steps_per_second: float | None = None,
 ) -> Layout:
     """Return the layout of a job.
 
@@ -106,6 +112,7 @@ def layout(
         machine_cores: see `Layout`.
         batch_size: examples in a step.
         steps_in_flight: of each trainer.
+        input_steps_per_second: see `Layout`.
 
     Raises:
         ValueError: the plan is for another number of servers, or its traffic was not measured.
@@ -122,14 +129,15 @@ def layout(
     trainers = [each for each in replicas if each.role in (Role.CHIEF, Role.WORKER)]
     return Layout(
         servers=tuple(
-            Server(cores=_cores(spec, each), host=places[each], step_bytes=step_bytes)
-            for each, step_bytes in zip(servers, moved, strict=True)
+            Server(cores=_cores(spec, each), host=places[each], step_bytes=step_bytes, step_rows=step_rows)
+            for each, step_bytes, step_rows in zip(servers, moved, plan.step_rows(), strict=True)
         ),
         trainers=_alike(spec, trainers, places),
         hosts=spec.hosts,
         machine_cores=machine_cores,
         batch_size=batch_size,
         steps_in_flight=steps_in_flight,
+        input_steps_per_second=input_steps_per_second,
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,7 @@ from paceline.modelling.layouts import Layout
 from paceline.modelling.simulations import Simulated
 
 _Counts = npt.NDArray[np.int64]
+_Floats = npt.NDArray[np.floating[Any]]
 
 
 def measurements(
@@ -33,18 +35,20 @@ def measurements(
     """
     seconds = math.floor(done.seconds)
     steps = dict(_steps(layout, done, seconds))
+    efforts = dict(_efforts(layout, done, seconds))
     total = sum(steps.values(), np.zeros(seconds, np.int64))
     samples: list[Sample] = []
     moved = sum(each.step_bytes for each in layout.servers) / 2
     own = costs.trainer_step_seconds(len(layout.servers))
     for trainers in layout.trainers:
         for replica in trainers.replicas:
-            samples += _samples(replica, steps[replica], own, moved, trainers.cores, costs, start_at)
+            used = own * efforts[replica] + costs.trainer_background_cores
+            samples += _samples(replica, steps[replica], used, moved, trainers.cores, start_at)
     for index, server in enumerate(layout.servers):
-        own = costs.server_seconds(server.step_bytes)
+        cores = total * costs.server_seconds(server) + costs.server_background_cores
         replica = ReplicaId(Role.PS, index)
-        samples += _samples(replica, total, own, server.step_bytes / 2, server.cores, costs, start_at)
-    reports = list(_reports(layout, steps, total, start_at))
+        samples += _samples(replica, total, cores, server.step_bytes / 2, server.cores, start_at)
+    reports = list(_reports(layout, steps, dict(_waits(layout, done, seconds)), start_at))
     return sorted(samples, key=lambda each: each.at), sorted(reports, key=lambda each: each.at)
 
 
@@ -56,18 +60,44 @@ def _steps(layout: Layout, done: Simulated, seconds: int) -> Iterator[tuple[Repl
             yield replica, counts.astype(np.int64)
 
 
+def _efforts(layout: Layout, done: Simulated, seconds: int) -> Iterator[tuple[ReplicaId, _Floats]]:
+    """Yield how many usual steps each trainer computed in each second."""
+    for trainers, ends, efforts in zip(layout.trainers, done.step_ends, done.efforts, strict=True):
+        for replica, own_ends, own in zip(trainers.replicas, ends, efforts, strict=True):
+            yield replica, np.histogram(own_ends, bins=seconds, range=(0, seconds), weights=own)[0]
+
+
+def _waits(layout: Layout, done: Simulated, seconds: int) -> Iterator[tuple[ReplicaId, _Floats]]:
+    """Yield how much of each second each trainer waited for a batch: the first phase, where inputs bind."""
+    for trainers, crew in zip(layout.trainers, done.first_phases, strict=True):
+        for replica, spans in zip(trainers.replicas, crew, strict=True):
+            if layout.input_steps_per_second is None or not spans:
+                yield replica, np.zeros(seconds)
+                continue
+            begun, over = (_passed(np.array(each), seconds) for each in zip(*spans, strict=True))
+            yield replica, np.minimum(1.0, np.diff(begun - over))
+
+
+def _passed(moments: _Floats, seconds: int) -> _Floats:
+    """Return at each second how long ago all moments before it are, together."""
+    moments = np.sort(moments)
+    at = np.arange(seconds + 1.0)
+    count = np.searchsorted(moments, at)
+    passed: _Floats = count * at - np.concatenate([[0.0], np.cumsum(moments)])[count]
+    return passed
+
+
 def _samples(
     replica: ReplicaId,
     steps: _Counts,
-    core_seconds: float,
+    used_cores: _Floats,
     step_bytes: float,
     limit: float | None,
-    costs: Costs,
     start_at: float,
 ) -> Iterator[Sample]:
-    """Yield samples of a replica that uses so much, and moves so many bytes either way, for each step."""
-    for second, count in enumerate(steps.tolist()):
-        cores = count * core_seconds + costs.background_cores
+    """Yield samples of a replica that moves so many bytes either way for each step."""
+    rows = zip(steps.tolist(), used_cores.tolist(), strict=True)
+    for second, (count, cores) in enumerate(rows):
         yield Sample(
             replica=replica,
             attempt=1,
@@ -81,11 +111,12 @@ def _samples(
 
 
 def _reports(
-    layout: Layout, steps: dict[ReplicaId, _Counts], total: _Counts, start_at: float
+    layout: Layout, steps: dict[ReplicaId, _Counts], waits: dict[ReplicaId, _Floats], start_at: float
 ) -> Iterator[StepReport]:
-    reached = np.cumsum(total).tolist()
+    reached = np.cumsum(sum(steps.values())).tolist()
     for replica, counts in steps.items():
-        for second, count in enumerate(counts.tolist()):
+        rows = zip(counts.tolist(), waits[replica].tolist(), strict=True)
+        for second, (count, waited) in enumerate(rows):
             yield StepReport(
                 replica=replica,
                 attempt=1,
@@ -94,5 +125,5 @@ def _reports(
                 step=reached[second],
                 steps=count,
                 examples=count * layout.batch_size,
-                input_wait_seconds=0.0,
+                input_wait_seconds=waited,
             )

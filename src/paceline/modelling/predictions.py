@@ -9,6 +9,9 @@ from paceline.modelling import costs, flows
 from paceline.modelling.costs import Costs
 from paceline.modelling.layouts import Layout
 
+#: What binds where no resource does.
+NOTHING_BINDS = "the trainers themselves"
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Speed:
@@ -28,19 +31,23 @@ class Speed:
     trainer_cores: float
     server_cores: tuple[float, ...]
 
+    @property
+    def binds(self) -> str | None:
+        """Return the resource that is used most; None: there is none."""
+        return flows.most_used(self.uses)
+
 
 def speed(layout: Layout, given: Costs) -> Speed:
     """Return how fast a layout trains with such costs."""
     found = flows.flow(*costs.network(layout, given))
     steps = sum(found.steps_per_second.values())
-    background = given.background_cores
     return Speed(
         steps_per_second=steps,
         examples_per_second=steps * layout.batch_size,
         uses=found.uses,
         trainer_cores=given.trainer_step_seconds(len(layout.servers)) * steps
-        + background * layout.trainer_count,
+        + given.trainer_background_cores * layout.trainer_count,
         server_cores=tuple(
-            given.server_seconds(each.step_bytes) * steps + background for each in layout.servers
+            given.server_seconds(each) * steps + given.server_background_cores for each in layout.servers
         ),
     )

@@ -55,6 +55,7 @@ class Crew:
         own_seconds: of a step in which its trainer draws on nothing that is limited.
         phases: of a step, one after the other; each of visits side by side, each of them the units that it
             draws on resources, by their names.
+        computes_in: the phase in which its trainer computes: a slow one takes longer there; None: in none.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Crew:
     steps_in_flight: int = 1
     own_seconds: float = 0.0
     phases: tuple[tuple[Mapping[str, float], ...], ...]
+    computes_in: int | None = None
 
     def __post_init__(self) -> None:
         draws = [units for phase in self.phases for visit in phase for units in visit.values()]

@@ -21,18 +21,21 @@ _Floats = npt.NDArray[np.float64]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Incident:
     """Something that happens: from then on a resource, or the trainers of a crew, are so many times as fast.
 
     Attributes:
         at: seconds from the start.
         of: name of the resource or of the crew.
-        times: 0: it stands still. What is under way when a resource changes is served at its old speed.
+        times: 0: it stands still; a slow trainer computes longer. What is under way when a resource changes
+            is served at its old speed.
+        member: which trainer of the crew, or which copy of the resource; None: all.
     """
 
     at: float
     of: str
     times: float
+    member: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,14 +45,14 @@ class Simulated:
     Attributes:
         seconds: how long it took.
         step_ends: by crew and by trainer of it, when each step ended, in order.
-        interval_seconds: of the intervals of ``drawn``.
-        drawn: units that were asked for in each interval (rows) of each resource, all copies (columns).
+        efforts: of each of these steps, how many times as long as usual its trainer computed.
+        first_phases: by crew and by trainer, from when until when each step was in its first phase.
     """
 
     seconds: float
     step_ends: tuple[tuple[tuple[float, ...], ...], ...]
-    interval_seconds: float
-    drawn: _Floats
+    efforts: tuple[tuple[tuple[float, ...], ...], ...]
+    first_phases: tuple[tuple[tuple[tuple[float, float], ...], ...], ...]
 
     def steps_per_second(self, *, after_seconds: float = 0.0) -> float:
         """Return the throughput of all trainers from a moment on."""
@@ -65,8 +68,7 @@ def simulate(
     seconds: float = math.inf,
     steps: int | None = None,
     variation: float = 0.0,
-    changes: Sequence[Change] = (),
-    interval_seconds: float = 1.0,
+    changes: Sequence[Incident] = (),
 ) -> Simulated:
     """Run crews until a moment, or until they have made so many steps together.
 
@@ -79,14 +81,13 @@ def simulate(
         variation: standard deviation of what a trainer does alone, and of the units of each of its phases,
             as a share of them (gamma distributed).
         changes: what happens meanwhile.
-        interval_seconds: in which ``drawn`` is counted.
 
     Raises:
         ValueError: neither seconds nor steps end it; or it draws on, or changes, what is not there.
     """
     if steps is None and not math.isfinite(seconds):
         raise ValueError("a simulation ends after some seconds, or after some steps")
-    run = _Run(resources, crews, seed=seed, variation=variation, interval_seconds=interval_seconds)
+    run = _Run(resources, crews, seed=seed, variation=variation)
     run.schedule(changes)
     run.until(seconds, math.inf if steps is None else steps)
     return run.result(seconds)
@@ -113,13 +114,7 @@ class _Run:
     """A simulation under way. The debt of a token bucket is how far it is below its burst."""
 
     def __init__(
-        self,
-        resources: Sequence[Resource],
-        crews: Sequence[Crew],
-        *,
-        seed: int,
-        variation: float,
-        interval_seconds: float,
+        self, resources: Sequence[Resource], crews: Sequence[Crew], *, seed: int, variation: float
     ) -> None:
         self._chance = np.random.default_rng(seed)
         self._variation = variation
@@ -129,7 +124,6 @@ class _Run:
         self._names = {
             each.name: (first, each.copies) for each, first in zip(resources, firsts, strict=False)
         }
-        self._firsts = np.array(firsts[:-1], np.intp)
         self._crews = {each.name: number for number, each in enumerate(crews)}
         self._rates, self._peaks, self._bursts = (
             np.repeat(np.array([getattr(each, field) for each in resources], dtype=float), copies)
@@ -138,16 +132,19 @@ class _Run:
         self._debts = np.zeros(len(self._rates))
         self._asked_at = np.zeros(len(self._rates))
         self._own_seconds = [crew.own_seconds for crew in crews]
-        self._times = [1.0] * len(crews)
+        self._times = [[1.0] * crew.trainers for crew in crews]
+        self._computes_in = [crew.computes_in for crew in crews]
         self._base_rates = self._rates.copy()
         self._phases = [self._arranged(crew) for crew in crews]
         self._ends: list[list[list[float]]] = [[[] for _ in range(crew.trainers)] for crew in crews]
-        self._interval = interval_seconds
-        self._drawn: list[_Floats] = []
+        self._efforts: list[list[list[float]]] = [[[] for _ in range(crew.trainers)] for crew in crews]
+        self._first_phases: list[list[list[tuple[float, float]]]] = [
+            [[] for _ in range(crew.trainers)] for crew in crews
+        ]
         self._events: list[tuple[float, int, int, int, int]] = []
-        self._changes: list[Change] = []
-        #: Who stands still: before its next step, or before a phase of it.
-        self._held: list[tuple[int, int, int | None]] = []
+        self._changes: list[Incident] = []
+        #: Who stands still, and since when: before its next step, or before a phase of it.
+        self._held: list[tuple[int, int, int | None, float]] = []
         self._order = 0
         self._steps = 0
         self._last = 0.0
@@ -161,11 +158,15 @@ class _Run:
         drawn = (drawn_by(phase) for phase in crew.phases)
         return [_Phase(each, self._names, self._peaks) for each in drawn if each]
 
-    def schedule(self, changes: Sequence[Change]) -> None:
+    def schedule(self, changes: Sequence[Incident]) -> None:
         """Take note of what will happen."""
         for each in changes:
-            if each.of not in self._names and each.of not in self._crews:
+            crew, (_, copies) = self._crews.get(each.of), self._names.get(each.of, (0, 0))
+            count = copies if crew is None else len(self._times[crew])
+            if not count:
                 raise ValueError(f"nothing is called {each.of}")
+            if each.member is not None and not 0 <= each.member < count:
+                raise ValueError(f"of {each.of} there are {count}: there is no number {each.member}")
         self._changes = sorted(changes, key=lambda each: each.at, reverse=True)
 
     def until(self, seconds: float, steps: float) -> None:
@@ -183,15 +184,16 @@ class _Run:
                 self._visit(crew, trainer, phase, at)
             else:
                 self._ends[crew][trainer].append(at)
+                self._efforts[crew][trainer].append(1 / (self._times[crew][trainer] or math.inf))
                 self._steps += 1
                 self._begin(crew, trainer, at)
 
     def _begin(self, crew: int, trainer: int, at: float) -> None:
         """Start a step: first what its trainer does alone."""
-        if self._times[crew] == 0:
-            self._held.append((crew, trainer, None))
+        if self._times[crew][trainer] == 0:
+            self._held.append((crew, trainer, None, at))
             return
-        own = self._own_seconds[crew] / self._times[crew]
+        own = self._own_seconds[crew] / self._times[crew][trainer]
         self._push(at + own * self._varied(), crew, trainer, 0)
 
     def _varied(self) -> float:
@@ -210,51 +212,52 @@ class _Run:
         phase = self._phases[crew][number]
         places = phase.places(trainer)
         rates = self._rates[places]
-        if not rates.all():
-            self._held.append((crew, trainer, number))
+        if not rates.all() or (number == self._computes_in[crew] and not self._times[crew][trainer]):
+            self._held.append((crew, trainer, number, at))
             return
         times = self._varied()
+        if number == self._computes_in[crew]:
+            times /= self._times[crew][trainer]
         units = phase.units * times
-        self._count(at, places, units)
         debts = np.maximum(0.0, self._debts[places] - rates * (at - self._asked_at[places]))
         debts += units
         self._debts[places] = debts
         self._asked_at[places] = at
         waits = np.maximum(0.0, debts - self._bursts[places]) / rates
-        self._push(
-            at + float(np.maximum(phase.least_seconds * times, waits).max()), crew, trainer, number + 1
-        )
+        done = at + float(np.maximum(phase.least_seconds * times, waits).max())
+        if number == 0:
+            self._first_phases[crew][trainer].append((at, done))
+        self._push(done, crew, trainer, number + 1)
 
-    def _count(self, at: float, places: npt.NDArray[np.intp], units: _Floats) -> None:
-        row = int(at / self._interval)
-        while len(self._drawn) <= row:
-            self._drawn.append(np.zeros(len(self._rates)))
-        self._drawn[row][places] += units
-
-    def _change(self, change: Change) -> None:
+    def _change(self, change: Incident) -> None:
         crew = self._crews.get(change.of)
         if crew is not None:
-            self._times[crew] = change.times
+            own = self._times[crew]
+            members = range(len(own)) if change.member is None else (change.member,)
+            for each in members:
+                own[each] = change.times
         first, copies = self._names.get(change.of, (0, 0))
+        if change.member is not None and copies:
+            first, copies = first + change.member, 1
         which = slice(first, first + copies)
         gone = self._rates[which] * (change.at - self._asked_at[which])
         self._debts[which] = np.maximum(0.0, self._debts[which] - gone)
         self._asked_at[which] = change.at
         self._rates[which] = self._base_rates[which] * change.times
         held, self._held = self._held, []
-        for number, trainer, phase in held:
+        for number, trainer, phase, since in held:
             if phase is None:
                 self._begin(number, trainer, change.at)
-            else:
-                self._push(change.at, number, trainer, phase)
+                continue
+            if phase == 0:
+                self._first_phases[number][trainer].append((since, change.at))
+            self._push(change.at, number, trainer, phase)
 
     def result(self, seconds: float) -> Simulated:
         """Return what happened so far."""
-        end = seconds if math.isfinite(seconds) else self._last
-        rows = np.array(self._drawn or [np.zeros(len(self._rates))])
         return Simulated(
-            seconds=end,
+            seconds=seconds if math.isfinite(seconds) else self._last,
             step_ends=tuple(tuple(tuple(own) for own in crew) for crew in self._ends),
-            interval_seconds=self._interval,
-            drawn=np.add.reduceat(rows, self._firsts, axis=1) if len(self._firsts) else rows,
+            efforts=tuple(tuple(tuple(own) for own in crew) for crew in self._efforts),
+            first_phases=tuple(tuple(tuple(own) for own in crew) for crew in self._first_phases),
         )

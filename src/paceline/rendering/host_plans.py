@@ -56,13 +56,18 @@ def plan(spec: jobs.JobSpec, *, free_cores: Sequence[int], machine_memory_bytes:
     Raises:
         EngineError: a replica is bigger than its host or the machine, or too few cores are free.
     """
+    found = seats(spec)
+    _check_sizes(spec, found, len(free_cores), machine_memory_bytes)
+    return HostPlan(_with_cores(spec, found, tuple(free_cores)))
+
+
+def seats(spec: jobs.JobSpec) -> tuple[Seat, ...]:
+    """Return the host of every replica, whatever its size."""
     hosts = spec.hosts or (LOCAL,)
-    seats = tuple(
+    return tuple(
         Seat(replica=replica, host=hosts[index])
         for replica, index in zip(spec.replicas(), _host_indices(spec, len(hosts)), strict=True)
     )
-    _check_sizes(spec, seats, len(free_cores), machine_memory_bytes)
-    return HostPlan(_with_cores(spec, seats, tuple(free_cores)))
 
 
 def extended(plan: HostPlan, spec: jobs.JobSpec, *, free_cores: Sequence[int]) -> HostPlan:

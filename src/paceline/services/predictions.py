@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Iterator, Sequence
 
 from paceline import specs
 from paceline.diagnosing.cases import Case
+from paceline.diagnosing.inputs import readings
 from paceline.errors import InvalidInput
 from paceline.model import rates
 from paceline.model.causes import Change
@@ -49,19 +51,33 @@ class Model:
     calibration: Calibration
 
 
-def model(recording: Recording) -> Model:
+def model(recording: Recording, others: Sequence[Recording] = ()) -> Model:
     """Return what a job that was measured tells of its speed.
+
+    Args:
+        recording: of the job.
+        others: of jobs from which the same can be learnt: what differs in more than the model knows, or was
+            not measured, is left out.
 
     Raises:
         InvalidInput: it was not measured.
     """
     run, measured = recording.run, _measured(recording)
+    job = specs.parse_job(specs.source_of(run))
     return Model(
         recording=recording,
-        job=specs.parse_job(run.source or specs.dump_job(run.spec)),
+        job=job,
         measured=measured,
-        calibration=calibrations.calibrated([measured]),
+        calibration=calibrations.calibrated([measured, *_alike(job.spec, others)]),
     )
+
+
+def _alike(spec: JobSpec, others: Sequence[Recording]) -> Iterator[Measured]:
+    """Yield what was measured of jobs that differ from one in no more than the model knows."""
+    for each in others:
+        if not any(_differences(spec, each.run.spec)):
+            with contextlib.suppress(InvalidInput):
+                yield _measured(each)
 
 
 def forecast(model: Model, changes: Sequence[Change]) -> Forecast:
@@ -71,11 +87,22 @@ def forecast(model: Model, changes: Sequence[Change]) -> Forecast:
         InvalidInput: a change is wrong, or the model does not know what it does.
     """
     after = specs.parse_job(edits.edited(model.job.text, changes)).spec
-    return forecasts.forecast(model.measured, model.calibration, layout(model, after))
+    return forecast_of(model, layout(model, after))
 
 
-def layout(model: Model, spec: JobSpec) -> Layout:
+def forecast_of(model: Model, layout: Layout) -> Forecast:
+    """Return what another layout would bring to a job."""
+    return forecasts.forecast(model.measured, model.calibration, layout)
+
+
+def layout(model: Model, spec: JobSpec, *, lying: Plan | None = None, apart: bool = False) -> Layout:
     """Return the layout of another job that trains the same model.
+
+    Args:
+        model: what is known of it.
+        spec: the other job.
+        lying: how its variables lie, if that is known already (`plan`).
+        apart: whether each of its hosts is a machine; else emulated hosts share the one that was measured.
 
     Raises:
         InvalidInput: it differs in something of which the model does not know what it does.
@@ -86,7 +113,14 @@ def layout(model: Model, spec: JobSpec) -> Layout:
             f"nobody knows what another {', '.join(unknown)} brings", f"the model knows {_KNOWN}"
         )
     now = model.measured.layout
-    return _layout(spec, plan(model, spec), machine_cores=now.machine_cores, batch_size=now.batch_size)
+    cores = None if apart else now.machine_cores
+    return _layout(
+        spec,
+        lying or plan(model, spec),
+        machine_cores=cores,
+        batch_size=now.batch_size,
+        input_steps_per_second=now.input_steps_per_second,
+    )
 
 
 def plan(model: Model, spec: JobSpec) -> Plan | None:
@@ -98,7 +132,7 @@ def plan(model: Model, spec: JobSpec) -> Plan | None:
     known = model.recording.plan
     if known is None or _lies_alike(model.job.spec, spec):
         return known
-    asked, *_ = variable_plans.alternatives(spec, known.variables)
+    asked = variable_plans.asked_for(spec, known.variables)
     if asked.plan is None:
         raise InvalidInput(f"nothing is foretold: {asked.missing}", "paceline plan compares other ways")
     return asked.plan
@@ -117,10 +151,15 @@ def _measured(recording: Recording) -> Measured:
             "steps of trainers and the CPU of parameter servers were not measured, so nothing is foretold",
             "wait until the job trains, or see what is known of it: paceline describe NAME",
         )
-    machine_cores = case.machine_cores if recording.run.engine == LOCAL else None
+    # What nobody waits for brings as much as was asked for, or any more.
+    brings = None if readings.find(case) is None else steps / len(trainers)
     return Measured(
         layout=_layout(
-            case.spec, recording.plan, machine_cores=machine_cores, batch_size=round(examples / steps)
+            case.spec,
+            recording.plan,
+            machine_cores=case.machine_cores if recording.run.engine == LOCAL else None,
+            batch_size=round(examples / steps),
+            input_steps_per_second=brings,
         ),
         steps_per_second=steps,
         trainer_cores=cores,
@@ -128,21 +167,33 @@ def _measured(recording: Recording) -> Measured:
     )
 
 
-def _layout(spec: JobSpec, plan: Plan | None, *, machine_cores: float | None, batch_size: int) -> Layout:
+def _layout(
+    spec: JobSpec,
+    plan: Plan | None,
+    *,
+    machine_cores: float | None,
+    batch_size: int,
+    input_steps_per_second: float | None,
+) -> Layout:
     if plan is None:
         raise InvalidInput(
             "nothing is foretold: sizes and traffic of the model's variables are not known",
             "train with paceline.training, which writes them (variables.json in the run's folder)",
         )
-    seats = host_plans.plan(spec, free_cores=range(round(machine_cores or 0)), machine_memory_bytes=None)
+    if machine_cores is None:
+        seats = host_plans.seats(spec)
+    else:
+        cores = range(round(machine_cores))
+        seats = host_plans.plan(spec, free_cores=cores, machine_memory_bytes=None).seats
     try:
         return layouts.layout(
             spec,
             plan,
-            {seat.replica: seat.host.name for seat in seats.seats},
+            {seat.replica: seat.host.name for seat in seats},
             machine_cores=machine_cores,
             batch_size=batch_size,
             steps_in_flight=(spec.training or {}).get("steps_in_flight", 1),
+            input_steps_per_second=input_steps_per_second,
         )
     except ValueError as error:
         raise InvalidInput(

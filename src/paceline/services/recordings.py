@@ -174,7 +174,7 @@ def _plan(run: Run, folder: Path) -> Plan | None:
     """Return the plan that the job file makes of the variables that a trainer has counted."""
     try:
         variables = specs.load_variables(folder / models.VARIABLES)
-        return variable_plans.alternatives(run.spec, variables)[0].plan
+        return variable_plans.asked_for(run.spec, variables).plan
     except (NotFound, InvalidInput):
         return None
 

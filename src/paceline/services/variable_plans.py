@@ -55,13 +55,28 @@ def alternatives(
         InvalidInput: the job has no parameter server, or its saved plan does not fit it.
         NotFound: there is no such file as its plan.
     """
+    asked = asked_for(spec, variables, base=base)
+    servers = _servers(spec)
+    return asked, *(_alternative(name, variables, servers, cut, rule) for name, cut, rule in _ALTERNATIVES)
+
+
+def asked_for(spec: JobSpec, variables: Sequence[Variable], *, base: Path = Path()) -> Alternative:
+    """Return what the job file asks for.
+
+    Args:
+        spec: the job.
+        variables: those of its model.
+        base: the folder that the path of a saved plan starts from.
+
+    Raises:
+        InvalidInput: the job has no parameter server, or its saved plan does not fit it.
+        NotFound: there is no such file as its plan.
+    """
     servers = _servers(spec)
     saved = _saved(spec.training or {}, base)
     if saved is None:
-        asked = _alternative(JOB_FILE, variables, servers, *_asked(spec.training or {}))
-    else:
-        asked = Alternative(name=JOB_FILE, plan=_fitted(saved, variables, servers))
-    return asked, *(_alternative(name, variables, servers, cut, rule) for name, cut, rule in _ALTERNATIVES)
+        return _alternative(JOB_FILE, variables, servers, *_asked(spec.training or {}))
+    return Alternative(name=JOB_FILE, plan=_fitted(saved, variables, servers))
 
 
 def settled(spec: JobSpec, *, base: Path) -> JobSpec:

@@ -26,18 +26,28 @@ def change(text: str) -> Change:
         InvalidInput: it is not written like that.
     """
     field, sign, value = text.partition("=")
-    path = tuple(part.strip() for part in field.split("."))
-    if not sign or not all(path):
+    if not sign:
         raise InvalidInput(f"{text!r} is no change of a field", _EXAMPLE)
-    if path[0] in {str(role) for role in Role}:
-        path = ("roles", *path)
-    if path[0] != "spec":
-        path = ("spec", *path)
+    where = path(field)
     try:
         data = yaml.safe_load(value)
     except yaml.YAMLError as error:
         raise InvalidInput(f"{value!r} is no value of {field}", _EXAMPLE) from error
-    return Change(path=path, value=data)
+    return Change(path=where, value=data)
+
+
+def path(field: str) -> tuple[str, ...]:
+    """Return the path of a field as people write it: ``ps.replicas``, ``training.batch_size``.
+
+    Raises:
+        InvalidInput: it is not written like that.
+    """
+    parts = tuple(part.strip() for part in field.split("."))
+    if not all(parts):
+        raise InvalidInput(f"{field!r} is no field", _EXAMPLE)
+    if parts[0] in {str(role) for role in Role}:
+        parts = ("roles", *parts)
+    return parts if parts[0] == "spec" else ("spec", *parts)
 
 
 def several(text: str) -> tuple[Change, ...]:

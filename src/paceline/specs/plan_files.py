@@ -21,12 +21,32 @@ def load_plan(path: str | os.PathLike[str]) -> Plan:
         errors.NotFound: there is no such file.
         errors.InvalidInput: it cannot be read, or is no plan.
     """
-    file = os.fspath(path)
-    document = documents.read(documents.decode(checks.read_bytes(path, _HINT), file), file)
     try:
-        return saved_plans.read(plain(document.data))
+        return saved_plans.read(load_plain(path, _HINT))
     except ValueError as error:
-        raise InvalidInput(f"{problems.visible(file)}: {error}", _HINT) from error
+        raise InvalidInput(f"{problems.visible(os.fspath(path))}: {error}", _HINT) from error
+
+
+def load_plain(path: str | os.PathLike[str], hint: str) -> Any:
+    """Return what a file (YAML or JSON) says, as plain values.
+
+    Raises:
+        errors.NotFound: there is no such file; the hint says what to do.
+        errors.InvalidInput: it cannot be read.
+    """
+    return plain_text(checks.read_bytes(path, hint), file=os.fspath(path))
+
+
+def plain_text(text: str | bytes, file: str = "job.yaml") -> Any:
+    """Return what a text (YAML or JSON) says, as plain values.
+
+    Raises:
+        problems.JobFileError: it cannot be read.
+    """
+    document = documents.read(documents.decode(text, file), file)
+    if document.faults:
+        raise problems.JobFileError(document.faults)
+    return plain(document.data)
 
 
 def plain(data: object) -> Any:

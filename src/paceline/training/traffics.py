@@ -20,7 +20,6 @@ from paceline.training import declarations, features, places
 
 BATCHES = 20
 _RANGES = 64
-_ID_BYTES = 4
 
 
 class Traffic:
@@ -65,7 +64,7 @@ def _measured(variable: Variable, rows: np.ndarray[tuple[int], np.dtype[np.float
     total = float(rows.sum())
     return dataclasses.replace(
         variable,
-        step_bytes=total * (2 * variable.row_bytes + _ID_BYTES),
+        step_bytes=total * variable.looked_up_bytes,
         row_shares=tuple(round(float(share), 6) for share in rows / max(total, 1.0)),
     )
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from support import cases
 from support.cases import found, trace
 
+from paceline.diagnosing import catalogues, chains, diagnoses
+from paceline.diagnosing.cases import Case
 from paceline.diagnosing.servers.giant_variables import giant_variable
 from paceline.diagnosing.servers.skewed_shards import skewed_shards
 from paceline.diagnosing.servers.uneven_placements import uneven_placement
@@ -64,3 +66,16 @@ def test_where_all_share_the_cores_of_a_machine_it_is_told_but_gains_nothing() -
     recording = cases.recording(loads, traces=(WHOLE,), facts=(("cores", "2"),))
     (cause,) = found(giant_variable, recording)
     assert (cause.severity, cause.gain) == (Severity.INFO, None)
+
+
+def test_that_all_servers_are_near_their_limit_follows_from_it() -> None:
+    # As many workers on small cores measure it: visits alone keep the other server busy, and twice as many
+    # servers would not relieve the one that has the table.
+    hot = {"cpu_cores": 0.15, "cpu_limit_cores": 0.15, "network_sent_bytes": 20_000_000}
+    visited = {"cpu_cores": 0.095, "cpu_limit_cores": 0.15, "network_sent_bytes": 1_000_000}
+    trainer = {"cpu_cores": 0.03, "cpu_limit_cores": 0.1}
+    loads = {"ps-0": hot, "ps-1": visited, "worker-0": trainer, "worker-1": trainer}
+    judged, _ = diagnoses.judged(Case.of(cases.recording(loads, traces=(WHOLE,))))
+    causes = chains.chained(judged, catalogues.EXPLAINS)
+    assert [each.name for each in causes] == ["giant-variable"]
+    assert {"hot-ps", "too-few-ps"} <= {each.name for each in causes[0].effects}

@@ -25,7 +25,6 @@ LEAST_SHARE = 0.2
 SECONDS_PER_BYTE = 2e-9
 #: Smaller tables are not told of where there is no trace: the estimate is for long ones.
 LEAST_BYTES = 1_000_000
-_ID_BYTES = 4
 _KINDS_SHOWN = 4
 #: The optimizer that touches all rows, of those that the job file knows.
 _DENSE = "adam"
@@ -103,7 +102,7 @@ def _used_rows(variable: Variable | None) -> float | None:
     """Return the rows of a table that a batch uses, by the bytes that they move: both ways, and the ids."""
     if variable is None or variable.step_bytes is None:
         return None
-    return variable.step_bytes / (2 * variable.row_bytes + _ID_BYTES)
+    return variable.step_bytes / variable.looked_up_bytes
 
 
 def _variable(case: Case, name: str) -> Variable | None:

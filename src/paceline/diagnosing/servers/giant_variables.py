@@ -32,7 +32,11 @@ TOPIC = Topic(
 )
 
 
-@rule(TOPIC, needs=(needs.CPU, needs.TRAFFIC), explains=("hot-ps", "ps-cpu-bound", "waiting-for-ps"))
+@rule(
+    TOPIC,
+    needs=(needs.CPU, needs.TRAFFIC),
+    explains=("hot-ps", "ps-cpu-bound", "too-few-ps", "waiting-for-ps"),
+)
 def giant_variable(case: Case) -> Iterator[Hit]:
     """A part of a variable that alone is more than an even share of all."""
     blame = blames.blame(case)

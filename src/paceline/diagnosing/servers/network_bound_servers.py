@@ -13,10 +13,10 @@ from paceline.diagnosing.topics import Topic
 from paceline.model import quantities, rates
 from paceline.model.causes import Change, Evidence
 from paceline.model.findings import Severity
+from paceline.model.variables import ID_BYTES
 
 #: Of the bytes of values: bfloat16 has two where float32 has four.
 HALF = 0.5
-_ID_BYTES = 4
 
 TOPIC = Topic(
     code="PS103",
@@ -78,7 +78,8 @@ def _left(case: Case) -> float:
     total = values = 0.0
     for variable in case.recording.plan.variables if case.recording.plan else ():
         moved = variable.step_bytes or 0.0
-        both = 2.0 * variable.row_bytes
         total += moved
-        values += moved * (both / (both + _ID_BYTES) if variable.sparse and both else 1.0)
+        values += moved * (
+            1 - ID_BYTES / variable.looked_up_bytes if variable.sparse and variable.row_bytes else 1.0
+        )
     return 1 - HALF * values / total if total > 0 else HALF

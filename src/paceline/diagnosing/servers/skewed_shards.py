@@ -25,7 +25,11 @@ TOPIC = Topic(
 )
 
 
-@rule(TOPIC, needs=(needs.CPU, needs.TRAFFIC), explains=("hot-ps", "ps-cpu-bound", "waiting-for-ps"))
+@rule(
+    TOPIC,
+    needs=(needs.CPU, needs.TRAFFIC),
+    explains=("hot-ps", "ps-cpu-bound", "too-few-ps", "waiting-for-ps"),
+)
 def skewed_shards(case: Case) -> Iterator[Hit]:
     """A hot server because of a part that is busier than the others of its variable."""
     blame = blames.blame(case)

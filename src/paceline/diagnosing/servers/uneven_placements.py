@@ -27,7 +27,11 @@ TOPIC = Topic(
 )
 
 
-@rule(TOPIC, needs=(needs.CPU, needs.TRAFFIC), explains=("hot-ps", "ps-cpu-bound", "waiting-for-ps"))
+@rule(
+    TOPIC,
+    needs=(needs.CPU, needs.TRAFFIC),
+    explains=("hot-ps", "ps-cpu-bound", "too-few-ps", "waiting-for-ps"),
+)
 def uneven_placement(case: Case) -> Iterator[Hit]:
     """A hot server whose variables would lie evenly elsewhere."""
     blame = blames.blame(case)
