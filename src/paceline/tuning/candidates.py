@@ -1,0 +1,80 @@
+"""Layouts that a job could have, by what the model says of them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
+
+from paceline.model.tunings import Objective
+from paceline.modelling import predictions
+from paceline.modelling.costs import Costs
+from paceline.modelling.layouts import Layout
+from paceline.modelling.predictions import Speed
+from paceline.tuning.shapes import Shape
+
+#: Among layouts that are as good within so much the smallest one is the best.
+AS_GOOD = 0.02
+_FIELDS = tuple(field.name for field in dataclasses.fields(Shape))
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A layout.
+
+    Attributes:
+        cores: that its job asks for; None: they are not limited.
+    """
+
+    shape: Shape
+    layout: Layout
+    cores: float | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Rated:
+    """A candidate with what the model says of it."""
+
+    candidate: Candidate
+    speed: Speed
+    score: float
+
+
+def rated(candidates: Iterable[Candidate], costs: Costs, objective: Objective) -> list[Rated]:
+    """Return the candidates that are within the limits."""
+    found = []
+    for each in candidates:
+        speed = predictions.speed(each.layout, costs)
+        if objective.allows(speed.examples_per_second, each.cores):
+            score = objective.score(speed.examples_per_second, each.cores)
+            found.append(Rated(candidate=each, speed=speed, score=score))
+    return found
+
+
+def best(found: Sequence[Rated]) -> Rated | None:
+    """Return the one with the highest score, or a smaller one that is `AS_GOOD`; None: there is none."""
+    if not found:
+        return None
+    least = max(each.score for each in found) * (1 - AS_GOOD)
+    return min((each for each in found if each.score >= least), key=_size)
+
+
+def _size(each: Rated) -> tuple[float, int, float]:
+    layout = each.candidate.layout
+    return each.candidate.cores or 0.0, len(layout.servers) + layout.trainer_count, -each.score
+
+
+def promising(now: Shape, found: Sequence[Rated]) -> Iterator[Rated]:
+    """Yield the best one, and the best of those that differ from a shape in one number alone."""
+    alone = [
+        [each for each in found if _differences(now, each.candidate.shape) == {field}] for field in _FIELDS
+    ]
+    told: list[Shape] = []
+    for group in (found, *alone):
+        chosen = best(group)
+        if chosen is not None and chosen.candidate.shape not in told:
+            told.append(chosen.candidate.shape)
+            yield chosen
+
+
+def _differences(one: Shape, other: Shape) -> set[str]:
+    return {name for name in _FIELDS if getattr(one, name) != getattr(other, name)}

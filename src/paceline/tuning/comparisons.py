@@ -1,0 +1,103 @@
+"""Variants of an experiment beside its baseline: how many times as fast, and whether that can be told."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import math
+import statistics
+from collections.abc import Iterator
+
+from paceline.model.experiments import Experiment
+from paceline.model.tunings import Objective, Pair
+from paceline.tuning import judgements
+
+#: Within this factor of each other variants are no different: less nobody would change a job for.
+SAME = 1.1
+
+
+class Verdict(enum.StrEnum):
+    """What can be told of a variant beside the baseline."""
+
+    FASTER = "faster"
+    SLOWER = "slower"
+    NO_DIFFERENCE = "no difference"
+    NOT_ENOUGH = "not enough data"
+    FAILED = "failed"
+    BASELINE = "baseline"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """A variant beside the baseline; None: not measured.
+
+    Attributes:
+        variant: its name.
+        runs: of it that trained.
+        examples_per_second: their mean, and between which they lay.
+        times: as fast as the baseline in runs of the same round, the geometric mean; and between which it
+            lies, with 90 %.
+        effect: that difference in standard deviations of a single run (Cohen 1988), of logarithms.
+        causes: that were found in its runs, each once, the most frequent first.
+    """
+
+    variant: str
+    runs: int
+    examples_per_second: tuple[float, float, float] | None
+    times: tuple[float, float, float] | None
+    effect: float | None
+    verdict: Verdict
+    causes: tuple[str, ...]
+
+
+def compared(experiment: Experiment) -> tuple[Comparison, ...]:
+    """Return every variant beside the baseline, in their order."""
+    return tuple(_compared(experiment, each.name) for each in experiment.variants)
+
+
+def _compared(experiment: Experiment, variant: str) -> Comparison:
+    own = [each for each in experiment.done if each.variant == variant]
+    speeds = [each.outcome.speed for each in own if each.outcome.speed]
+    found = [each.cause for each in own if each.cause]
+    pairs = list(_pairs(experiment, variant))
+    times = judgements.proven(Objective(), pairs)
+    is_baseline = variant == experiment.baseline
+    verdict = Verdict.BASELINE if is_baseline else _verdict(times, has_failed=bool(own) and not speeds)
+    return Comparison(
+        variant=variant,
+        runs=len(speeds),
+        examples_per_second=(statistics.mean(speeds), min(speeds), max(speeds)) if speeds else None,
+        times=None if is_baseline else times,
+        effect=None if is_baseline or times is None else _effect(pairs, times[0]),
+        verdict=verdict,
+        causes=tuple(sorted(set(found), key=lambda each: (-found.count(each), each))),
+    )
+
+
+def _pairs(experiment: Experiment, variant: str) -> Iterator[Pair]:
+    """Yield the runs of the same round: what changes between rounds is in both of them."""
+    outcomes = {(each.variant, each.number): each.outcome for each in experiment.done if each.outcome.speed}
+    for number in range(experiment.repeats):
+        before, after = outcomes.get((experiment.baseline, number)), outcomes.get((variant, number))
+        if before is not None and after is not None:
+            yield Pair(before=before, after=after)
+
+
+def _verdict(times: tuple[float, float, float] | None, *, has_failed: bool) -> Verdict:
+    if times is None:
+        return Verdict.FAILED if has_failed else Verdict.NOT_ENOUGH
+    _, low, high = times
+    if low >= 1 / SAME and high <= SAME:
+        return Verdict.NO_DIFFERENCE
+    if low > 1:
+        return Verdict.FASTER
+    return Verdict.SLOWER if high < 1 else Verdict.NOT_ENOUGH
+
+
+def _effect(pairs: list[Pair], times: float) -> float | None:
+    """Return Cohen's d; what runs differ by anyway is the least standard deviation."""
+    spread = judgements.RUN_SPREAD
+    for side in ("before", "after"):
+        logs = [math.log(getattr(each, side).speed) for each in pairs]
+        spread = max(spread, statistics.stdev(logs) if len(logs) > 1 else 0.0)
+    return math.log(times) / spread

@@ -1,0 +1,103 @@
+"""Whether a trial is better than the best one before it, beyond what runs differ by anyway."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+
+from paceline.model.tunings import Judgement, Loss, Objective, Outcome, Pair
+
+#: Standard deviation of the speed of runs of one job file, as a share of it: `calibrations.SPEED_SPREAD`.
+RUN_SPREAD = 0.04
+#: Of a normal distribution 90 % lie within so many deviations.
+DEVIATIONS = 1.645
+#: By so much of itself the loss may be higher before a change counts as harm; noise within a trial is added.
+LOSS_TOLERANCE = 0.01
+#: The share of the examples that both have seen over which losses are compared: the last part, as the first
+#: steps of any optimizer are wild.
+_COMPARED = 0.5
+_LEAST_LOSSES = 4
+
+
+def judge(objective: Objective, best: Outcome, trial: Outcome) -> Judgement:
+    """Return whether the changes of a trial stay.
+
+    They do if it is within the limits, better with 95 % likelihood (the lower end of the interval is above 1)
+    and does not learn worse. As long as nothing is within the limits, the fastest one is the best.
+    """
+    if not trial.examples_per_second or not best.examples_per_second:
+        return Judgement(kept=False, times=0.0, low=0.0, high=0.0, why=trial.failure or "it did not train")
+    score = objective.score if is_allowed(objective, best) else _speed
+    times = score(trial.speed, trial.asked_cores) / score(best.speed, best.asked_cores)
+    spread = DEVIATIONS * math.hypot(_spread(best), _spread(trial))
+    low, high = times * math.exp(-spread), times * math.exp(spread)
+    kept, why = True, f"{times:.2f} times as good"
+    if is_allowed(objective, trial) != is_allowed(objective, best):
+        kept = is_allowed(objective, trial)
+        why = "it is within the limits, which it was not before" if kept else "it is not within the limits"
+    elif high < 1:
+        kept, why = False, "it is worse"
+    elif low <= 1:
+        kept, why = False, "no difference"
+    elif (harm := _harm(best, trial)) is not None:
+        kept, why = False, harm
+    return Judgement(kept=kept, times=times, low=low, high=high, why=why)
+
+
+def proven(objective: Objective, pairs: Sequence[Pair]) -> tuple[float, float, float] | None:
+    """Return how many times as good the second of each pair is, and between which that lies with 90 %.
+
+    The middle is the geometric mean. Of few pairs nobody can say how much they differ, so at least what runs
+    differ by anyway is taken. None: there is no pair, or one did not train.
+    """
+    if not pairs or not all(each.before.speed and each.after.speed for each in pairs):
+        return None
+    logs = [
+        math.log(
+            objective.score(each.after.speed, each.after.asked_cores)
+            / objective.score(each.before.speed, each.before.asked_cores)
+        )
+        for each in pairs
+    ]
+    middle = statistics.mean(logs)
+    found = statistics.stdev(logs) if len(logs) > 1 else 0.0
+    spread = DEVIATIONS * max(found, math.sqrt(2) * RUN_SPREAD) / math.sqrt(len(logs))
+    return math.exp(middle), math.exp(middle - spread), math.exp(middle + spread)
+
+
+def is_allowed(objective: Objective, outcome: Outcome) -> bool:
+    """Whether a trial is within the limits of what is asked for."""
+    return objective.allows(outcome.speed, outcome.asked_cores)
+
+
+def _speed(examples_per_second: float, _cores: float | None) -> float:
+    return examples_per_second
+
+
+def _spread(outcome: Outcome) -> float:
+    """Return the standard deviation of the logarithm of a speed: between runs, and within this one."""
+    found = outcome.examples_per_second
+    if len(found) < 2 or outcome.speed <= 0:
+        return RUN_SPREAD
+    within = statistics.stdev(found) / outcome.speed / math.sqrt(len(found))
+    return math.hypot(RUN_SPREAD, within)
+
+
+def _harm(best: Outcome, trial: Outcome) -> str | None:
+    """Return that a trial learns worse, by the loss after as many examples; None: nothing shows it."""
+    common = min(each.losses[-1].examples if each.losses else 0 for each in (best, trial))
+    first = common * (1 - _COMPARED)
+    before, after = (_between(each.losses, first, common) for each in (best, trial))
+    if min(len(before), len(after)) < _LEAST_LOSSES:
+        return None
+    errors = (statistics.stdev(each) / math.sqrt(len(each)) for each in (before, after))
+    noise = DEVIATIONS * math.hypot(*errors)
+    old, new = statistics.mean(before), statistics.mean(after)
+    if new <= old * (1 + LOSS_TOLERANCE) + noise:
+        return None
+    return f"it learns worse: after {common:,} examples the loss is {new:.4f}, was {old:.4f}"
+
+
+def _between(losses: Sequence[Loss], first: float, last: float) -> list[float]:
+    return [each.value for each in losses if first <= each.examples <= last and math.isfinite(each.value)]

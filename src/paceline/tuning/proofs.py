@@ -1,0 +1,62 @@
+"""Whether what a search found holds when it is run again beside the job as it came."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from paceline.model.tunings import Quality, Trial, Tuning
+from paceline.tuning import judgements
+
+#: By so much the AUC may be lower after as many examples before that counts as harm.
+AUC_TOLERANCE = 0.002
+
+
+def withdrawn(tuning: Tuning) -> Tuning | None:
+    """Return a search without the changes that its proof does not bear out; None: it bears out all of them.
+
+    If the best job file is no better when both run in turn, nothing that was kept stays: a part of it would
+    bring less still. If the model learns worse, the last change that can be the reason goes, and all that
+    were made on top of it; what is the best then has to be proven anew.
+    """
+    best, first = tuning.best, tuning.first
+    if best is None or not best.number or not tuning.pairs or first is None or first.outcome is None:
+        return None
+    # As long as nothing else is within the limits it need not be faster.
+    if judgements.is_allowed(tuning.objective, first.outcome):
+        found = judgements.proven(tuning.objective, tuning.pairs)
+        if found is None:
+            return _without(tuning, 0, "run again, it did not train")
+        if found[1] <= 1:
+            times, low, high = found
+            return _without(tuning, 0, f"run in turn: {times:.2f} times ({low:.2f} to {high:.2f})")
+    suspects = [each.number for each in tuning.finished if each.is_kept and _relearns(each)]
+    if suspects and (harm := _harm(tuning.quality)) is not None:
+        return _without(tuning, suspects[-1], harm)
+    return None
+
+
+def _harm(quality: Quality | None) -> str | None:
+    """Return that less is learnt from as many examples; None: nothing shows it."""
+    if quality is None or quality.auc_before is None or quality.auc_after is None:
+        return None
+    if quality.auc_after >= quality.auc_before - AUC_TOLERANCE:
+        return None
+    return (
+        f"AUC {quality.auc_after:.4f} after {quality.examples:,} examples, of the job as it came "
+        f"{quality.auc_before:.4f}"
+    )
+
+
+def _relearns(trial: Trial) -> bool:
+    return any(each.relearns for each in trial.proposals)
+
+
+def _without(tuning: Tuning, first: int, why: str) -> Tuning:
+    """Return a search with all trials from a number on undone, and without its proof."""
+    trials = tuple(
+        dataclasses.replace(each, judgement=dataclasses.replace(each.judgement, kept=False, why=why))
+        if each.judgement and each.is_kept and each.number >= first
+        else each
+        for each in tuning.trials
+    )
+    return dataclasses.replace(tuning, trials=trials, pairs=(), quality=None)

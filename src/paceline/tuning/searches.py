@@ -1,0 +1,45 @@
+"""What to try next, and when to stop: from what is proposed for the best trial so far."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from paceline.diagnosing.headrooms import LEAST_GAIN
+from paceline.model.proposals import Proposal
+from paceline.model.tunings import Tuning
+
+NOTHING = "nothing that is left promises more than the noise of a run"
+SPENT = "all trials are made"
+
+
+def worth(found: Sequence[Proposal]) -> list[Proposal]:
+    """Return the proposals that are likely to bring more than the noise of a run, the likeliest first."""
+    kept = (each for each in found if each.expected >= LEAST_GAIN)
+    return sorted(kept, key=lambda each: -each.expected)
+
+
+def chosen(tuning: Tuning, found: Sequence[Proposal]) -> tuple[Proposal, ...]:
+    """Return what to change in the best trial so far; empty: nothing is left that is worth a trial.
+
+    As many proposals at once as it takes to get through all of them in the trials that are left, but for
+    those by which a model may learn otherwise: these alone, so that it can be told which one did it. What
+    was taken back is not tried again; a part of it is.
+    """
+    failed = {_key(trial.proposals) for trial in tuning.undone}
+    left = worth([each for each in found if _key([each]) not in failed])
+    if not left:
+        return ()
+    trials = max(1, tuning.most_trials - len(tuning.trials))
+    together = [left[0]]
+    for each in left[1:]:
+        if len(together) >= math.ceil(len(left) / trials):
+            break
+        if not any(each.conflicts(other) or each.relearns for other in together) and not left[0].relearns:
+            together.append(each)
+    return tuple(together) if _key(together) not in failed else (left[0],)
+
+
+def _key(proposals: Sequence[Proposal]) -> frozenset[tuple[tuple[str, ...], str]]:
+    """Return what names changes, in whatever order and for whatever reason they are proposed."""
+    return frozenset((change.path, repr(change.value)) for each in proposals for change in each.changes)

@@ -1,0 +1,164 @@
+"""The shape of a job: its size in a few numbers and how its variables lie; and the shapes worth a look."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+
+from paceline.model import quantities
+from paceline.model.causes import Change
+from paceline.model.jobs import CpuPolicy, JobSpec, RoleSpec
+from paceline.model.roles import Role
+from paceline.model.tunings import Objective
+
+#: Numbers of replicas, and multiples of what each has of cores, that are tried.
+_COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
+_TIMES = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0)
+#: No job has to grow more than that in one go.
+_MOST_GROWTH = 4
+_ROLES = (Role.PS, Role.WORKER)
+#: Fields of the training section that say how variables lie; without them they lie evenly.
+_LYING = ("partitioning", "variable_placement", "variable_plan", "measured_variables")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """How large a job is, and how its variables lie.
+
+    Attributes:
+        servers, workers: how many.
+        server_cores, worker_cores: of each; None: any.
+        even: whether variables lie as Paceline has them by itself, not as the job file says.
+    """
+
+    servers: int
+    workers: int
+    server_cores: float | None
+    worker_cores: float | None
+    even: bool
+
+
+def shape(spec: JobSpec) -> Shape | None:
+    """Return the shape of a job; None: it has no parameter servers, or no workers."""
+    servers, workers = (spec.role(role) for role in _ROLES)
+    if servers is None or workers is None or not servers.replicas or not workers.replicas:
+        return None
+    return Shape(
+        servers=servers.replicas,
+        workers=workers.replicas,
+        server_cores=servers.cpu_cores,
+        worker_cores=workers.cpu_cores,
+        even=not _lying(spec),
+    )
+
+
+def _lying(spec: JobSpec) -> tuple[str, ...]:
+    return tuple(key for key in _LYING if key in (spec.training or {}))
+
+
+def beside(spec: JobSpec, objective: Objective) -> Iterator[Shape]:
+    """Yield the shapes that are within the limits, other than that of the job itself."""
+    now = shape(spec)
+    if now is None:
+        return
+    servers, workers = (role for role in map(spec.role, _ROLES) if role is not None)
+    others = sum((each.cpu_cores or 0.0) * each.replicas for each in spec.roles if each.role not in _ROLES)
+    sizes = itertools.product(
+        _counts(servers), _counts(workers), _cores(servers), _cores(workers), {now.even, True}
+    )
+    for count, trainers, server_cores, worker_cores, even in sizes:
+        found = Shape(
+            servers=count,
+            workers=trainers,
+            server_cores=server_cores,
+            worker_cores=worker_cores,
+            even=even,
+        )
+        asked = None
+        if server_cores is not None and worker_cores is not None:
+            asked = others + count * server_cores + trainers * worker_cores
+        if found != now and objective.affords(asked):
+            yield found
+
+
+def _counts(role: RoleSpec) -> Sequence[int]:
+    most = _MOST_GROWTH * role.replicas
+    if role.max_replicas is not None:
+        most = min(most, role.max_replicas)
+    return sorted({role.replicas, *(each for each in _COUNTS if each <= most)})
+
+
+def _cores(role: RoleSpec) -> Sequence[float | None]:
+    if role.cpu_cores is None:
+        return (None,)
+    found = {round(role.cpu_cores * times, 3) for times in _TIMES}
+    if role.cpu_policy is CpuPolicy.EXCLUSIVE:
+        found = {float(max(1, math.ceil(each))) for each in found}
+    return sorted(each for each in found if quantities.LEAST_CORES <= each <= quantities.MOST_CORES)
+
+
+def reshaped(spec: JobSpec, wanted: Shape) -> JobSpec:
+    """Return a job of another shape; a saved plan of its variables is for the servers that it had."""
+    sizes = {
+        Role.PS: (wanted.servers, wanted.server_cores),
+        Role.WORKER: (wanted.workers, wanted.worker_cores),
+    }
+    roles = tuple(
+        dataclasses.replace(each, replicas=sizes[each.role][0], cpu_cores=sizes[each.role][1])
+        if each.role in sizes
+        else each
+        for each in spec.roles
+    )
+    left_out = _left_out(spec, wanted)
+    training = {key: value for key, value in (spec.training or {}).items() if key not in left_out}
+    return dataclasses.replace(spec, roles=roles, training=training if left_out else spec.training)
+
+
+def _left_out(spec: JobSpec, wanted: Shape) -> tuple[str, ...]:
+    if wanted.even:
+        return _lying(spec)
+    servers = spec.role(Role.PS)
+    is_other = servers is not None and servers.replicas != wanted.servers
+    return ("variable_plan",) if is_other and "variable_plan" in _lying(spec) else ()
+
+
+def changes(spec: JobSpec, wanted: Shape) -> tuple[Change, ...]:
+    """Return the changes of a job file that make its job one of another shape."""
+    return tuple(_changes(spec, wanted))
+
+
+def _changes(spec: JobSpec, wanted: Shape) -> Iterator[Change]:
+    after = reshaped(spec, wanted)
+    for role in _ROLES:
+        old, new = spec.role(role), after.role(role)
+        if old is None or new is None:
+            continue
+        path = ("spec", "roles", str(role))
+        if new.replicas != old.replicas:
+            yield Change(path=(*path, "replicas"), value=new.replicas)
+        if new.cpu_cores is not None and new.cpu_cores != old.cpu_cores:
+            is_whole = quantities.is_whole(new.cpu_cores)
+            value = int(new.cpu_cores) if is_whole else quantities.quantity_cores(new.cpu_cores)
+            yield Change(path=(*path, "cpu"), value=value)
+    for key in _left_out(spec, wanted):
+        yield Change(path=("spec", "training", key), value=None)
+
+
+def words(now: Shape, wanted: Shape) -> str:
+    """Return what differs, for people: ``4 workers (were 2), PS with 1 core (had 0.5)``."""
+    found = []
+    if wanted.servers != now.servers:
+        found.append(f"{wanted.servers} PS (were {now.servers})")
+    if wanted.workers != now.workers:
+        found.append(f"{wanted.workers} workers (were {now.workers})")
+    for what, old, new in (
+        ("PS", now.server_cores, wanted.server_cores),
+        ("workers", now.worker_cores, wanted.worker_cores),
+    ):
+        if old is not None and new is not None and old != new:
+            found.append(f"{what} with {new:g} {'core' if new == 1 else 'cores'} (had {old:g})")
+    if wanted.even and not now.even:
+        found.append("variables cut over all PS")
+    return ", ".join(found)

@@ -1,0 +1,63 @@
+"""A search for a better job file that has ended, as a value."""
+
+from __future__ import annotations
+
+from paceline.model.causes import Change, Gain
+from paceline.model.proposals import Proposal
+from paceline.model.tunings import Judgement, Objective, Outcome, Pair, Quality, Trial, Tuning
+
+SOURCE = "spec:\n  training:\n    optimizer: {name: adam}\n    batch_size: 512\n"
+TUNED = SOURCE.replace("adam", "lazy-adam")
+LAZY = Proposal(
+    name="dense-update",
+    what="Adam updates all rows.",
+    changes=(Change(path=("spec", "training", "optimizer", "name"), value="lazy-adam"),),
+    gain=Gain(low=5.0, high=9.0),
+    basis="OPT001, from what was measured of the job as it is",
+    risk="Rare rows learn a little otherwise.",
+)
+SHORT = Proposal(
+    name="short-layers",
+    what="Compute in bfloat16.",
+    changes=(Change(path=("spec", "training", "compute_precision"), value="bfloat16"),),
+    gain=Gain(low=0.95, high=1.3),
+    basis="the ladder",
+)
+
+
+def outcome(speed: float) -> Outcome:
+    """Return what was measured of a trial of such a speed."""
+    return Outcome(examples_per_second=(0.99 * speed, speed, 1.01 * speed), asked_cores=4.0, used_cores=1.5)
+
+
+ENDED = Tuning(
+    name="clicks-trial",
+    job="clicks",
+    objective=Objective(most_cores=4.0),
+    most_trials=4,
+    source=SOURCE,
+    base="/jobs",
+    trials=(
+        Trial(number=0, run="clicks-trial-0", source=SOURCE, outcome=outcome(1_500.0)),
+        Trial(
+            number=1, run="clicks-trial-1", source=TUNED, base=0, proposals=(LAZY,),
+            outcome=outcome(12_000.0),
+            judgement=Judgement(kept=True, times=8.0, low=7.2, high=8.9, why="8.00 times as good"),
+        ),
+        Trial(
+            number=2, run="clicks-trial-2", source=TUNED, base=1, proposals=(SHORT,),
+            outcome=outcome(12_100.0),
+            judgement=Judgement(kept=False, times=1.01, low=0.9, high=1.1, why="no difference"),
+        ),
+        Trial(
+            number=3, run="clicks-trial-3", source=TUNED, base=1, proposals=(SHORT,),
+            outcome=Outcome(failure="ps-0 was killed: out of memory"),
+            judgement=Judgement(
+                kept=False, times=0.0, low=0.0, high=0.0, why="ps-0 was killed: out of memory"
+            ),
+        ),
+    ),
+    ended="all trials are made",
+    pairs=(Pair(before=outcome(1_500.0), after=outcome(12_300.0)),),
+    quality=Quality(examples=45_000, auc_before=0.7012, auc_after=0.7010),
+)  # fmt: skip
