@@ -227,6 +227,58 @@ def test_the_clicks_example_trains_to_its_auc(
     assert best - reached < 0.006, lines[-2000:]
 
 
+#: Two variants of the job above on one node; "wide" asks for more nodes than there are.
+EXPERIMENT = """
+apiVersion: paceline.dev/v1alpha1
+kind: Experiment
+metadata: {name: batches}
+spec:
+  job: job.yaml
+  variants:
+    small: &one {hosts: [{name: here}], chief.replicas: 0, ps.replicas: 1, worker.cpu_policy: shared}
+    large: {<<: *one, training.batch_size: 2048}
+    wide: {<<: *one, hosts: [{name: here}, {name: there}]}
+  repeats: 1
+  seconds: 5
+"""
+
+
+@pytest.mark.timeout(20 * MINUTES)
+def test_an_experiment_that_is_killed_goes_on_and_leaves_no_label(
+    operator: OperatorProcess, image: str, names: None, tmp_path: Path
+) -> None:
+    data, runs = tmp_path / "data", tmp_path / "runs"
+    runs.mkdir()
+    subprocess.run([sys.executable, "-m", "examples.clicks.generate", "--output", data], cwd=ROOT, check=True)
+    (tmp_path / "job.yaml").write_text(CLICKS.format(image=image, root=ROOT, data=data, runs=runs))
+    (tmp_path / "experiment.yaml").write_text(EXPERIMENT)
+    store = ("--home", str(tmp_path / "own"), "-n", NAMESPACE)
+    asked = [*PACELINE, "experiment", "run", str(tmp_path / "experiment.yaml"), *store]
+    environment = {**os.environ, "PACELINE_ENGINE": "kubernetes", "COLUMNS": "80"}
+    said = tmp_path / "experiment.log"
+    with said.open("w") as log, subprocess.Popen(asked, env=environment, stdout=log, stderr=log) as first:
+        try:
+            until(labelled, said.read_text, 120.0)
+            until_phase("batches-0-0", "running", 180.0)
+        finally:
+            first.kill()
+    assert labelled(), "it had no time to take its label away"
+
+    done = subprocess.run(asked, env=environment, capture_output=True, text=True, timeout=900, check=False)
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    assert not labelled()
+    told = json.loads(paceline("experiment", "status", "batches", "-o", "json", *store))
+    by_variant = {each["variant"]: each["outcome"] for each in told["done"]}
+    for name in ("small", "large"):
+        assert by_variant[name]["examples_per_second"], by_variant
+    assert "names 2 hosts, and 1 nodes are open to it" in by_variant["wide"]["failure"]
+
+
+def labelled() -> list[str]:
+    """Return the nodes that an experiment has."""
+    return [each["metadata"]["name"] for each in found("nodes", "-l", "paceline.dev/experiment")["items"]]
+
+
 def exclusive_cores(pod: str) -> set[int]:
     """Return the cores that a container may use, by its cgroup."""
     read = "cat /sys/fs/cgroup/cpuset/cpuset.cpus || cat /sys/fs/cgroup/cpuset.cpus.effective"

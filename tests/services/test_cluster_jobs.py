@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import dataclasses
 import json
 import time
 from collections.abc import Iterator
@@ -13,16 +14,20 @@ from typing import Any, NamedTuple
 import pytest
 from support.operator_scenes import Scene, is_worker, job
 
+from paceline import specs
 from paceline.engines.kubernetes import kinds
 from paceline.engines.kubernetes.clusters import ClusterError, Line
 from paceline.errors import Conflict, InvalidInput, NotFound, WaitTimeout
 from paceline.model.codes import Code, Git
-from paceline.model.jobs import JobSpec
+from paceline.model.jobs import Host, JobSpec
 from paceline.model.statuses import JobPhase, ReplicaPhase
-from paceline.services import packed_folders
+from paceline.model.tunings import Objective
+from paceline.services import packed_folders, tunings
 from paceline.services.cluster_jobs import ClusterJobs
 from paceline.services.cluster_measurements import ClusterMeasurements
 from paceline.services.operators import executions
+from paceline.services.tunings import Tuner
+from paceline.stores import open_store
 
 HERE = Path()
 
@@ -153,6 +158,27 @@ def test_the_commits_of_the_pods_are_in_the_notes(cluster: Cluster) -> None:
     wanted = ["code: commit 0", "code: commit 1"]
     cluster.runner.run(cluster.scene.until(lambda: cluster.scene.status().get("notes") == wanted))
     assert cluster.jobs.get("clicks").notes == tuple(wanted)
+
+
+def test_the_hosts_of_a_study_are_nodes_for_as_long_as_it_lasts(cluster: Cluster) -> None:
+    spec = dataclasses.replace(job(), hosts=(Host(name="one"),))
+    with cluster.jobs.housed(spec, "scenes") as confined:
+        cluster.jobs.submit(confined, source="", base=HERE)
+        cluster.until_phase("clicks", "running")
+        assert {row.host for row in cluster.jobs.replicas("clicks")} == {"n0"}
+    for each in cluster.scene.cluster.of_kind(kinds.NODES).values():
+        assert not each["metadata"].get("labels")
+    with cluster.jobs.housed(job(), "scenes") as same:
+        assert same == job()
+
+
+def test_trials_need_what_the_operator_keeps(cluster: Cluster, tmp_path: Path) -> None:
+    with open_store(f"sqlite:///{tmp_path}/own.db") as store:
+        source = specs.dump_job(job())
+        begun = tunings.begun(store, source, base=tmp_path, objective=Objective(), most_trials=2)
+        with pytest.raises(InvalidInput, match="which the cluster's operator keeps"):
+            Tuner(jobs=cluster.jobs, store=store).run(begun)
+    assert cluster.jobs.runs() == []
 
 
 def test_stop_resume_and_delete(cluster: Cluster) -> None:

@@ -6,6 +6,7 @@ All else is the operator's.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import re
 import secrets
@@ -27,7 +28,15 @@ from paceline.model.snapshots import Snapshot
 from paceline.model.statuses import JobPhase, ReplicaPhase
 from paceline.rendering import codes, labels, manifests, pods
 from paceline.rendering.surroundings import Surroundings
-from paceline.services import cluster_runs, cluster_situations, logs, packed_folders, recordings, snapshots
+from paceline.services import (
+    cluster_runs,
+    cluster_situations,
+    logs,
+    node_labels,
+    packed_folders,
+    recordings,
+    snapshots,
+)
 from paceline.services.cluster_measurements import ClusterMeasurements, Found
 from paceline.services.jobs import free_name
 from paceline.services.life_cycles import LifeCycle
@@ -42,8 +51,6 @@ _NO_OPERATOR = (
     "the cluster has to know what a TrainingJob is: paceline schema --crd | kubectl apply -f -, "
     "and an operator has to run: paceline operator"
 )
-#: How long what was measured may be on its way, and by how much clocks may differ.
-DELAY_SECONDS = 15.0
 
 T = TypeVar("T")
 
@@ -60,12 +67,19 @@ class ClusterJobs(LifeCycle):
     """
 
     POLL_SECONDS: ClassVar[float] = 0.5
+    #: By so much clocks may differ, too.
+    DELAY_SECONDS: ClassVar[float] = 15.0
     LOOK: ClassVar[str] = "get"
     cluster: Cluster
     namespace: str
     runner: Loop
     measurements: ClusterMeasurements
     clock: Callable[[], float] = time.time
+
+    @property
+    def keeps(self) -> bool:
+        """Whether the operator's store is known: agents take along what only they know."""
+        return self.measurements.has_store
 
     def submit(self, spec: JobSpec, *, source: str, base: Path, name: str | None = None) -> Run:
         """Make the resource of a job and return at once (see `Jobs.submit`).
@@ -114,6 +128,22 @@ class ClusterJobs(LifeCycle):
             if error.code is not None:  # else the job may be there all the same
                 await self.cluster.delete(kinds.CONFIG_MAPS, folder["metadata"]["name"], self.namespace)
             raise
+
+    @contextlib.contextmanager
+    def housed(self, spec: JobSpec, study: str) -> Iterator[JobSpec]:
+        """Confine the job of a study to as many nodes as it names hosts, by a label (see `node_labels`).
+
+        Raises:
+            EngineError: there are not as many nodes, or they may not be labelled.
+        """
+        if not spec.hosts:
+            yield spec
+            return
+        held_by = node_labels.holder(self.namespace, study)
+        try:
+            yield self._do(node_labels.lend(self.cluster, self.namespace, spec, held_by))
+        finally:
+            self._do(node_labels.give_back(self.cluster, held_by))
 
     def runs(self, *, phases: Sequence[JobPhase] | None = None, everywhere: bool = False) -> list[RunSummary]:
         """Return the runs, newest first; with ``everywhere`` those of all namespaces."""
@@ -285,7 +315,7 @@ class ClusterJobs(LifeCycle):
         its agents.
         """
         found = self._measured(name, whole=False)
-        snapshot = snapshots.read(found.store, found.run, now=self.clock(), delay_seconds=DELAY_SECONDS)
+        snapshot = snapshots.read(found.store, found.run, now=self.clock(), delay_seconds=self.DELAY_SECONDS)
         return dataclasses.replace(snapshot, run=found.named(name))
 
     def recording(self, name: str, *, since: float | None = None, thinned: bool = False) -> Recording:

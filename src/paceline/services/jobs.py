@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from paceline import specs
 from paceline.control import events, states
 from paceline.control import machines as control
 from paceline.diagnosing.situations import Situation
 from paceline.engines.local import codes, engine, folders, layouts, machines
-from paceline.errors import Conflict, EngineError, PacelineError, StoreError
+from paceline.errors import Conflict, EngineError, InvalidInput, PacelineError, StoreError
 from paceline.model import quantities
 from paceline.model.causes import Evidence
 from paceline.model.jobs import JobSpec
@@ -218,14 +219,48 @@ class Jobs(LifeCycle):
         run = self.get(name)
         self.check_resumable(run)
         if run.phase.is_final:
-            folder = folder_of(run)
-            with self._choosing():
-                machine = machines.read()
-                layouts.choose(run.spec, machine, folder, self._active_folders(name)).write(folder)
-                self.store.take_requests(name)  # A request to stop that came too late is not for this life.
-                state, _ = control.advance(self.store.load_state(name), events.ResumeRequested())
-                self.store.save_state(name, state, at=self.clock())
+            self._bring_back(run, run.spec)
         self._supervise(run)
+
+    def relay(self, name: str, source: str) -> None:
+        """Bring back a stopped or failed job from its last checkpoint as another job file has it.
+
+        Its name, its command and where that starts stay; replicas, cores, hosts and training may differ.
+
+        Args:
+            name: the job.
+            source: the job file.
+
+        Raises:
+            Conflict: it has not ended, or it has succeeded.
+            InvalidInput: the job file is wrong, or runs something else.
+            EngineError: it does not fit this machine.
+        """
+        run = self.get(name)
+        if not run.phase.is_final:
+            raise Conflict(f"{name} is {run.phase}", f"paceline stop {name}")
+        self.check_resumable(run)
+        asked = specs.parse_job(source).spec
+        if (asked.command, asked.code) != (run.spec.command, run.spec.code):
+            raise InvalidInput(
+                f"the job file runs something other than {name}", "submit it as a job of its own"
+            )
+        spec = dataclasses.replace(asked, name=name, working_dir=run.spec.working_dir, labels=run.spec.labels)
+        spec = variable_plans.settled(spec, base=Path(run.spec.working_dir or "."))
+        self._bring_back(run, spec, source=source)
+        (folder_of(run).path / "job.yaml").write_text(source)
+        self._supervise(run)
+
+    def _bring_back(self, run: Run, spec: JobSpec, *, source: str | None = None) -> None:
+        """Give an ended job a place again, and the state from which a supervisor goes on."""
+        folder = folder_of(run)
+        with self._choosing():
+            machine = machines.read()
+            layouts.choose(spec, machine, folder, self._active_folders(run.name)).write(folder)
+            self.store.take_requests(run.name)  # A request to stop that came too late is not for this life.
+            asked = events.ResumeRequested(spec=None if source is None else spec)
+            state, _ = control.advance(self.store.load_state(run.name), asked)
+            self.store.save_state(run.name, state, at=self.clock(), source=source)
 
     def _supervise(self, run: Run) -> None:
         supervisors.start(self.home.path, self.home.store_url, run.name, folder_of(run))

@@ -6,6 +6,7 @@ What follows from the rest alone, wherever that is, stands here.
 from __future__ import annotations
 
 import abc
+import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -32,14 +33,29 @@ class LifeCycle(abc.ABC):
     __slots__ = ()
     #: How often to look at a job that is waited for.
     POLL_SECONDS: ClassVar[float]
+    #: How long what was measured may be on its way.
+    DELAY_SECONDS: ClassVar[float] = 0.0
     #: The verb that shows how far a job is.
     LOOK: ClassVar[str]
     #: Unix seconds.
     clock: Callable[[], float]
 
+    @property
+    def keeps(self) -> bool:
+        """Whether all that was measured of a run is still known when it has ended."""
+        return True
+
     @abc.abstractmethod
     def submit(self, spec: JobSpec, *, source: str, base: Path, name: str | None = None) -> Run:
         """Start a job and return at once."""
+
+    @contextlib.contextmanager
+    def housed(self, spec: JobSpec, study: str) -> Iterator[JobSpec]:
+        """Give the job of a study the hosts that it names for as long as this lasts.
+
+        Here they are made when the job begins; so the job is given as it is.
+        """
+        yield spec
 
     @abc.abstractmethod
     def runs(self, *, phases: Sequence[JobPhase] | None = None) -> list[RunSummary]:

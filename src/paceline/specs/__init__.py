@@ -5,9 +5,9 @@
 other way.
 """
 
-from paceline.specs.dumping import dump_job
+from paceline.specs.dumping import dump_job, source_of
 from paceline.specs.files import JobFile, load_job, parse_job
-from paceline.specs.plan_files import load_plan
+from paceline.specs.plan_files import load_plain, load_plan, plain_text
 from paceline.specs.problems import JobFileError, Problem
 from paceline.specs.schemas import json_schema
 from paceline.specs.templates import TEMPLATES, template
@@ -21,8 +21,11 @@ __all__ = [
     "dump_job",
     "json_schema",
     "load_job",
+    "load_plain",
     "load_plan",
     "load_variables",
     "parse_job",
+    "plain_text",
+    "source_of",
     "template",
 ]

@@ -10,6 +10,7 @@ import yaml
 
 from paceline.model import codes, jobs, placements, quantities
 from paceline.model.roles import Role
+from paceline.model.runs import Run
 
 
 class _Words(list[str]):
@@ -46,6 +47,11 @@ def dump_job(spec: jobs.JobSpec) -> str:
         "spec": _given(_spec(spec)),
     }
     return dump_document(document)
+
+
+def source_of(run: Run) -> str:
+    """Return the job file of a run; of one that nobody has, as of a resource on a cluster, one like it."""
+    return run.source or dump_job(run.spec)
 
 
 def dump_document(document: Mapping[str, Any]) -> str:

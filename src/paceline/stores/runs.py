@@ -177,13 +177,19 @@ class Runs(rows.Part):
                 connection.execute(sa.update(tables.runs).where(tables.runs.c.id == key).values(values))
 
     def save_state(
-        self, name: str, state: states.JobState, *, at: float, events: Collection[runs.JobEvent] = ()
+        self,
+        name: str,
+        state: states.JobState,
+        *,
+        at: float,
+        events: Collection[runs.JobEvent] = (),
+        source: str | None = None,
     ) -> None:
         """Keep the state of a run for a later supervisor, and all that others are shown of it.
 
         The run has started at the first ``at`` (Unix seconds) whose phase is not ``pending``, and has
         finished at the first whose phase is final; one that goes on again has not. What happened meanwhile
-        is kept together with it.
+        is kept together with it, and so is the job file where it is another one now.
 
         Raises:
             NotFound: there is no such run.
@@ -193,6 +199,7 @@ class Runs(rows.Part):
         encoded = encodings.encode(state)
         started = None if state.phase is statuses.JobPhase.PENDING else at
         finished = sa.func.coalesce(columns.finished_at, at) if state.phase.is_final else None
+        file = {} if source is None else {"source": source.encode("utf-8", "surrogatepass")}
         with self._database.writing() as connection:
             key = rows.run_id(connection, name, lock=True)
             connection.execute(
@@ -206,6 +213,7 @@ class Runs(rows.Part):
                     state=encoded,
                     started_at=sa.func.coalesce(columns.started_at, started),
                     finished_at=finished,
+                    **file,
                 )
             )
             _save_replicas(connection, key, state.replicas)

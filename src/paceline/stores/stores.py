@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import types
 
-from paceline.stores import databases, journals, measurements, runs
+from paceline.stores import databases, journals, measurements, runs, studies
 
 
-class Store(runs.Runs, journals.Journals, measurements.Measurements):
+class Store(runs.Runs, journals.Journals, measurements.Measurements, studies.Studies):
     """An open store; close it, or use it as a context manager.
 
     Every method raises ``StoreError`` when the database fails; what it was to change is then unchanged, and

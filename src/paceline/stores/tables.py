@@ -225,3 +225,12 @@ evaluations = sa.Table(
     sa.Column("accuracy", Metric),
     sa.Index("evaluations_by_replica", "replica_id", "at"),
 )
+
+studies = sa.Table(
+    "studies",
+    metadata,
+    sa.Column("name", Text, primary_key=True),
+    sa.Column("kind", Text, nullable=False),
+    sa.Column("changed_at", sa.Double, nullable=False),
+    sa.Column("data", sa.Text, nullable=False),  # JSON
+)

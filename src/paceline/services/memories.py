@@ -1,0 +1,75 @@
+"""The past runs of a model, as they are needed to propose the first layout of the next."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator
+
+from paceline import specs
+from paceline.errors import InvalidInput, NotFound
+from paceline.model import rates
+from paceline.model.causes import Change
+from paceline.model.jobs import JobSpec
+from paceline.model.tunings import Objective
+from paceline.services.life_cycles import LifeCycle
+from paceline.specs import JobFile
+from paceline.tuning import memories
+from paceline.tuning.memories import PastRun, Regression
+
+#: The newest runs that are looked at: older ones were made on another machine, most often.
+MOST_RUNS = 50
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Suggestion:
+    """What past runs say of a job.
+
+    Attributes:
+        runs: those of the same model that were measured, the newest first.
+        best: the best of them; None: there is none within the limits.
+        changes: that give the job file its settings.
+        regressions: see `Regression`.
+    """
+
+    runs: tuple[PastRun, ...]
+    best: PastRun | None
+    changes: tuple[Change, ...]
+    regressions: tuple[Regression, ...]
+
+
+def suggestion(jobs: LifeCycle, job: JobFile, objective: Objective) -> Suggestion:
+    """Return what past runs of the same model say of a job.
+
+    Raises:
+        StoreError: the store cannot be read.
+    """
+    runs = tuple(_runs(jobs, job.spec))
+    best = memories.best(runs, objective)
+    changes = () if best is None else memories.differences(settings(job.text), best.settings)
+    return Suggestion(runs=runs, best=best, changes=changes, regressions=memories.regressions(runs))
+
+
+def settings(source: str) -> dict[str, object]:
+    """Return what a job file says, plain."""
+    found = specs.plain_text(source)
+    return found if isinstance(found, dict) else {}
+
+
+def _runs(jobs: LifeCycle, spec: JobSpec) -> Iterator[PastRun]:
+    for summary in jobs.runs()[:MOST_RUNS]:
+        with contextlib.suppress(NotFound, InvalidInput):  # It was deleted meanwhile, or its spec is wrong.
+            run = jobs.get(summary.name)
+            if not memories.is_alike(spec, run.spec):
+                continue
+            snapshot = jobs.snapshot(run.name)
+            if snapshot.examples_per_second:
+                yield PastRun(
+                    name=run.name,
+                    spec=run.spec,
+                    settings=settings(specs.source_of(run)),
+                    submitted_at=run.submitted_at,
+                    examples_per_second=snapshot.examples_per_second,
+                    used_cores=rates.total(each.cpu_cores for each in snapshot.replicas),
+                    auc=snapshot.evaluation.auc if snapshot.evaluation else None,
+                )

@@ -1,0 +1,79 @@
+"""Studies that take many runs, as far as they are: each one value, saved whole after each step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+import sqlalchemy as sa
+
+from paceline import errors
+from paceline.model.experiments import Experiment
+from paceline.model.tunings import Tuning
+from paceline.stores import encodings, rows, tables
+
+#: What each kind is called.
+_KINDS: Mapping[type, str] = {Tuning: "tuning", Experiment: "experiment"}
+_OTHER = "give it another name"
+_Study = TypeVar("_Study", Tuning, Experiment)
+
+
+class Studies(rows.Part):
+    """The studies of a store."""
+
+    def save_study(self, study: Tuning | Experiment, *, at: float) -> None:
+        """Keep how far a study is, in place of what was kept of it.
+
+        Raises:
+            Conflict: there is a study of another kind of that name.
+            StoreError: the store cannot be written; what was kept is as it was.
+        """
+        kind = _KINDS[type(study)]
+        columns = tables.studies.c
+        data = {"changed_at": at, "data": encodings.encode(study)}
+        with self._database.writing() as connection:
+            known = connection.scalar(sa.select(columns.kind).where(columns.name == study.name))
+            if known is None:
+                connection.execute(sa.insert(tables.studies).values(name=study.name, kind=kind, **data))
+            elif known != kind:
+                raise errors.Conflict(f"{study.name!r} is the name of another kind of study: {known}", _OTHER)
+            else:
+                connection.execute(sa.update(tables.studies).where(columns.name == study.name).values(data))
+
+    def tuning(self, name: str) -> Tuning:
+        """Return a search.
+
+        Raises:
+            NotFound: there is none of that name.
+            StoreError: the store cannot be read.
+        """
+        return self._load(Tuning, name, "paceline tune FILE --trials 6")
+
+    def experiment(self, name: str) -> Experiment:
+        """Return an experiment.
+
+        Raises:
+            NotFound: there is none of that name.
+            StoreError: the store cannot be read.
+        """
+        return self._load(Experiment, name, "paceline experiment run FILE")
+
+    def delete_study(self, name: str) -> None:
+        """Forget a study, if there is one of that name; its runs stay.
+
+        Raises:
+            StoreError: the store cannot be written.
+        """
+        with self._database.writing() as connection:
+            connection.execute(sa.delete(tables.studies).where(tables.studies.c.name == name))
+
+    def _load(self, of: type[_Study], name: str, hint: str) -> _Study:
+        kind = _KINDS[of]
+        with self._database.reading() as connection:
+            query = sa.select(tables.studies.c.data).where(
+                tables.studies.c.name == name, tables.studies.c.kind == kind
+            )
+            data = connection.scalar(query)
+        if data is None:
+            raise errors.NotFound(f"there is no {kind} {name!r} in the store", hint)
+        return encodings.decode(of, data, what=f"the {kind} {name!r}")

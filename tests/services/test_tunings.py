@@ -1,0 +1,178 @@
+"""Searches for a better job file, with real processes; killed and taken up again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from support import paced_jobs
+
+from benchmarks import leftovers
+from paceline import specs
+from paceline.errors import Conflict, InvalidInput
+from paceline.model.causes import Change
+from paceline.model.proposals import Proposal
+from paceline.model.tunings import Objective, Tuning
+from paceline.services import jobs, studies, tunings
+from paceline.services.live_changes import Changer
+from paceline.services.trials import LABEL, Bed, Times
+from paceline.services.tunings import Tuner
+from paceline.tuning import searches
+
+QUICK = Times(start_seconds=30.0, settle_seconds=0.3, window_seconds=1.5)
+
+
+def begun(api: jobs.Jobs, folder: Path, most_trials: int = 8) -> Tuning:
+    return tunings.begun(
+        api.store, paced_jobs.source(folder), base=folder, objective=Objective(), most_trials=most_trials
+    )
+
+
+@pytest.mark.slow
+def test_what_helps_is_kept_and_what_does_not_is_undone(api: jobs.Jobs, tmp_path: Path) -> None:
+    said: list[str] = []
+    tuner = Tuner(jobs=api, store=api.store, times=QUICK, tell=lambda _, doing: said.append(doing))
+    done = tuner.run(begun(api, tmp_path))
+    verdicts = {
+        trial.proposals[0].name: trial.judgement
+        for trial in done.finished
+        if trial.proposals and trial.judgement
+    }
+    assert done.ended == searches.NOTHING
+    assert done.best is not None
+    assert "fused_tables: true" in done.best.source
+    fused = verdicts["fused-tables"]
+    assert fused.kept
+    assert fused.times == pytest.approx(2.0, rel=0.2)
+    assert "steps_in_flight" not in done.best.source
+    assert "it learns worse" in verdicts["overlapping-steps"].why
+    assert verdicts["shared-exchanges"].why == "no difference"
+    failed = verdicts["short-layers"]
+    assert (failed.kept, failed.times) == (False, 0.0)
+    assert {"starts", "is measured", ""} == set(said)
+    # All of it is in the store, and nothing runs on.
+    assert api.store.tuning(done.name) == done
+    assert all(run.phase.is_final and run.labels[LABEL] == done.name for run in api.runs())
+
+
+@pytest.mark.slow
+def test_what_does_not_hold_when_it_is_run_again_is_undone(api: jobs.Jobs, tmp_path: Path) -> None:
+    tuner = Tuner(jobs=api, store=api.store, times=QUICK)
+    found = tuner.run(begun(api, tmp_path, most_trials=2))
+    assert found.best is not None
+    assert found.best.number == 1
+    script = tmp_path / "train.py"
+    script.write_text(script.read_text().replace("(2 if", "(1 if"))
+    done = tuner.prove(found, pairs=1)
+    assert done.best is not None
+    assert done.best.number == 0
+    (undone,) = done.undone
+    assert undone.judgement is not None
+    assert undone.judgement.why.startswith("run in turn: ")
+    assert api.store.tuning(done.name) == done
+
+
+@pytest.mark.slow
+def test_it_goes_on_where_it_was_and_repeats_no_trial(api: jobs.Jobs, tmp_path: Path) -> None:
+    tuner = Tuner(jobs=api, store=api.store, times=QUICK)
+    first = tuner.run(begun(api, tmp_path, most_trials=2))
+    assert (first.ended, len(first.finished)) == (searches.SPENT, 2)
+    again = begun(api, tmp_path, most_trials=3)
+    assert again.finished == first.finished
+    assert tuner.run(again).finished[:2] == first.finished
+
+
+def test_another_job_file_begins_a_new_search(api: jobs.Jobs, tmp_path: Path) -> None:
+    Tuner(jobs=api, store=api.store, times=QUICK).run(begun(api, tmp_path, most_trials=2))
+    source = paced_jobs.source(tmp_path) + "# changed\n"
+    other = tunings.begun(api.store, source, base=tmp_path, objective=Objective(), most_trials=2)
+    assert other.finished == ()
+
+
+def test_a_job_that_does_not_train_is_not_tuned(api: jobs.Jobs, tmp_path: Path) -> None:
+    tuning = begun(api, tmp_path)
+    (tmp_path / "train.py").write_text("raise SystemExit('no data')")
+    with pytest.raises(InvalidInput, match="the job as it is does not train"):
+        Tuner(jobs=api, store=api.store, times=QUICK).run(tuning)
+
+
+def test_a_script_that_does_not_end_where_it_should_is_stopped(api: jobs.Jobs, tmp_path: Path) -> None:
+    source = paced_jobs.source(tmp_path)
+    bed = Bed(jobs=api, base=tmp_path, study="s", times=QUICK)
+    assert bed.learn(source, "learns", 20_000) is None
+    assert api.get("learns").phase.is_final
+
+
+def test_two_do_not_make_the_same_trials(tmp_path: Path) -> None:
+    with studies.alone(tmp_path, "clicks-trial"):
+        with pytest.raises(Conflict, match="somebody else"), studies.alone(tmp_path, "clicks-trial"):
+            pass
+        with studies.alone(tmp_path, "other-trial"):
+            pass
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds", [0.5, 2.5, 5.0])
+def test_killed_in_the_middle_it_goes_on(api: jobs.Jobs, tmp_path: Path, seconds: float) -> None:
+    code = (
+        "import sys; from pathlib import Path; from paceline.services import homes, jobs, tunings; "
+        "from paceline.model.tunings import Objective; from paceline.services.trials import Times; "
+        "from paceline.stores import open_store\n"
+        "home = homes.Home.from_environment({'PACELINE_HOME': sys.argv[1]})\n"
+        "with open_store(home.store_url) as store:\n"
+        "    api = jobs.Jobs(home, store); source = Path(sys.argv[2], 'job.yaml').read_text()\n"
+        "    begun = tunings.begun(store, source, base=Path(sys.argv[2]), objective=Objective(), "
+        "most_trials=4)\n"
+        f"    tunings.Tuner(jobs=api, store=store, times={QUICK!r}).run(begun)\n"
+    )
+    (tmp_path / "job.yaml").write_text(paced_jobs.source(tmp_path))
+    process = subprocess.Popen([sys.executable, "-c", code, str(api.home.path), str(tmp_path)])
+    time.sleep(seconds)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    before = begun(api, tmp_path, most_trials=4)
+    done = Tuner(jobs=api, store=api.store, times=QUICK).run(before)
+    assert done.finished[: len(before.finished)] == before.finished
+    assert [each.number for each in done.finished] == list(range(len(done.finished)))
+    assert all(run.phase.is_final for run in api.runs())
+    deadline = time.monotonic() + 10
+    while any(leftovers.supervisor_pids(jobs.folder_of(run)) for run in api.runs()):
+        assert time.monotonic() < deadline, "a supervisor runs on"
+        time.sleep(0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("field", "kept"), [("fused_tables", True), ("steps_per_exchange", False)])
+def test_a_job_that_runs_is_changed_and_goes_back_if_that_is_no_better(
+    api: jobs.Jobs, tmp_path: Path, field: str, kept: bool
+) -> None:
+    spec = specs.parse_job(paced_jobs.source(tmp_path))
+    run = api.submit(spec.spec, source=spec.text, base=tmp_path)
+    value = True if kept else 6
+    change = Change(path=("spec", "training", field), value=value)
+    proposal = Proposal(name=field, what="", changes=(change,), gain=None, basis="")
+    done = Changer(jobs=api, objective=Objective(), times=QUICK).change(run.name, proposal)
+    assert done.judgement.kept is kept
+    now = api.get(run.name)
+    assert not now.phase.is_final
+    assert (now.source != spec.text) is kept
+    assert (now.spec.training or {}).get(field, False) == (value if kept else False)
+    assert done.after.speed == pytest.approx((2 if kept else 1) * done.before.speed, rel=0.2)
+    api.stop(run.name)
+    assert api.wait(run.name, timeout_seconds=60).phase.is_final
+
+
+def test_a_job_that_runs_something_else_is_not_its_successor(api: jobs.Jobs, tmp_path: Path) -> None:
+    spec = specs.parse_job(paced_jobs.source(tmp_path))
+    run = api.submit(spec.spec, source=spec.text, base=tmp_path)
+    with pytest.raises(Conflict, match="paced is"):
+        api.relay(run.name, spec.text)
+    api.stop(run.name)
+    api.wait(run.name, timeout_seconds=60)
+    with pytest.raises(InvalidInput, match="runs something other"):
+        api.relay(run.name, spec.text.replace("train.py", "other.py"))
