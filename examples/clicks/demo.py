@@ -1,4 +1,5 @@
-"""Shows Paceline in one go: makes click data, trains on them over parameter servers, reports.
+"""Shows Paceline in one go: a badly configured job runs, is diagnosed, tuned in a few trials, and measured
+beside what it was.
 
     python -m examples.clicks.demo --output demo-out
 
@@ -22,17 +23,25 @@ from pathlib import Path
 from typing import Any
 
 import paceline
+from examples.clicks import generate
 from paceline.surfaces import composition
 from paceline.surfaces.cli import main as command_line
 
 ROOT = Path(__file__).resolve().parents[2]
 #: What the demo imports beyond the base install, and the extra that brings it.
-NEEDS = {"tensorflow": "training", "pyarrow": "training", "matplotlib": "report", "jinja2": "report"}
+NEEDS = {
+    "tensorflow": "training", "pyarrow": "training", "matplotlib": "report", "jinja2": "report",
+    "scipy": "tuning",
+}  # fmt: skip
+#: A table of three million rows: enough for Adam to show what it does to all of them in each step.
+TABLES = (3_000_000, *generate.TABLES[1:])
 INTERRUPTED = 130
+#: What `paceline tune` calls the search for a better file of the job, and its runs with a number behind it.
+SEARCH = "clicks-trial"
 
 JOB = """\
-# Written by `python -m examples.clicks.demo`. Run it again:
-#   paceline --home $home run $file
+# Written by `python -m examples.clicks.demo`: a job as one writes it from TensorFlow's documentation. Try it:
+#   paceline --home $home tune $file --trials 8
 apiVersion: paceline.dev/v1alpha1
 kind: TrainingJob
 metadata:
@@ -40,11 +49,10 @@ metadata:
 spec:
   working_dir: $root
   command: [$python, -m, examples.clicks.train, --data, $data]
-  threads: auto
   cpu_policy: shared
   roles:
-    ps: {replicas: 2, cpu: 1, memory: 2Gi}
-    worker: {replicas: 2, cpu: 1, memory: 2Gi, restart: {when: on-failure, limit: 3}}
+    ps: {replicas: 2, cpu: 1, memory: 3Gi}
+    worker: {replicas: 2, cpu: 1, memory: 3Gi, restart: {when: on-failure, limit: 3}}
   # Two emulated hosts with a PS each, joined by a network of their own: so it can be measured (needs root;
   # without it the job runs all the same).
   placement: {strategy: spread-ps}
@@ -52,8 +60,13 @@ spec:
     - {name: host-0, bandwidth: 10G}
     - {name: host-1, bandwidth: 10G}
   training:
-    optimizer: {name: adagrad, learning_rate: 0.05}
-    wide_optimizer: {name: ftrl, learning_rate: 0.3}
+    optimizer: {name: adam, learning_rate: 0.001}
+    wide_optimizer: {name: adam, learning_rate: 0.001}
+    # A table for each feature, whole, one after the other over the PS; a message for each variable.
+    fused_tables: false
+    partitioning: {strategy: none}
+    variable_placement: round-robin
+    transfers: {packed: false}
     batch_size: 512
     epochs: $epochs
 """
@@ -81,13 +94,23 @@ class Paths:
         return self.output / "job.yaml"
 
     @property
+    def tuned(self) -> Path:
+        """Return the job file that comes out of the trials."""
+        return self.output / "job-tuned.yaml"
+
+    @property
+    def run_page(self) -> Path:
+        """Return the page about the run of the tuned job."""
+        return self.output / "run.html"
+
+    @property
     def report(self) -> Path:
-        """Return the page about the run."""
+        """Return the page that tells the whole story."""
         return self.output / "report.html"
 
     @property
     def result(self) -> Path:
-        """Return the numbers of the run."""
+        """Return the numbers of all of it."""
         return self.output / "result.json"
 
 
@@ -107,23 +130,49 @@ def main(arguments: list[str] | None = None) -> int:
     if not _make_data(paths.data, options.rows, options.evaluation_rows):
         return 1
     _write_job(paths, options.epochs)
+    tuned = _paceline(
+        paths, "tune", str(paths.job), "--trials", str(options.trials), "--seconds", f"{options.seconds:g}",
+        "--pairs", str(options.pairs),
+    )  # fmt: skip
+    if tuned:
+        return tuned
+    _paceline(paths, "why", f"{SEARCH}-0")
+    best = paths.tuned if paths.tuned.exists() else paths.job
+    return _run_best(paths, best, began)
+
+
+def _run_best(paths: Paths, file: Path, began: float) -> int:
+    """Train with the best job file to the end, and report; return the exit code."""
     name = _free_name(paths.state)
-    code = _paceline(paths, "run", str(paths.job), "--name", name)
+    code = _paceline(paths, "run", str(file), "--name", name)
     job = paceline.get(name, home=paths.state) if code in (0, 6) else None
     if job is None:
         return code
     report = (
-        "report", name, "-o", str(paths.report), "--json", str(paths.result),
+        "report", name, "-o", str(paths.run_page), "--json", str(paths.result),
         "--truth", str(paths.data / "truth.json"),
     )  # fmt: skip
     if not job.phase.is_final:
         print("\nThe job goes on by itself. When it has ended:")
         print(f"  {_shown(paths, 'wait', name)} && \\\n  {_shown(paths, *report)}")
         return INTERRUPTED
-    reported = _paceline(paths, *report)
+    search = paths.output / "tuning.json"
+    reported = _paceline(paths, *report) or _paceline(
+        paths, "report", SEARCH, "-o", str(paths.report), "--json", str(search)
+    )
     if reported == 0:
+        _join(paths.result, search)
         _conclude(paths, name, time.monotonic() - began)
     return code or reported
+
+
+def _join(result: Path, search: Path) -> None:
+    """Put what came out of the trials into the numbers of the run."""
+    found = json.loads(search.read_text(encoding="utf-8"))
+    run = json.loads(result.read_text(encoding="utf-8"))
+    added = {key: value for key, value in found.items() if key not in ("apiVersion", "kind", "name")}
+    result.write_text(json.dumps({**run, **added}, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    search.unlink()
 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
@@ -131,7 +180,10 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--output", type=Path, default=Path("demo-out"), help="folder for all that is made")
     parser.add_argument("--rows", type=int, default=1_500_000, help="rows to train on")
     parser.add_argument("--evaluation-rows", type=int, default=200_000, help="rows to evaluate on")
-    parser.add_argument("--epochs", type=float, default=2, help="passes over the rows")
+    parser.add_argument("--epochs", type=float, default=1, help="passes over the rows")
+    parser.add_argument("--trials", type=int, default=8, help="trials, the job as it is among them")
+    parser.add_argument("--seconds", type=float, default=10, help="that each trial is measured")
+    parser.add_argument("--pairs", type=int, default=2, help="runs in turn that prove the gain")
     return parser.parse_args(arguments)
 
 
@@ -140,9 +192,7 @@ def _make_data(folder: Path, rows: int, evaluation_rows: int) -> bool:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from examples.clicks import generate
-
-    parameters = generate.Parameters(train_rows=rows, evaluation_rows=evaluation_rows)
+    parameters = generate.Parameters(train_rows=rows, evaluation_rows=evaluation_rows, tables=TABLES)
     console = Console(highlight=False, markup=False)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     made = False
@@ -210,14 +260,15 @@ def _conclude(paths: Paths, name: str, seconds: float) -> None:
     for note in result["notes"]:
         print(f"not measured: {note}")
     print(f"\nDone in {seconds:.0f} s.")
-    print(f"  the page:     {paths.report}")
+    print(f"  the story:    {paths.report}")
+    print(f"  the run:      {paths.run_page}")
     print(f"  the numbers:  {paths.result}")
     print("Try next:")
     print(f"  export PACELINE_HOME={shlex.quote(str(paths.state.resolve()))}")
     for arguments, why in (
         (("describe", name), "all about the job"),
         (("logs", name), "what its replicas wrote"),
-        (("run", str(paths.job)), "run it again, perhaps edited"),
+        (("tune", str(paths.job), "--trials", "12"), "go on with more trials"),
     ):
         print(f"  {shlex.join(['paceline', *arguments]):<36}  {why}")
 
@@ -237,12 +288,30 @@ def lines(result: dict[str, Any]) -> Sequence[tuple[str, str]]:
         balance += f"  (1.00 is even; {each})"
     training = texts.duration(result["training_seconds"])
     return (
+        ("times as fast", _gain(result)),
+        ("AUC of both", _qualities(result)),
+        ("primary cause", result["primary_cause"] or "none"),
         ("examples/s", f"{texts.number(result['examples_per_second'])}  (both workers together)"),
         ("AUC", quality),
         ("PS load, max/mean", balance),
         ("waiting for input", texts.share(result["input_wait_share"])),
         ("duration", f"{texts.duration(result['seconds'])}, {training} of it training"),
     )
+
+
+def _gain(result: dict[str, Any]) -> str:
+    if result["factor"] is None:
+        return "nothing was better than the job as it came"
+    low, high = result["factor_low"], result["factor_high"]
+    return f"{result['factor']:.1f}  ({low:.1f} to {high:.1f}; {result['trials']} trials)"
+
+
+def _qualities(result: dict[str, Any]) -> str:
+    from paceline.surfaces.reports import texts
+
+    after, before = texts.quality(result["auc_after"]), texts.quality(result["auc_before"])
+    examples = result["auc_examples"]
+    return f"{after}, before {before}" + ("" if examples is None else f"  (after {examples:,} examples)")
 
 
 if __name__ == "__main__":

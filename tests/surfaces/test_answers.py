@@ -12,7 +12,7 @@ from paceline.model.findings import Severity
 from paceline.model.jobs import JobSpec
 from paceline.model.roles import ReplicaId
 from paceline.surfaces import answers
-from paceline.surfaces.proposals import Proposals
+from paceline.surfaces.diffs import Diffs
 from paceline.surfaces.views import markdowns
 
 SOURCE = """\
@@ -23,7 +23,7 @@ spec:
     batch_size: 512
     variable_placement: round-robin
 """
-PROPOSALS = Proposals(source=SOURCE, spec=JobSpec(name="clicks"))
+DIFFS = Diffs(source=SOURCE, spec=JobSpec(name="clicks"))
 SAMPLES = Source(
     what="samples", field="cpu_cores", replicas=tuple(map(ReplicaId.parse, ("ps-0", "ps-1"))), count=60,
     since=1.8e9, until=1.8e9 + 30,
@@ -110,9 +110,7 @@ From about 2 workers on, more of them bring little."""
 
 
 def said(found: Explanation) -> answers.Answer:
-    return answers.answer(
-        found, proposals=PROPOSALS, say=lambda text: text.replace("paceline", "paceline -n ads")
-    )
+    return answers.answer(found, diffs=DIFFS, say=lambda text: text.replace("paceline", "paceline -n ads"))
 
 
 def test_the_text_has_all_that_is_known() -> None:

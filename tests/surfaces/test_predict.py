@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
+from support.html_pages import plots_of, read
 
 RECORDINGS = Path(__file__).parents[2] / "benchmarks" / "diagnosis" / "recordings"
 #: Parameter servers with 0.074 cores each; its healthy twin has 0.5, and is 4.2 times as fast.
@@ -19,7 +20,9 @@ Paceline = Callable[..., Result]
 def test_a_real_run_with_small_servers_is_foretold_what_its_healthy_twin_has(paceline: Paceline) -> None:
     found = json.loads(paceline("predict", SMALL, "--set", "ps.cpu=500m", "-o", "json").stdout)
     assert found["kind"] == "Forecast"
-    assert found["low"] < 1 / 0.238 < found["high"]
+    # Nine tenths of layouts are missed by less than that (benchmark `prediction`).
+    assert found["times"] == pytest.approx(1 / 0.238, rel=0.23)
+    assert found["low"] <= found["times"] <= found["high"]
     assert max(found["now"]["uses"], key=found["now"]["uses"].get).startswith("cores of ps-")
 
 
@@ -67,3 +70,18 @@ def test_who_asks_for_nothing_is_told_what_to_ask_for(paceline: Paceline) -> Non
     result = paceline("predict", SMALL)
     assert result.exit_code == 2
     assert "--sweep worker.replicas=1..8" in result.stderr
+
+
+def test_a_sweep_has_a_page_with_plots(paceline: Paceline) -> None:
+    html = paceline("predict", SMALL, "--sweep", "ps.cpu=100m,200m,500m,1", "-o", "html").stdout
+    page = read(html)
+    assert plots_of(html) == ["throughput", "cost"]
+    assert "From " in page.text
+    assert "cores of ps-0" in page.text
+    assert "500m" in page.text
+
+
+def test_one_change_has_none(paceline: Paceline) -> None:
+    done = paceline("predict", SMALL, "--set", "ps.cpu=1", "-o", "html")
+    assert done.exit_code != 0
+    assert "only a sweep has a page" in done.stderr

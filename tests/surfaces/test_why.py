@@ -20,7 +20,7 @@ from paceline.model.findings import Severity
 from paceline.model.statuses import JobPhase
 from paceline.services.homes import Home
 from paceline.stores import recordings
-from paceline.surfaces.proposals import Proposals
+from paceline.surfaces.diffs import Diffs
 from paceline.surfaces.views import causes
 
 Paceline = Callable[..., Result]
@@ -90,9 +90,9 @@ SLOW = Explanation(
 
 
 def page(found: Explanation, source: str = "", width: int | None = 80) -> Text:
-    proposals = Proposals(source=source, spec=specs.parse_job(SOURCE).spec)
+    diffs = Diffs(source=source, spec=specs.parse_job(SOURCE).spec)
     return causes.explanation(
-        found, proposals=proposals, say=lambda text: text.replace("paceline", "paceline -n ads"), width=width
+        found, diffs=diffs, say=lambda text: text.replace("paceline", "paceline -n ads"), width=width
     )
 
 

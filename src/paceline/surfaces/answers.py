@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from paceline.diagnosing import catalogues, outlooks
 from paceline.model.causes import Cause, Evidence, Explanation, Gain, Outlook, Source
-from paceline.surfaces.proposals import Proposals
+from paceline.surfaces.diffs import Diffs
 from paceline.surfaces.views import cells
 
 #: So many replicas are named of those that a number was measured of.
@@ -28,7 +28,7 @@ class Reason:
 
     Attributes:
         effects: what else was seen that follows from it, nearest first, each with its code.
-        change: of the job file, as rows (`Proposals.rows`).
+        change: of the job file, as rows (`Diffs.rows`).
         gain: what the changes are computed to bring; empty: that cannot be said.
     """
 
@@ -77,15 +77,15 @@ class Answer:
     outlook: Prospect | None
 
 
-def answer(found: Explanation, *, proposals: Proposals, say: Callable[[str], str] = str) -> Answer:
+def answer(found: Explanation, *, diffs: Diffs, say: Callable[[str], str] = str) -> Answer:
     """Return an explanation in words.
 
     Args:
         found: the explanation.
-        proposals: shows what causes change.
+        diffs: shows what causes change.
         say: puts the options that say where the job is into commands.
     """
-    reasons = [_reason(cause, proposals, say) for cause in found.causes]
+    reasons = [_reason(cause, diffs, say) for cause in found.causes]
     has_primary = bool(reasons) and not reasons[0].is_past
     return Answer(
         job=found.job,
@@ -103,7 +103,7 @@ def _sentence(found: Explanation) -> str:
     return f"{summary if summary.startswith(found.job) else summary[:1].upper() + summary[1:]}."
 
 
-def _reason(cause: Cause, proposals: Proposals, say: Callable[[str], str]) -> Reason:
+def _reason(cause: Cause, diffs: Diffs, say: Callable[[str], str]) -> Reason:
     return Reason(
         code=catalogues.topic(cause.name).code,
         severity=str(cause.severity),
@@ -111,7 +111,7 @@ def _reason(cause: Cause, proposals: Proposals, say: Callable[[str], str]) -> Re
         is_past=cause.is_past,
         seen=tuple(_seen(each) for each in cause.evidence),
         effects=tuple(_effects(cause)),
-        change=proposals.rows(cause),
+        change=diffs.rows(cause.changes),
         next_steps=tuple(say(each) for each in cause.next_steps),
         risk=cause.risk,
         gain=f"{gain(cause.gain)} the examples per second (computed)" if cause.gain else "",

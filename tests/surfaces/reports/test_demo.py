@@ -38,10 +38,18 @@ def test_the_numbers_fit_a_terminal_whatever_was_measured(load: float | None) ->
         "input_wait_share": load and 0.01,
         "seconds": 140.0,
         "training_seconds": load,
+        "factor": load and 34.12,
+        "factor_low": load and 30.0,
+        "factor_high": load and 40.0,
+        "trials": 8,
+        "auc_before": load and 0.7,
+        "auc_after": load and 0.7,
+        "auc_examples": load and 90_000,
+        "primary_cause": load and "dense-update",
     }
     shown = [f"{what:<22}{value}" for what, value in lines(result)]
     assert max(len(line) for line in shown) <= 80
-    assert ("1.25" in shown[2]) == (load is not None)
+    assert ("1.25" in shown[5]) == (load is not None)
 
 
 @needs_tensorflow
@@ -49,14 +57,16 @@ def test_the_numbers_fit_a_terminal_whatever_was_measured(load: float | None) ->
 @pytest.mark.timeout(600)
 def test_demo_twice(tmp_path: Path) -> None:
     output = tmp_path / "out put"
-    small = ("--rows", "20000", "--evaluation-rows", "5000", "--epochs", "1")
+    small = (
+        "--rows", "20000", "--evaluation-rows", "5000", "--trials", "2", "--seconds", "2", "--pairs", "1",
+    )  # fmt: skip
     for name, data in (("clicks", "made"), ("clicks-2", "taken as they are")):
         done = demo(output, *small)
         assert done.returncode == 0, done.stdout + done.stderr
         assert data in done.stdout
         assert "Try next:" in done.stdout
-        numbers = done.stdout[done.stdout.rindex("\nexamples/s") : done.stdout.index("\nDone in")]
-        assert numbers.count("\n") >= 5
+        numbers = done.stdout[done.stdout.rindex("\ntimes as fast") : done.stdout.index("\nDone in")]
+        assert numbers.count("\n") >= 8
         assert max(len(line) for line in numbers.splitlines() if not line.startswith("not measured")) <= 80
         result = json.loads((output / "result.json").read_text())
         assert result["name"] == name
@@ -66,14 +76,22 @@ def test_demo_twice(tmp_path: Path) -> None:
         assert 0.4 < result["auc"] < result["best_auc"] < 1
         assert result["ps_load_max_over_mean"] is None or 1 <= result["ps_load_max_over_mean"] <= 2
         assert result["seconds"] > 0
-        page = (output / "report.html").read_text()
-        assert "plot-throughput" in page
-        assert "best possible" in page
+        assert result["primary_cause"] == "dense-update"
+        assert result["trials"] == 2
+        assert result["factor"] > 1
+        assert result["auc_before"] is not None
+        run, story = ((output / name).read_text() for name in ("run.html", "report.html"))
+        assert "plot-throughput" in run
+        assert "best possible" in run
+        assert "plot-trials" in story
+        assert "lazy-adam" in story
     assert {path.name for path in output.iterdir()} == {
         "data",
         "state",
         "job.yaml",
+        "job-tuned.yaml",
         "report.html",
+        "run.html",
         "result.json",
     }
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from paceline.services.cluster_jobs import ClusterJobs
     from paceline.services.homes import Home
     from paceline.services.life_cycles import LifeCycle
+    from paceline.stores import Store
 
 
 #: Verbs that are the same wherever the jobs are.
@@ -102,6 +103,10 @@ class Session:
         else:
             with composition.opened(self.home) as local:
                 yield local
+
+    def studies(self) -> contextlib.AbstractContextManager[Store]:
+        """Give the store that has the studies of the home, of jobs of a cluster, too."""
+        return composition.opened_store(self.home)
 
     def measured(self, name: str) -> Recording:
         """Return what is known of a job, in longer intervals if it is much, or the recording of a file.

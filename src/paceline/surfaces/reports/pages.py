@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import shlex
 from collections.abc import Callable, Sequence
 
@@ -12,20 +11,11 @@ from paceline.model.statuses import JobPhase, ReplicaPhase
 from paceline.services.summaries import ReplicaSummary, Summary
 from paceline.surfaces.reports import bars, evidence, plots, templates, texts, timelines, whys
 from paceline.surfaces.reports.drawings import Plot
+from paceline.surfaces.reports.tiles import Tile
 
 #: The table shows so many replicas at once, the rest on demand.
 MAX_ROWS = 24
 MAX_EVENTS = 200
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Tile:
-    """One number at the top of the page."""
-
-    name: str
-    value: str
-    detail: str = ""
-    is_bad: bool = False
 
 
 def page(found: evidence.Evidence) -> str:

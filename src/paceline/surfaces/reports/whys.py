@@ -9,7 +9,7 @@ from paceline.model.causes import Explanation
 from paceline.model.recordings import Recording
 from paceline.surfaces import answers
 from paceline.surfaces.answers import Answer
-from paceline.surfaces.proposals import Proposals
+from paceline.surfaces.diffs import Diffs
 from paceline.surfaces.reports import heat_maps, splits, templates, texts, traffics
 from paceline.surfaces.reports.drawings import Plot
 
@@ -35,9 +35,7 @@ def why(recording: Recording, found: Explanation, *, say: Callable[[str], str] =
     if sum(not plot.wide for plot in drawn) % 2:
         # A narrow plot alone would leave half a row empty.
         drawn = [plot for plot in drawn if plot.wide] + [plot for plot in drawn if not plot.wide]
-    return Why(
-        answer=answers.answer(found, proposals=Proposals.of(recording.run), say=say), plots=tuple(drawn)
-    )
+    return Why(answer=answers.answer(found, diffs=Diffs.of(recording.run), say=say), plots=tuple(drawn))
 
 
 def page(recording: Recording, found: Explanation, *, say: Callable[[str], str] = str) -> str:

@@ -4,35 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from rich.cells import chop_cells
 from rich.text import Text
 
 from paceline.diagnosing import catalogues
 from paceline.model.causes import Cause, Evidence, Explanation, Source
 from paceline.surfaces import answers
 from paceline.surfaces.answers import Prospect
-from paceline.surfaces.proposals import Proposals
+from paceline.surfaces.diffs import Diffs
 from paceline.surfaces.views import cells, styles
+from paceline.surfaces.views.paragraphs import Paragraphs
 
 _INDENT = 11
 _SECTION_INDENT = 9
-_ANY_WIDTH = 10**6
-_DIFF_STYLES = {"+": "green", "-": "red", "@": "dim"}
 _DAY_SECONDS = 86_400
 
 
-def explanation(
-    found: Explanation, *, proposals: Proposals, say: Callable[[str], str], width: int | None
-) -> Text:
+def explanation(found: Explanation, *, diffs: Diffs, say: Callable[[str], str], width: int | None) -> Text:
     """Return the answer.
 
     Args:
         found: the answer.
-        proposals: shows what causes change.
+        diffs: shows what causes change.
         say: puts the options that say where the job is into commands.
         width: of the terminal; None: as wide as it takes.
     """
-    page = _Page(proposals, say, width)
+    page = _Page(diffs, say, width)
     parts = [page.filled("", (found.summary, "bold"), indent=0)]
     for number, cause in enumerate(found.causes, start=1):
         parts += [Text(), *page.cause(number, cause)]
@@ -47,10 +43,10 @@ def explanation(
 class _Page:
     """Lines of an answer, no wider than the terminal."""
 
-    def __init__(self, proposals: Proposals, say: Callable[[str], str], width: int | None) -> None:
-        self._proposals = proposals
+    def __init__(self, diffs: Diffs, say: Callable[[str], str], width: int | None) -> None:
+        self._diffs = diffs
         self._say = say
-        self._width = width
+        self._paragraphs = Paragraphs(width)
 
     def cause(self, number: int, cause: Cause) -> Iterator[Text]:
         """Yield a cause: what it is, what was seen, what follows from it, what to change and to do."""
@@ -58,7 +54,8 @@ class _Page:
         for evidence in cause.evidence:
             yield self.filled("   seen", (_seen(evidence), ""), (_sources(evidence.sources), "dim"))
         yield from self._effects(cause, 0)
-        yield from self._changes(cause)
+        rows = self._diffs.rows(cause.changes)
+        yield from self._paragraphs.diff("   change", rows, indent=_INDENT)
         if cause.gain is not None:
             yield self.filled("   gain", (f"{answers.gain(cause.gain)} the examples/s, computed", ""))
         if cause.risk:
@@ -82,30 +79,9 @@ class _Page:
             yield self.filled("   so", *_headline(effect), indent=_INDENT + 2 * depth)
             yield from self._effects(effect, depth + 1)
 
-    def _changes(self, cause: Cause) -> Iterator[Text]:
-        for number, row in enumerate(self._proposals.rows(cause)):
-            pieces = chop_cells(cells.clean_line(row), self._room(_INDENT)) or [""]
-            label = "" if number else "   change"
-            body = f"\n{' ' * _INDENT}".join(pieces)
-            yield Text.assemble((f"{label:<{_INDENT}}", "dim"), (body, _DIFF_STYLES.get(row[:1], "")))
-
     def filled(self, label: str, *parts: tuple[str, str], indent: int = _INDENT) -> Text:
-        """Return texts, each with its style, one behind the other; what is too long goes on below."""
-        cleaned = [(cells.clean(text), style) for text, style in parts]
-        lines = cells.wrapped(" ".join(text for text, _ in cleaned if text), self._room(indent))
-        body = Text(f"\n{' ' * indent}".join(lines))
-        # Lines are broken at blanks or within words, so other characters keep their order.
-        inked = [offset for offset, char in enumerate(body.plain) if not char.isspace()]
-        done = 0
-        for text, style in cleaned:
-            length = sum(not char.isspace() for char in text)
-            if length:
-                body.stylize(style, inked[done], inked[done + length - 1] + 1)
-            done += length
-        return Text.assemble((f"{label:<{indent}}", "dim"), body)
-
-    def _room(self, indent: int) -> int:
-        return _ANY_WIDTH if self._width is None else max(20, self._width - indent)
+        """Return a paragraph (see `Paragraphs`)."""
+        return self._paragraphs.filled(label, *parts, indent=indent)
 
 
 def _headline(cause: Cause) -> tuple[tuple[str, str], ...]:

@@ -116,8 +116,18 @@ def wrapped(text: str, width: int) -> list[str]:
     return lines
 
 
+def lines(text: str, width: int | None) -> list[str]:
+    """Return text wrapped; None: as it is, on one line."""
+    return [text] if width is None else wrapped(text, width)
+
+
+def interval(middle: float, low: float, high: float) -> str:
+    """Return how many times as much something is, and between which that lies."""
+    return f"{middle:.2f} ({low:.2f} to {high:.2f})"
+
+
 def indented(text: str, width: int | None) -> Text:
     """Return a text wrapped, two columns in."""
     text = clean(text)
-    lines = [text] if width is None else wrapped(text, max(20, width - 2))
-    return Text("\n").join(Text(f"  {line}") for line in lines)
+    found = lines(text, None if width is None else max(20, width - 2))
+    return Text("\n").join(Text(f"  {line}") for line in found)

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from paceline.modelling import forecasts
 from paceline.modelling.forecasts import CONFIDENCE, Forecast
-from paceline.modelling.predictions import Speed
+from paceline.modelling.predictions import NOTHING_BINDS, Speed
 from paceline.surfaces.views import cells, tables
 from paceline.surfaces.views.tables import Column
 
@@ -20,14 +20,14 @@ _COSTS = {
     "server_visit_seconds": "what a visit costs a PS",
     "server_byte_seconds": "what a byte costs a PS",
     "own_seconds": "how long the way to a PS and back takes",
-    "background_cores": "what a process uses besides",
+    "server_row_seconds": "what a row of a table costs a PS",
+    "trainer_background_cores": "what a trainer uses besides",
+    "server_background_cores": "what a PS uses besides",
 }
-_SECONDS = 3600.0
 
 
 def page(found: Forecast, *, width: int | None) -> RenderableType:
     """Return the speed now and then, what binds, what it costs, and what is not known."""
-    then = found.then_examples_per_second
     columns = (
         Column(header="", cells=("examples/s", "of now", "binds", "core-hours, 1M examples")),
         Column(
@@ -36,16 +36,16 @@ def page(found: Forecast, *, width: int | None) -> RenderableType:
                 f"{found.examples_per_second:,.0f}",
                 "",
                 _binds(found.now),
-                _cost(found.cores_now, found.examples_per_second),
+                _cost(found.core_hours),
             ),
         ),
         Column(
             header="then, computed",
             cells=(
-                f"{then:,.0f}",
+                f"{found.then_examples_per_second:,.0f}",
                 f"{found.times:.2f} times ({found.low:.2f} to {found.high:.2f})",
                 _binds(found.then),
-                _cost(found.cores_then, then),
+                _cost(found.then_core_hours),
             ),
         ),
     )
@@ -54,24 +54,25 @@ def page(found: Forecast, *, width: int | None) -> RenderableType:
     if found.untold:
         words = ", ".join(_COSTS[name] for name in found.untold)
         notes.append(f"Assumed, as this run does not tell it: {words}.")
-    lines = [line for note in notes for line in ([note] if width is None else cells.wrapped(note, width))]
+    lines = [line for note in notes for line in cells.lines(note, width)]
     return Group(table, Text(), *map(Text, lines))
 
 
 def sweep(values: Sequence[str], found: Sequence[Forecast], *, width: int | None) -> RenderableType:
     """Return a row for each value of a field, with a mark where more of it begins to bring little."""
     knee = forecasts.knee(found)
-    rows = [each.then_examples_per_second for each in found]
     columns = (
         Column(header="value", cells=values, right=True),
-        Column(header="examples/s", cells=[f"{each:,.0f}" for each in rows], right=True),
+        Column(
+            header="examples/s", cells=[f"{each.then_examples_per_second:,.0f}" for each in found], right=True
+        ),
         Column(
             header="of now",
-            cells=[f"{each.times:.2f} ({each.low:.2f} to {each.high:.2f})" for each in found],
+            cells=[cells.interval(each.times, each.low, each.high) for each in found],
         ),
         Column(
             header="core-h, 1M",
-            cells=[_cost(each.cores_then, row) for each, row in zip(found, rows, strict=True)],
+            cells=[_cost(each.then_core_hours) for each in found],
             right=True,
             drop=1,
         ),
@@ -83,11 +84,9 @@ def sweep(values: Sequence[str], found: Sequence[Forecast], *, width: int | None
 
 
 def _binds(speed: Speed) -> str:
-    if not speed.uses:
-        return "the trainers themselves"
-    name, use = max(speed.uses.items(), key=lambda item: item[1])
-    return f"{name} ({use:.0%})"
+    name = speed.binds
+    return NOTHING_BINDS if name is None else f"{name} ({speed.uses[name]:.0%})"
 
 
-def _cost(cores: float | None, examples_per_second: float) -> str:
-    return "not limited" if cores is None else f"{cores / examples_per_second * 1e6 / _SECONDS:.3f}"
+def _cost(core_hours: float | None) -> str:
+    return "not limited" if core_hours is None else f"{core_hours:.3f}"

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     metavar="FIELD=VALUES",
     help="Several values of a field, one after the other: worker.replicas=1..16, or ps.cpu=500m,1,2.",
 )
-@options.output_option("table", "json", "yaml")
+@options.output_option("table", "html", "json", "yaml")
 def command(
     session: sessions.Session, name: str, assignments: tuple[str, ...], sweep: str | None, output: str
 ) -> None:
@@ -38,8 +38,9 @@ def command(
 
     The number and the cpu of replicas, hosts, placement, partitioning and steps in flight, with an interval:
     of ten such changes the speed of nine should lie in it. What binds now and then, and what a million
-    examples take of the cores that are asked for; of several values, from which on more bring little. Needs
-    the extra `tuning`. NAME may be the file of a recording (`paceline record`).
+    examples take of the cores that are asked for; of several values, from which on more bring little. Of
+    these `-o html` is a page with plots (`> sweep.html`), which needs the extra `report`. Needs the extra
+    `tuning`. NAME may be the file of a recording (`paceline record`).
     """
     from paceline.specs import assignments as changes
 
@@ -55,7 +56,13 @@ def command(
     model = predictions.model(recording)
     if swept:
         found = [predictions.forecast(model, [*asked, each]) for each in swept]
-        _show_all([str(each.value) for each in swept], found, output)
+        values = [str(each.value) for each in swept]
+        if output == "html":
+            _show_page(session, recording.run.name, str(sweep).partition("=")[0], values, found)
+        else:
+            _show_all(values, found, output)
+    elif output == "html":
+        raise InvalidInput("only a sweep has a page", "--sweep worker.replicas=1..8")
     else:
         _show(predictions.forecast(model, asked), output)
     session.suggest(f"paceline why {name}")
@@ -70,6 +77,14 @@ def _show(found: Forecast, output: str) -> None:
         from paceline.surfaces import documents
 
         printing.emit(documents.document("Forecast", documents.plain(found)), output)
+
+
+def _show_page(
+    session: sessions.Session, job: str, field: str, values: Sequence[str], found: Sequence[Forecast]
+) -> None:
+    with sessions.needing("a page", "report", "matplotlib", "jinja2"):
+        from paceline.surfaces.reports import sweeps
+    click.echo(sweeps.page(job, field, values, found, say=session.addressed))
 
 
 def _show_all(values: Sequence[str], found: Sequence[Forecast], output: str) -> None:

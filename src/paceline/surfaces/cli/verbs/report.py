@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 
-from paceline.errors import InvalidInput, PacelineError
+from paceline.errors import InvalidInput, NotFound, PacelineError
 from paceline.surfaces.cli import options, sessions
 
 
@@ -50,27 +51,51 @@ def command(
 
     It may be asked for while the job runs. On a cluster it needs the --store that the operator fills; without
     it only what the job's running pods still have is in it. NAME may be the file of a recording (`paceline
-    record`). Needs the extra `report`.
+    record`), or the name of a search for a better job file (`paceline tune`). Needs the extra `report`.
     """
     with sessions.needing("a report", "report", "matplotlib", "jinja2"):
         from paceline.surfaces.reports import evidence, numbers, pages
     best = best_auc if best_auc is not None or truth is None else _read_truth(Path(truth))
     recording = sessions.recording(name)
-    if recording is not None:
-        found = evidence.of(recording, best_auc=best)
+    search = None if recording is not None else _search(session, name)
+    if search is not None:
+        page, document = search
     else:
-        with session.jobs() as jobs:
-            found = evidence.gather(jobs, name, best_auc=best)
-    target = Path(output or f"{found.recording.run.name}-report.html")
-    _write(target, pages.page(found))
+        if recording is not None:
+            found = evidence.of(recording, best_auc=best)
+        else:
+            with session.jobs() as jobs:
+                found = evidence.gather(jobs, name, best_auc=best)
+        page, document, name = pages.page(found), numbers.document(found), found.recording.run.name
+    target = Path(output or f"{name}-report.html")
+    _write(target, page)
     session.say(f"{target} written")
     if json_file is not None:
-        text = json.dumps(numbers.document(found), indent=2, ensure_ascii=False)
+        text = json.dumps(document, indent=2, ensure_ascii=False)
         if json_file == "-":
             click.echo(text)
         else:
             _write(Path(json_file), text + "\n")
             session.say(f"{json_file} written")
+
+
+def _search(session: sessions.Session, name: str) -> tuple[str, dict[str, Any]] | None:
+    """Return the page and the numbers of a search for a better job file; None: NAME is none."""
+    from paceline.services import recordings
+    from paceline.surfaces.reports import tunings
+
+    with session.studies() as store:
+        try:
+            tuning = store.tuning(name)
+        except NotFound:
+            return None
+    if not tuning.finished:
+        raise NotFound(f"{name} has no trial that is finished", "paceline list")
+    with session.jobs() as jobs:
+        first, why = recordings.explain(jobs, tuning.finished[0].run, thinned=True)
+    if first is None:
+        raise NotFound(f"nothing is known of {tuning.finished[0].run}", "paceline list")
+    return tunings.page(tuning, first, why, say=session.addressed), tunings.document(tuning, why)
 
 
 def _read_truth(path: Path) -> float:

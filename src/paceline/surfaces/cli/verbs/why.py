@@ -13,7 +13,7 @@ from paceline.surfaces.cli import options, printing, sessions
 if TYPE_CHECKING:
     from paceline.model.causes import Cause, Explanation
     from paceline.model.recordings import Recording
-    from paceline.surfaces.proposals import Proposals
+    from paceline.surfaces.diffs import Diffs
 
 
 @options.verb("why")
@@ -55,20 +55,20 @@ def command(session: sessions.Session, name: str, fail_on: str | None, output: s
 
 def _show(session: sessions.Session, recording: Recording | None, found: Explanation, output: str) -> None:
     from paceline.surfaces import answers, documents
-    from paceline.surfaces.proposals import Proposals
+    from paceline.surfaces.diffs import Diffs
 
-    proposals = Proposals.of(None if recording is None else recording.run)
+    diffs = Diffs.of(None if recording is None else recording.run)
     if output == "table":
         from paceline.surfaces.views import causes as views
 
-        page = views.explanation(found, proposals=proposals, say=session.addressed, width=printing.width())
+        page = views.explanation(found, diffs=diffs, say=session.addressed, width=printing.width())
         printing.show(page)
     elif output == "diff":
-        _show_diff(session, found, proposals)
+        _show_diff(session, found, diffs)
     elif output == "markdown":
         from paceline.surfaces.views import markdowns
 
-        click.echo(markdowns.text(answers.answer(found, proposals=proposals, say=session.addressed)))
+        click.echo(markdowns.text(answers.answer(found, diffs=diffs, say=session.addressed)))
     elif output == "html":
         if recording is None:
             raise PacelineError(
@@ -78,26 +78,26 @@ def _show(session: sessions.Session, recording: Recording | None, found: Explana
             from paceline.surfaces.reports import whys
         click.echo(whys.page(recording, found, say=session.addressed))
     else:
-        printing.emit(documents.document("Explanation", _document(found, proposals)), output)
+        printing.emit(documents.document("Explanation", _document(found, diffs)), output)
 
 
-def _show_diff(session: sessions.Session, found: Explanation, proposals: Proposals) -> None:
-    diff = next(filter(None, map(proposals.diff, found.causes)), None)
+def _show_diff(session: sessions.Session, found: Explanation, diffs: Diffs) -> None:
+    diff = next(filter(None, (diffs.diff(cause.changes) for cause in found.causes)), None)
     if diff is None:
         session.say("no cause is cured by a change of the job file")
     else:
         click.echo(diff, nl=False)
 
 
-def _document(found: Explanation, proposals: Proposals) -> dict[str, Any]:
+def _document(found: Explanation, diffs: Diffs) -> dict[str, Any]:
     from paceline.surfaces import documents
 
-    causes = [_cause(cause, proposals) for cause in found.causes]
+    causes = [_cause(cause, diffs) for cause in found.causes]
     body: dict[str, Any] = documents.plain(found)
     return {**body, "causes": causes}
 
 
-def _cause(cause: Cause, proposals: Proposals) -> dict[str, Any]:
+def _cause(cause: Cause, diffs: Diffs) -> dict[str, Any]:
     from paceline.diagnosing import catalogues
     from paceline.surfaces import documents
 
@@ -109,8 +109,8 @@ def _cause(cause: Cause, proposals: Proposals) -> dict[str, Any]:
     return {
         "code": catalogues.topic(cause.name).code,
         **body,
-        "diff": proposals.diff(cause),
-        "effects": [_cause(effect, proposals) for effect in cause.effects],
+        "diff": diffs.diff(cause.changes),
+        "effects": [_cause(effect, diffs) for effect in cause.effects],
     }
 
 

@@ -1,12 +1,13 @@
-"""The changes that causes propose, as people and programs see them: in the text of the job file."""
+"""Changes of a job, as people and programs see them: in the text of its file."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 from paceline import specs
 from paceline.errors import InvalidInput
-from paceline.model.causes import Cause
+from paceline.model.causes import Change
 from paceline.model.jobs import JobSpec
 from paceline.model.runs import Run
 from paceline.specs import edits
@@ -17,7 +18,7 @@ _NO_LINE_BREAK = "\\"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Proposals:
+class Diffs:
     """Shows changes of one job.
 
     Attributes:
@@ -29,27 +30,27 @@ class Proposals:
     spec: JobSpec | None = None
 
     @classmethod
-    def of(cls, run: Run | None) -> Proposals:
+    def of(cls, run: Run | None) -> Diffs:
         """Return those for a run; None: of a job whose spec is wrong, which has none."""
         return cls() if run is None else cls(source=run.source, spec=run.spec)
 
-    def diff(self, cause: Cause) -> str | None:
-        """Return what a cause changes in the file; None: nothing, or the file cannot be edited."""
-        if not cause.changes or not self.source:
+    def diff(self, changes: Sequence[Change]) -> str | None:
+        """Return what changes do to the file; None: nothing, or it cannot be edited."""
+        if not changes or not self.source:
             return None
         try:
-            return edits.diff(self.source, cause.changes) or None
+            return edits.diff(self.source, changes) or None
         except InvalidInput:
             return None
 
-    def rows(self, cause: Cause) -> tuple[str, ...]:
+    def rows(self, changes: Sequence[Change]) -> tuple[str, ...]:
         """Return the rows of the diff, without names of files; where there is none, a row for each change,
         such as ``spec.roles.ps.cpu: 500m -> 1``.
         """
-        diff = self.diff(cause)
+        diff = self.diff(changes)
         if diff is None:
-            if self.spec is None or not cause.changes:
+            if self.spec is None or not changes:
                 return ()
-            return edits.listed(specs.dump_job(self.spec), cause.changes)
+            return edits.listed(specs.dump_job(self.spec), changes)
         rows = diff.split("\n")[_HEAD:-1]
         return tuple(row.removesuffix("\r") for row in rows if not row.startswith(_NO_LINE_BREAK))

@@ -1,0 +1,239 @@
+"""``paceline tune``: what to change in a job, and trials that show what it brings."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from paceline.errors import InvalidInput
+from paceline.surfaces.cli import job_files, objectives, options, printing, sessions
+
+if TYPE_CHECKING:
+    from paceline.model.tunings import Objective, Tuning
+    from paceline.services.trials import Times
+    from paceline.services.tunings import Effort, Tell
+
+_JOB_FILES = (".yaml", ".yml", ".json")
+
+
+@options.verb("tune")
+@options.engine_options
+@click.argument("target", metavar="TARGET")
+@click.option(
+    "--trials", type=click.IntRange(2, 1000), metavar="N",
+    help="Run the job as it is and up to N - 1 changes of it, for a while each.",
+)  # fmt: skip
+@click.option(
+    "--seconds", type=click.FloatRange(min=1), default=20.0, show_default=True, metavar="N",
+    help="With --trials: how long each is measured, when it trains.",
+)  # fmt: skip
+@objectives.options
+@click.option(
+    "--pairs", type=click.IntRange(min=0), default=1, show_default=True, metavar="N",
+    help="With --trials: how often the best one is measured again beside the job as it is.",
+)  # fmt: skip
+@click.option(
+    "--apply", "apply", flag_value="file",
+    help="With --trials: change the job file itself; else FILE-tuned.yaml is written.",
+)  # fmt: skip
+@click.option(
+    "--live", "apply", flag_value="live",
+    help="Make the likeliest change to a job that runs here: it goes on from its checkpoint, is measured, "
+    "and goes back if it is no better.",
+)  # fmt: skip
+@click.option("--again", is_flag=True, help="With --trials: begin anew, whatever was found before.")
+@options.output_option("table", "json", "yaml")
+def command(
+    session: sessions.Session,
+    target: str,
+    trials: int | None,
+    seconds: float,
+    objective: Objective,
+    pairs: int,
+    apply: str | None,
+    again: bool,
+    output: str,
+) -> None:
+    """Say what to change in a job, and with --trials try it out and keep what helps.
+
+    TARGET is a job, or the file of a recording: then proposals are computed from what was measured, each with
+    its gain, its risk and its diff. With --trials it is a job file: it is run as it is, diagnosed, changed as
+    that proposes, run again, and so on; a change stays if it is better beyond the noise of a run, and the
+    model learns no worse. Trials that are done are kept: the same command goes on where it was stopped.
+    Needs the extra `tuning`.
+    """
+    with sessions.needing("tuning", "tuning", "scipy"):
+        from paceline.services.trials import Times
+        from paceline.services.tunings import Effort
+    _check(target, trials, apply)
+    if trials is not None:
+        how = Effort(trials=trials, pairs=pairs, times=Times(window_seconds=seconds), anew=again)
+        _try(session, target, objective, how, apply=apply is not None, output=output)
+    elif apply == "live":
+        _change(session, target, objective, Times(window_seconds=seconds), output)
+    else:
+        _advise(session, target, objective, output)
+
+
+def _check(target: str, trials: int | None, apply: str | None) -> None:
+    """Let options pass that go together."""
+    is_file = target == "-" or target.endswith(_JOB_FILES)
+    if trials is None and is_file:
+        raise InvalidInput(
+            f"nothing was measured of {target}",
+            f"paceline tune {target} --trials 6, or name a job that runs or ran",
+        )
+    if trials is None and apply == "file":
+        raise InvalidInput("--apply needs --trials", f"paceline tune {target} --live changes a job that runs")
+    if trials is not None and not is_file:
+        raise InvalidInput(
+            f"trials need a job file, and {target} is none",
+            f"paceline tune {target}, or FILE.yaml --trials 6",
+        )
+    if trials is not None and apply == "live":
+        raise InvalidInput("a job file does not run", "paceline tune NAME --live")
+    if apply and target == "-":
+        raise InvalidInput("stdin cannot be changed", "leave --apply out, or name a file")
+
+
+def _try(
+    session: sessions.Session, target: str, objective: Objective, how: Effort, *, apply: bool, output: str
+) -> None:
+    """Make trials, show them, and write the best job file."""
+    from paceline.services import studies, tunings
+
+    job, base = job_files.read(target)
+    objective = tunings.limited(objective, job.spec, on_cluster=session.on_cluster)
+    with session.jobs() as jobs, session.studies() as store:
+        name = tunings.name_of(job.spec)
+        with studies.alone(session.home.path, name), _told(session, output) as tell:
+            tuning = tunings.begun(
+                store, job.text, base=base, objective=objective, most_trials=how.trials, anew=how.anew
+            )
+            tuner = tunings.Tuner(jobs=jobs, store=store, times=how.times, tell=tell)
+            tuning = tuner.prove(tuner.run(tuning), pairs=how.pairs)
+    _show(tuning, output)
+    best = tuning.best
+    if best is None or not best.number:
+        session.suggest(f"paceline why {tuning.finished[0].run}")
+        return
+    file = Path(f"{job.spec.name}-tuned.yaml") if target == "-" else tuned_beside(Path(target))
+    if apply and job_files.read(target)[0].text == job.text:
+        file = Path(target)
+    elif apply:
+        session.say(f"{target} was changed meanwhile, so it stays as it is")
+    _write(file, best.source)
+    session.say(f"{file} written")
+    session.suggest(f"paceline run {file}", f"paceline report {tuning.name}")
+
+
+def _advise(session: sessions.Session, name: str, objective: Objective, output: str) -> None:
+    from paceline.services import proposals, tunings
+    from paceline.surfaces.diffs import Diffs
+
+    recording = session.measured(name)
+    objective = tunings.limited(objective, recording.run.spec, on_cluster=session.on_cluster)
+    found = proposals.proposals(recording, objective)
+    diffs = Diffs.of(recording.run)
+    if output == "table":
+        from paceline.surfaces.views import proposals as views
+
+        page = views.page(recording.run.name, found, objective, diffs=diffs, width=printing.width())
+        printing.show(page)
+    else:
+        from paceline.surfaces import documents
+
+        items = [{**documents.plain(each), "diff": diffs.diff(each.changes)} for each in found]
+        printing.emit(documents.document("ProposalList", {"items": items}), output)
+    session.suggest(f"paceline why {name}", "paceline tune job.yaml --trials 6")
+
+
+def _change(session: sessions.Session, name: str, objective: Objective, times: Times, output: str) -> None:
+    """Make the likeliest change to a job that runs."""
+    from paceline.services import live_changes, proposals, tunings
+    from paceline.surfaces import composition, documents
+
+    if session.on_cluster:
+        raise InvalidInput(
+            "jobs on a cluster are not changed while they run", f"paceline tune {name}, and submit that"
+        )
+    recording = session.measured(name)
+    objective = tunings.limited(objective, recording.run.spec, on_cluster=False)
+    found = proposals.proposals(recording, objective)
+    if not found:
+        session.say(f"{name} stays as it is: nothing promises more than the noise of a run")
+        return
+    with composition.opened(session.home) as jobs:
+        changer = live_changes.Changer(jobs=jobs, objective=objective, times=times, tell=session.say)
+        done = changer.change(name, found[0])
+    if output == "table":
+        from paceline.surfaces.views import tunings as views
+
+        printing.show(views.live(done))
+    else:
+        printing.emit(documents.document("LiveChange", documents.plain(done)), output)
+    session.suggest(f"paceline why {name}", f"paceline top {name}")
+
+
+def _show(tuning: Tuning, output: str) -> None:
+    if output == "table":
+        from paceline.surfaces.views import tunings as views
+
+        printing.show(views.page(tuning, width=printing.width()))
+    else:
+        from paceline.surfaces import documents
+
+        printing.emit(documents.document("Tuning", documents.plain(tuning)), output)
+
+
+@contextlib.contextmanager
+def _told(session: sessions.Session, output: str) -> Iterator[Tell]:
+    """Give what shows how far a search is: a line for each trial that is done, and what goes on below."""
+    from paceline.surfaces.views import tunings as views
+
+    def told(tuning: Tuning) -> str:
+        trial = tuning.trials[-1]
+        lead = f"trial {trial.number} of {tuning.most_trials - 1}: {views.changed(trial)}"
+        speed = trial.outcome.speed if trial.outcome else 0.0
+        return f"{lead}: {speed:,.0f} examples/s {views.verdict(trial)}".rstrip() if trial.outcome else lead
+
+    if output != "table" or not printing.is_terminal():
+        yield lambda tuning, doing: None if doing else session.say(told(tuning))
+        return
+    console = printing.console(stderr=True)
+    with console.status("") as status:
+
+        def tell(tuning: Tuning, doing: str) -> None:
+            if tuning.ended:
+                status.update(doing)
+            elif doing:
+                status.update(f"{told(tuning)} {doing}")
+            else:
+                console.print(told(tuning))
+
+        yield tell
+
+
+def tuned_beside(file: Path) -> Path:
+    """Return where the best version of a job file is written."""
+    return file.with_name(f"{file.stem}-tuned{file.suffix}")
+
+
+def _write(file: Path, source: str) -> None:
+    """Write a file so that it is the old one or the new one, whatever happens."""
+    from paceline.errors import StoreError
+
+    scratch = file.with_name(f".{file.name}.new")
+    try:
+        scratch.write_text(source, encoding="utf-8")
+        scratch.replace(file)
+    except OSError as error:
+        scratch.unlink(missing_ok=True)
+        raise StoreError(
+            f"{file} cannot be written: {error.strerror or error}",
+            "free some room, or go to a folder that can be written",
+        ) from error

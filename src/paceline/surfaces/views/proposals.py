@@ -1,0 +1,38 @@
+"""What ``paceline tune`` shows of a job that was measured: what could be changed, the likeliest first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from paceline.model.proposals import Proposal
+from paceline.model.tunings import Goal, Objective
+from paceline.surfaces import answers
+from paceline.surfaces.diffs import Diffs
+from paceline.surfaces.views.paragraphs import Paragraphs
+
+_INDENT = 11
+#: What is gained, by what is asked for.
+GAINED = {Goal.FASTEST: "the examples/s", Goal.CHEAPEST: "the examples for each core-second"}
+_NONE = "nothing promises more than the noise of a run"
+
+
+def page(
+    job: str, found: Sequence[Proposal], objective: Objective, *, diffs: Diffs, width: int | None
+) -> Text:
+    """Return the proposals, each with its gain, what that rests on, its risk and its diff."""
+    paragraphs = Paragraphs(width)
+    count = (
+        f"{len(found)} {'change' if len(found) == 1 else 'changes'} may be worth a trial" if found else _NONE
+    )
+    parts = [paragraphs.filled("", (f"{job}: {count}", "bold"), indent=0)]
+    for number, each in enumerate(found, start=1):
+        parts += [Text(), paragraphs.filled(f"{number}.", (each.name, "bold"), (each.what, ""), indent=3)]
+        if each.gain is not None:
+            gain = f"{answers.gain(each.gain)} {GAINED[objective.goal]}, computed"
+            parts.append(paragraphs.filled("   gain", (gain, ""), (f"({each.basis})", "dim"), indent=_INDENT))
+        if each.risk:
+            parts.append(paragraphs.filled("   risk", (each.risk, ""), indent=_INDENT))
+        parts += paragraphs.diff("   change", diffs.rows(each.changes), indent=_INDENT)
+    return Text("\n").join(parts)
