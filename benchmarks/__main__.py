@@ -34,6 +34,11 @@ NAMES = (
     "evidence",
     "scenes-small",
     "prediction",
+    "tuning",
+    "simulation",
+    "no-regrets",
+    "tune-faults",
+    "scenes",
 )
 #: Those that need a Kubernetes cluster; a small one on this machine would disturb the others.
 ON_KUBERNETES = ("kubernetes-placement", "kubernetes-scale", "operator-faults", "fit", "gang")

@@ -110,6 +110,12 @@ class Bench:
         self._kept.unlink(missing_ok=True)
 
 
+def written_rows(name: str) -> list[Row]:
+    """Return the rows of a benchmark's written result; none where it was not run."""
+    file = RESULTS / f"{name}.json"
+    return list(json.loads(file.read_text())["rows"]) if file.exists() else []
+
+
 def module(name: str) -> ModuleType:
     """Return the module of a benchmark."""
     return importlib.import_module(f"benchmarks.{name.replace('-', '_')}")

@@ -53,7 +53,7 @@ spec:
   hosts: [{hosts}]
   roles:
     ps: {{replicas: {servers}, cpu: {server_cpu}m, threads: 1}}
-    worker: {{replicas: {workers}, threads: 1}}
+    worker: {{replicas: {workers}, cpu: {worker_cpu}m, threads: 1}}
   training:
     optimizer: {{name: adagrad, learning_rate: 0.05}}
     wide_optimizer: {{name: ftrl, learning_rate: 0.3}}
@@ -86,45 +86,42 @@ def _round(bench: Bench, servers: int, number: int) -> None:
     key = f"{servers} PS, {{}}, {number}"
     scenes = (TOGETHER, APART) if number % 2 == 0 else (APART, TOGETHER)
     found = {
-        side: bench.repeat(key.format(side), functools.partial(_measure, side, servers, ()))
-        for side in scenes
+        side: bench.repeat(key.format(side), functools.partial(measure, side, servers, ())) for side in scenes
     }
     first = found[TOGETHER]
     changes = [Change(path=tuple(each["path"]), value=each["value"]) for each in first["changes"]]
-    bench.repeat(key.format(CURED), functools.partial(_measure, CURED, servers, changes))
+    bench.repeat(key.format(CURED), functools.partial(measure, CURED, servers, changes))
 
 
-def _source(side: str, servers: int, counts: Path) -> str:
+def job_source(side: str, servers: int, counts: Path) -> str:
+    """Return the job file of a side; its workers count their examples in a folder."""
     data = KEPT / "clicks-scenes"
     generate.generate(data, DATA)
-    server, worker = SERVER_CORES / servers, WORKER_CORES / servers
     if side == APART:
-        # A host with as few cores as its server has would cut it twice, and never in step.
-        sizes = [("ps", 2 * server)] * servers + [("worker", worker)] * servers
+        names = [f"{kind}-{number}" for kind in ("ps", "worker") for number in range(servers)]
     else:
-        sizes = [("both", server + worker)] * servers
-    hosts = (
-        f"{{name: {kind}-{number}, cpu: {round(1000 * cores)}m, bandwidth: 1G}}"
-        for number, (kind, cores) in enumerate(sizes)
-    )
+        names = [f"both-{number}" for number in range(servers)]
+    # Each replica has cores of its own, so that a scene differs from the other in nothing but the network.
+    workers = servers * WORKERS_PER_SERVER[servers]
     return _JOB.format(
         root=ROOT,
         python=trials.example("clicks").command[0],
         counts=counts,
         data=data,
         strategy="isolate" if side == APART else "colocate",
-        hosts=", ".join(hosts),
+        hosts=", ".join(f"{{name: {name}, bandwidth: 1G}}" for name in names),
         servers=servers,
-        server_cpu=round(1000 * server),
-        workers=servers * WORKERS_PER_SERVER[servers],
+        server_cpu=round(1000 * SERVER_CORES / servers),
+        workers=workers,
+        worker_cpu=round(1000 * WORKER_CORES / workers),
     )
 
 
-def _measure(side: str, servers: int, changes: Sequence[Change]) -> Mapping[str, Any]:
+def measure(side: str, servers: int, changes: Sequence[Change]) -> Mapping[str, Any]:
     """Return the speed of a side, the load of its servers, and what Paceline says of it while it runs."""
     with trials.service() as api:
         counts = api.home.path / "counts"
-        source = edits.edited(_source(side, servers, counts), changes)
+        source = edits.edited(job_source(side, servers, counts), changes)
         spec = specs.parse_job(source).spec
         training = api.submit(spec, source=source, base=ROOT)
         try:

@@ -35,16 +35,14 @@ def run(bench: Bench) -> list[Check]:
 
 def told(rows: Sequence[Row]) -> dict[str, list[tuple[Measured, float, str | None]]]:
     """Return by model each run that it did not learn from, the speed that it tells, and what binds."""
-    probe = statistics.median(row["probe_seconds"] for row in rows)
-    found = [(row["learnt"], runs.measured(row, probe_seconds=probe)) for row in rows]
-    learnt = [each for is_learnt, each in found if is_learnt]
-    others = [each for is_learnt, each in found if not is_learnt]
+    found = list(zip(rows, runs.all_measured(rows), strict=True))
+    learnt = [each for row, each in found if row["learnt"]]
+    others = [each for row, each in found if not row["learnt"]]
     costs = calibrations.calibrated(learnt).costs
     made: dict[str, list[tuple[Measured, float, str | None]]] = {PACELINE: []}
     for each in others:
         speed = predictions.speed(each.layout, costs)
-        binds = max(speed.uses, key=speed.uses.__getitem__, default=None)
-        made[PACELINE].append((each, speed.steps_per_second, binds))
+        made[PACELINE].append((each, speed.steps_per_second, speed.binds))
     for name, terms in ((OPTIMUS, published.optimus), (DLROVER, published.dlrover_rm)):
         made[name] = [(each, published.steps_per_second(terms, learnt, each.layout), None) for each in others]
     return made

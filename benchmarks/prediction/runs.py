@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import statistics
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks import trials as jobs_trials
 from benchmarks.diagnosis import trials
 from benchmarks.diagnosis.sites import Site
 from benchmarks.prediction.variants import BASE, Variant
-from benchmarks.protocols import ROOT
+from benchmarks.protocols import ROOT, Row
 from paceline import specs
 from paceline.model.jobs import Host
 from paceline.model.roles import ReplicaId
@@ -19,8 +20,8 @@ from paceline.modelling.calibrations import Measured
 from paceline.modelling.layouts import Layout, Server, Trainers
 from paceline.services import predictions, recordings
 
-#: The first steps are slower; then as long as `paceline why` looks back.
-SETTLE_SECONDS, WINDOW_SECONDS = 8.0, 25.0
+#: The first steps are slower; together longer than `paceline why` looks back.
+SETTLE_SECONDS, WINDOW_SECONDS = 5.0, 27.0
 _PROBE_ROUNDS = 3_000_000
 
 
@@ -55,8 +56,13 @@ def _probe_seconds() -> float:
     return time.perf_counter() - start
 
 
-def measured(row: Mapping[str, Any], *, probe_seconds: float) -> Measured:
-    """Return what a row says, as on a machine that takes so long for the probe."""
+def all_measured(rows: Sequence[Row]) -> list[Measured]:
+    """Return what rows say, each as on a machine that is as fast as it was in the middle of them."""
+    probe = statistics.median(row["probe_seconds"] for row in rows)
+    return [_measured(row, probe_seconds=probe) for row in rows]
+
+
+def _measured(row: Mapping[str, Any], *, probe_seconds: float) -> Measured:
     given = row["measured"]
     layout = given["layout"]
     return Measured(

@@ -14,9 +14,10 @@ from paceline.model.roles import Role
 BASE = Base(model="wide-deep", size="middle", seed=7, speed=4.0)
 #: As TensorFlow does it by itself: every variable whole, one after the other.
 _WHOLE = {"partitioning": {"strategy": "none"}, "variable_placement": "round-robin"}
-#: From few trainers and one server to many, with less and less for each.
-_SIZES = tuple(itertools.product((1, 2, 4, 8), (1, 2, 4)))
-_SERVER_CORES, _WORKER_CORES = (0.06, 0.15, 0.4), (0.1, 0.3)
+_WORKERS, _SERVERS = (1, 2, 4, 8), (1, 2, 3, 4)
+_WORKER_CORES, _SERVER_CORES = (0.1, 0.3), (0.06, 0.15, 0.4)
+#: Of all replicas together: the machine has two, and runs more than them.
+MOST_CORES = 1.4
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,41 +63,34 @@ class Variant:
         return changes.training(spec, **more)
 
 
+def grid() -> tuple[Variant, ...]:
+    """Return every combination that fits: what a search for the best one chooses from."""
+    sizes = itertools.product(_WORKERS, _SERVERS, _WORKER_CORES, _SERVER_CORES, (False, True))
+    return tuple(
+        Variant(workers=workers, servers=servers, worker_cores=own, server_cores=theirs, whole=whole)
+        for workers, servers, own, theirs, whole in sizes
+        # One server holds all variables whole in any case.
+        if workers * own + servers * theirs <= MOST_CORES and not (whole and servers == 1)
+    )
+
+
 def every() -> tuple[Variant, ...]:
     """Return all variants, those to learn from first."""
     learnt = (
         Variant(workers=1, servers=1, worker_cores=0.3, server_cores=0.4, learnt=True),
-        Variant(workers=4, servers=4, worker_cores=0.3, server_cores=0.15, learnt=True),
+        Variant(workers=4, servers=4, worker_cores=0.3, server_cores=0.06, learnt=True),
         Variant(workers=8, servers=2, worker_cores=0.1, server_cores=0.15, whole=True, learnt=True),
     )
-    others = [
-        Variant(workers=workers, servers=servers, worker_cores=worker_cores, server_cores=server_cores)
-        for workers, servers in _SIZES
-        for worker_cores, server_cores in itertools.product(_WORKER_CORES, _SERVER_CORES)
-        if workers * worker_cores + servers * server_cores <= 1.6
-    ]
-    narrow = [
+    narrow = (
         Variant(workers=workers, servers=servers, worker_cores=0.3, server_cores=0.4, megabits=megabits)
         for workers, servers, megabits in (
             (2, 1, 100),
             (2, 1, 300),
             (2, 2, 100),
-            (4, 2, 60),
+            (2, 2, 60),
             (4, 1, 200),
             (1, 2, 50),
         )
-    ]
-    whole = [
-        Variant(workers=workers, servers=servers, worker_cores=0.2, server_cores=cores, whole=True)
-        for workers, servers, cores in (
-            (2, 2, 0.1),
-            (4, 2, 0.1),
-            (4, 4, 0.1),
-            (6, 3, 0.1),
-            (2, 4, 0.2),
-            (3, 3, 0.06),
-        )
-    ]
-    found = dict.fromkeys((*learnt, *others, *narrow, *whole))
+    )
     alike = {dataclasses.replace(each, learnt=False) for each in learnt}
-    return tuple(each for each in found if each not in alike)
+    return (*learnt, *(each for each in (*narrow, *grid()) if each not in alike))
