@@ -118,7 +118,8 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return f"sqlite:///{tmp_path}/paceline.db"
     url: str = request.getfixturevalue("postgresql_url")
     with stores.open_store(url) as store, store._database.writing() as connection:
-        connection.exec_driver_sql("DELETE FROM runs")
+        for table in ("runs", "studies", "audits"):
+            connection.exec_driver_sql(f"DELETE FROM {table}")
     return url
 
 

@@ -15,7 +15,9 @@ from alembic import autogenerate, command, migration, script
 
 from paceline import errors, stores
 from paceline.model import roles, samples
-from paceline.stores import databases, tables
+from paceline.model.run_queries import RunQuery
+from paceline.model.selectors import parse
+from paceline.stores import databases, encodings, tables
 
 PS = roles.ReplicaId(roles.Role.PS, 0)
 
@@ -77,6 +79,38 @@ def test_an_empty_file_and_an_older_schema_are_brought_up_to_date(engine, fresh_
         command.downgrade(databases.alembic_config(connection), "base")
     with stores.open_store(fresh_url) as store:
         assert store.list_runs() == []
+
+
+@pytest.mark.parametrize("revision", [f"{number:04}" for number in range(1, int(databases.HEAD))])
+def test_what_any_older_program_kept_comes_through(engine, fresh_url, make_run, revision):
+    run, state = make_run(ps=1, workers=1)
+    with engine.begin() as connection:
+        databases.upgrade(connection, "here", revision)
+        metadata = sa.MetaData()
+        metadata.reflect(connection)
+        connection.execute(
+            sa.insert(metadata.tables["runs"]).values(
+                id=7, name="demo", engine="local", directory=run.directory, submitted_at=5.0, phase="running",
+                replicas="ps 1/1, worker 1/1", message="", labels='{"team": "ads"}', notes="[]",
+                source=b"kind: TrainingJob\n", spec=encodings.encode(run.spec), state=encodings.encode(state),
+            )
+        )  # fmt: skip
+        connection.execute(
+            sa.insert(metadata.tables["replicas"]).values(
+                id=9, run_id=7, role="ps", number=0, phase="running", attempt=1, restarts=0, cores="[]"
+            )
+        )
+        made = [
+            {"replica_id": 9, "attempt": 1, "at": float(at), "interval_seconds": 1.0, "threads": 3}
+            for at in range(40)
+        ]
+        connection.execute(sa.insert(metadata.tables["samples"]), made)
+    with stores.open_store(fresh_url) as store:
+        assert store.load_state("demo") == state
+        assert [run.name for run in store.run_page(RunQuery(selector=parse("team=ads"))).runs] == ["demo"]
+        assert [each.threads for each in store.samples("demo")] == [3] * 40
+        store.append_samples("demo", batch(40, at=40.0))
+        assert len(store.samples("demo", replica=PS)) == 80
 
 
 def test_a_failed_migration_leaves_nothing_behind(engine, fresh_url):

@@ -223,3 +223,24 @@ def test_a_phase_of_a_newer_program_is_refused(filled):
     for call in (filled.list_runs, lambda: filled.get_run("demo")):
         with pytest.raises(errors.StoreError, match="unknown JobPhase 'levitating'"):
             call()
+
+
+SUBMIT = runs.Submit(key="ann/1", fingerprint="abc")
+
+
+def test_a_submit_is_known_by_its_key(store, make_run):
+    assert store.submitted(SUBMIT) is None
+    store.create_run(*make_run(), submit=SUBMIT)
+    assert store.submitted(SUBMIT) == "demo"
+    assert store.submitted(runs.Submit(key="ann/2", fingerprint="abc")) is None
+    with pytest.raises(errors.Conflict, match="another job was submitted with the key 'ann/1': demo"):
+        store.submitted(runs.Submit(key="ann/1", fingerprint="else"))
+
+
+def test_a_key_makes_one_run(store, make_run):
+    store.create_run(*make_run(), submit=SUBMIT)
+    with pytest.raises(errors.Conflict, match="submitted with the key 'ann/1' already"):
+        store.create_run(*make_run("demo-2"), submit=SUBMIT)
+    assert [run.name for run in store.list_runs()] == ["demo"]
+    store.delete_run("demo")
+    assert store.submitted(SUBMIT) is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping
 
-from paceline.model import jobs, roles, statuses
+from paceline.model import digests, jobs, roles, statuses
 
 #: What ``engine`` of a run says.
 LOCAL, KUBERNETES = "local", "kubernetes"
@@ -45,6 +45,7 @@ class RunSummary:
         ttl_after_finished_seconds: how long it is kept after its end; None: until somebody removes it.
         replicas: running of wanted replicas by role, such as ``ps 2/2, worker 3/4``.
         namespace: of the cluster; None on this machine.
+        digest: how it did when somebody looked last; None: nobody has.
     """
 
     name: str
@@ -59,6 +60,7 @@ class RunSummary:
     replicas: str
     labels: Mapping[str, str]
     namespace: str | None = None
+    digest: digests.Digest | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +101,19 @@ class Request:
     id: int
     kind: str
     at: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Submit:
+    """How a submit that is made twice is known as one.
+
+    Attributes:
+        key: that whoever submits has chosen; unique in the store.
+        fingerprint: of what was submitted, so that a key is not taken for something else by mistake.
+    """
+
+    key: str
+    fingerprint: str
 
 
 def replica_counts(replicas: Iterable[tuple[str, bool]]) -> str:

@@ -22,7 +22,7 @@ from paceline import errors
 from paceline.stores import failures
 
 #: The newest revision in ``migrations/``; a test holds them together.
-HEAD = "0006"
+HEAD = "0007"
 VERSION_TABLE = "paceline_schema"
 
 _ADVISORY_LOCK = 0x706163656C696E65  # "paceline"
@@ -65,6 +65,10 @@ class Database:
         """
         with failures.explained(self.place), self._writer.begin() as connection:
             yield connection
+
+    def bytewise(self, column: sa.ColumnElement[str]) -> sa.ColumnElement[str]:
+        """Let a text be sorted by its code points, whatever the language of the database."""
+        return sa.collate(column, "C") if self._engine.dialect.name == "postgresql" else column
 
     def close(self) -> None:
         """Close every connection."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import sqlalchemy as sa
@@ -17,11 +17,16 @@ from paceline.stores import encodings, journals, rows, tables
 class Runs(rows.Part):
     """The runs of a store."""
 
-    def create_run(self, run: runs.Run, state: states.JobState) -> None:
+    def create_run(self, run: runs.Run, state: states.JobState, *, submit: runs.Submit | None = None) -> None:
         """Keep a new run, its replicas and the state that its supervisor starts from.
 
+        Args:
+            run: the run.
+            state: the state.
+            submit: how whoever submits it would know it again; None: by its name alone.
+
         Raises:
-            Conflict: there is a run of that name.
+            Conflict: there is a run of that name, or one that was submitted with that key.
             StoreError: the store cannot be written.
         """
         values = {
@@ -49,7 +54,33 @@ class Runs(rows.Part):
                     f"there is a job {run.name!r} already",
                     f"Give this one another name, or remove that one: paceline delete {run.name}",
                 ) from error
-            _insert_replicas(connection, made.inserted_primary_key[0], state.replicas)  # type: ignore[index]
+            key = made.inserted_primary_key[0]  # type: ignore[index]
+            _insert_replicas(connection, key, state.replicas)
+            _insert_labels(connection, key, run.spec.labels)
+            if submit is not None:
+                _insert_submit(connection, key, submit)
+
+    def submitted(self, submit: runs.Submit) -> str | None:
+        """Return the name of the run that was submitted with a key; None: there is none, or no more.
+
+        Raises:
+            Conflict: something else was submitted with it.
+            StoreError: the store cannot be read.
+        """
+        columns = tables.submits.c
+        query = (
+            sa.select(tables.runs.c.name, columns.fingerprint)
+            .join_from(tables.submits, tables.runs)
+            .where(columns.key == submit.key)
+        )
+        with self._database.reading() as connection:
+            row = connection.execute(query).one_or_none()
+        if row is not None and row.fingerprint != submit.fingerprint:
+            raise errors.Conflict(
+                f"another job was submitted with the key {submit.key!r}: {row.name}",
+                "give each submit a key of its own",
+            )
+        return None if row is None else row.name
 
     def run_names_like(self, prefix: str) -> set[str]:
         """Return the names of runs that start with ``prefix``.
@@ -93,59 +124,6 @@ class Runs(rows.Part):
             finished_at=row.finished_at,
             notes=tuple(json.loads(row.notes)),
         )
-
-    def list_runs(
-        self,
-        *,
-        phases: Collection[statuses.JobPhase] | None = None,
-        engine: str | None = None,
-        limit: int | None = None,
-        newest_first: bool = True,
-    ) -> list[runs.RunSummary]:
-        """Return what a list shows of each run, by the time of submission.
-
-        Args:
-            phases: only runs in one of these; None: all.
-            engine: only runs of this one; None: of all.
-            limit: at most so many; None: all.
-            newest_first: whether the run that was submitted last comes first.
-
-        Raises:
-            StoreError: the store cannot be read.
-        """
-        columns = tables.runs.c
-        order = (columns.submitted_at, columns.id)
-        query = sa.select(
-            columns.name, columns.phase, columns.message, columns.engine, columns.directory,
-            columns.submitted_at, columns.started_at, columns.finished_at,
-            columns.ttl_after_finished_seconds, columns.replicas, columns.labels,
-        ).order_by(*(column.desc() if newest_first else column.asc() for column in order))  # fmt: skip
-        if phases is not None:
-            query = query.where(columns.phase.in_([phase.value for phase in phases]))
-        if engine is not None:
-            query = query.where(columns.engine == engine)
-        if limit is not None:
-            query = query.limit(limit)
-        with self._database.reading() as connection:
-            return [
-                runs.RunSummary(
-                    name=name,
-                    phase=encodings.member(statuses.JobPhase, phase, what=f"job {name!r}"),
-                    message=message,
-                    engine=engine,
-                    directory=directory,
-                    submitted_at=submitted_at,
-                    started_at=started_at,
-                    finished_at=finished_at,
-                    ttl_after_finished_seconds=ttl_after_finished_seconds,
-                    replicas=replicas,
-                    labels={} if labels == "{}" else json.loads(labels),
-                )
-                for (
-                    name, phase, message, engine, directory,
-                    submitted_at, started_at, finished_at, ttl_after_finished_seconds, replicas, labels,
-                ) in connection.execute(query)
-            ]  # fmt: skip
 
     def update_run(
         self,
@@ -324,6 +302,21 @@ def _insert_replicas(connection: sa.Connection, run: int, replicas: Collection[s
             for s in replicas
         ]
         connection.execute(sa.insert(tables.replicas), made)
+
+
+def _insert_labels(connection: sa.Connection, run: int, labels: Mapping[str, str]) -> None:
+    if labels:
+        made = [{"run_id": run, "key": key, "value": value} for key, value in labels.items()]
+        connection.execute(sa.insert(tables.labels), made)
+
+
+def _insert_submit(connection: sa.Connection, run: int, submit: runs.Submit) -> None:
+    try:
+        connection.execute(
+            sa.insert(tables.submits).values(run_id=run, key=submit.key, fingerprint=submit.fingerprint)
+        )
+    except sa.exc.IntegrityError as error:
+        raise errors.Conflict(f"a job was submitted with the key {submit.key!r} already") from error
 
 
 def _save_replicas(connection: sa.Connection, run: int, replicas: Collection[states.ReplicaState]) -> None:

@@ -8,10 +8,18 @@ from __future__ import annotations
 
 import types
 
-from paceline.stores import databases, journals, measurements, runs, studies
+from paceline.stores import audits, databases, digests, journals, measurements, run_lists, runs, studies
 
 
-class Store(runs.Runs, journals.Journals, measurements.Measurements, studies.Studies):
+class Store(
+    runs.Runs,
+    run_lists.RunLists,
+    digests.Digests,
+    journals.Journals,
+    measurements.Measurements,
+    studies.Studies,
+    audits.Audits,
+):
     """An open store; close it, or use it as a context manager.
 
     Every method raises ``StoreError`` when the database fails; what it was to change is then unchanged, and

@@ -234,3 +234,54 @@ studies = sa.Table(
     sa.Column("changed_at", sa.Double, nullable=False),
     sa.Column("data", sa.Text, nullable=False),  # JSON
 )
+
+labels = sa.Table(
+    "labels",
+    metadata,
+    _owner("run"),
+    sa.Column("key", Text, nullable=False),
+    sa.Column("value", Text, nullable=False),
+    sa.PrimaryKeyConstraint("run_id", "key"),
+    sa.Index("labels_by_value", "key", "value"),
+)
+
+digests = sa.Table(
+    "digests",
+    metadata,
+    sa.Column(
+        "run_id", Number, sa.ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True, nullable=False
+    ),
+    sa.Column("at", sa.Double, nullable=False),
+    sa.Column("examples_per_second", sa.Double),
+    sa.Column("trend", sa.Text, nullable=False),  # JSON
+    sa.Column("progress", sa.Double),
+    sa.Column("eta_seconds", sa.Double),
+    sa.Column("imbalance", sa.Double),
+    sa.Column("code", Text),
+    sa.Column("severity", Text),
+    sa.Column("finding", Text),
+)
+
+submits = sa.Table(
+    "submits",
+    metadata,
+    sa.Column("key", Text, primary_key=True),
+    _owner("run"),
+    sa.Column("fingerprint", Text, nullable=False),
+    sa.Index("submits_by_run", "run_id"),
+)
+
+audits = sa.Table(
+    "audits",
+    metadata,
+    sa.Column("id", Number, primary_key=True),
+    sa.Column("at", sa.Double, nullable=False),
+    sa.Column("who", Text, nullable=False),
+    sa.Column("origin", Text, nullable=False),
+    sa.Column("action", Text, nullable=False),
+    sa.Column("job", Text),
+    sa.Column("namespace", Text),
+    sa.Column("detail", Text, nullable=False),
+    sa.Index("audits_by_job", "job", "id"),
+    sqlite_autoincrement=True,
+)

@@ -1,0 +1,28 @@
+"""What somebody changed through the server: who, what, where from."""
+
+from __future__ import annotations
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Audit:
+    """One change that was asked for and allowed.
+
+    Attributes:
+        at: when (Unix seconds).
+        who: the name of the caller.
+        origin: the address that the request came from.
+        action: such as ``jobs.stop``.
+        job: that it was about; None: it was about none.
+        namespace: of the cluster; None on this machine.
+        detail: what changed, such as the diff of a job file; empty: the action says all.
+    """
+
+    at: float
+    who: str
+    origin: str
+    action: str
+    job: str | None = None
+    namespace: str | None = None
+    detail: str = ""

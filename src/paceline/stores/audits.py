@@ -1,0 +1,54 @@
+"""Who changed what through a server; nothing of it is ever changed or removed with a job."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import sqlalchemy as sa
+
+from paceline.model import audits
+from paceline.stores import rows, tables
+
+
+class Audits(rows.Part):
+    """What was changed through a server."""
+
+    def append_audit(self, audit: audits.Audit) -> None:
+        """Keep who changed what.
+
+        Raises:
+            StoreError: the store cannot be written.
+        """
+        with self._database.writing() as connection:
+            connection.execute(sa.insert(tables.audits).values(dataclasses.asdict(audit)))
+
+    def audits(
+        self,
+        *,
+        namespace: str | None = None,
+        job: str | None = None,
+        limit: int = 100,
+        before_id: int | None = None,
+    ) -> list[tuple[int, audits.Audit]]:
+        """Return who changed what, the latest first, each with its number.
+
+        Args:
+            namespace: only in this one; None: on this machine.
+            job: only of this one; None: of all.
+            limit: at most so many.
+            before_id: only what has a lower number: whoever pages gives the lowest that it has seen.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        columns = tables.audits.c
+        query = sa.select(tables.audits).where(columns.namespace.is_not_distinct_from(namespace))
+        if job is not None:
+            query = query.where(columns.job == job)
+        if before_id is not None:
+            query = query.where(columns.id < before_id)
+        with self._database.reading() as connection:
+            return [
+                (row.id, audits.Audit(**{k: v for k, v in row._mapping.items() if k != "id"}))
+                for row in connection.execute(query.order_by(columns.id.desc()).limit(limit))
+            ]

@@ -1,0 +1,57 @@
+"""How each run did when somebody looked last."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from paceline.model import digests, findings
+from paceline.stores import encodings, rows, tables
+
+COLUMNS = tuple(column for column in tables.digests.c if column.name != "run_id")
+
+
+class Digests(rows.Part):
+    """The digests of a store's runs."""
+
+    def save_digest(self, name: str, digest: digests.Digest) -> None:
+        """Keep how a run does, in place of what was kept before.
+
+        Raises:
+            NotFound: there is no such run.
+            StoreError: the store cannot be written.
+        """
+        values = {column.name: getattr(digest, column.name) for column in COLUMNS}
+        values["trend"] = json.dumps(digest.trend)
+        with self._database.writing() as connection:
+            key = rows.run_id(connection, name, lock=True)
+            connection.execute(sa.delete(tables.digests).where(tables.digests.c.run_id == key))
+            connection.execute(sa.insert(tables.digests).values(run_id=key, **values))
+
+    def digest(self, name: str) -> digests.Digest | None:
+        """Return how a run did when somebody looked last; None: nobody has.
+
+        Raises:
+            NotFound: there is no such run.
+            StoreError: the store cannot be read.
+        """
+        with self._database.reading() as connection:
+            key = rows.run_id(connection, name)
+            query = sa.select(*COLUMNS).where(tables.digests.c.run_id == key)
+            row = connection.execute(query).one_or_none()
+        return None if row is None else read(tuple(row), name)
+
+
+def read(row: Sequence[Any], name: str) -> digests.Digest | None:
+    """Return the digest that is in ``COLUMNS`` of a run's row; None: it has none."""
+    values: dict[str, Any] = {column.name: each for column, each in zip(COLUMNS, row, strict=True)}
+    if values["at"] is None:
+        return None
+    values["trend"] = tuple(json.loads(values["trend"]))
+    if values["severity"] is not None:
+        what = f"the digest of job {name!r}"
+        values["severity"] = encodings.member(findings.Severity, values["severity"], what=what)
+    return digests.Digest(**values)

@@ -1,0 +1,147 @@
+"""Lists of runs: all, or a page of those that are looked for."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from paceline.model import run_queries, runs, statuses
+from paceline.model.run_queries import Order, RunPage, RunQuery
+from paceline.model.selectors import Requirement
+from paceline.stores import digests, encodings, rows, tables
+
+_COLUMNS = (
+    tables.runs.c.name, tables.runs.c.phase, tables.runs.c.message, tables.runs.c.engine,
+    tables.runs.c.directory, tables.runs.c.submitted_at, tables.runs.c.started_at, tables.runs.c.finished_at,
+    tables.runs.c.ttl_after_finished_seconds, tables.runs.c.replicas, tables.runs.c.labels,
+)  # fmt: skip
+
+_ORDERS: dict[Order, sa.ColumnElement[Any]] = {
+    Order.SUBMITTED: tables.runs.c.submitted_at,
+    Order.FINISHED: tables.runs.c.finished_at,
+    Order.SPEED: tables.digests.c.examples_per_second,
+    Order.PROGRESS: tables.digests.c.progress,
+    Order.IMBALANCE: tables.digests.c.imbalance,
+}
+
+
+class RunLists(rows.Part):
+    """The runs of a store, as lists show them."""
+
+    def list_runs(
+        self,
+        *,
+        phases: Collection[statuses.JobPhase] | None = None,
+        engine: str | None = None,
+        limit: int | None = None,
+        newest_first: bool = True,
+    ) -> list[runs.RunSummary]:
+        """Return what a list shows of each run, by the time of submission.
+
+        Args:
+            phases: only runs in one of these; None: all.
+            engine: only runs of this one; None: of all.
+            limit: at most so many; None: all.
+            newest_first: whether the run that was submitted last comes first.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        columns = tables.runs.c
+        order = (columns.submitted_at, columns.id)
+        query = sa.select(*_COLUMNS).order_by(
+            *(each.desc() if newest_first else each.asc() for each in order)
+        )
+        if phases is not None:
+            query = query.where(columns.phase.in_([phase.value for phase in phases]))
+        if engine is not None:
+            query = query.where(columns.engine == engine)
+        if limit is not None:
+            query = query.limit(limit)
+        with self._database.reading() as connection:
+            return [_summary(row) for row in connection.execute(query)]
+
+    def run_page(self, wanted: RunQuery, *, engine: str | None = None) -> RunPage:
+        """Return a page of runs, each with its digest.
+
+        Args:
+            wanted: which runs, and which page of them.
+            engine: only runs of this one; None: of all.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        conditions = list(_conditions(wanted))
+        if engine is not None:
+            conditions.append(tables.runs.c.engine == engine)
+        count = sa.select(sa.func.count()).select_from(tables.runs).where(*conditions)
+        with self._database.reading() as connection:
+            total = connection.scalar(count) or 0
+            query = self._sorted(sa.select(*_COLUMNS, *digests.COLUMNS), wanted).where(*conditions)
+            found = [
+                dataclasses.replace(
+                    _summary(row[: len(_COLUMNS)]), digest=digests.read(row[len(_COLUMNS) :], row.name)
+                )
+                for row in connection.execute(query)
+            ]
+        return run_queries.cut(found, total, wanted)
+
+    def _sorted(self, query: sa.Select[Any], wanted: RunQuery) -> sa.Select[Any]:
+        """Sort a query as the page is, and let it begin behind the page before; with a run too many."""
+        name = self._database.bytewise(tables.runs.c.name)
+        value = name if wanted.order is Order.NAME else _ORDERS[wanted.order]
+        # Only where it may be missing: else an index serves.
+        missing = [] if wanted.order in (Order.SUBMITTED, Order.NAME) else [value.is_(None)]
+        directed = [each.desc() if wanted.descending else each.asc() for each in (value, name)]
+        query = query.join_from(tables.runs, tables.digests, isouter=True)
+        query = query.order_by(*missing, *directed).limit(wanted.limit + 1)
+        if wanted.after is None:
+            return query
+
+        def follows(column: sa.ColumnElement[Any], last: float | str) -> sa.ColumnElement[bool]:
+            return column < last if wanted.descending else column > last
+
+        behind = follows(name, wanted.after.name)
+        if wanted.after.value is None:
+            return query.where(value.is_(None) & behind)
+        last = wanted.after.value
+        return query.where(value.is_(None) | follows(value, last) | ((value == last) & behind))
+
+
+def _summary(row: Sequence[Any]) -> runs.RunSummary:
+    values: dict[str, Any] = {column.name: each for column, each in zip(_COLUMNS, row, strict=True)}
+    values["phase"] = encodings.member(statuses.JobPhase, values["phase"], what=f"job {values['name']!r}")
+    values["labels"] = json.loads(values["labels"])
+    return runs.RunSummary(**values)
+
+
+def _conditions(wanted: RunQuery) -> Iterator[sa.ColumnElement[bool]]:
+    columns, labels = tables.runs.c, tables.labels.c
+    if wanted.phases is not None:
+        yield columns.phase.in_([phase.value for phase in wanted.phases])
+    if wanted.search:
+        named = columns.name.icontains(wanted.search, autoescape=True)
+        yield named | _labelled(labels.value.icontains(wanted.search, autoescape=True))
+    for requirement in wanted.selector.requirements:
+        yield _required(requirement)
+    if wanted.since is not None:
+        yield columns.submitted_at >= wanted.since
+    if wanted.until is not None:
+        yield columns.submitted_at < wanted.until
+
+
+def _labelled(*conditions: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
+    return sa.exists().where(tables.labels.c.run_id == tables.runs.c.id, *conditions)
+
+
+def _required(requirement: Requirement) -> sa.ColumnElement[bool]:
+    labels = tables.labels.c
+    conditions = [labels.key == requirement.key]
+    if requirement.values is not None:
+        conditions.append(labels.value.in_(sorted(requirement.values)))
+    found = _labelled(*conditions)
+    return ~found if requirement.is_negated else found

@@ -1,0 +1,80 @@
+"""Pages of runs, in each kind of database: what `model.run_queries` says of runs that are at hand."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from paceline.model.digests import Digest
+from paceline.model.findings import Severity
+from paceline.model.run_queries import Cursor, Order, RunQuery, page
+from paceline.model.selectors import parse
+from paceline.model.statuses import JobPhase
+
+LABELS = ({}, {"team": "ads"}, {"team": "search", "stage": "test"}, {"stage": "Ads_1"})
+WORDS = ("", "a", "ADS", "job-1", "_", "%", "ads_")
+SELECTORS = ("", "team=ads", "team!=ads", "stage", "!stage", "team in (ads, search),stage notin (test)")
+FLOATS = st.none() | st.sampled_from([0.0, 0.1, 1.5, 1e300])
+
+queries = st.builds(
+    RunQuery,
+    phases=st.none() | st.lists(st.sampled_from(JobPhase), max_size=2).map(tuple),
+    search=st.sampled_from(WORDS),
+    selector=st.sampled_from(SELECTORS).map(parse),
+    since=FLOATS,
+    until=FLOATS,
+    order=st.sampled_from(Order),
+    descending=st.booleans(),
+    limit=st.integers(1, 4),
+)
+
+
+@pytest.fixture
+def listed(store, make_run):
+    """A store with a dozen runs that differ in all that a list may ask for."""
+    for number in range(12):
+        name = ("job", "Job", "ads", "jöb")[number % 4] + f"-{number}"
+        run, state = make_run(name, ps=1, workers=1, at=(0.0, 0.1, 1.5)[number % 3])
+        spec = dataclasses.replace(run.spec, labels=LABELS[number % 4])
+        phase = (JobPhase.RUNNING, JobPhase.SUCCEEDED)[number % 2]
+        store.create_run(dataclasses.replace(run, spec=spec), state)
+        store.save_state(name, dataclasses.replace(state, phase=phase, spec=spec), at=float(number // 5))
+        if number % 3:
+            digest = Digest(at=1.0, examples_per_second=float(number // 4), imbalance=None, trend=(1.0, None))
+            store.save_digest(name, digest)
+    return store
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(query=queries)
+def test_a_page_is_what_the_model_says(listed, query):
+    everything = [dataclasses.replace(run, digest=listed.digest(run.name)) for run in listed.list_runs()]
+    after: Cursor | None = None
+    for _ in range(15):
+        wanted = dataclasses.replace(query, after=after)
+        found = listed.run_page(wanted)
+        assert found == page(everything, wanted)
+        after = found.after
+        if after is None:
+            return
+    raise AssertionError("pages do not end")
+
+
+def test_a_page_is_of_one_engine(listed):
+    assert listed.run_page(RunQuery(), engine="local").total == 12
+    assert listed.run_page(RunQuery(), engine="kubernetes").total == 0
+
+
+def test_the_last_digest_counts(filled):
+    assert filled.digest("demo") is None
+    filled.save_digest("demo", Digest(at=1.0, progress=0.5))
+    last = Digest(
+        at=2.0, examples_per_second=10.5, trend=(1.0, None, 2.5), progress=0.5, eta_seconds=60.0,
+        imbalance=2.5, code="PS001", severity=Severity.ERROR, finding="ps-0 is full",
+    )  # fmt: skip
+    filled.save_digest("demo", last)
+    assert filled.digest("demo") == last
+    assert filled.run_page(RunQuery()).runs[0].digest == last
