@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from paceline.errors import Conflict, EngineError, NotFound, StoreError, WaitTim
 from paceline.model.jobs import CleanUp, CpuPolicy, Host, MemoryGrowth, RestartPolicy, RoleSpec
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.runs import Run
+from paceline.model.runs import Submit as SubmitKey
 from paceline.model.statuses import ExitKind, JobPhase, ReplicaPhase
 from paceline.services import homes, jobs, logs, supervisors
 from paceline.stores import open_store
@@ -375,3 +377,41 @@ def test_what_cannot_be_scaled_is_refused_and_left_as_it_is(api: jobs.Jobs, subm
     for each in (run, many, hosted, exclusive):
         assert api.get(each.name).spec == each.spec
         api.stop(each.name)
+
+
+KEY = SubmitKey(key="ann/1", fingerprint="abc")
+
+
+def test_a_submit_with_a_key_makes_one_run_however_often_and_at_once(api: jobs.Jobs, tmp_path: Path) -> None:
+    def submitted() -> str:
+        return api.submit(shell_job("exec sleep 60"), source="", base=tmp_path, submit=KEY).name
+
+    with ThreadPoolExecutor(4) as pool:
+        names = list(pool.map(lambda _: submitted(), range(4)))
+    assert names == ["job"] * 4
+    assert [run.name for run in api.runs()] == ["job"]
+    with pytest.raises(Conflict, match="another job was submitted with the key"):
+        api.submit(
+            shell_job("exit"), source="", base=tmp_path, submit=dataclasses.replace(KEY, fingerprint="else")
+        )
+    api.stop("job")
+    ended(api, api.get("job"))
+    assert submitted() == "job"
+    assert api.get("job").phase is JobPhase.STOPPED
+
+
+def test_a_submit_is_taken_up_where_whoever_made_it_died(
+    api: jobs.Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(supervisors, "start", killed)
+        with pytest.raises(KeyboardInterrupt):
+            api.submit(shell_job("exec sleep 60"), source="", base=tmp_path, submit=KEY)
+    assert api.is_lost(api.get("job"))
+    run = api.submit(shell_job("exec sleep 60"), source="", base=tmp_path, submit=KEY)
+    running(api, run)
+    api.stop("job")
+    ended(api, run)

@@ -24,7 +24,8 @@ from paceline.model.causes import Evidence
 from paceline.model.jobs import JobSpec
 from paceline.model.obstacles import Obstacle, ObstacleKind
 from paceline.model.roles import ReplicaId
-from paceline.model.runs import LOCAL, SCALE, STOP, JobEvent, ReplicaRow, Run, RunSummary
+from paceline.model.run_queries import RunPage, RunQuery
+from paceline.model.runs import LOCAL, SCALE, STOP, JobEvent, ReplicaRow, Run, RunSummary, Submit
 from paceline.model.statuses import JobPhase
 from paceline.services import homes, logs, packed_folders, supervisors, variable_plans
 from paceline.services.life_cycles import LifeCycle
@@ -51,7 +52,9 @@ class Jobs(LifeCycle):
     store: Store
     clock: Callable[[], float] = time.time
 
-    def submit(self, spec: JobSpec, *, source: str, base: Path, name: str | None = None) -> Run:
+    def submit(
+        self, spec: JobSpec, *, source: str, base: Path, name: str | None = None, submit: Submit | None = None
+    ) -> Run:
         """Start a job and return at once; nothing is left behind when that fails.
 
         Args:
@@ -59,8 +62,10 @@ class Jobs(LifeCycle):
             source: its file's text, kept as it is.
             base: the folder that a relative working directory starts from.
             name: instead of the job's own; a number is added when a run of that name exists.
+            submit: how this submit is known when it is made again: then the run that it made is returned.
 
         Raises:
+            Conflict: something else was submitted with that key.
             InvalidInput: a plan of variables that the job names is wrong, or not for this job.
             NotFound: there is no such plan, or no such folder of code.
             EngineError: the job does not fit this machine, its code cannot be fetched, or its supervisor did
@@ -71,14 +76,24 @@ class Jobs(LifeCycle):
         self.prune_expired()
         machine = machines.read()
         with self._fetched(spec, base) as fetched, self._choosing():
-            run = self._record(spec, source, base, name or spec.name, machine, fetched)
+            made = None if submit is None else self.store.submitted(submit)
+            if made is not None:
+                return self._submitted(made)
+            run = self._record(spec, source, base, name or spec.name, machine, fetched, submit)
         folder = folders.RunFolder(Path(run.directory))
         try:
-            supervisors.start(self.home.path, self.home.store_url, run.name, folder)
+            self._supervise(run)
         except EngineError:
             self._forget(run.name, folder)
             raise
         return self.store.get_run(run.name)
+
+    def _submitted(self, name: str) -> Run:
+        """Return what a submit made before; whoever made it may have been killed before it was begun."""
+        run = self.store.get_run(name)
+        if run.phase is JobPhase.PENDING and self.is_lost(run):
+            self._supervise(run)
+        return run
 
     @contextlib.contextmanager
     def _fetched(self, spec: JobSpec, base: Path) -> Iterator[Path | None]:
@@ -100,6 +115,7 @@ class Jobs(LifeCycle):
         wanted: str,
         machine: machines.Machine,
         fetched: Path | None,
+        submit: Submit | None,
     ) -> Run:
         """Choose a name and a layout, and make folder and store know the run."""
         name = free_name(wanted, self.store.run_names_like(wanted))
@@ -116,7 +132,7 @@ class Jobs(LifeCycle):
                 each.rename(folder.path / each.name)
             (folder.path / "job.yaml").write_text(source)
             layout.write(folder)
-            self.store.create_run(run, states.initial(spec))
+            self.store.create_run(run, states.initial(spec), submit=submit)
         except OSError as error:
             shutil.rmtree(folder.path, ignore_errors=True)
             raise StoreError(
@@ -157,6 +173,10 @@ class Jobs(LifeCycle):
     def runs(self, *, phases: Sequence[JobPhase] | None = None) -> list[RunSummary]:
         """Return the runs, newest first."""
         return self.store.list_runs(phases=phases, engine=LOCAL)
+
+    def page(self, query: RunQuery) -> RunPage:
+        """Return a page of the runs."""
+        return self.store.run_page(query, engine=LOCAL)
 
     def get(self, name: str) -> Run:
         """Return one run.

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, ClassVar
 from paceline.control import scalings
 from paceline.diagnosing.situations import Situation
 from paceline.errors import Conflict, WaitTimeout
+from paceline.model import run_queries
 from paceline.model.jobs import JobSpec
 from paceline.model.roles import ReplicaId
-from paceline.model.runs import JobEvent, ReplicaRow, Run, RunSummary
+from paceline.model.run_queries import RunPage, RunQuery
+from paceline.model.runs import JobEvent, ReplicaRow, Run, RunSummary, Submit
 from paceline.model.statuses import JobPhase
 from paceline.services.logs import LogLine
 
@@ -46,8 +48,10 @@ class LifeCycle(abc.ABC):
         return True
 
     @abc.abstractmethod
-    def submit(self, spec: JobSpec, *, source: str, base: Path, name: str | None = None) -> Run:
-        """Start a job and return at once."""
+    def submit(
+        self, spec: JobSpec, *, source: str, base: Path, name: str | None = None, submit: Submit | None = None
+    ) -> Run:
+        """Start a job and return at once; with ``submit`` once only, however often it is asked."""
 
     @contextlib.contextmanager
     def housed(self, spec: JobSpec, study: str) -> Iterator[JobSpec]:
@@ -60,6 +64,10 @@ class LifeCycle(abc.ABC):
     @abc.abstractmethod
     def runs(self, *, phases: Sequence[JobPhase] | None = None) -> list[RunSummary]:
         """Return the runs, newest first."""
+
+    def page(self, query: RunQuery) -> RunPage:
+        """Return a page of the runs."""
+        return run_queries.page(self.runs(), query)
 
     @abc.abstractmethod
     def get(self, name: str) -> Run:

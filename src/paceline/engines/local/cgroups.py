@@ -12,6 +12,7 @@ import dataclasses
 import errno
 import os
 import signal
+import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -101,7 +102,7 @@ def detect(mountinfo: str) -> tuple[Hierarchy | None, str]:
         hierarchy = Hierarchy(1, {controller: v1[controller] / "paceline" for controller in V1_CONTROLLERS})
     else:
         return None, "no cgroup hierarchy with cpu, cpuset and memory is mounted"
-    probe = f"probe-{os.getpid()}"
+    probe = f"probe-{os.getpid()}-{threading.get_native_id()}"  # Others may probe at the same time.
     try:
         hierarchy.create(probe, Limits())
         hierarchy.remove(probe)
