@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping
 
+from paceline import errors
 from paceline.model import digests, jobs, roles, statuses
 
 #: What ``engine`` of a run says.
@@ -114,6 +115,13 @@ class Submit:
 
     key: str
     fingerprint: str
+
+    def taken(self, name: str) -> errors.Conflict:
+        """Return the error for a key with which something else was submitted: the run of that name."""
+        return errors.Conflict(
+            f"another job was submitted with the key {self.key!r}: {name}",
+            "give each submit a key of its own",
+        )
 
 
 def replica_counts(replicas: Iterable[tuple[str, bool]]) -> str:

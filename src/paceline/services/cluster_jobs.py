@@ -12,6 +12,7 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -23,7 +24,7 @@ from paceline.errors import Conflict, InvalidInput, NotFound
 from paceline.model.jobs import JobSpec
 from paceline.model.recordings import Recording
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.runs import KUBERNETES, JobEvent, ReplicaRow, Run, RunSummary, replica_counts
+from paceline.model.runs import KUBERNETES, JobEvent, ReplicaRow, Run, RunSummary, Submit, replica_counts
 from paceline.model.snapshots import Snapshot
 from paceline.model.statuses import JobPhase, ReplicaPhase
 from paceline.rendering import codes, labels, manifests, pods
@@ -51,6 +52,9 @@ _NO_OPERATOR = (
     "the cluster has to know what a TrainingJob is: paceline schema --crd | kubectl apply -f -, "
     "and an operator has to run: paceline operator"
 )
+
+#: Annotations by which a submit that is made twice is known as one.
+SUBMIT, FINGERPRINT = "paceline.dev/submit", "paceline.dev/submit-fingerprint"
 
 T = TypeVar("T")
 
@@ -81,17 +85,46 @@ class ClusterJobs(LifeCycle):
         """Whether the operator's store is known: agents take along what only they know."""
         return self.measurements.has_store
 
-    def submit(self, spec: JobSpec, *, source: str, base: Path, name: str | None = None) -> Run:
+    def submit(
+        self, spec: JobSpec, *, source: str, base: Path, name: str | None = None, submit: Submit | None = None
+    ) -> Run:
         """Make the resource of a job and return at once (see `Jobs.submit`).
 
         Raises:
+            Conflict: something else was submitted with that key.
             InvalidInput: the job lacks what Kubernetes needs, or its folder of code cannot be carried.
             ClusterError: the cluster refuses it.
         """
-        made, folder = self._made(spec, base, name)
-        if folder is None:
-            return _run(self._do(self.cluster.create(kinds.TRAINING_JOBS, made)))
-        return _run(self._do(self._create_with(folder, made)))
+        while True:
+            known = None if submit is None else self._submitted(submit)
+            if known is not None:
+                return _run(known)
+            made, folder = self._made(spec, base, name)
+            if submit is not None:
+                made["metadata"]["annotations"] = {
+                    **(made["metadata"].get("annotations") or {}),
+                    SUBMIT: submit.key, FINGERPRINT: submit.fingerprint,
+                }  # fmt: skip
+            creation = self._create_with(folder, made) if folder else self._create(made)
+            try:
+                return _run(self._do(creation))
+            except ClusterError as error:
+                # Somebody was quicker: the same submit, or another job of that name.
+                if submit is None or error.code != HTTPStatus.CONFLICT:
+                    raise
+
+    def _submitted(self, submit: Submit) -> Object | None:
+        """Return what a submit made before; the API server's own lists lack nothing that it has answered."""
+        for each in self._resources(self.namespace):
+            annotations = each["metadata"].get("annotations") or {}
+            if annotations.get(SUBMIT) == submit.key:
+                if annotations.get(FINGERPRINT) != submit.fingerprint:
+                    raise submit.taken(each["metadata"]["name"])
+                return each
+        return None
+
+    async def _create(self, made: Object) -> Object:
+        return await self.cluster.create(kinds.TRAINING_JOBS, made)
 
     def rehearse(self, spec: JobSpec, *, base: Path, name: str | None = None) -> Run:
         """Return what a submit would make, by the API server's own word, and make nothing.

@@ -76,10 +76,7 @@ class Runs(rows.Part):
         with self._database.reading() as connection:
             row = connection.execute(query).one_or_none()
         if row is not None and row.fingerprint != submit.fingerprint:
-            raise errors.Conflict(
-                f"another job was submitted with the key {submit.key!r}: {row.name}",
-                "give each submit a key of its own",
-            )
+            raise submit.taken(row.name)
         return None if row is None else row.name
 
     def run_names_like(self, prefix: str) -> set[str]:

@@ -39,10 +39,11 @@ def instant(at: float | None) -> str | None:
 
 def run_list(runs: Sequence[RunSummary], *, lost: Collection[str]) -> dict[str, Any]:
     """Return the document of a list of jobs."""
-    return document("RunList", {"items": [_summary(run, lost=run.name in lost) for run in runs]})
+    return document("RunList", {"items": [run_summary(run, lost=run.name in lost) for run in runs]})
 
 
-def _summary(run: RunSummary, *, lost: bool) -> dict[str, Any]:
+def run_summary(run: RunSummary, *, lost: bool) -> dict[str, Any]:
+    """Return what a list says of a job."""
     return {
         "name": run.name,
         "phase": "lost" if lost else run.phase.value,
@@ -89,21 +90,23 @@ def run_document(
         "duration_seconds": _duration(run),
         "notes": list(run.notes),
         "supervisor_pids": list(supervisor_pids),
-        "replicas": [_replica(row) for row in replicas],
+        "replicas": [replica_row(row) for row in replicas],
         "spec": plain(run.spec),
     }
     if events is not None:
-        body["events"] = [
-            {
-                "at": instant(event.at),
-                "kind": event.kind,
-                "replica": str(event.replica) if event.replica else None,
-                "attempt": event.attempt,
-                "message": event.message,
-            }
-            for event in events
-        ]
+        body["events"] = [event(each) for each in events]
     return document("Run", body)
+
+
+def event(value: JobEvent) -> dict[str, Any]:
+    """Return what is said of an event."""
+    return {
+        "at": instant(value.at),
+        "kind": value.kind,
+        "replica": str(value.replica) if value.replica else None,
+        "attempt": value.attempt,
+        "message": value.message,
+    }
 
 
 def _duration(run: Run | RunSummary) -> float | None:
@@ -112,7 +115,8 @@ def _duration(run: Run | RunSummary) -> float | None:
     return run.finished_at - run.started_at
 
 
-def _replica(row: ReplicaRow) -> dict[str, Any]:
+def replica_row(row: ReplicaRow) -> dict[str, Any]:
+    """Return what is said of a replica."""
     return {
         "replica": str(row.replica),
         "role": row.replica.role.value,
@@ -179,7 +183,7 @@ def snapshot(value: Snapshot, look: Look | None = None) -> dict[str, Any]:
                     "imbalances": [plain(imbalance) for imbalance in role.imbalances],
                     "replicas": [
                         {
-                            **_replica(replica.row),
+                            **replica_row(replica.row),
                             **{
                                 field.name: getattr(replica, field.name)
                                 for field in dataclasses.fields(replica)

@@ -40,6 +40,7 @@ VERBS = {
         Verb("wait", "Look", "Wait until jobs run or have ended."),
         Verb("record", "Look", "Write all that is known of a job into one file."),
         Verb("report", "Look", "Write a page about a job, with plots, and its numbers."),
+        Verb("serve", "Look", "Serve a page about all jobs, and an API."),
         Verb("stop", "End", "Stop jobs; they can be resumed."),
         Verb("delete", "End", "Remove jobs with logs, samples and checkpoints."),
         Verb("prune", "End", "Delete the jobs that ended some time ago."),

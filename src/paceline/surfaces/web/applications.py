@@ -1,0 +1,68 @@
+"""The application: routes, guards, and what they stand on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+
+from fastapi import FastAPI
+from fastapi.routing import APIRouter
+from starlette.responses import PlainTextResponse
+
+from paceline.surfaces.web import guards, problems
+from paceline.surfaces.web.guards import Guard, Rates
+from paceline.surfaces.web.routes import PROBLEMS, jobs
+from paceline.surfaces.web.sites import Site
+
+PREFIX = "/api/v1"
+_DESCRIPTION = """Submit, watch, explain and change parameter-server training jobs.
+
+Times are ISO 8601 in UTC, durations seconds, and what was not measured is null. Errors are
+`application/problem+json`. Whoever asks sends `Authorization: Bearer TOKEN`.
+"""
+
+
+def application(
+    site: Site, *, hosts: Collection[str] | None = None, clock: Callable[[], float] = time.monotonic
+) -> FastAPI:
+    """Return the application of a site.
+
+    Args:
+        site: what it stands on.
+        hosts: the names, with ports, by which it may be called; None: any.
+        clock: seconds of any clock that only goes on.
+    """
+    made = FastAPI(
+        title="Paceline",
+        version="v1",
+        description=_DESCRIPTION,
+        docs_url=None,  # Its page would load scripts from elsewhere.
+        redoc_url=None,
+        openapi_url=f"{PREFIX}/openapi.json",
+        separate_input_output_schemas=False,
+    )
+    made.state.site = site
+    made.state.wrong = Rates(guards.WRONG_RATE, guards.WRONG_BURST, clock)
+    problems.handle(made)
+    api = APIRouter(prefix=PREFIX, responses=PROBLEMS)  # type: ignore[arg-type]
+    for each in (jobs,):
+        api.include_router(each.router)
+    made.include_router(api)
+    made.add_api_route("/healthz", _healthy, include_in_schema=False)
+    made.add_api_route("/readyz", lambda: _ready(site), include_in_schema=False)
+    made.add_middleware(
+        Guard,
+        hosts=None if hosts is None else frozenset(hosts),
+        rates=Rates(guards.RATE, guards.BURST, clock),
+    )
+    return made
+
+
+def _healthy() -> PlainTextResponse:
+    return PlainTextResponse("ok")
+
+
+def _ready(site: Site) -> PlainTextResponse:
+    """Answer whether the store answers."""
+    site.store.run_names_like("\N{REPLACEMENT CHARACTER}")
+    return PlainTextResponse("ok")

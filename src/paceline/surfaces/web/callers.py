@@ -1,0 +1,134 @@
+"""Who makes a request, and whether they may: what every route asks for."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from fastapi import Depends, Query, Request
+
+from paceline.model.audits import Audit
+from paceline.services.life_cycles import LifeCycle
+from paceline.surfaces.web.gates import Caller, Credentials
+from paceline.surfaces.web.guards import Rates
+from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.problems import Refused
+from paceline.surfaces.web.sites import Site
+
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+Namespace = Annotated[
+    str | None,
+    Query(
+        description="of the cluster; else the server's own",
+        max_length=63,
+        pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+    ),
+]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Asked:
+    """A request whose caller may make it.
+
+    Attributes:
+        jobs: those of the namespace that it is about.
+        namespace: None on this machine.
+        origin: the address that it came from.
+    """
+
+    site: Site
+    caller: Caller
+    operation: Operation
+    jobs: LifeCycle
+    namespace: str | None
+    origin: str
+
+    def note(self, job: str | None, detail: str = "") -> None:
+        """Write a change into the audit log, before it is made: none is made that is not there.
+
+        Raises:
+            StoreError: the store cannot be written.
+        """
+        audit = Audit(
+            at=self.site.clock(), who=self.caller.name, origin=self.origin, action=self.operation.value,
+            job=job, namespace=self.namespace, detail=detail,
+        )  # fmt: skip
+        self.site.store.append_audit(audit)
+
+
+def cookie(request: Request) -> str:
+    """Return the name of the cookie with the token; browsers send those of one port to all others."""
+    return f"paceline-{request.url.port or request.url.scheme}"
+
+
+def caller(request: Request) -> Caller:
+    """Return who makes a request.
+
+    Raises:
+        Refused: nobody who is known, or a page of another site lets them make it.
+    """
+    site: Site = request.app.state.site
+    wrong: Rates = request.app.state.wrong
+    address = request.client.host if request.client else ""
+    wait = wrong.wait_seconds(address, cost=0.0)
+    if wait:
+        after = {"Retry-After": str(int(wait) + 1)}
+        raise Refused(HTTPStatus.TOO_MANY_REQUESTS, "too many wrong tokens", headers=after)
+    scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
+    token = bearer.strip() if scheme.lower() == "bearer" else None
+    if token is None and "authorization" not in request.headers:
+        token = request.cookies.get(cookie(request))
+        if token is not None and request.method not in _SAFE:
+            _check_origin(request)
+    found = site.gate.caller(Credentials(token, dict(request.headers), address))
+    if found is None:
+        if token is not None:
+            wrong.wait_seconds(address)
+        raise Refused(
+            HTTPStatus.UNAUTHORIZED,
+            "who asks is not known: the token is wrong" if token else "who asks is not known: no token",
+            hint="send 'Authorization: Bearer TOKEN'",
+            headers={"WWW-Authenticate": 'Bearer realm="paceline"'},
+        )
+    return found
+
+
+def _check_origin(request: Request) -> None:
+    """Let a change pass that a page of this server asks for: browsers say where a request comes from.
+
+    Source: OWASP, "Cross-Site Request Forgery Prevention", on Fetch Metadata and the Origin header.
+    """
+    site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
+    if site is not None:
+        allowed = site == "same-origin"
+    else:
+        allowed = origin is not None and urlsplit(origin).netloc == request.headers.get("host")
+    if not allowed:
+        raise Refused(HTTPStatus.FORBIDDEN, "a page of another site asked for this")
+
+
+Known = Annotated[Caller, Depends(caller)]
+
+
+def may(operation: Operation) -> Callable[..., Asked]:
+    """Return what makes sure that whoever makes a request may, for ``Depends``.
+
+    Raises:
+        Refused: they may not.
+    """
+
+    def asked(request: Request, known: Known, namespace: Namespace = None) -> Asked:
+        site: Site = request.app.state.site
+        namespace = namespace or site.namespace
+        jobs = site.jobs(namespace)
+        if not site.gate.allows(known, operation, namespace):
+            where = f" in {namespace}" if namespace else ""
+            raise Refused(HTTPStatus.FORBIDDEN, f"{known.name} may not do this{where}: {operation.value}")
+        origin = request.client.host if request.client else ""
+        return Asked(site, known, operation, jobs, namespace, origin)
+
+    asked.operation = operation  # type: ignore[attr-defined]
+    return asked

@@ -1,0 +1,109 @@
+"""Who asks, and what they may: on this machine whoever knows the token, and then everything."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import os
+import secrets
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+from paceline.errors import StoreError
+from paceline.surfaces.web.operations import Operation
+
+TOKEN_BYTES = 32
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks.
+
+    Attributes:
+        groups: that they are a member of.
+    """
+
+    name: str
+    groups: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Credentials:
+    """What a request says of who makes it.
+
+    Attributes:
+        token: from its ``Authorization`` or its cookie; None: it has none.
+        headers: with names in lower case.
+        address: of whoever the connection is with.
+    """
+
+    token: str | None
+    headers: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    address: str = ""
+
+
+class Gate(abc.ABC):
+    """Knows callers and their rights."""
+
+    @abc.abstractmethod
+    def caller(self, credentials: Credentials) -> Caller | None:
+        """Return who asks; None: nobody that is known."""
+
+    @abc.abstractmethod
+    def allows(self, caller: Caller, operation: Operation, namespace: str | None) -> bool:
+        """Whether they may do that; ``namespace`` is None on this machine."""
+
+
+class TokenGate(Gate):
+    """Lets everything pass that brings a token.
+
+    Args:
+        token: the token.
+        user: what those who bring it are called.
+    """
+
+    def __init__(self, token: str, user: str) -> None:
+        self._token = token.encode()
+        self._caller = Caller(user)
+
+    def caller(self, credentials: Credentials) -> Caller | None:
+        """Return the user if the token is the right one."""
+        given = (credentials.token or "").encode()
+        return self._caller if secrets.compare_digest(given, self._token) else None
+
+    def allows(self, caller: Caller, operation: Operation, namespace: str | None) -> bool:
+        """Whether they may do that: always."""
+        return True
+
+
+def token(path: Path) -> str:
+    """Return the token in a file that only its user may read; a new one if there is none.
+
+    Raises:
+        StoreError: it cannot be read or made, or others may read it.
+    """
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        except FileExistsError:
+            return _known(path)
+        made = secrets.token_urlsafe(TOKEN_BYTES)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(made)
+    except OSError as error:
+        raise StoreError(
+            f"the token of the server, {path}, cannot be read or made: {error.strerror or error}",
+            "set PACELINE_HOME to a folder that can be written",
+        ) from error
+    return made
+
+
+def _known(path: Path) -> str:
+    if stat.S_IMODE(path.stat().st_mode) & 0o077:
+        raise StoreError(f"others may read the token in {path}", f"make another: rm {path}")
+    found = path.read_text().strip()
+    if len(found) < TOKEN_BYTES:
+        raise StoreError(f"{path} holds no token", f"make another: rm {path}")
+    return found

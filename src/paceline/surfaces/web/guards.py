@@ -1,0 +1,142 @@
+"""What every request passes before anything is done for it: its host, its size, its rate; and the headers
+that every answer has.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from paceline.surfaces.web import problems
+
+#: No script, style or picture but our own files: none that is written into a page. No frames, no plug-ins.
+_POLICY = "; ".join(
+    (
+        "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data:",
+        "connect-src 'self'", "font-src 'self'", "form-action 'self'", "base-uri 'none'",
+        "frame-ancestors 'none'",
+    )
+)  # fmt: skip
+HEADERS: Mapping[str, str] = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+#: A job file of ten thousand lines has a tenth of it.
+MOST_BYTES = 4 << 20
+#: Requests a second of one address in the long run, and at once; a page that is open asks for a few.
+RATE, BURST = 50.0, 300.0
+#: Wrong tokens a second of one address in the long run, and at once.
+WRONG_RATE, WRONG_BURST = 0.2, 20.0
+#: More addresses than this are not told apart: those that have waited longest begin anew.
+MOST_ADDRESSES = 10_000
+
+
+@dataclasses.dataclass(slots=True)
+class _Bucket:
+    """What somebody may still ask at once, as of a moment."""
+
+    left: float
+    at: float
+
+
+class Rates:
+    """Token buckets, one for each who asks.
+
+    Args:
+        rate: how many more each may ask a second.
+        burst: how many at once.
+        clock: seconds of any clock that only goes on.
+    """
+
+    def __init__(self, rate: float, burst: float, clock: Callable[[], float]) -> None:
+        self._rate, self._burst, self._clock = rate, burst, clock
+        self._buckets: dict[str, _Bucket] = {}
+
+    def wait_seconds(self, who: str, cost: float = 1.0) -> float:
+        """Take ``cost`` from what somebody may ask; return 0, or for how long they have to wait first."""
+        now = self._clock()
+        bucket = self._buckets.pop(who, None) or _Bucket(self._burst, now)
+        while len(self._buckets) >= MOST_ADDRESSES:
+            del self._buckets[next(iter(self._buckets))]
+        self._buckets[who] = bucket
+        bucket.left = min(self._burst, bucket.left + (now - bucket.at) * self._rate)
+        bucket.at = now
+        # What costs nothing asks whether anything is left.
+        if bucket.left < max(cost, 1.0):
+            return (max(cost, 1.0) - bucket.left) / self._rate
+        bucket.left -= cost
+        return 0.0
+
+
+class Guard:
+    """Turns away what is not for this server, too large or too frequent.
+
+    Args:
+        application: what answers the rest.
+        hosts: the names by which this server is called, with ports where these belong to them; a page of
+            another name that resolves to this address must not reach it. None: any.
+        rates: how often an address may ask.
+    """
+
+    def __init__(self, application: ASGIApp, *, hosts: frozenset[str] | None, rates: Rates) -> None:
+        self._application, self._hosts, self._rates = application, hosts, rates
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or have it answered."""
+        if scope["type"] != "http":
+            await self._application(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                answered = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    answered.setdefault(name, value)
+                answered.setdefault("Cache-Control", "no-store")
+            await send(message)
+
+        refused = self._refused(scope, headers)
+        if refused is not None:
+            await refused(scope, receive, with_headers)
+            return
+        await self._application(scope, _limited(receive), with_headers)
+
+    def _refused(self, scope: Scope, headers: Headers) -> ASGIApp | None:
+        host = headers.get("host", "")
+        if self._hosts is not None and host.lower() not in self._hosts:
+            return problems.response(HTTPStatus.MISDIRECTED_REQUEST, f"this server is not {host[:100]!r}")
+        wait = self._rates.wait_seconds(scope["client"][0] if scope.get("client") else "")
+        if wait:
+            after = {"Retry-After": str(int(wait) + 1)}
+            return problems.response(HTTPStatus.TOO_MANY_REQUESTS, "too many requests", headers=after)
+        length = headers.get("content-length", "0")
+        if not length.isascii() or not length.isdigit() or int(length[:20]) > MOST_BYTES:
+            said = f"a request has at most {MOST_BYTES} bytes"
+            return problems.response(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, said)
+        return None
+
+
+def _limited(receive: Receive) -> Receive:
+    """Return what ends a request that turns out longer than it may be: it did not say how long it is."""
+    taken = 0
+
+    async def limited() -> Message:
+        nonlocal taken
+        message = await receive()
+        taken += len(message.get("body", b""))
+        if taken > MOST_BYTES:
+            raise problems.Refused(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a request has at most {MOST_BYTES} bytes"
+            )
+        return message
+
+    return limited

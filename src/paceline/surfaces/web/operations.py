@@ -1,0 +1,79 @@
+"""What can be asked of a server, each with the right that it needs on a cluster.
+
+Rights are those of Kubernetes' RBAC, so there is no second table of users: who may delete a TrainingJob with
+kubectl may delete it here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Right:
+    """A right as a SubjectAccessReview asks for it.
+
+    Attributes:
+        subresource: such as ``log``; empty: the resource itself.
+        group: of the API.
+        is_namespaced: whether it is asked for in the namespace of the request.
+    """
+
+    verb: str
+    resource: str
+    subresource: str = ""
+    group: str = "paceline.dev"
+    is_namespaced: bool = True
+
+
+class Operation(enum.Enum):
+    """Something that can be asked; the value is its name in the audit log."""
+
+    LIST = "jobs.list"
+    GET = "jobs.get"
+    LOGS = "jobs.logs"
+    SUBMIT = "jobs.submit"
+    STOP = "jobs.stop"
+    RESUME = "jobs.resume"
+    SCALE = "jobs.scale"
+    APPLY = "jobs.apply"
+    TRACE = "jobs.trace"
+    DELETE = "jobs.delete"
+    CLUSTER = "cluster.get"
+    AUDITS = "audits.list"
+    #: Computed from what the request itself brings: a job file is checked, the rules are listed.
+    ASK = "ask"
+
+    @property
+    def right(self) -> Right | None:
+        """Return the right that it needs; None: whoever is known may ask."""
+        return _RIGHTS.get(self)
+
+    @property
+    def changes(self) -> bool:
+        """Whether it changes something, so that it belongs into the audit log."""
+        return self in _CHANGES
+
+
+_JOBS = "trainingjobs"
+_RIGHTS = {
+    Operation.LIST: Right("list", _JOBS),
+    Operation.GET: Right("get", _JOBS),
+    Operation.LOGS: Right("get", "pods", "log", group=""),
+    Operation.SUBMIT: Right("create", _JOBS),
+    Operation.STOP: Right("patch", _JOBS),
+    Operation.RESUME: Right("patch", _JOBS),
+    Operation.SCALE: Right("patch", _JOBS),
+    Operation.APPLY: Right("patch", _JOBS),
+    Operation.TRACE: Right("patch", _JOBS),
+    Operation.DELETE: Right("delete", _JOBS),
+    Operation.CLUSTER: Right("list", "nodes", group="", is_namespaced=False),
+    Operation.AUDITS: Right("list", _JOBS, "audits"),
+}
+_CHANGES = frozenset(
+    {
+        Operation.SUBMIT, Operation.STOP, Operation.RESUME, Operation.SCALE, Operation.APPLY,
+        Operation.TRACE, Operation.DELETE,
+    }
+)  # fmt: skip

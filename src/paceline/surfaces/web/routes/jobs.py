@@ -1,0 +1,187 @@
+"""Jobs: submitted, listed, shown, stopped, brought back, scaled, removed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Header, Path, Query, Response
+from fastapi.responses import PlainTextResponse
+
+from paceline import linting, specs
+from paceline.errors import InvalidInput
+from paceline.model import selectors
+from paceline.model.run_queries import Cursor, RunQuery
+from paceline.model.runs import Run, RunSummary
+from paceline.model.runs import Submit as SubmitKey
+from paceline.model.selectors import Requirement, Selector
+from paceline.surfaces import documents
+from paceline.surfaces.web.callers import Asked, may
+from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.problems import Findings
+from paceline.surfaces.web.schemas import runs as schemas
+
+router = APIRouter(prefix="/jobs", tags=["jobs"])
+_LARGEST = 2**63 - 1
+#: Any text is looked up, and found or not: names of jobs on a cluster may be such as none here has.
+Name = Annotated[str, Path(description="of the job", max_length=253)]
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        description="chosen by whoever submits: the same submit with the same key makes one job",
+        min_length=1,
+        max_length=200,
+    ),
+]
+
+
+@router.get("", operation_id="listJobs", response_model=schemas.RunList)
+def list_jobs(
+    asked: Annotated[Asked, Depends(may(Operation.LIST))],
+    wanted: Annotated[schemas.RunListQuery, Query()],
+) -> dict[str, Any]:
+    """Return a page of the jobs; the newest first unless another order is asked for."""
+    try:
+        query = RunQuery(
+            phases=tuple(wanted.phase) or None,
+            search=wanted.search,
+            selector=Selector(tuple(_requirements(wanted.label))),
+            since=wanted.since,
+            until=wanted.until,
+            order=wanted.sort,
+            descending=wanted.descending,
+            limit=wanted.limit,
+            after=None if wanted.after is None else Cursor.parse(wanted.after),
+        )
+    except ValueError as error:
+        raise InvalidInput(str(error)) from error
+    page = asked.jobs.page(query)
+    lost = {run.name for run in page.runs if not run.phase.is_final and asked.jobs.is_lost(run)}
+    items = [_item(run, lost=run.name in lost) for run in page.runs]
+    after = None if page.after is None else str(page.after)
+    return documents.document("RunList", {"items": items, "total": page.total, "after": after})
+
+
+def _requirements(texts: list[str]) -> list[Requirement]:
+    return [each for text in texts for each in selectors.parse(text).requirements]
+
+
+def _item(run: RunSummary, *, lost: bool) -> dict[str, Any]:
+    digest = (
+        None
+        if run.digest is None
+        else {**documents.plain(run.digest), "at": documents.instant(run.digest.at)}
+    )
+    return {**documents.run_summary(run, lost=lost), "digest": digest}
+
+
+@router.post("", operation_id="submitJob", response_model=schemas.Run, status_code=201)
+def submit_job(
+    asked: Annotated[Asked, Depends(may(Operation.SUBMIT))],
+    body: schemas.Submit,
+    response: Response,
+    idempotency_key: IdempotencyKey = None,
+) -> dict[str, Any]:
+    """Start a job and return at once.
+
+    With an ``Idempotency-Key`` it may be asked for again, after a connection that broke, say: the job is
+    started once, and the answer is the same.
+    """
+    job_file = specs.parse_job(body.source, file="job file")
+    found = linting.lint_job(job_file)
+    bad = [each for each in found if body.fail_on and each.severity.rank >= body.fail_on.rank]
+    if bad:
+        raise Findings(f"{len(bad)} of {len(found)} findings are {body.fail_on} or worse", found)
+    base = asked.site.base(body.base)
+    asked.note(body.name or job_file.spec.name, body.source)
+    run = asked.jobs.submit(
+        job_file.spec,
+        source=job_file.text,
+        base=base,
+        name=body.name,
+        submit=_key(asked, body, idempotency_key),
+    )
+    response.headers["Location"] = f"/api/v1/jobs/{run.name}"
+    return _document(asked, run)
+
+
+def _key(asked: Asked, body: schemas.Submit, key: str | None) -> SubmitKey | None:
+    """Return how the submit is known when it comes again; each caller has keys of their own."""
+    if key is None:
+        return None
+    whole = json.dumps([asked.namespace, body.model_dump(mode="json")], sort_keys=True)
+    return SubmitKey(
+        key=json.dumps([asked.caller.name, key]), fingerprint=hashlib.sha256(whole.encode()).hexdigest()
+    )
+
+
+def _document(asked: Asked, run: Run) -> dict[str, Any]:
+    return documents.run_document(
+        run,
+        asked.jobs.replicas(run.name),
+        lost=asked.jobs.is_lost(run),
+        supervisor_pids=asked.jobs.supervisor_pids(run),
+    )
+
+
+@router.get("/{name}", operation_id="getJob", response_model=schemas.Run)
+def get_job(asked: Annotated[Asked, Depends(may(Operation.GET))], name: Name) -> dict[str, Any]:
+    """Return a job and its replicas."""
+    return _document(asked, asked.jobs.get(name))
+
+
+@router.get("/{name}/source", operation_id="getJobFile", response_class=PlainTextResponse)
+def get_source(asked: Annotated[Asked, Depends(may(Operation.GET))], name: Name) -> PlainTextResponse:
+    """Return the job file, as it was submitted."""
+    return PlainTextResponse(specs.source_of(asked.jobs.get(name)))
+
+
+@router.get("/{name}/events", operation_id="listEvents", response_model=schemas.EventList)
+def list_events(
+    asked: Annotated[Asked, Depends(may(Operation.GET))],
+    name: Name,
+    since_id: Annotated[int, Query(description="only those with a higher number", ge=0, le=_LARGEST)] = 0,
+) -> dict[str, Any]:
+    """Return what happened to a job, the oldest first."""
+    found = asked.jobs.events(name, since_id=since_id)
+    items = [{"id": number, **documents.event(each)} for number, each in found]
+    return documents.document("EventList", {"items": items})
+
+
+@router.post("/{name}/stop", operation_id="stopJob", response_model=schemas.Run, status_code=202)
+def stop_job(asked: Annotated[Asked, Depends(may(Operation.STOP))], name: Name) -> dict[str, Any]:
+    """Ask a job to end; it can be resumed."""
+    asked.note(name)
+    asked.jobs.stop(name)
+    return _document(asked, asked.jobs.get(name))
+
+
+@router.post("/{name}/resume", operation_id="resumeJob", response_model=schemas.Run, status_code=202)
+def resume_job(asked: Annotated[Asked, Depends(may(Operation.RESUME))], name: Name) -> dict[str, Any]:
+    """Bring back a job that was stopped, has failed or is lost, from its last checkpoint."""
+    asked.note(name)
+    asked.jobs.resume(name)
+    return _document(asked, asked.jobs.get(name))
+
+
+@router.post("/{name}/scale", operation_id="scaleJob", response_model=schemas.Run, status_code=202)
+def scale_job(
+    asked: Annotated[Asked, Depends(may(Operation.SCALE))], name: Name, body: schemas.Scale
+) -> dict[str, Any]:
+    """Ask for another number of workers in a job that runs."""
+    asked.note(name, f"workers: {body.workers}")
+    asked.jobs.scale(name, body.workers)
+    return _document(asked, asked.jobs.get(name))
+
+
+@router.delete("/{name}", operation_id="deleteJob", status_code=204)
+def delete_job(
+    asked: Annotated[Asked, Depends(may(Operation.DELETE))],
+    name: Name,
+    force: Annotated[bool, Query(description="stop it first if it has not ended")] = False,
+) -> None:
+    """Remove a job with its logs, samples and checkpoints."""
+    asked.note(name, "with --force" if force else "")
+    asked.jobs.delete(name, force=force)

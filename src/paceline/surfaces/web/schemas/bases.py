@@ -1,0 +1,60 @@
+"""What all documents have in common."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Instant = Annotated[str, Field(description="ISO 8601, UTC", json_schema_extra={"format": "date-time"})]
+#: A name that can be a job's, or that no job has; so that anything else is no path to somewhere.
+JOB_NAME = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
+#: What every request may say.
+NAMESPACE: Any = Field(
+    default=None,
+    description="of the cluster; else the server's own",
+    max_length=63,
+    pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+)
+
+
+class Schema(BaseModel):
+    """A part of a request or an answer; nothing else may be in it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Document(Schema):
+    """A whole answer."""
+
+    # The name in the documents is that of Kubernetes.
+    apiVersion: Literal["paceline.dev/v1alpha1"] = "paceline.dev/v1alpha1"
+    kind: str
+
+
+class FieldError(Schema):
+    """A field that is wrong; of a job file with its place."""
+
+    path: str
+    message: str
+    line: int | None = None
+    column: int | None = None
+    excerpt: str | None = None
+
+
+class Problem(BaseModel):
+    """An error (RFC 9457).
+
+    Attributes:
+        hint: what to do next.
+        errors: the fields that are wrong.
+        findings: what lint rules say of a job file, by their codes.
+    """
+
+    type: str = "about:blank"
+    title: str
+    status: int
+    detail: str
+    hint: str | None = None
+    errors: list[FieldError] | None = None
+    findings: list[dict[str, Any]] | None = None

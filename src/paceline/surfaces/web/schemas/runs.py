@@ -1,0 +1,156 @@
+"""Jobs: submitted, listed, shown."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from paceline.model.findings import Severity
+from paceline.model.run_queries import MOST_RUNS, Order
+from paceline.model.statuses import ExitReason, JobPhase, ReplicaPhase
+from paceline.surfaces.web.schemas.bases import JOB_NAME, NAMESPACE, Document, Instant, Schema
+
+Phase = JobPhase | Literal["lost"]
+
+
+class Digest(Schema):
+    """How a job did when the server looked last; null is what was not measured."""
+
+    at: Instant
+    examples_per_second: float | None
+    trend: list[float | None]
+    progress: float | None
+    eta_seconds: float | None
+    imbalance: float | None
+    code: str | None
+    severity: Severity | None
+    finding: str | None
+
+
+class RunSummary(Schema):
+    """A job in a list."""
+
+    name: str
+    phase: Phase
+    message: str
+    replicas: str
+    labels: dict[str, str]
+    engine: str
+    namespace: str | None
+    directory: str
+    submitted_at: Instant
+    started_at: Instant | None
+    finished_at: Instant | None
+    duration_seconds: float | None
+    digest: Digest | None
+
+
+class RunList(Document):
+    """A page of jobs.
+
+    Attributes:
+        total: how many all pages have together.
+        after: what to ask for as ``after`` to get the next page; null: there is none.
+    """
+
+    kind: Literal["RunList"] = "RunList"
+    items: list[RunSummary]
+    total: int
+    after: str | None
+
+
+class Replica(Schema):
+    """A replica of a job; ``host`` and ``address`` are null before its launch."""
+
+    replica: str
+    role: str
+    index: int
+    phase: ReplicaPhase
+    attempt: int
+    restarts: int
+    host: str | None
+    address: str | None
+    pid: int | None
+    cores: list[int]
+    memory_limit_bytes: int | None
+    exit: ExitReason | None
+
+
+class Event(Schema):
+    """Something that happened to a job."""
+
+    at: Instant
+    kind: str
+    replica: str | None
+    attempt: int | None
+    message: str
+
+
+class Run(Document):
+    """A job and its replicas."""
+
+    kind: Literal["Run"] = "Run"
+    name: str
+    phase: Phase
+    message: str
+    labels: dict[str, str]
+    engine: str
+    directory: str
+    submitted_at: Instant
+    started_at: Instant | None
+    finished_at: Instant | None
+    duration_seconds: float | None
+    notes: list[str]
+    supervisor_pids: list[int]
+    replicas: list[Replica]
+    spec: dict[str, Any]
+
+
+class NumberedEvent(Event):
+    """An event with its number, which only grows."""
+
+    id: int
+
+
+class EventList(Document):
+    """What happened to a job."""
+
+    kind: Literal["EventList"] = "EventList"
+    items: list[NumberedEvent]
+
+
+class RunListQuery(Schema):
+    """Which jobs, and which page of them."""
+
+    phase: list[JobPhase] = Field(default=[], description="only in one of these")
+    search: str = Field(default="", description="in the name or the value of a label", max_length=200)
+    label: list[str] = Field(default=[], description="selectors, as kubectl has them: team=ads,!old")
+    since: float | None = Field(default=None, description="submitted then or later (Unix seconds)")
+    until: float | None = Field(default=None, description="submitted before (Unix seconds)")
+    sort: Order = Field(default=Order.SUBMITTED, description="by what; those without it come last")
+    descending: bool = Field(default=True, description="the latest, largest or last first")
+    limit: int = Field(default=50, description="at most so many", ge=1, le=MOST_RUNS)
+    after: str | None = Field(default=None, description="as the page before says", max_length=2000)
+    namespace: str | None = NAMESPACE
+
+
+class Submit(Schema):
+    """A job that is to be run."""
+
+    source: Annotated[str, Field(description="the job file", min_length=1, max_length=1 << 20)]
+    name: Annotated[
+        str | None,
+        Field(description="instead of that in the file; a number is added when taken", pattern=JOB_NAME),
+    ] = None
+    base: Annotated[
+        str | None,
+        Field(description="a folder of the server's machine: paths start from it", max_length=4096),
+    ] = None
+    fail_on: Annotated[Severity | None, Field(description="refuse what lint finds from this on")] = None
+
+
+class Scale(Schema):
+    """Another number of workers."""
+
+    workers: Annotated[int, Field(ge=0, le=1_000_000)]

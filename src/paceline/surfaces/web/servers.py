@@ -1,0 +1,110 @@
+"""The server as a process: its socket, its token, its end."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import uvicorn
+
+from paceline.errors import EngineError, InvalidInput
+from paceline.surfaces.web.applications import application
+from paceline.surfaces.web.sites import Site
+
+DEFAULT_PORT = 8470
+TOKEN_FILE = "server.token"
+#: Streams of events never end by themselves.
+GRACE_SECONDS = 3
+
+
+@contextlib.contextmanager
+def listening(address: str, port: int) -> Iterator[socket.socket]:
+    """Give a socket that listens on this machine alone.
+
+    Args:
+        address: of the loopback interface.
+        port: 0 takes one that is free.
+
+    Raises:
+        InvalidInput: others could reach the address.
+        EngineError: it cannot be listened on.
+    """
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError as error:
+        raise InvalidInput(f"{address!r} is no address", "127.0.0.1 or ::1") from error
+    if not parsed.is_loopback:
+        raise InvalidInput(
+            f"others could reach {address}, and the token goes over the network as it is",
+            f"listen on 127.0.0.1, and let them come by ssh: ssh -L {port}:127.0.0.1:{port} HOST",
+        )
+    family = socket.AF_INET6 if parsed.version == 6 else socket.AF_INET
+    with socket.socket(family) as made:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            made.bind((address, port))
+        except OSError as error:
+            raise EngineError(
+                f"{address} port {port} cannot be listened on: {error.strerror}",
+                "a server may run already; else take another port: paceline serve --port 0",
+            ) from error
+        yield made
+
+
+def url(listener: socket.socket) -> str:
+    """Return where the page of a server is."""
+    address, port = listener.getsockname()[:2]
+    return f"http://[{address}]:{port}" if ":" in address else f"http://{address}:{port}"
+
+
+def entrance(listener: socket.socket, token: str) -> str:
+    """Return the link that lets a browser in; whoever has it may do what the token's user may."""
+    return f"{url(listener)}/enter?token={quote(token)}"
+
+
+def hosts(listener: socket.socket) -> frozenset[str]:
+    """Return the names by which a server on this machine is called."""
+    port = listener.getsockname()[1]
+    return frozenset(f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]"))
+
+
+def run(site: Site, listener: socket.socket, *, ready: Callable[[], None]) -> None:
+    """Answer requests until SIGTERM or SIGINT.
+
+    Args:
+        site: what the server stands on.
+        listener: where it listens.
+        ready: called as soon as it answers.
+    """
+    server = _Server(
+        uvicorn.Config(
+            application(site, hosts=hosts(listener)),
+            log_config=None,
+            access_log=False,  # A link may have the token in it.
+            server_header=False,
+            timeout_graceful_shutdown=GRACE_SECONDS,
+        )
+    )
+    server.ready = ready
+    server.run(sockets=[listener])
+
+
+class _Server(uvicorn.Server):
+    """A server that says when it answers."""
+
+    ready: Callable[[], None]
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to answer."""
+        await super().startup(sockets)
+        if self.started:
+            self.ready()
+
+
+def token_file(home: Path) -> Path:
+    """Return where the token of a home's server is."""
+    return home / TOKEN_FILE
