@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Sequence
+from pathlib import Path
 
 from paceline.control import states
+from paceline.model import traces
 from paceline.model.jobs import JobSpec, RoleSpec
+from paceline.model.recordings import Recording
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.runs import Run
+from paceline.model.runs import LOCAL, Run
 from paceline.model.samples import Evaluation, Sample, StepReport
 from paceline.model.statuses import JobPhase, ReplicaPhase
 from paceline.services import homes
-from paceline.stores import open_store
+from paceline.stores import Store, open_store
 
 
 def spec_of(name: str, ps: int = 2, workers: int = 2) -> JobSpec:
@@ -79,3 +83,26 @@ def fill(
             ended = dataclasses.replace(started, phase=phase, outcome=outcome, message=message)
             store.save_state(name, ended, at=submitted_at + 11)
         return store.get_run(name)
+
+
+def keep(store: Store, recording: Recording, folder: Path) -> str:
+    """Keep what a recording says as a run of this machine, whose files are in a folder; return its name."""
+    run = dataclasses.replace(recording.run, engine=LOCAL, directory=str(folder))
+    state = states.initial(run.spec)
+    attempts = {row.replica: row for row in recording.replicas}
+    replicas = tuple(
+        dataclasses.replace(each, phase=attempts[each.replica].phase, attempt=attempts[each.replica].attempt)
+        for each in state.replicas
+    )
+    store.create_run(run, dataclasses.replace(state, replicas=replicas))
+    store.update_run(
+        run.name, phase=run.phase, message=run.message, started_at=run.started_at, finished_at=run.finished_at
+    )
+    store.append_samples(run.name, recording.samples)
+    store.append_step_reports(run.name, recording.steps)
+    store.append_evaluations(run.name, recording.evaluations)
+    store.append_events(run.name, recording.events)
+    if recording.plan is not None:
+        counted = {"variables": [dataclasses.asdict(each) for each in recording.plan.variables]}
+        (folder / traces.VARIABLES).write_text(json.dumps(counted))
+    return run.name

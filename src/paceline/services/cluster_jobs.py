@@ -40,7 +40,7 @@ from paceline.services import (
 )
 from paceline.services.cluster_measurements import ClusterMeasurements, Found
 from paceline.services.jobs import free_name
-from paceline.services.life_cycles import LifeCycle
+from paceline.services.life_cycles import LifeCycle, Stored
 from paceline.services.logs import LogLine
 from paceline.services.operators import admissions, records
 from paceline.services.operators.reconcilers import RESUME
@@ -368,6 +368,11 @@ class ClusterJobs(LifeCycle):
             return self.measurements.kept(name, resource)
         pods_of = self._pods(name)
         return self._do(self.measurements.read(resource, pods_of, whole=whole, now=self.clock()))
+
+    def stored(self, name: str) -> Stored:
+        """Return where what was measured of a run lies (see `snapshot`)."""
+        found = self._measured(name, whole=True)
+        return Stored(found.store, found.run.name)
 
     def trace_site(self, run: Run) -> PodSite:
         """Return where traces of a run are asked for and found: in the pods of its trainers."""

@@ -28,7 +28,7 @@ from paceline.model.run_queries import RunPage, RunQuery
 from paceline.model.runs import LOCAL, SCALE, STOP, JobEvent, ReplicaRow, Run, RunSummary, Submit
 from paceline.model.statuses import JobPhase
 from paceline.services import homes, logs, packed_folders, supervisors, variable_plans
-from paceline.services.life_cycles import LifeCycle
+from paceline.services.life_cycles import LifeCycle, Stored
 from paceline.services.trace_sites import LocalSite
 from paceline.stores import Store
 
@@ -378,6 +378,10 @@ class Jobs(LifeCycle):
             since=since,
             thinned=thinned,
         )
+
+    def stored(self, name: str) -> Stored:
+        """Return where what was measured of a run lies."""
+        return Stored(self.store, name)
 
     def trace_site(self, run: Run) -> LocalSite:
         """Return where traces of a run are asked for and found: its folder."""

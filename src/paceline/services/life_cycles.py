@@ -10,7 +10,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from paceline.control import scalings
 from paceline.diagnosing.situations import Situation
@@ -27,6 +27,14 @@ if TYPE_CHECKING:
     from paceline.model.recordings import Recording
     from paceline.model.snapshots import Snapshot
     from paceline.services.trace_sites import TraceSite
+    from paceline.stores import Store
+
+
+class Stored(NamedTuple):
+    """What was measured of a run: a store, and the run's name in it."""
+
+    store: Store
+    name: str
 
 
 class LifeCycle(abc.ABC):
@@ -202,6 +210,10 @@ class LifeCycle(abc.ABC):
             since: Unix seconds; of step reports the latest of each replica is there, too, if it is older.
             thinned: in longer intervals if it is much (`recordings.read`).
         """
+
+    @abc.abstractmethod
+    def stored(self, name: str) -> Stored:
+        """Return where what was measured of a run lies, to read some of it."""
 
     @abc.abstractmethod
     def trace_site(self, run: Run) -> TraceSite:

@@ -43,11 +43,13 @@ class Looker:
     Args:
         jobs: where it is.
         name: its name.
+        thinned: of a job that has ended, look at longer intervals if it is much (`recordings.read`).
     """
 
-    def __init__(self, jobs: LifeCycle, name: str) -> None:
+    def __init__(self, jobs: LifeCycle, name: str, *, thinned: bool = False) -> None:
         self._jobs = jobs
         self._name = name
+        self._thinned = thinned
         self._kept = recordings.KeptFiles()
 
     def look(self) -> Look:
@@ -60,7 +62,9 @@ class Looker:
         """
         final = self._jobs.get(self._name).phase.is_final
         since = None if final else self._jobs.clock() - REACH_SECONDS
-        recording = recordings.whole(self._jobs, self._name, since=since, kept=self._kept)
+        recording = recordings.whole(
+            self._jobs, self._name, since=since, thinned=final and self._thinned, kept=self._kept
+        )
         return of(recording, recordings.situation_of(self._jobs, recording))
 
 

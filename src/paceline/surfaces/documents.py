@@ -17,9 +17,11 @@ from paceline.model.roles import ReplicaId
 from paceline.model.runs import JobEvent, ReplicaRow, Run, RunSummary
 
 if TYPE_CHECKING:
+    from paceline.model.causes import Cause, Explanation
     from paceline.model.snapshots import Snapshot
     from paceline.scheduling.fits import Fit
     from paceline.services.looks import Look
+    from paceline.surfaces.diffs import Diffs
 
 API_VERSION = jobs.API_VERSION
 
@@ -198,6 +200,28 @@ def snapshot(value: Snapshot, look: Look | None = None) -> dict[str, Any]:
             ],
         },
     )
+
+
+def explanation(found: Explanation, diffs: Diffs) -> dict[str, Any]:
+    """Return why a job is as it is; changes of the job file as diffs, too."""
+    body: dict[str, Any] = plain(found)
+    return document("Explanation", {**body, "causes": [_cause(cause, diffs) for cause in found.causes]})
+
+
+def _cause(cause: Cause, diffs: Diffs) -> dict[str, Any]:
+    from paceline.diagnosing import catalogues
+
+    body: dict[str, Any] = plain(cause)
+    for evidence in body["evidence"]:
+        evidence["at"] = instant(evidence["at"])
+        for source in evidence["sources"]:
+            source["since"], source["until"] = map(instant, (source["since"], source["until"]))
+    return {
+        "code": catalogues.topic(cause.name).code,
+        **body,
+        "diff": diffs.diff(cause.changes),
+        "effects": [_cause(effect, diffs) for effect in cause.effects],
+    }
 
 
 def _finding(look: Look) -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ from starlette.responses import PlainTextResponse
 
 from paceline.surfaces.web import guards, problems
 from paceline.surfaces.web.guards import Guard, Rates
-from paceline.surfaces.web.routes import PROBLEMS, jobs
+from paceline.surfaces.web.routes import PROBLEMS, advice, audits, checks, jobs, logs, measurements
 from paceline.surfaces.web.sites import Site
 
 PREFIX = "/api/v1"
@@ -45,7 +45,7 @@ def application(
     made.state.wrong = Rates(guards.WRONG_RATE, guards.WRONG_BURST, clock)
     problems.handle(made)
     api = APIRouter(prefix=PREFIX, responses=PROBLEMS)  # type: ignore[arg-type]
-    for each in (jobs,):
+    for each in (jobs, logs, measurements, advice, checks, audits):
         api.include_router(each.router)
     made.include_router(api)
     made.add_api_route("/healthz", _healthy, include_in_schema=False)

@@ -12,6 +12,7 @@ from fastapi import Depends, Query, Request
 
 from paceline.model.audits import Audit
 from paceline.services.life_cycles import LifeCycle
+from paceline.services.lookouts import Lookout
 from paceline.surfaces.web.gates import Caller, Credentials
 from paceline.surfaces.web.guards import Rates
 from paceline.surfaces.web.operations import Operation
@@ -35,6 +36,7 @@ class Asked:
 
     Attributes:
         jobs: those of the namespace that it is about.
+        lookout: the latest looks at these.
         namespace: None on this machine.
         origin: the address that it came from.
     """
@@ -43,6 +45,7 @@ class Asked:
     caller: Caller
     operation: Operation
     jobs: LifeCycle
+    lookout: Lookout
     namespace: str | None
     origin: str
 
@@ -123,12 +126,12 @@ def may(operation: Operation) -> Callable[..., Asked]:
     def asked(request: Request, known: Known, namespace: Namespace = None) -> Asked:
         site: Site = request.app.state.site
         namespace = namespace or site.namespace
-        jobs = site.jobs(namespace)
+        jobs, lookout = site.jobs(namespace), site.lookout(namespace)
         if not site.gate.allows(known, operation, namespace):
             where = f" in {namespace}" if namespace else ""
             raise Refused(HTTPStatus.FORBIDDEN, f"{known.name} may not do this{where}: {operation.value}")
         origin = request.client.host if request.client else ""
-        return Asked(site, known, operation, jobs, namespace, origin)
+        return Asked(site, known, operation, jobs, lookout, namespace, origin)
 
     asked.operation = operation  # type: ignore[attr-defined]
     return asked

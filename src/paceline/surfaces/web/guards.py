@@ -4,6 +4,7 @@ that every answer has.
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
@@ -31,6 +32,8 @@ HEADERS: Mapping[str, str] = {
 }
 #: A job file of ten thousand lines has a tenth of it.
 MOST_BYTES = 4 << 20
+#: In which it has to come.
+BODY_SECONDS = 30.0
 #: Requests a second of one address in the long run, and at once; a page that is open asks for a few.
 RATE, BURST = 50.0, 300.0
 #: Wrong tokens a second of one address in the long run, and at once.
@@ -108,7 +111,14 @@ class Guard:
         if refused is not None:
             await refused(scope, receive, with_headers)
             return
-        await self._application(scope, _limited(receive), with_headers)
+        try:
+            body = await asyncio.wait_for(_body(receive), BODY_SECONDS)
+        except TimeoutError:
+            late = problems.response(HTTPStatus.REQUEST_TIMEOUT, "the rest of the request did not come")
+            await late(scope, receive, with_headers)
+        else:
+            given = _too_large() if body is None else self._application
+            await given(scope, _again(body or b"", receive), with_headers)
 
     def _refused(self, scope: Scope, headers: Headers) -> ASGIApp | None:
         host = headers.get("host", "")
@@ -120,23 +130,32 @@ class Guard:
             return problems.response(HTTPStatus.TOO_MANY_REQUESTS, "too many requests", headers=after)
         length = headers.get("content-length", "0")
         if not length.isascii() or not length.isdigit() or int(length[:20]) > MOST_BYTES:
-            said = f"a request has at most {MOST_BYTES} bytes"
-            return problems.response(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, said)
+            return _too_large()
         return None
 
 
-def _limited(receive: Receive) -> Receive:
-    """Return what ends a request that turns out longer than it may be: it did not say how long it is."""
-    taken = 0
+def _too_large() -> ASGIApp:
+    said = f"a request has at most {MOST_BYTES} bytes"
+    return problems.response(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, said)
 
-    async def limited() -> Message:
-        nonlocal taken
+
+async def _body(receive: Receive) -> bytes | None:
+    """Return the body of a request; None: it is too large, whatever it said of its length."""
+    body = b""
+    while True:
         message = await receive()
-        taken += len(message.get("body", b""))
-        if taken > MOST_BYTES:
-            raise problems.Refused(
-                HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a request has at most {MOST_BYTES} bytes"
-            )
-        return message
+        body += bytes(message.get("body", b""))
+        if len(body) > MOST_BYTES:
+            return None
+        if not message.get("more_body", False):
+            return body
 
-    return limited
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """Return what gives a body that was read already, and then whatever comes: that whoever asks has gone."""
+    left: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def again() -> Message:
+        return left.pop() if left else await receive()
+
+    return again

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from paceline.errors import InvalidInput
 from paceline.model.runs import LOCAL
 from paceline.services.jobs import Jobs
 from paceline.services.life_cycles import LifeCycle
+from paceline.services.lookouts import Lookout
 from paceline.stores import Store
 from paceline.surfaces.web.gates import Gate
 
@@ -35,6 +37,10 @@ class Site(abc.ABC):
         """
 
     @abc.abstractmethod
+    def lookout(self, namespace: str | None) -> Lookout:
+        """Return the latest looks at the jobs of a namespace; raises as ``jobs`` does."""
+
+    @abc.abstractmethod
     def base(self, named: str | None) -> Path:
         """Return the folder that a submitted job file's paths start from.
 
@@ -56,6 +62,7 @@ class LocalSite(Site):
 
     def __init__(self, jobs: Jobs, gate: Gate) -> None:
         self._jobs = jobs
+        self._lookout = Lookout(jobs, time.monotonic)
         self.store, self.clock, self.gate = jobs.store, jobs.clock, gate
 
     def jobs(self, namespace: str | None) -> LifeCycle:
@@ -63,6 +70,10 @@ class LocalSite(Site):
         if namespace is not None:
             raise InvalidInput(f"this machine has no namespaces: {namespace!r}", "leave it out")
         return self._jobs
+
+    def lookout(self, namespace: str | None) -> Lookout:
+        """Return the latest looks at the jobs of this machine."""
+        return self._lookout
 
     def base(self, named: str | None) -> Path:
         """Return a folder of this machine; whoever has the token may read here what the server may."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -78,7 +78,7 @@ def _show(session: sessions.Session, recording: Recording | None, found: Explana
             from paceline.surfaces.reports import whys
         click.echo(whys.page(recording, found, say=session.addressed))
     else:
-        printing.emit(documents.document("Explanation", _document(found, diffs)), output)
+        printing.emit(documents.explanation(found, diffs), output)
 
 
 def _show_diff(session: sessions.Session, found: Explanation, diffs: Diffs) -> None:
@@ -87,31 +87,6 @@ def _show_diff(session: sessions.Session, found: Explanation, diffs: Diffs) -> N
         session.say("no cause is cured by a change of the job file")
     else:
         click.echo(diff, nl=False)
-
-
-def _document(found: Explanation, diffs: Diffs) -> dict[str, Any]:
-    from paceline.surfaces import documents
-
-    causes = [_cause(cause, diffs) for cause in found.causes]
-    body: dict[str, Any] = documents.plain(found)
-    return {**body, "causes": causes}
-
-
-def _cause(cause: Cause, diffs: Diffs) -> dict[str, Any]:
-    from paceline.diagnosing import catalogues
-    from paceline.surfaces import documents
-
-    body: dict[str, Any] = documents.plain(cause)
-    for evidence in body["evidence"]:
-        evidence["at"] = documents.instant(evidence["at"])
-        for source in evidence["sources"]:
-            source["since"], source["until"] = map(documents.instant, (source["since"], source["until"]))
-    return {
-        "code": catalogues.topic(cause.name).code,
-        **body,
-        "diff": diffs.diff(cause.changes),
-        "effects": [_cause(effect, diffs) for effect in cause.effects],
-    }
 
 
 def _fail(found: Explanation, fail_on: str | None) -> None:

@@ -21,7 +21,7 @@ NAMESPACE: Any = Field(
 class Schema(BaseModel):
     """A part of a request or an answer; nothing else may be in it."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Document(Schema):

@@ -1,0 +1,37 @@
+"""What needs no job: job files are checked, codes explained, the schema given."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends
+from fastapi.responses import JSONResponse
+
+from paceline import linting, specs
+from paceline.surfaces import documents, explanations
+from paceline.surfaces.web.callers import Asked, may
+from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.schemas import checks as schemas
+
+router = APIRouter(tags=["checks"])
+Known = Annotated[Asked, Depends(may(Operation.ASK))]
+
+
+@router.post("/lint", operation_id="lintJobFile", response_model=schemas.FindingList)
+def lint(_asked: Known, body: schemas.JobFile) -> dict[str, Any]:
+    """Return what is legal in a job file, but wrong; one that is not legal is a problem (422) with places."""
+    found = linting.lint_job(specs.parse_job(body.source, file="job file"))
+    return documents.document("FindingList", {"items": [documents.plain(each) for each in found]})
+
+
+@router.get("/codes", operation_id="listCodes", response_model=schemas.CodeList)
+def list_codes(_asked: Known) -> dict[str, Any]:
+    """Return all codes of lint rules and causes, each with what it is about."""
+    items = [documents.plain(each) for each in explanations.entries()]
+    return documents.document("CodeList", {"items": items})
+
+
+@router.get("/schema", operation_id="getSchema", response_class=JSONResponse)
+def get_schema(_asked: Known) -> JSONResponse:
+    """Return the JSON Schema of job files."""
+    return JSONResponse(specs.json_schema(), media_type="application/schema+json")

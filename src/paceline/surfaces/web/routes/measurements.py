@@ -1,0 +1,138 @@
+"""What was measured of a job, how it does, and why."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query
+from fastapi.responses import JSONResponse
+
+from paceline.errors import InvalidInput
+from paceline.model.roles import ReplicaId
+from paceline.model.runs import Run
+from paceline.model.samples import Evaluation, Sample, StepReport
+from paceline.specs import problems
+from paceline.surfaces import documents
+from paceline.surfaces.diffs import Diffs
+from paceline.surfaces.web.callers import Asked, may
+from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.routes.jobs import Name
+from paceline.surfaces.web.schemas import measurements as schemas
+
+router = APIRouter(prefix="/jobs/{name}", tags=["measurements"])
+Readable = Annotated[Asked, Depends(may(Operation.GET))]
+Wanted = Annotated[schemas.SeriesQuery, Query()]
+
+
+@router.get("/snapshot", operation_id="getSnapshot", response_model=schemas.Snapshot)
+def get_snapshot(asked: Readable, name: Name) -> dict[str, Any]:
+    """Return how a job does: load and imbalance of its replicas, progress, the main finding."""
+    asked.jobs.get(name)
+    return documents.snapshot(asked.lookout.snapshot(name), asked.lookout.look(name))
+
+
+@router.get("/why", operation_id="explainJob", response_model=schemas.Explanation)
+def explain(asked: Readable, name: Name) -> dict[str, Any]:
+    """Return why a job is where it is, and why it is as fast as it is: causes with evidence and changes."""
+    run = asked.jobs.get(name)
+    found = asked.lookout.look(name).explanation
+    return documents.explanation(found, Diffs.of(run))
+
+
+@router.get("/samples", operation_id="listSamples", response_model=schemas.SeriesList)
+def list_samples(asked: Readable, name: Name, wanted: Wanted) -> JSONResponse:
+    """Return what was measured of the resources of a job's replicas, in as many points as are asked for."""
+    chosen = _Choice(asked, name, wanted, schemas.SAMPLE_FIELDS)
+    store, stored = asked.jobs.stored(name)
+    found = store.samples(
+        stored, replica=chosen.only, role=wanted.role, since=wanted.since, until=wanted.until,
+        every_seconds=chosen.every_seconds,
+    )  # fmt: skip
+    return chosen.answer(found)
+
+
+@router.get("/steps", operation_id="listStepReports", response_model=schemas.SeriesList)
+def list_steps(asked: Readable, name: Name, wanted: Wanted) -> JSONResponse:
+    """Return what a job's trainers said of their progress, in as many points as are asked for."""
+    chosen = _Choice(asked, name, wanted, schemas.STEP_FIELDS)
+    store, stored = asked.jobs.stored(name)
+    found = store.step_reports(
+        stored, replica=chosen.only, role=wanted.role, since=wanted.since, until=wanted.until,
+        every_seconds=chosen.every_seconds,
+    )  # fmt: skip
+    return chosen.answer(found)
+
+
+@router.get("/evaluations", operation_id="listEvaluations", response_model=schemas.SeriesList)
+def list_evaluations(asked: Readable, name: Name, wanted: Wanted) -> JSONResponse:
+    """Return how good the model was on data that it was not trained on: all of it."""
+    chosen = _Choice(asked, name, wanted, schemas.EVALUATION_FIELDS)
+    chosen.every_seconds = None
+    store, stored = asked.jobs.stored(name)
+    found = store.evaluations(
+        stored, replica=chosen.only, role=wanted.role, since=wanted.since, until=wanted.until
+    )
+    return chosen.answer(found)
+
+
+class _Choice:
+    """Which measurements somebody wants, and how they are answered.
+
+    Attributes:
+        only: the one replica that is asked for; None: several, or all.
+        every_seconds: the length of the intervals; None: as they were measured.
+    """
+
+    def __init__(self, asked: Asked, name: str, wanted: schemas.SeriesQuery, known: Sequence[str]) -> None:
+        self._fields = wanted.field or known
+        for each in self._fields:
+            if each not in known:
+                close = problems.did_you_mean(each, known)
+                raise InvalidInput(f"there is no field {problems.shown(each)}{close}", ", ".join(known))
+        self._replicas = frozenset(map(_replica, wanted.replica))
+        self.only = next(iter(self._replicas)) if len(self._replicas) == 1 else None
+        self.every_seconds = _every_seconds(asked.jobs.get(name), wanted, now=asked.site.clock())
+
+    def answer(self, found: Sequence[Sample | StepReport | Evaluation]) -> JSONResponse:
+        """Return measurements as columns; they are many, so nobody looks at each again."""
+        items = list(self._series(found))
+        body = documents.document("SeriesList", {"every_seconds": self.every_seconds, "items": items})
+        return JSONResponse(body)
+
+    def _series(self, found: Sequence[Sample | StepReport | Evaluation]) -> Iterator[dict[str, Any]]:
+        by_attempt: dict[tuple[ReplicaId, int], list[Sample | StepReport | Evaluation]] = {}
+        for each in found:
+            if not self._replicas or each.replica in self._replicas:
+                by_attempt.setdefault((each.replica, each.attempt), []).append(each)
+        for (replica, attempt), measured in sorted(by_attempt.items(), key=lambda item: item[0]):
+            yield {
+                "replica": str(replica),
+                "attempt": attempt,
+                "at_unix_seconds": [each.at for each in measured],
+                "interval_seconds": [getattr(each, "interval_seconds", None) for each in measured],
+                "values": {
+                    name: [_number(getattr(each, name)) for each in measured] for name in self._fields
+                },
+            }
+
+
+def _replica(text: str) -> ReplicaId:
+    try:
+        return ReplicaId.parse(text)
+    except ValueError as error:
+        raise InvalidInput(f"{problems.shown(text)} is no replica", "such as ps-0") from error
+
+
+def _every_seconds(run: Run, wanted: schemas.SeriesQuery, *, now: float) -> float | None:
+    """Return how long intervals are of which there are about as many as are wanted."""
+    begin = max(wanted.since or 0.0, run.started_at if run.started_at is not None else now)
+    end = min(wanted.until if wanted.until is not None else math.inf, run.finished_at or now)
+    seconds = (end - begin) / wanted.points
+    return seconds if 1.0 < seconds < math.inf else None
+
+
+def _number(value: float | None) -> float | None:
+    """Return what JSON can say of a number: a loss may be NaN."""
+    return value if value is None or math.isfinite(value) else None

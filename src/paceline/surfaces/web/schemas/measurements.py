@@ -1,0 +1,153 @@
+"""What was measured, and how a job does."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Literal
+
+from pydantic import Field
+
+from paceline.model.roles import Role
+from paceline.model.samples import Evaluation, Sample, StepReport
+from paceline.surfaces.web.schemas.bases import NAMESPACE, Document, Instant, Schema
+
+_KEYS = ("replica", "attempt", "at", "interval_seconds")
+
+
+def fields(kind: type) -> tuple[str, ...]:
+    """Return what is measured in values of a kind."""
+    return tuple(field.name for field in dataclasses.fields(kind) if field.name not in _KEYS)
+
+
+SAMPLE_FIELDS, STEP_FIELDS, EVALUATION_FIELDS = map(fields, (Sample, StepReport, Evaluation))
+
+
+class SeriesQuery(Schema):
+    """Which measurements, and how many of them."""
+
+    replica: list[str] = Field(default=[], description="only of these, such as ps-0", max_length=1000)
+    role: Role | None = Field(default=None, description="only of this role")
+    field: list[str] = Field(default=[], description="only these; else all", max_length=50)
+    since: float | None = Field(default=None, description="the first moment that counts (Unix seconds)")
+    until: float | None = Field(default=None, description="the first that no longer does (Unix seconds)")
+    points: int = Field(
+        default=240, description="about so many of each replica: longer intervals else", ge=2, le=5000
+    )
+    namespace: str | None = NAMESPACE
+
+
+class Series(Schema):
+    """What was measured of one attempt of a replica: columns of equal length, in the order of time."""
+
+    replica: str
+    attempt: int
+    at_unix_seconds: list[float] = Field(description="the ends of the intervals")
+    interval_seconds: list[float | None]
+    values: dict[str, list[float | None]] = Field(description="by field; null is what was not measured")
+
+
+class SeriesList(Document):
+    """Measurements of a job.
+
+    Attributes:
+        every_seconds: how long the intervals are that measurements were combined to; null: as measured.
+    """
+
+    kind: Literal["SeriesList"] = "SeriesList"
+    every_seconds: float | None
+    items: list[Series]
+
+
+class Snapshot(Document):
+    """How a job does now, or did over its whole life; what ``paceline top -o json`` prints."""
+
+    kind: Literal["Snapshot"] = "Snapshot"
+    name: str
+    phase: str
+    at: Instant
+    whole_run: bool
+    elapsed_seconds: float | None
+    step: int | None
+    total_steps: int | None
+    progress: float | None
+    eta_seconds: float | None
+    steps_per_second: float | None
+    examples_per_second: float | None
+    loss: float | None
+    evaluation: dict[str, Any] | None
+    finding: dict[str, Any] | None
+    unknown: list[str] | None
+    split: dict[str, Any] | None
+    roles: list[dict[str, Any]]
+
+
+class Source(Schema):
+    """What a number was computed from."""
+
+    what: str
+    field: str
+    replicas: list[str]
+    count: int
+    since: Instant | None
+    until: Instant | None
+
+
+class Evidence(Schema):
+    """Something that was seen."""
+
+    text: str
+    at: Instant | None
+    count: int
+    sources: list[Source]
+
+
+class Change(Schema):
+    """What a field of the job file should say; null: it is to be left out."""
+
+    path: list[str]
+    value: Any
+
+
+class Gain(Schema):
+    """How many times as many examples a second: computed, not measured."""
+
+    low: float
+    high: float
+
+
+class Cause(Schema):
+    """One reason; ``diff`` is of the job file."""
+
+    code: str
+    name: str
+    what: str
+    severity: str
+    subjects: list[str]
+    evidence: list[Evidence]
+    next_steps: list[str]
+    changes: list[Change]
+    diff: str | None
+    risk: str
+    gain: Gain | None
+    effects: list[Cause]
+    is_past: bool
+
+
+class Outlook(Schema):
+    """How a job scales."""
+
+    binds: str
+    uses: list[tuple[str, float]]
+    knee_workers: float | None
+    options: list[dict[str, Any]]
+
+
+class Explanation(Document):
+    """Why a job is where it is, and why it is as fast as it is; what ``paceline why -o json`` prints."""
+
+    kind: Literal["Explanation"] = "Explanation"
+    job: str
+    summary: str
+    causes: list[Cause]
+    unknown: list[str]
+    outlook: Outlook | None

@@ -1,0 +1,154 @@
+"""The life of jobs by the API, with real processes."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+from support import filled_homes
+
+from paceline.model.digests import Digest
+from paceline.model.findings import Severity
+from paceline.model.statuses import JobPhase
+from paceline.services import homes, jobs
+
+Sleeping = Callable[[str], str]
+
+
+def until(client: TestClient, name: str, phase: str) -> dict[str, Any]:
+    deadline = time.monotonic() + 30
+    while True:
+        found = client.get(f"/api/v1/jobs/{name}").json()
+        if found["phase"] == phase:
+            return found
+        assert time.monotonic() < deadline, found
+        time.sleep(0.1)
+
+
+def test_a_whole_life(client: TestClient, sleeping: Sleeping) -> None:
+    answer = client.post("/api/v1/jobs", json={"source": sleeping("clicks")})
+    assert answer.status_code == 201
+    assert answer.headers["location"] == "/api/v1/jobs/clicks"
+    running = until(client, "clicks", "running")
+    assert [each["replica"] for each in running["replicas"]] == ["ps-0", "worker-0", "worker-1"]
+    assert client.get("/api/v1/jobs/clicks/source").text == sleeping("clicks")
+
+    assert client.delete("/api/v1/jobs/clicks").status_code == 409
+    assert client.post("/api/v1/jobs/clicks/resume").json()["detail"] == "clicks is running already"
+    assert client.post("/api/v1/jobs/clicks/scale", json={"workers": 3}).status_code == 202
+    assert client.post("/api/v1/jobs/clicks/stop").status_code == 202
+    until(client, "clicks", "stopped")
+    assert client.post("/api/v1/jobs/clicks/stop").status_code == 409
+    events = client.get("/api/v1/jobs/clicks/events").json()["items"]
+    assert events == sorted(events, key=lambda each: each["id"])
+    later = client.get("/api/v1/jobs/clicks/events", params={"since_id": events[-2]["id"]}).json()["items"]
+    assert later == events[-1:]
+
+    assert client.post("/api/v1/jobs/clicks/resume").status_code == 202
+    until(client, "clicks", "running")
+    assert client.delete("/api/v1/jobs/clicks", params={"force": True}).status_code == 204
+    assert client.get("/api/v1/jobs/clicks").status_code == 404
+    audits = client.get("/api/v1/audits", params={"job": "clicks"}).json()["items"]
+    assert [each["action"] for each in reversed(audits)] == [
+        "jobs.submit", "jobs.delete", "jobs.resume", "jobs.scale", "jobs.stop", "jobs.stop", "jobs.resume",
+        "jobs.delete",
+    ]  # fmt: skip
+    assert {(each["who"], each["origin"]) for each in audits} == {("ann", "testclient")}
+    assert audits[-1]["detail"] == sleeping("clicks")
+
+
+def test_a_submit_that_is_made_again_makes_one_job(client: TestClient, sleeping: Sleeping) -> None:
+    def submitted(key: str, source: str) -> tuple[int, Any]:
+        headers = {"Idempotency-Key": key}
+        answer = client.post("/api/v1/jobs", json={"source": source}, headers=headers)
+        return answer.status_code, answer.json().get("name")
+
+    with ThreadPoolExecutor(3) as pool:
+        answers = list(pool.map(lambda _: submitted("one", sleeping("clicks")), range(3)))
+    assert answers == [(201, "clicks")] * 3
+    assert submitted("one", sleeping("other"))[0] == 409
+    assert submitted("two", sleeping("clicks")) == (201, "clicks-2")
+    assert client.get("/api/v1/jobs").json()["total"] == 2
+
+
+def test_a_job_file_that_is_wrong_is_a_problem_with_places(client: TestClient, sleeping: Sleeping) -> None:
+    wrong = sleeping("clicks").replace("replicas: 2", "replicas: two")
+    problem = client.post("/api/v1/jobs", json={"source": wrong})
+    assert problem.status_code == 422
+    assert problem.headers["content-type"] == "application/problem+json"
+    (error,) = problem.json()["errors"]
+    assert (error["path"], error["line"], error["column"]) == ("spec.roles.worker.replicas", 8, 24)
+    assert "replicas: two" in error["excerpt"]
+
+
+def test_what_lint_finds_is_refused_where_that_is_asked_for(client: TestClient, sleeping: Sleeping) -> None:
+    source = sleeping("clicks").replace("replicas: 2", "replicas: 2, restart: {when: always}")
+    found = client.post("/api/v1/lint", json={"source": source}).json()["items"]
+    assert "JOB302" in [each["code"] for each in found]
+    problem = client.post("/api/v1/jobs", json={"source": source, "fail_on": "error"})
+    assert problem.status_code == 422
+    assert [each["code"] for each in problem.json()["findings"]] == [each["code"] for each in found]
+    assert client.get("/api/v1/jobs").json()["total"] == 0
+
+
+@pytest.mark.parametrize("base", ["relative", "/no/such/folder", "/etc/passwd", "a\0b"])
+def test_a_base_is_a_folder(client: TestClient, sleeping: Sleeping, base: str) -> None:
+    body = {"source": sleeping("clicks"), "base": base}
+    assert client.post("/api/v1/jobs", json=body).status_code == 422
+
+
+def test_a_list_in_pages(client: TestClient, home: homes.Home, api: jobs.Jobs) -> None:
+    for number, name in enumerate(("census", "clicks", "wide")):
+        spec = dataclasses.replace(filled_homes.spec_of(name), labels={"team": "ads" if number else "search"})
+        filled_homes.fill(home, name, submitted_at=1e9 + number, spec=spec)
+    digest = Digest(
+        at=1e9, examples_per_second=2e4, trend=(1.0, None), code="PS001", severity=Severity.ERROR,
+        finding="ps-0 is full",
+    )  # fmt: skip
+    api.store.save_digest("census", digest)
+
+    first = client.get("/api/v1/jobs", params={"limit": 2}).json()
+    assert ([each["name"] for each in first["items"]], first["total"]) == (["wide", "clicks"], 3)
+    second = client.get("/api/v1/jobs", params={"limit": 2, "after": first["after"]}).json()
+    assert [each["name"] for each in second["items"]] == ["census"]
+    assert second["after"] is None
+    assert second["items"][0]["digest"]["finding"] == "ps-0 is full"
+    for query, names in (
+        ({"search": "WI"}, ["wide"]),
+        ({"label": "team=ads,team"}, ["wide", "clicks"]),
+        ({"label": ["team=ads", "team!=ads"]}, []),
+        ({"phase": "succeeded", "sort": "name", "descending": False}, ["census", "clicks", "wide"]),
+        ({"sort": "speed"}, ["census", "wide", "clicks"]),
+        ({"until": 1e9 + 1}, ["census"]),
+    ):  # fmt: skip
+        found = client.get("/api/v1/jobs", params=query).json()
+        assert [each["name"] for each in found["items"]] == names, query
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"limit": 0}, {"limit": 501}, {"after": "nonsense"}, {"label": "a=b=c"}, {"phase": "lost"},
+        {"sort": "size"}, {"colour": "red"}, {"namespace": "ads"}, {"since": "yesterday"},
+    ],
+)  # fmt: skip
+def test_a_query_that_is_wrong(client: TestClient, query: dict[str, Any]) -> None:
+    answer = client.get("/api/v1/jobs", params=query)
+    assert answer.status_code == 422
+    assert answer.json()["detail"]
+
+
+@pytest.mark.parametrize("name", ["%2e%2e", "nobody", "a%00b", "%3Cscript%3E", "x" * 253, "任务", "a%2Fb"])
+def test_a_hostile_name_is_no_job(client: TestClient, name: str) -> None:
+    assert client.get(f"/api/v1/jobs/{name}").status_code == 404
+
+
+def test_a_lost_job_says_so(client: TestClient, home: homes.Home) -> None:
+    filled_homes.fill(home, "gone", phase=JobPhase.RUNNING)
+    assert client.get("/api/v1/jobs").json()["items"][0]["phase"] == "lost"
+    assert client.get("/api/v1/jobs/gone").json()["phase"] == "lost"

@@ -1,0 +1,128 @@
+"""Who may ask what: every operation, with no token, a wrong one, the right one; and pages of other sites."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from fastapi.routing import APIRoute
+from starlette.testclient import TestClient
+
+from paceline.services import jobs
+from paceline.surfaces.web import guards
+from paceline.surfaces.web.applications import application
+from paceline.surfaces.web.gates import Caller, Credentials, Gate
+from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.sites import LocalSite
+
+COOKIE = {"Cookie": "paceline-http=the-token"}
+BODY = {"source": "x", "workers": 1, "set": []}
+
+
+def operations(client: TestClient) -> list[tuple[str, str]]:
+    """Return the method and the path of every operation of the API."""
+    schema = client.get("/api/v1/openapi.json").json()
+    return [
+        (method.upper(), re.sub(r"\{\w+\}", "nobody", path))
+        for path, methods in schema["paths"].items()
+        for method in methods
+    ]
+
+
+def test_nobody_gets_anything_without_the_token(stranger: TestClient, clock) -> None:
+    found = operations(stranger)
+    assert len(found) >= 18
+    for method, path in found:
+        clock.now += 1000.0
+        for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "Basic dGhlLXRva2Vu"}):
+            answer = stranger.request(method, path, headers=headers)
+            assert answer.status_code == 401, (method, path, headers)
+            assert answer.headers["www-authenticate"].startswith("Bearer")
+            assert answer.json()["status"] == 401
+        answer = stranger.request(method, path, headers={"Authorization": "Bearer the-token"})
+        assert answer.status_code not in (401, 403), (method, path)
+
+
+class Rights(Gate):
+    """Lets everybody pass who says a name, and each do what a test says."""
+
+    def __init__(self) -> None:
+        self.allowed: set[tuple[str, Operation]] = set()
+
+    def caller(self, credentials: Credentials) -> Caller | None:
+        return Caller(credentials.token) if credentials.token else None
+
+    def allows(self, caller: Caller, operation: Operation, namespace: str | None) -> bool:
+        return (caller.name, operation) in self.allowed
+
+
+def test_every_operation_needs_its_own_right_and_no_other(api: jobs.Jobs, clock) -> None:
+    gate = Rights()
+    made = application(LocalSite(api, gate), clock=clock)
+    client = TestClient(made, raise_server_exceptions=False, headers={"Authorization": "Bearer bob"})
+    used = set()
+    for method, path in operations(client):
+        clock.now += 1000.0
+        enough = [each for each in Operation if _passes(client, gate, method, path, {each})]
+        assert len(enough) == 1, (method, path, enough)
+        assert not _passes(client, gate, method, path, set(Operation) - set(enough))
+        used.update(enough)
+        assert enough[0].changes or method in ("GET", "POST")
+    assert used >= set(Operation) - {Operation.APPLY, Operation.TRACE, Operation.CLUSTER}
+
+
+def _passes(client: TestClient, gate: Rights, method: str, path: str, allowed: set[Operation]) -> bool:
+    gate.allowed = {("bob", each) for each in allowed}
+    body = BODY if method == "POST" else None
+    return client.request(method, path, json=body).status_code != 403
+
+
+def test_every_route_says_what_it_needs(stranger: TestClient) -> None:
+    """A route that asks nobody would answer everybody."""
+    open_to_all = {"/healthz", "/readyz"}
+    for route in stranger.app.routes:
+        if isinstance(route, APIRoute) and route.path not in open_to_all:
+            assert any(hasattr(each.call, "operation") for each in route.dependant.dependencies), route.path
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Sec-Fetch-Site": "same-origin"}, 404),
+        ({"Sec-Fetch-Site": "cross-site", "Origin": "http://testserver"}, 403),
+        ({"Sec-Fetch-Site": "same-site"}, 403),
+        ({"Sec-Fetch-Site": "none"}, 403),
+        ({"Origin": "http://testserver"}, 404),
+        ({"Origin": "http://testserver:81"}, 403),
+        ({"Origin": "null"}, 403),
+        ({}, 403),
+    ],
+)
+def test_a_page_of_another_site_changes_nothing(
+    stranger: TestClient, headers: dict[str, str], status: int
+) -> None:
+    assert stranger.post("/api/v1/jobs/nobody/stop", headers=COOKIE | headers).status_code == status
+    # To look is allowed: nobody but the page itself can read the answer.
+    assert stranger.get("/api/v1/jobs", headers=COOKIE | headers).status_code == 200
+
+
+def test_a_program_with_the_token_comes_from_nowhere(client: TestClient) -> None:
+    assert client.post("/api/v1/jobs/nobody/stop").status_code == 404
+
+
+def test_tokens_cannot_be_guessed(stranger: TestClient, clock) -> None:
+    wrong = {"Authorization": "Bearer wrong"}
+    answers = [
+        stranger.get("/api/v1/jobs", headers=wrong).status_code for _ in range(int(guards.WRONG_BURST) + 1)
+    ]
+    assert answers == [401] * int(guards.WRONG_BURST) + [429]
+    right = {"Authorization": "Bearer the-token"}
+    assert stranger.get("/api/v1/jobs", headers=right).status_code == 429
+    clock.now += 1 / guards.WRONG_RATE
+    assert stranger.get("/api/v1/jobs", headers=right).status_code == 200
+
+
+def test_the_token_is_in_no_answer(client: TestClient) -> None:
+    for method, path in operations(client):
+        answer = client.request(method, path)
+        assert "the-token" not in answer.text + str(answer.headers), (method, path)
