@@ -9,9 +9,9 @@ from fastapi import FastAPI
 from fastapi.routing import APIRouter
 from starlette.responses import PlainTextResponse
 
-from paceline.surfaces.web import guards, problems
+from paceline.surfaces.web import descriptions, guards, problems
 from paceline.surfaces.web.guards import Guard, Rates
-from paceline.surfaces.web.routes import PROBLEMS, advice, audits, checks, jobs, logs, measurements
+from paceline.surfaces.web.routes import advice, audits, checks, jobs, logs, measurements
 from paceline.surfaces.web.sites import Site
 
 PREFIX = "/api/v1"
@@ -39,17 +39,17 @@ def application(
         docs_url=None,  # Its page would load scripts from elsewhere.
         redoc_url=None,
         openapi_url=f"{PREFIX}/openapi.json",
-        separate_input_output_schemas=False,
     )
     made.state.site = site
     made.state.wrong = Rates(guards.WRONG_RATE, guards.WRONG_BURST, clock)
     problems.handle(made)
-    api = APIRouter(prefix=PREFIX, responses=PROBLEMS)  # type: ignore[arg-type]
+    api = APIRouter(prefix=PREFIX)
     for each in (jobs, logs, measurements, advice, checks, audits):
         api.include_router(each.router)
     made.include_router(api)
     made.add_api_route("/healthz", _healthy, include_in_schema=False)
     made.add_api_route("/readyz", lambda: _ready(site), include_in_schema=False)
+    descriptions.describe(made)
     made.add_middleware(
         Guard,
         hosts=None if hosts is None else frozenset(hosts),

@@ -9,10 +9,12 @@ from typing import Annotated
 from urllib.parse import urlsplit
 
 from fastapi import Depends, Query, Request
+from fastapi.security import HTTPBearer
 
 from paceline.model.audits import Audit
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.lookouts import Lookout
+from paceline.surfaces.web import descriptions
 from paceline.surfaces.web.gates import Caller, Credentials
 from paceline.surfaces.web.guards import Rates
 from paceline.surfaces.web.operations import Operation
@@ -67,7 +69,9 @@ def cookie(request: Request) -> str:
     return f"paceline-{request.url.port or request.url.scheme}"
 
 
-def caller(request: Request) -> Caller:
+def caller(
+    request: Request, _described: Annotated[object, Depends(HTTPBearer(auto_error=False))] = None
+) -> Caller:
     """Return who makes a request.
 
     Raises:
@@ -124,6 +128,7 @@ def may(operation: Operation) -> Callable[..., Asked]:
     """
 
     def asked(request: Request, known: Known, namespace: Namespace = None) -> Asked:
+        descriptions.check_query(request)
         site: Site = request.app.state.site
         namespace = namespace or site.namespace
         jobs, lookout = site.jobs(namespace), site.lookout(namespace)

@@ -134,7 +134,7 @@ def test_a_list_in_pages(client: TestClient, home: homes.Home, api: jobs.Jobs) -
     "query",
     [
         {"limit": 0}, {"limit": 501}, {"after": "nonsense"}, {"label": "a=b=c"}, {"phase": "lost"},
-        {"sort": "size"}, {"colour": "red"}, {"namespace": "ads"}, {"since": "yesterday"},
+        {"sort": "size"}, {"nmaespace": "ads"}, {"namespace": "ads"}, {"since": "yesterday"},
     ],
 )  # fmt: skip
 def test_a_query_that_is_wrong(client: TestClient, query: dict[str, Any]) -> None:

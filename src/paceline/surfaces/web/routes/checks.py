@@ -31,7 +31,13 @@ def list_codes(_asked: Known) -> dict[str, Any]:
     return documents.document("CodeList", {"items": items})
 
 
-@router.get("/schema", operation_id="getSchema", response_class=JSONResponse)
-def get_schema(_asked: Known) -> JSONResponse:
+class SchemaResponse(JSONResponse):
+    """A JSON Schema."""
+
+    media_type = "application/schema+json"
+
+
+@router.get("/schema", operation_id="getSchema", response_class=SchemaResponse)
+def get_schema(_asked: Known) -> SchemaResponse:
     """Return the JSON Schema of job files."""
-    return JSONResponse(specs.json_schema(), media_type="application/schema+json")
+    return SchemaResponse(specs.json_schema())

@@ -1,0 +1,82 @@
+"""What the API says of itself: OpenAPI 3.1, with the problems that every operation may answer with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.openapi.utils import get_openapi
+
+from paceline.errors import InvalidInput
+from paceline.specs import problems as problems_of_files
+from paceline.surfaces.web import problems
+from paceline.surfaces.web.schemas.bases import Problem
+
+_PROBLEMS = {
+    "400": "The request cannot be read.",
+    "401": "Who asks is not known.",
+    "403": "They may not.",
+    "404": "There is no such thing.",
+    "405": "There is no such operation.",
+    "408": "The request did not come to its end.",
+    "409": "The job is in a state that does not allow this, or there is no room for it.",
+    "413": "The request is too large.",
+    "421": "The server is not called by that name.",
+    "422": "The request, or a job file in it, is wrong.",
+    "429": "Too many requests.",
+    "503": "The store or the cluster does not answer.",
+}
+
+
+def describe(application: FastAPI) -> None:
+    """Let an application with all its routes say what it may answer, problems included."""
+    application.openapi_schema = _described(application)
+    application.state.queries = _queries(application.openapi_schema)
+
+
+def check_query(request: Request) -> None:
+    """Let a request pass that asks with no other words than its operation knows: one may be misspelt.
+
+    Raises:
+        InvalidInput: there is another one.
+    """
+    known = request.app.state.queries[request.scope["route"].operation_id]
+    for name in request.query_params:
+        if name not in known:
+            close = problems_of_files.did_you_mean(name, known)
+            said = f"there is no parameter {problems_of_files.shown(name)}{close}"
+            raise InvalidInput(said, f"there are: {', '.join(sorted(known))}" if known else None)
+
+
+def _queries(schema: Mapping[str, Any]) -> dict[str, frozenset[str]]:
+    """Return the parameters that each operation knows."""
+    return {
+        operation["operationId"]: frozenset(
+            each["name"] for each in operation.get("parameters", ()) if each["in"] == "query"
+        )
+        for methods in schema["paths"].values()
+        for operation in methods.values()
+    }
+
+
+def _described(application: FastAPI) -> dict[str, Any]:
+    found = get_openapi(
+        title=application.title,
+        version=application.version,
+        description=application.description,
+        routes=application.routes,
+        separate_input_output_schemas=False,
+    )
+    schemas = found["components"]["schemas"]
+    problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
+    schemas.update(problem.pop("$defs", {}))
+    schemas["Problem"] = problem
+    for name in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(name, None)
+    content = {problems.MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    answers = {status: {"description": why, "content": content} for status, why in _PROBLEMS.items()}
+    for methods in found["paths"].values():
+        for operation in methods.values():
+            operation["responses"] |= answers
+    return found

@@ -1,0 +1,68 @@
+"""The API does what it says of itself: thousands of requests are made from its description."""
+
+from __future__ import annotations
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from schemathesis import GenerationMode
+from schemathesis.specs.openapi.checks import positive_data_acceptance
+from starlette.testclient import TestClient
+from support import filled_homes
+
+from paceline.model.statuses import JobPhase
+from paceline.services import homes, jobs
+from paceline.surfaces.web.applications import application
+from paceline.surfaces.web.gates import TokenGate
+from paceline.surfaces.web.sites import LocalSite
+
+# What is right by the description may be wrong all the same: a job file, a selector, a field's name.
+EXCLUDED = [positive_data_acceptance]
+#: Of each operation and mode.
+CASES = 15
+
+
+def test_every_operation_is_described(stranger: TestClient) -> None:
+    schema = stranger.get("/api/v1/openapi.json").json()
+    assert schema["openapi"].startswith("3.1")
+    names = set()
+    for path, methods in schema["paths"].items():
+        for method, operation in methods.items():
+            assert operation["operationId"] not in names, path
+            names.add(operation["operationId"])
+            assert operation["description"].endswith("."), (method, path)
+            assert operation["security"], (method, path)
+            for status, answer in operation["responses"].items():
+                assert status == "204" or answer["content"], (method, path, status)
+
+
+@pytest.fixture
+def described(api: jobs.Jobs, home: homes.Home, recorded: str) -> schemathesis.BaseSchema:
+    """The API of a home with some jobs, of which none runs."""
+    filled_homes.fill(home, "census", loads=(0.5, 0.9), steps=3)
+    filled_homes.fill(home, "gone", phase=JobPhase.FAILED, message="worker-0: exit code 1")
+    # Nobody is kept waiting: the clock goes on with each look.
+    ticks = iter(range(10**9))
+    made = application(LocalSite(api, TokenGate("the-token", "ann")), clock=lambda: float(next(ticks)))
+    return schemathesis.openapi.from_asgi("/api/v1/openapi.json", made)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("mode", GenerationMode)
+def test_whatever_is_asked_the_answer_is_described(
+    described: schemathesis.BaseSchema, mode: GenerationMode
+) -> None:
+    asked = 0
+    for found in described.get_all_operations():
+        operation = found.ok()
+
+        @settings(max_examples=CASES, suppress_health_check=list(HealthCheck), database=None)
+        @given(case=operation.as_strategy(generation_mode=mode))
+        def ask(case: schemathesis.Case) -> None:
+            nonlocal asked
+            asked += 1
+            case.call_and_validate(headers={"Authorization": "Bearer the-token"}, excluded_checks=EXCLUDED)
+
+        ask()
+    assert asked > 0
