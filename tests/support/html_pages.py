@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 from html.parser import HTMLParser
 
 VOID = {"meta", "link", "br", "img", "input", "hr"}
@@ -64,3 +65,9 @@ def read(html: str) -> Page:
 
 def plots_of(html: str) -> list[str]:
     return re.findall(r'id="plot-(\w+)"', html)
+
+
+def links(html: str, *, rel: str) -> list[str]:
+    """Return where the links of a kind lead."""
+    found = re.findall(rf'<a href="([^"]*)" rel="{rel}"', html)
+    return [unescape(each) for each in found]

@@ -44,6 +44,23 @@ class Digests(rows.Part):
             row = connection.execute(query).one_or_none()
         return None if row is None else read(tuple(row), name)
 
+    def runs_without_last_digest(self, *, limit: int) -> list[str]:
+        """Return runs that have ended since somebody looked last, those that ended last first.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        runs, known = tables.runs.c, tables.digests.c
+        query = (
+            sa.select(runs.name)
+            .join_from(tables.runs, tables.digests, isouter=True)
+            .where(runs.finished_at.is_not(None), known.at.is_(None) | (known.at < runs.finished_at))
+            .order_by(runs.finished_at.desc(), runs.id.desc())
+            .limit(limit)
+        )
+        with self._database.reading() as connection:
+            return list(connection.scalars(query))
+
 
 def read(row: Sequence[Any], name: str) -> digests.Digest | None:
     """Return the digest that is in ``COLUMNS`` of a run's row; None: it has none."""

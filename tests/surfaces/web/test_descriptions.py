@@ -19,7 +19,7 @@ from paceline.surfaces.web.sites import LocalSite
 # What is right by the description may be wrong all the same: a job file, a selector, a field's name.
 EXCLUDED = [positive_data_acceptance]
 #: Of each operation and mode.
-CASES = 15
+CASES = 130
 
 
 def test_every_operation_is_described(stranger: TestClient) -> None:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection
+from importlib import resources
 
 from fastapi import FastAPI
 from fastapi.routing import APIRouter
-from starlette.responses import PlainTextResponse
+from starlette.responses import FileResponse, PlainTextResponse
+from starlette.staticfiles import StaticFiles
 
 from paceline.surfaces.web import descriptions, guards, problems
 from paceline.surfaces.web.guards import Guard, Rates
+from paceline.surfaces.web.pages import job as job_page
+from paceline.surfaces.web.pages import jobs as job_pages
+from paceline.surfaces.web.pages import rendering, sessions, submits
 from paceline.surfaces.web.routes import advice, audits, checks, jobs, logs, measurements
 from paceline.surfaces.web.sites import Site
 
@@ -42,13 +47,17 @@ def application(
     )
     made.state.site = site
     made.state.wrong = Rates(guards.WRONG_RATE, guards.WRONG_BURST, clock)
-    problems.handle(made)
+    problems.handle(made, sessions.of_problem)
     api = APIRouter(prefix=PREFIX)
     for each in (jobs, logs, measurements, advice, checks, audits):
         api.include_router(each.router)
     made.include_router(api)
     made.add_api_route("/healthz", _healthy, include_in_schema=False)
     made.add_api_route("/readyz", lambda: _ready(site), include_in_schema=False)
+    for page in (sessions, job_pages, job_page, submits):
+        made.include_router(page.router)
+    made.add_api_route("/static/style.css", _style, include_in_schema=False)
+    made.mount("/static", StaticFiles(directory=rendering.STATIC))
     descriptions.describe(made)
     made.add_middleware(
         Guard,
@@ -56,6 +65,13 @@ def application(
         rates=Rates(guards.RATE, guards.BURST, clock),
     )
     return made
+
+
+def _style() -> FileResponse:
+    """Answer with the style that reports have, too."""
+    return FileResponse(
+        str(resources.files("paceline.surfaces.reports") / "style.css"), media_type="text/css"
+    )
 
 
 def _healthy() -> PlainTextResponse:

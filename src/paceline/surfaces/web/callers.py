@@ -77,23 +77,18 @@ def caller(
     Raises:
         Refused: nobody who is known, or a page of another site lets them make it.
     """
-    site: Site = request.app.state.site
-    wrong: Rates = request.app.state.wrong
-    address = request.client.host if request.client else ""
-    wait = wrong.wait_seconds(address, cost=0.0)
-    if wait:
-        after = {"Retry-After": str(int(wait) + 1)}
-        raise Refused(HTTPStatus.TOO_MANY_REQUESTS, "too many wrong tokens", headers=after)
+    check_guesses(request)
     scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
     token = bearer.strip() if scheme.lower() == "bearer" else None
     if token is None and "authorization" not in request.headers:
         token = request.cookies.get(cookie(request))
         if token is not None and request.method not in _SAFE:
             _check_origin(request)
-    found = site.gate.caller(Credentials(token, dict(request.headers), address))
+    site: Site = request.app.state.site
+    found = site.gate.caller(Credentials(token, dict(request.headers), address(request)))
     if found is None:
         if token is not None:
-            wrong.wait_seconds(address)
+            count_guess(request)
         raise Refused(
             HTTPStatus.UNAUTHORIZED,
             "who asks is not known: the token is wrong" if token else "who asks is not known: no token",
@@ -101,6 +96,30 @@ def caller(
             headers={"WWW-Authenticate": 'Bearer realm="paceline"'},
         )
     return found
+
+
+def address(request: Request) -> str:
+    """Return where a request comes from."""
+    return request.client.host if request.client else ""
+
+
+def check_guesses(request: Request) -> None:
+    """Let whoever has not brought too many wrong tokens go on.
+
+    Raises:
+        Refused: they have.
+    """
+    wrong: Rates = request.app.state.wrong
+    wait = wrong.wait_seconds(address(request), cost=0.0)
+    if wait:
+        after = {"Retry-After": str(int(wait) + 1)}
+        raise Refused(HTTPStatus.TOO_MANY_REQUESTS, "too many wrong tokens", headers=after)
+
+
+def count_guess(request: Request) -> None:
+    """Count a wrong token."""
+    wrong: Rates = request.app.state.wrong
+    wrong.wait_seconds(address(request))
 
 
 def _check_origin(request: Request) -> None:
@@ -135,8 +154,7 @@ def may(operation: Operation) -> Callable[..., Asked]:
         if not site.gate.allows(known, operation, namespace):
             where = f" in {namespace}" if namespace else ""
             raise Refused(HTTPStatus.FORBIDDEN, f"{known.name} may not do this{where}: {operation.value}")
-        origin = request.client.host if request.client else ""
-        return Asked(site, known, operation, jobs, lookout, namespace, origin)
+        return Asked(site, known, operation, jobs, lookout, namespace, address(request))
 
     asked.operation = operation  # type: ignore[attr-defined]
     return asked

@@ -41,7 +41,9 @@ def check_query(request: Request) -> None:
     Raises:
         InvalidInput: there is another one.
     """
-    known = request.app.state.queries[request.scope["route"].operation_id]
+    known = request.app.state.queries.get(request.scope["route"].operation_id)
+    if known is None:  # A page, whose address people may write as they like.
+        return
     for name in request.query_params:
         if name not in known:
             close = problems_of_files.did_you_mean(name, known)

@@ -104,7 +104,9 @@ class Guard:
                 answered = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     answered.setdefault(name, value)
-                answered.setdefault("Cache-Control", "no-store")
+                # Files of the server itself are asked for again, and sent only when they have changed.
+                is_file = scope["path"].startswith("/static/")
+                answered.setdefault("Cache-Control", "no-cache" if is_file else "no-store")
             await send(message)
 
         refused = self._refused(scope, headers)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -11,6 +11,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.responses import Response
 
 from paceline.errors import (
     Conflict,
@@ -42,13 +43,27 @@ _STATUSES: tuple[tuple[type[PacelineError], HTTPStatus], ...] = (
 
 
 class Refused(Exception):
-    """A request that is not answered, and why."""
+    """A request that is not answered, and why.
+
+    Args:
+        status: of HTTP.
+        detail: what happened, to what, and why.
+        hint: what to do next; empty: there is nothing to add.
+        headers: of the answer.
+        more: other members of the problem.
+    """
 
     def __init__(
-        self, status: HTTPStatus, detail: str, *, hint: str = "", headers: Mapping[str, str] | None = None
+        self,
+        status: HTTPStatus,
+        detail: str,
+        *,
+        hint: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        **more: Any,
     ) -> None:
         super().__init__(detail)
-        self.status, self.detail, self.hint = status, detail, hint
+        self.status, self.detail, self.hint, self.more = status, detail, hint, more
         self.headers = dict(headers or {})
 
 
@@ -76,19 +91,44 @@ def response(
     return JSONResponse(body, status.value, headers=headers, media_type=MEDIA_TYPE)
 
 
-def handle(application: FastAPI) -> None:
-    """Let every error of an application be answered as a problem."""
-    application.add_exception_handler(PacelineError, _of_ours)
-    application.add_exception_handler(Refused, _refused)
-    application.add_exception_handler(RequestValidationError, _invalid)
-    application.add_exception_handler(HTTPException, _of_http)
-    application.add_exception_handler(Exception, _unexpected)
+#: Shows people what went wrong.
+Page = Callable[[Request, Refused], Response]
 
 
-def _of_ours(_request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, PacelineError)
+def handle(application: FastAPI, page: Page) -> None:
+    """Let every error of an application be answered: to programs as a problem, to people by a page."""
+
+    def handler(request: Request, error: Exception) -> Response:
+        found = _of_any(request, error)
+        if "text/html" in request.headers.get("accept", ""):
+            answer = page(request, found)
+            answer.headers.update(found.headers)
+            return answer
+        return response(found.status, found.detail, headers=found.headers, hint=found.hint, **found.more)
+
+    for kind in (PacelineError, Refused, RequestValidationError, HTTPException, Exception):
+        application.add_exception_handler(kind, handler)
+
+
+def _of_any(request: Request, error: Exception) -> Refused:
+    match error:
+        case Refused():
+            return error
+        case PacelineError():
+            return _of_ours(error)
+        case RequestValidationError():
+            return _invalid(error)
+        case HTTPException():
+            return Refused(HTTPStatus(error.status_code), str(error.detail), headers=error.headers)
+    # What nobody thought of: its traceback is logged, and nothing of it told.
+    log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    return Refused(HTTPStatus.INTERNAL_SERVER_ERROR, "an error in Paceline; its log has the traceback")
+
+
+def _of_ours(error: PacelineError) -> Refused:
     status = next((each for kind, each in _STATUSES if isinstance(error, kind)), HTTPStatus.CONFLICT)
-    if status is HTTPStatus.SERVICE_UNAVAILABLE:
+    is_down = status is HTTPStatus.SERVICE_UNAVAILABLE
+    if is_down:
         log.warning("%s", error.message)
     errors = findings = None
     if isinstance(error, JobFileError):
@@ -104,28 +144,13 @@ def _of_ours(_request: Request, error: Exception) -> JSONResponse:
         ]
     if isinstance(error, Findings):
         findings = [documents.plain(each) for each in error.findings]
-    headers = {"Retry-After": "5"} if status is HTTPStatus.SERVICE_UNAVAILABLE else None
-    return response(status, error.message, headers=headers, hint=error.hint, errors=errors, findings=findings)
+    return Refused(
+        status, error.message, headers={"Retry-After": "5"} if is_down else None, hint=error.hint,
+        errors=errors, findings=findings,
+    )  # fmt: skip
 
 
-def _refused(_request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, Refused)
-    return response(error.status, error.detail, hint=error.hint, headers=error.headers)
-
-
-def _invalid(_request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, RequestValidationError)
+def _invalid(error: RequestValidationError) -> Refused:
     errors = [{"path": ".".join(map(str, each["loc"])), "message": each["msg"]} for each in error.errors()]
     said = "; ".join(f"{each['path']}: {each['message']}" for each in errors)
-    return response(HTTPStatus.UNPROCESSABLE_ENTITY, said, errors=errors)
-
-
-def _of_http(_request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, HTTPException)
-    return response(HTTPStatus(error.status_code), str(error.detail), headers=error.headers)
-
-
-def _unexpected(request: Request, error: Exception) -> JSONResponse:
-    """Answer what nobody thought of; its traceback is logged, and nothing of it told."""
-    log.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    return response(HTTPStatus.INTERNAL_SERVER_ERROR, "an error in Paceline; its log has the traceback")
+    return Refused(HTTPStatus.UNPROCESSABLE_ENTITY, said, errors=errors)

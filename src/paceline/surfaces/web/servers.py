@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import quote
@@ -12,6 +13,7 @@ from urllib.parse import quote
 import uvicorn
 
 from paceline.errors import EngineError, InvalidInput
+from paceline.services.digests import Keeper
 from paceline.surfaces.web.applications import application
 from paceline.surfaces.web.sites import Site
 
@@ -72,12 +74,13 @@ def hosts(listener: socket.socket) -> frozenset[str]:
     return frozenset(f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]"))
 
 
-def run(site: Site, listener: socket.socket, *, ready: Callable[[], None]) -> None:
+def run(site: Site, listener: socket.socket, *, keeper: Keeper, ready: Callable[[], None]) -> None:
     """Answer requests until SIGTERM or SIGINT.
 
     Args:
         site: what the server stands on.
         listener: where it listens.
+        keeper: looks at the jobs meanwhile.
         ready: called as soon as it answers.
     """
     server = _Server(
@@ -90,7 +93,13 @@ def run(site: Site, listener: socket.socket, *, ready: Callable[[], None]) -> No
         )
     )
     server.ready = ready
-    server.run(sockets=[listener])
+    looking = threading.Thread(target=keeper.run, name="digests")
+    looking.start()
+    try:
+        server.run(sockets=[listener])
+    finally:
+        keeper.end()
+        looking.join()
 
 
 class _Server(uvicorn.Server):

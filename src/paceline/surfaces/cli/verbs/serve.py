@@ -26,6 +26,7 @@ def command(session: sessions.Session, port: int, address: str, opens: bool) -> 
     import logging
 
     with sessions.needing("a server", "web", "fastapi", "uvicorn", "jinja2"):
+        from paceline.services.digests import Keeper
         from paceline.surfaces.web import gates, servers
         from paceline.surfaces.web.sites import LocalSite
 
@@ -42,4 +43,4 @@ def command(session: sessions.Session, port: int, address: str, opens: bool) -> 
                 click.launch(link)
 
         site = LocalSite(jobs, gates.TokenGate(token, getpass.getuser()))
-        servers.run(site, listener, ready=ready)
+        servers.run(site, listener, keeper=Keeper(jobs, site.lookout(None)), ready=ready)

@@ -43,6 +43,15 @@ def list_jobs(
     wanted: Annotated[schemas.RunListQuery, Query()],
 ) -> dict[str, Any]:
     """Return a page of the jobs; the newest first unless another order is asked for."""
+    return listed(asked, wanted)
+
+
+def listed(asked: Asked, wanted: schemas.RunListQuery) -> dict[str, Any]:
+    """Return a page of the jobs.
+
+    Raises:
+        InvalidInput: a selector, or where the page begins, is wrong.
+    """
     try:
         query = RunQuery(
             phases=tuple(wanted.phase) or None,
@@ -89,6 +98,18 @@ def submit_job(
     With an ``Idempotency-Key`` it may be asked for again, after a connection that broke, say: the job is
     started once, and the answer is the same.
     """
+    run = submitted(asked, body, idempotency_key)
+    response.headers["Location"] = f"/api/v1/jobs/{run.name}"
+    return _document(asked, run)
+
+
+def submitted(asked: Asked, body: schemas.Submit, idempotency_key: str | None = None) -> Run:
+    """Start a job.
+
+    Raises:
+        InvalidInput: its file is wrong, or `Findings`: lint says so.
+        EngineError: there is no room for it.
+    """
     job_file = specs.parse_job(body.source, file="job file")
     found = linting.lint_job(job_file)
     bad = [each for each in found if body.fail_on and each.severity.rank >= body.fail_on.rank]
@@ -96,15 +117,13 @@ def submit_job(
         raise Findings(f"{len(bad)} of {len(found)} findings are {body.fail_on} or worse", found)
     base = asked.site.base(body.base)
     asked.note(body.name or job_file.spec.name, body.source)
-    run = asked.jobs.submit(
+    return asked.jobs.submit(
         job_file.spec,
         source=job_file.text,
         base=base,
         name=body.name,
         submit=_key(asked, body, idempotency_key),
     )
-    response.headers["Location"] = f"/api/v1/jobs/{run.name}"
-    return _document(asked, run)
 
 
 def _key(asked: Asked, body: schemas.Submit, key: str | None) -> SubmitKey | None:

@@ -28,6 +28,15 @@ def list_lines(
     wanted: Annotated[schemas.LogQuery, Query()],
 ) -> dict[str, Any]:
     """Return the last lines that a job's replicas have printed, or the last with a text in them."""
+    return listed(asked, name, wanted)
+
+
+def listed(asked: Asked, name: str, wanted: schemas.LogQuery) -> dict[str, Any]:
+    """Return the last lines that are wanted.
+
+    Raises:
+        NotFound: there is no such job.
+    """
 
     def is_wanted(replica: ReplicaId) -> bool:
         return wanted.role in (None, replica.role) and wanted.index in (None, replica.index)

@@ -1,0 +1,89 @@
+"""The page of one job: why it is as it is, how its replicas do, what happened, what it prints."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.responses import HTMLResponse, Response
+
+from paceline.model.roles import ReplicaId
+from paceline.surfaces import answers
+from paceline.surfaces.diffs import Diffs
+from paceline.surfaces.web.callers import Asked, may
+from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.pages import rendering
+from paceline.surfaces.web.routes import jobs as routes
+from paceline.surfaces.web.routes import logs as log_routes
+from paceline.surfaces.web.routes.jobs import Name
+from paceline.surfaces.web.schemas.logs import LogQuery
+
+router = APIRouter(include_in_schema=False, prefix="/jobs/{name}")
+Readable = Annotated[Asked, Depends(may(Operation.GET))]
+MOST_EVENTS = 200
+
+
+@router.get("")
+def show(request: Request, asked: Readable, name: Name) -> HTMLResponse:
+    """Show a job."""
+    run = asked.jobs.get(name)
+    return rendering.page(request, "job.html", source=run.source, **_now(asked, name))
+
+
+@router.get("/now")
+def show_now(request: Request, asked: Readable, name: Name) -> HTMLResponse:
+    """Show the part of the page that changes."""
+    return rendering.page(request, "job_now.html", **_now(asked, name))
+
+
+def _now(asked: Asked, name: str) -> dict[str, Any]:
+    run = asked.jobs.get(name)
+    found = asked.lookout.look(name).explanation
+    events = [event for _, event in asked.jobs.events(name)]
+    return {
+        "run": run,
+        "snapshot": asked.lookout.snapshot(name),
+        "answer": answers.answer(found, diffs=Diffs.of(run)),
+        "events": events[-MOST_EVENTS:][::-1],
+        "is_lost": not run.phase.is_final and asked.jobs.is_lost(run),
+    }
+
+
+@router.get("/logs")
+def show_logs(
+    request: Request,
+    asked: Annotated[Asked, Depends(may(Operation.LOGS))],
+    name: Name,
+    replica: str = "",
+    search: Annotated[str, Query(max_length=200)] = "",
+) -> HTMLResponse:
+    """Show what replicas have printed last."""
+    chosen = ReplicaId.parse(replica) if replica else None
+    query = LogQuery(
+        role=chosen.role if chosen else None, index=chosen.index if chosen else None, search=search, tail=500
+    )
+    found = log_routes.listed(asked, name, query)
+    return rendering.page(request, "job_logs.html", found=found, with_replica=not replica)
+
+
+@router.post("/stop")
+def stop(request: Request, asked: Annotated[Asked, Depends(may(Operation.STOP))], name: Name) -> HTMLResponse:
+    """Ask the job to end, and show it."""
+    routes.stop_job(asked, name)
+    return show_now(request, asked, name)
+
+
+@router.post("/resume")
+def resume(
+    request: Request, asked: Annotated[Asked, Depends(may(Operation.RESUME))], name: Name
+) -> HTMLResponse:
+    """Bring the job back, and show it."""
+    routes.resume_job(asked, name)
+    return show_now(request, asked, name)
+
+
+@router.post("/delete")
+def delete(asked: Annotated[Asked, Depends(may(Operation.DELETE))], name: Name) -> Response:
+    """Remove the job, and go to the others."""
+    routes.delete_job(asked, name)
+    return Response(status_code=204, headers={"HX-Redirect": "/"})

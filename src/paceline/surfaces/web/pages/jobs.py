@@ -1,0 +1,112 @@
+"""The page of all jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.responses import HTMLResponse
+
+from paceline.errors import InvalidInput
+from paceline.model.run_queries import Order
+from paceline.model.statuses import JobPhase
+from paceline.surfaces.views import cells
+from paceline.surfaces.web.callers import Asked, may
+from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.pages import rendering
+from paceline.surfaces.web.routes import jobs as routes
+from paceline.surfaces.web.schemas.runs import RunListQuery
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/")
+def list_jobs(
+    request: Request,
+    asked: Annotated[Asked, Depends(may(Operation.LIST))],
+    search: Annotated[str, Query(max_length=200)] = "",
+    label: Annotated[str, Query(max_length=500)] = "",
+    phase: str = "",
+    sort: Order = Order.SUBMITTED,
+    descending: bool = True,
+    after: str = "",
+    part: bool = False,
+) -> HTMLResponse:
+    """Show the jobs, or the part of the page that changes."""
+    chosen = {
+        "search": search, "label": label, "phase": phase, "sort": sort.value,
+        "descending": str(descending).lower(),
+    }  # fmt: skip
+    complaint = ""
+    found: dict[str, Any] = {"items": [], "total": 0, "after": None}
+    try:
+        found = routes.listed(
+            asked,
+            RunListQuery(
+                search=search,
+                label=[label] if label else [],
+                phase=[JobPhase(phase)] if phase else [],
+                sort=sort,
+                descending=descending,
+                after=after or None,
+            ),
+        )
+    except (InvalidInput, ValueError) as error:
+        complaint = str(error)
+
+    def link(**changes: Any) -> str:
+        return "/?" + urlencode({name: value for name, value in {**chosen, **changes}.items() if value})
+
+    return rendering.page(
+        request,
+        "job_rows.html" if part else "jobs.html",
+        chosen=chosen,
+        complaint=complaint,
+        rows=[_row(each) for each in found["items"]],
+        total=found["total"],
+        next_link=link(after=found["after"]) if found["after"] else "",
+        link=link,
+        after=after,
+        orders=Order,
+        phases=tuple(JobPhase),
+    )
+
+
+def _row(item: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a job as its row shows it; an en dash is what was not measured."""
+    digest = item["digest"] or {}
+    eta = digest.get("eta_seconds")
+    return {
+        **{name: item[name] for name in ("name", "labels", "phase", "replicas")},
+        "progress": _or_dash(digest.get("progress"), cells.percent),
+        "eta": "" if eta is None else cells.duration(eta),
+        "speed": _or_dash(digest.get("examples_per_second"), cells.number),
+        "spark": spark(digest.get("trend", ())),
+        "imbalance": _or_dash(digest.get("imbalance"), "{:.2f}".format),
+        "code": digest.get("code"),
+        "severity": digest.get("severity"),
+        "finding": digest.get("finding"),
+        "submitted": item["submitted_at"][:19].replace("T", " "),
+    }
+
+
+def _or_dash(value: float | None, shown: Callable[[float], str]) -> str:
+    return "\N{EN DASH}" if value is None else shown(value)
+
+
+def spark(trend: Sequence[float | None], width: float = 80.0, height: float = 20.0) -> list[str]:
+    """Return a sparkline: the points of each stretch that was measured, as SVG has them."""
+    values = [each for each in trend if each is not None]
+    if len(values) < 2:
+        return []
+    top = max(values) or 1.0
+    lines: list[list[str]] = [[]]
+    for place, value in enumerate(trend):
+        if value is None:
+            lines.append([])
+        else:
+            x, y = place * width / (len(trend) - 1), height - 1 - value / top * (height - 2)
+            lines[-1].append(f"{x:.1f},{y:.1f}")
+    return [" ".join(line) for line in lines if len(line) > 1]

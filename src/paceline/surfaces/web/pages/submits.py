@@ -1,0 +1,59 @@
+"""The page on which a job is submitted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Annotated
+from urllib.parse import quote
+
+from fastapi import APIRouter, Depends, Request, Response
+from fastapi.responses import HTMLResponse, RedirectResponse
+from pydantic import ValidationError
+
+from paceline.errors import PacelineError
+from paceline.surfaces.web.callers import Asked, may
+from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.pages import rendering
+from paceline.surfaces.web.pages.forms import Fields
+from paceline.surfaces.web.problems import Findings
+from paceline.surfaces.web.routes import jobs as routes
+from paceline.surfaces.web.schemas.runs import Submit
+
+router = APIRouter(include_in_schema=False, prefix="/submit")
+Submitting = Annotated[Asked, Depends(may(Operation.SUBMIT))]
+
+
+@router.get("")
+def show(request: Request, _asked: Submitting) -> HTMLResponse:
+    """Show an empty form."""
+    return _page(request, {})
+
+
+@router.post("")
+def submit(request: Request, asked: Submitting, fields: Fields) -> Response:
+    """Submit the job and go to its page; what is wrong is said beside what was entered."""
+    source = fields.get("source", "").replace("\r\n", "\n")  # Browsers send it with the line ends of DOS.
+    try:
+        given = {"base": fields.get("base") or None, "fail_on": fields.get("fail_on") or None}
+        body = Submit.model_validate({"source": source, **given})
+        run = routes.submitted(asked, body)
+    except ValidationError as error:
+        return _page(request, fields, error.errors()[0]["msg"])
+    except PacelineError as error:
+        return _page(request, fields, error.message, error)
+    return RedirectResponse(f"/jobs/{quote(run.name)}", HTTPStatus.SEE_OTHER)
+
+
+def _page(
+    request: Request, fields: Mapping[str, str], complaint: str = "", error: PacelineError | None = None
+) -> HTMLResponse:
+    return rendering.page(
+        request,
+        "submit.html",
+        status=HTTPStatus.UNPROCESSABLE_ENTITY if complaint else HTTPStatus.OK,
+        fields=fields,
+        complaint=complaint,
+        hint=error.hint if error else "",
+        findings=error.findings if isinstance(error, Findings) else (),
+    )

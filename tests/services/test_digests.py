@@ -1,0 +1,95 @@
+"""How jobs do, in a line each."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import filled_homes
+
+from paceline.errors import StoreError
+from paceline.model.roles import ReplicaId, Role
+from paceline.model.samples import StepReport
+from paceline.services import jobs
+from paceline.services.digests import Keeper, trend
+from paceline.services.lookouts import Lookout
+from paceline.stores import recordings
+
+RECORDING = (
+    Path(__file__).parents[2]
+    / "benchmarks/diagnosis/recordings/ps-cpu-bound.gross.deepfm-large-plain-4.parquet"
+)
+
+
+def report(at: float, examples: int | None) -> StepReport:
+    return StepReport(replica=ReplicaId(Role.WORKER, 0), attempt=1, at=at, examples=examples)
+
+
+def test_a_trend_has_gaps_where_nobody_reported() -> None:
+    told = [report(0.0, 10), report(10.0, 20), report(11.0, None), report(40.0, 30)]
+    assert trend(told, 4) == (1.0, 2.0, None, 3.0)
+    assert trend([], 4) == trend([report(0.0, 10)], 4) == ()
+
+
+@given(
+    st.lists(st.builds(report, st.floats(0, 1e6), st.none() | st.integers(0, 10**9)), max_size=20),
+    st.integers(1, 30),
+)
+def test_a_trend_has_all_examples(told: list[StepReport], stretches: int) -> None:
+    found = trend(told, stretches)
+    if found:
+        assert len(found) == stretches
+        times = [each.at for each in told if each.examples is not None]
+        width = (max(times) - min(times)) / stretches
+        assert sum(filter(None, found)) * width == pytest.approx(sum(each.examples or 0 for each in told))
+
+
+@pytest.fixture
+def keeper(api: jobs.Jobs) -> Keeper:
+    return Keeper(api, Lookout(api, lambda: 0.0))
+
+
+def test_a_job_that_has_ended_is_looked_at_once(api: jobs.Jobs, keeper: Keeper, tmp_path: Path) -> None:
+    name = filled_homes.keep(api.store, recordings.read(RECORDING), tmp_path)
+    keeper.go_round()
+    found = api.store.digest(name)
+    assert found is not None
+    assert (found.code, found.severity) == ("PS101", "warning")
+    assert found.examples_per_second == pytest.approx(18_300, rel=0.05)
+    assert len(found.trend) == 20
+    assert found.imbalance == pytest.approx(1.04, abs=0.01)
+    assert api.store.runs_without_last_digest(limit=5) == []
+    keeper.go_round()
+    assert api.store.digest(name) == found
+
+
+def test_one_job_that_cannot_be_looked_at_keeps_no_other_from_it(
+    api: jobs.Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("good", "bad", "worse"):
+        filled_homes.fill(api.home, name, loads=(0.5, 0.9), steps=3)
+    lookout = Lookout(api, lambda: 0.0)
+    look = lookout.look
+
+    def broken(name: str) -> object:
+        if name == "bad":
+            raise StoreError("it is damaged")
+        return look(name) if name == "good" else 1 / 0
+
+    monkeypatch.setattr(lookout, "look", broken)
+    keeper = Keeper(api, lookout)
+    keeper.go_round()
+    assert api.store.digest("good") is not None
+    assert api.store.digest("bad") is None
+    assert keeper.failures == 1
+
+
+def test_it_ends_when_it_is_told(keeper: Keeper) -> None:
+    thread = threading.Thread(target=keeper.run)
+    thread.start()
+    keeper.end()
+    thread.join(10.0)
+    assert not thread.is_alive()

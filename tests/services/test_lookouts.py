@@ -1,0 +1,67 @@
+"""Looks that many share."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from support import filled_homes
+
+from paceline.errors import NotFound
+from paceline.services import jobs, lookouts
+from paceline.services.lookouts import Lookout
+
+
+@pytest.fixture
+def counted(api: jobs.Jobs, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the jobs of which a snapshot was made."""
+    made: list[str] = []
+    snapshot = jobs.Jobs.snapshot
+
+    def counting(self: jobs.Jobs, name: str) -> object:
+        made.append(name)
+        return snapshot(self, name)
+
+    monkeypatch.setattr(jobs.Jobs, "snapshot", counting)
+    return made
+
+
+def test_many_who_ask_at_once_get_one_look(api: jobs.Jobs, counted: list[str]) -> None:
+    filled_homes.fill(api.home, "clicks")
+    now = [0.0]
+    lookout = Lookout(api, lambda: now[0])
+    barrier = threading.Barrier(8)
+
+    def ask(_: int) -> object:
+        barrier.wait()
+        return lookout.snapshot("clicks")
+
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(ask, range(8)))
+    assert counted == ["clicks"]
+    assert all(each is found[0] for each in found)
+    now[0] += lookouts.SNAPSHOT_SECONDS
+    lookout.snapshot("clicks")
+    assert counted == ["clicks", "clicks"]
+
+
+def test_of_many_jobs_those_are_kept_that_were_asked_for_last(api: jobs.Jobs, counted: list[str]) -> None:
+    names = [f"job-{number}" for number in range(lookouts.MOST_JOBS + 1)]
+    for name in names:
+        filled_homes.fill(api.home, name)
+    lookout = Lookout(api, lambda: 0.0)
+    for name in names:
+        lookout.snapshot(name)
+    lookout.snapshot(names[-1])
+    assert counted == names
+    lookout.snapshot(names[0])
+    assert counted == [*names, names[0]]
+
+
+def test_a_job_that_is_not_there_is_not_kept(api: jobs.Jobs) -> None:
+    lookout = Lookout(api, lambda: 0.0)
+    with pytest.raises(NotFound):
+        lookout.look("nobody")
+    filled_homes.fill(api.home, "nobody")
+    assert lookout.look("nobody").recording.run.name == "nobody"

@@ -1,0 +1,69 @@
+"""The page of one job."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+from support import filled_homes
+
+from paceline.services import homes
+
+HOSTILE = "</pre><script>alert(1)</script>"
+
+
+def test_the_cause_stands_on_top_with_its_change(client: TestClient, recorded: str) -> None:
+    page = client.get(f"/jobs/{recorded}").text
+    assert page.index("PS101") < page.index("WRK201") < page.index("Examples/s")
+    assert '<span class="added">+' in page
+    assert "worker-1" in page
+    assert f'hx-post="/jobs/{recorded}/resume"' in page
+    assert "every 2s" not in page  # It has ended.
+
+
+def test_the_page_in_chinese(client: TestClient, recorded: str) -> None:
+    page = client.get(f"/jobs/{recorded}", params={"language": "zh"}).text
+    assert '<html lang="zh">' in page
+    assert "对作业文件的修改" in page
+    assert '<html lang="zh">' in client.get("/").text  # It is remembered.
+
+
+@pytest.mark.parametrize("path", ["/", "/jobs/{}", "/jobs/{}/now", "/jobs/{}/logs", "/jobs/nobody", "/enter"])
+def test_no_page_has_a_script_or_a_style_in_it(client: TestClient, recorded: str, path: str) -> None:
+    text = client.get(path.format(recorded), headers={"Accept": "text/html"}).text
+    for forbidden in ("<style", "style=", "javascript:", "onclick", "hx-on", "http://", "https://"):
+        assert forbidden not in text.lower(), forbidden
+    assert text.count("<script") == text.count('<script src="/static/')
+
+
+def test_whatever_a_job_says_is_text(client: TestClient, home: homes.Home, tmp_path: Path) -> None:
+    spec = dataclasses.replace(filled_homes.spec_of("clicks"), labels={"team": HOSTILE})
+    run = filled_homes.fill(home, "clicks", spec=spec, message=HOSTILE)
+    logs = Path(run.directory) / "logs"
+    logs.mkdir(parents=True)
+    (logs / "ps-0.1.log").write_text(f"{HOSTILE}\n\x1b[31mred\x00\n{'x' * 100_000}\n")
+    for path in ("/", "/jobs/clicks", "/jobs/clicks/logs"):
+        text = client.get(path).text
+        assert "alert(1)" in text
+        assert "<script>" not in text
+        assert "\x1b" not in text
+        assert "\x00" not in text
+        assert len(text) < 60_000
+
+
+def test_what_cannot_be_done_is_said_in_its_place(client: TestClient, home: homes.Home) -> None:
+    filled_homes.fill(home, "done")
+    headers = {"HX-Request": "true", "Accept": "text/html", "Sec-Fetch-Site": "same-origin"}
+    answer = client.post("/jobs/done/stop", headers=headers)
+    assert answer.status_code == 409
+    assert answer.text.startswith('<p class="banner bad" role="alert">done has ended already')
+
+
+def test_a_job_is_deleted_from_its_page(client: TestClient, home: homes.Home) -> None:
+    filled_homes.fill(home, "done")
+    answer = client.post("/jobs/done/delete")
+    assert (answer.status_code, answer.headers["hx-redirect"]) == (204, "/")
+    assert client.get("/jobs/done").status_code == 404
+    assert client.get("/api/v1/audits").json()["items"][0]["action"] == "jobs.delete"
