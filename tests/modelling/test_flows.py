@@ -134,3 +134,23 @@ def test_no_resource_gives_more_than_it_has_and_nobody_is_faster_than_alone(
                     for phase in each.phases)  # fmt: skip
         fastest = each.trainers / (each.own_seconds + alone)
         assert found.steps_per_second[each.name] <= fastest * 1.001
+
+
+def test_waits_that_take_turns_for_ever_come_to_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two servers that bind alike: whose turn it is to be waited for changes round by round."""
+    rounds = 0
+    waits = flows._Network.waits
+
+    def counted(*arguments: object) -> object:
+        nonlocal rounds
+        rounds += 1
+        return waits(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(flows._Network, "waits", counted)
+    quotas = [Resource(name=f"ps-{n}", rate=0.06, peak=1.0, burst=0.006) for n in range(2)]
+    machine = Resource(name="machine", rate=1.9, peak=1.0)
+    visits = ({"ps-0": 1.606615e-3, "machine": 1.606615e-3}, {"ps-1": 1.606609e-3, "machine": 1.606609e-3})
+    found = [Crew(name=f"workers-{n}", trainers=1, own_seconds=4e-3, phases=(visits,)) for n in range(2)]
+    together = sum(flows.flow([*quotas, machine], found).steps_per_second.values())
+    assert together == pytest.approx(flows.FULL * 0.06 / 1.606615e-3, rel=0.01)
+    assert rounds < 100

@@ -14,7 +14,9 @@ from paceline.modelling.resources import Crew, Resource, drawn_by
 #: The largest use of a token bucket: the rest is lost at ends of periods. Measured: 0.98 to 1.00 of a quota.
 FULL = 0.99
 _ROUNDS = 2000
-_CLOSE = 1e-6
+#: It has come to rest when nothing moves by more than so much of a step; or, as waits for two resources that
+#: bind alike may take turns for ever, when they move by less than `_NEAR` and steps by less than `_SAME`.
+_CLOSE, _NEAR, _SAME = 1e-6, 1e-4, 1e-9
 _DAMPING = 0.5
 
 _Floats = npt.NDArray[np.float64]
@@ -58,6 +60,7 @@ def flow(resources: Sequence[Resource], crews: Sequence[Crew]) -> Flow:
     network = _Network.of(resources, crews)
     waits = np.zeros(len(network.units))
     holds = np.zeros(len(resources))
+    last_seconds = np.full(len(crews), np.inf)
     for _ in range(_ROUNDS):
         seconds = network.alone + waits + network.units * holds[network.resource]
         step_seconds = network.step_seconds(seconds)
@@ -66,9 +69,11 @@ def flow(resources: Sequence[Resource], crews: Sequence[Crew]) -> Flow:
         new_waits = waits + _DAMPING * (network.waits(speeds, seconds) - waits)
         more = (uses / network.full - 1) * network.hold_seconds(speeds, step_seconds)
         new_holds = np.maximum(0.0, holds + _DAMPING * more)
-        moved = np.abs(new_waits - waits + network.units * (new_holds - holds)[network.resource])
-        waits, holds = new_waits, new_holds
-        if (moved / step_seconds[network.crew]).max(initial=0.0) < _CLOSE:
+        moves = np.abs(new_waits - waits + network.units * (new_holds - holds)[network.resource])
+        moved = (moves / step_seconds[network.crew]).max(initial=0.0)
+        stepped = np.abs(last_seconds / step_seconds - 1).max(initial=0.0)
+        waits, holds, last_seconds = new_waits, new_holds, step_seconds
+        if moved < _CLOSE or (moved < _NEAR and stepped < _SAME):
             break
     return Flow(
         steps_per_second={crew.name: float(speed) for crew, speed in zip(crews, speeds, strict=True)},
