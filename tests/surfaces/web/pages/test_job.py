@@ -9,7 +9,9 @@ import pytest
 from starlette.testclient import TestClient
 from support import filled_homes
 
+from paceline.model.runs import JobEvent
 from paceline.services import homes
+from paceline.stores import open_store
 
 HOSTILE = "</pre><script>alert(1)</script>"
 
@@ -30,7 +32,9 @@ def test_the_page_in_chinese(client: TestClient, recorded: str) -> None:
     assert '<html lang="zh">' in client.get("/").text  # It is remembered.
 
 
-@pytest.mark.parametrize("path", ["/", "/jobs/{}", "/jobs/{}/now", "/jobs/{}/logs", "/jobs/nobody", "/enter"])
+@pytest.mark.parametrize(
+    "path", ["/", "/jobs/{}", "/jobs/{}/now", "/jobs/{}/events", "/jobs/nobody", "/enter"]
+)
 def test_no_page_has_a_script_or_a_style_in_it(client: TestClient, recorded: str, path: str) -> None:
     text = client.get(path.format(recorded), headers={"Accept": "text/html"}).text
     for forbidden in ("<style", "style=", "javascript:", "onclick", "hx-on", "http://", "https://"):
@@ -44,7 +48,9 @@ def test_whatever_a_job_says_is_text(client: TestClient, home: homes.Home, tmp_p
     logs = Path(run.directory) / "logs"
     logs.mkdir(parents=True)
     (logs / "ps-0.1.log").write_text(f"{HOSTILE}\n\x1b[31mred\x00\n{'x' * 100_000}\n")
-    for path in ("/", "/jobs/clicks", "/jobs/clicks/logs"):
+    with open_store(home.store_url) as store:
+        store.append_events("clicks", [JobEvent(at=1e9, kind="replica-exited", message=HOSTILE)])
+    for path in ("/", "/jobs/clicks", "/jobs/clicks/logs", "/jobs/clicks/events"):
         text = client.get(path).text
         assert "alert(1)" in text
         assert "<script>" not in text

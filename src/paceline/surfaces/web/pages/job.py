@@ -39,14 +39,19 @@ def show_now(request: Request, asked: Readable, name: Name) -> HTMLResponse:
 def _now(asked: Asked, name: str) -> dict[str, Any]:
     run = asked.jobs.get(name)
     found = asked.lookout.look(name).explanation
-    events = [event for _, event in asked.jobs.events(name)]
     return {
         "run": run,
         "snapshot": asked.lookout.snapshot(name),
         "answer": answers.answer(found, diffs=Diffs.of(run)),
-        "events": events[-MOST_EVENTS:][::-1],
         "is_lost": not run.phase.is_final and asked.jobs.is_lost(run),
     }
+
+
+@router.get("/events")
+def show_events(request: Request, asked: Readable, name: Name) -> HTMLResponse:
+    """Show what happened last, the latest first."""
+    events = [event for _, event in asked.jobs.events(name)]
+    return rendering.page(request, "job_events.html", events=events[-MOST_EVENTS:][::-1])
 
 
 @router.get("/logs")
