@@ -15,8 +15,9 @@ import pytest
 from support.shell_jobs import Submit, fill, shell_job
 
 from benchmarks import leftovers
+from paceline import specs
 from paceline.engines.local import machines, processes
-from paceline.errors import Conflict, EngineError, NotFound, StoreError, WaitTimeout
+from paceline.errors import Conflict, EngineError, InvalidInput, NotFound, StoreError, WaitTimeout
 from paceline.model.jobs import CleanUp, CpuPolicy, Host, MemoryGrowth, RestartPolicy, RoleSpec
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.runs import Run
@@ -415,3 +416,89 @@ def test_a_submit_is_taken_up_where_whoever_made_it_died(
     running(api, run)
     api.stop("job")
     ended(api, run)
+
+
+def relayed(api: jobs.Jobs, tmp_path: Path) -> tuple[Run, str]:
+    """Return a job that runs, and its file with a worker more."""
+    source = specs.dump_job(shell_job("exec sleep 60"))
+    run = api.submit(specs.parse_job(source).spec, source=source, base=tmp_path)
+    running(api, run)
+    return run, source.replace("replicas: 2", "replicas: 3")
+
+
+def test_a_job_that_runs_goes_on_with_another_file_and_back(api: jobs.Jobs, tmp_path: Path) -> None:
+    run, changed = relayed(api, tmp_path)
+    api.change("job", changed)
+    with pytest.raises(Conflict, match="job is being changed already"):
+        api.change("job", changed)
+    until(lambda: api.store.waiting_relay("job") is None)
+    assert len(running(api, run).spec.replicas()) == 4
+    assert api.get("job").source == changed
+    (relay,) = api.store.relays("job")
+    assert (relay.before, relay.source) == (run.source, changed)
+    assert (folder := jobs.folder_of(run)).path.joinpath("job.yaml").read_text() == changed
+    assert "changed" in [event.kind for _, event in api.events("job")]
+
+    api.change("job", relay.before)
+    until(lambda: api.store.waiting_relay("job") is None)
+    assert len(running(api, run).spec.replicas()) == 3
+    api.stop("job")
+    assert ended(api, run).phase is JobPhase.STOPPED
+    assert not supervisors.is_supervised(folder)
+
+
+def test_a_job_that_has_ended_goes_on_with_another_file(api: jobs.Jobs, tmp_path: Path) -> None:
+    run, changed = relayed(api, tmp_path)
+    api.stop("job")
+    ended(api, run)
+    api.change("job", changed)
+    assert len(running(api, run).spec.replicas()) == 4
+    api.stop("job")
+    ended(api, run)
+
+
+def test_a_change_outlives_whoever_should_make_it(api: jobs.Jobs, tmp_path: Path) -> None:
+    run, changed = relayed(api, tmp_path)
+    folder = jobs.folder_of(run)
+    for pid in supervisors.pids(folder):
+        os.kill(pid, signal.SIGSTOP)
+    held = supervisors.pids(folder)
+    api.change("job", changed)
+    for pid in held:
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: not supervisors.is_supervised(folder))
+    assert api.is_lost(api.get("job"))
+    api.resume("job")
+    until(lambda: api.store.waiting_relay("job") is None)
+    assert len(running(api, run).spec.replicas()) == 4
+    api.stop("job")
+    ended(api, run)
+
+
+def test_what_cannot_be_done_leaves_the_job_as_it_was(
+    api: jobs.Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, changed = relayed(api, tmp_path)
+    with pytest.raises(InvalidInput, match="something other than job"):
+        api.change("job", changed.replace("sleep 600", "sleep 601"))
+    with pytest.raises(InvalidInput):
+        api.change("job", "a: b")
+    # Nobody can know before it has ended that there is no place for it.
+    larger = changed.replace("replicas: 3", "replicas: 3\n      cpu: 4096\n      cpu_policy: exclusive")
+    api.change("job", larger)
+    until(lambda: api.store.waiting_relay("job") is None)
+    assert len(running(api, run).spec.replicas()) == 3
+    assert api.get("job").source == run.source
+    assert api.store.relays("job") == []
+    assert "not-changed" in [event.kind for _, event in api.events("job")]
+    api.stop("job")
+    ended(api, run)
+
+
+def test_a_job_that_has_succeeded_is_not_changed(api: jobs.Jobs, tmp_path: Path) -> None:
+    source = specs.dump_job(shell_job("exit 0"))
+    run = api.submit(specs.parse_job(source).spec, source=source, base=tmp_path)
+    ended(api, run)
+    with pytest.raises(Conflict, match="has succeeded"):
+        api.change("job", source.replace("replicas: 2", "replicas: 3"))
+    assert api.store.relays("job") == []

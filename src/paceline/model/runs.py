@@ -105,6 +105,23 @@ class Request:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Relay:
+    """That a run goes on with another job file, from its last checkpoint; times are Unix seconds.
+
+    Attributes:
+        source: the job file that it goes on with.
+        before: the one that it had.
+        done_at: when it did; None: it has not ended yet to begin anew.
+    """
+
+    id: int
+    asked_at: float
+    source: str
+    before: str
+    done_at: float | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Submit:
     """How a submit that is made twice is known as one.
 

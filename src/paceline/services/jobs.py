@@ -18,7 +18,7 @@ from paceline.control import events, states
 from paceline.control import machines as control
 from paceline.diagnosing.situations import Situation
 from paceline.engines.local import codes, engine, folders, layouts, machines
-from paceline.errors import Conflict, EngineError, InvalidInput, PacelineError, StoreError
+from paceline.errors import Conflict, EngineError, InvalidInput, NotFound, PacelineError, StoreError
 from paceline.model import quantities
 from paceline.model.causes import Evidence
 from paceline.model.jobs import JobSpec
@@ -238,9 +238,69 @@ class Jobs(LifeCycle):
         """
         run = self.get(name)
         self.check_resumable(run)
-        if run.phase.is_final:
+        if run.phase.is_final and not self.carry_on(name):
             self._bring_back(run, run.spec)
         self._supervise(run)
+
+    def change(self, name: str, source: str) -> None:
+        """Let a job go on as another job file has it, from its last checkpoint (see `relay`).
+
+        One that runs is asked to end; whoever looks after it brings it back then, whoever asked may be gone.
+
+        Args:
+            name: the job.
+            source: the job file.
+
+        Raises:
+            Conflict: it has succeeded, or is being changed already.
+            InvalidInput: the job file is wrong, or runs something else.
+            EngineError: it has ended, and does not fit this machine then.
+        """
+        run = self.get(name)
+        if run.phase.is_final:
+            self.check_resumable(run)
+        spec = self._relayed(run, source)
+        self.store.ask_relay(name, source, at=self.clock())
+        if run.phase.is_final:
+            try:
+                self._bring_back(run, spec, source=source)
+            except EngineError:
+                self.store.drop_relay(name)
+                raise
+        if self.is_lost(self.get(name)):
+            self._supervise(run)
+
+    def carry_on(self, name: str) -> bool:
+        """Give an ended run the job file that it was asked to go on with, for whoever looks after it.
+
+        If it cannot go on with that it goes on as it was.
+
+        Returns:
+            Whether it goes on; it does not if nothing was asked, or if it has succeeded meanwhile.
+
+        Raises:
+            EngineError: it does not fit this machine, neither changed nor as it was.
+            StoreError: the store cannot be written.
+        """
+        relay, run = self.store.waiting_relay(name), self.get(name)
+        if relay is None:
+            return False
+        if run.phase is JobPhase.SUCCEEDED:
+            self.store.drop_relay(name)
+            self._tell(name, "not-changed", "it had succeeded before it could be changed")
+            return False
+        try:
+            self._bring_back(run, self._relayed(run, relay.source), source=relay.source)
+        except (InvalidInput, NotFound, EngineError) as error:
+            self.store.drop_relay(name)
+            self._tell(name, "not-changed", error.message)
+            self._bring_back(run, run.spec)
+        else:
+            self._tell(name, "changed", "it goes on with another job file, from its last checkpoint")
+        return True
+
+    def _tell(self, name: str, kind: str, message: str) -> None:
+        self.store.append_events(name, [JobEvent(at=self.clock(), kind=kind, message=message)])
 
     def relay(self, name: str, source: str) -> None:
         """Bring back a stopped or failed job from its last checkpoint as another job file has it.
@@ -260,16 +320,20 @@ class Jobs(LifeCycle):
         if not run.phase.is_final:
             raise Conflict(f"{name} is {run.phase}", f"paceline stop {name}")
         self.check_resumable(run)
-        asked = specs.parse_job(source).spec
-        if (asked.command, asked.code) != (run.spec.command, run.spec.code):
-            raise InvalidInput(
-                f"the job file runs something other than {name}", "submit it as a job of its own"
-            )
-        spec = dataclasses.replace(asked, name=name, working_dir=run.spec.working_dir, labels=run.spec.labels)
-        spec = variable_plans.settled(spec, base=Path(run.spec.working_dir or "."))
-        self._bring_back(run, spec, source=source)
-        (folder_of(run).path / "job.yaml").write_text(source)
+        self._bring_back(run, self._relayed(run, source), source=source)
         self._supervise(run)
+
+    def _relayed(self, run: Run, source: str) -> JobSpec:
+        """Return as what a run goes on with another job file."""
+        asked = specs.parse_job(source).spec
+        if not _runs_the_same(asked, run.spec):
+            raise InvalidInput(
+                f"the job file runs something other than {run.name}", "submit it as a job of its own"
+            )
+        spec = dataclasses.replace(
+            asked, name=run.name, working_dir=run.spec.working_dir, labels=run.spec.labels
+        )
+        return variable_plans.settled(spec, base=Path(run.spec.working_dir or "."))
 
     def _bring_back(self, run: Run, spec: JobSpec, *, source: str | None = None) -> None:
         """Give an ended job a place again, and the state from which a supervisor goes on."""
@@ -280,6 +344,8 @@ class Jobs(LifeCycle):
             self.store.take_requests(run.name)  # A request to stop that came too late is not for this life.
             asked = events.ResumeRequested(spec=None if source is None else spec)
             state, _ = control.advance(self.store.load_state(run.name), asked)
+            if source is not None:
+                (folder.path / "job.yaml").write_text(source)
             self.store.save_state(run.name, state, at=self.clock(), source=source)
 
     def _supervise(self, run: Run) -> None:
@@ -393,6 +459,14 @@ def working_dir(spec: JobSpec, base: Path, folder: folders.RunFolder) -> str:
     if spec.code is not None:
         return spec.code.start(str(folder.code), spec.working_dir)
     return str((base / (spec.working_dir or ".")).resolve())
+
+
+def _runs_the_same(spec: JobSpec, other: JobSpec) -> bool:
+    """Whether the replicas of two jobs run the same commands; one may have a role that the other has not."""
+    commands = {each.role: each.command for each in spec.roles}
+    return (spec.command, spec.code) == (other.command, other.code) and all(
+        commands.get(each.role, each.command) == each.command for each in other.roles
+    )
 
 
 def folder_of(run: Run | RunSummary) -> folders.RunFolder:

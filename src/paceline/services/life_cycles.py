@@ -110,6 +110,16 @@ class LifeCycle(abc.ABC):
         if not run.phase.is_final and not self.is_lost(run):
             raise Conflict(f"{run.name} is {run.phase} already", f"paceline {self.LOOK} {run.name}")
 
+    def change(self, name: str, source: str) -> None:
+        """Let a job go on as another job file has it, from its last checkpoint.
+
+        Raises:
+            Conflict: it cannot.
+        """
+        raise Conflict(
+            "jobs on a cluster are not changed while they run", f"stop {name}, and submit the other job file"
+        )
+
     @abc.abstractmethod
     def scale(self, name: str, workers: int) -> None:
         """Ask for another number of workers in a job that runs."""

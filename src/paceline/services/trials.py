@@ -238,24 +238,26 @@ def outcome(recording: Recording, *, since: float, until: float) -> Outcome:
     """Return what was measured of a run between two moments (Unix seconds)."""
     spec = recording.run.spec
     case = Case.of(recording)
-    speeds = tuple(_speeds(recording.steps, since, until))
+    made = speeds(recording.steps, since, until)
     return Outcome(
-        examples_per_second=speeds if any(speeds) else (),
+        examples_per_second=made if any(made) else (),
         asked_cores=spec.asked_cores,
         used_cores=rates.total(each.cpu_cores for each in case.snapshot.replicas),
         losses=tuple(_losses(recording.steps)),
-        failure="" if any(speeds) else "it made no steps while it was measured",
+        failure="" if any(made) else "it made no steps while it was measured",
     )
 
 
-def _speeds(reports: Sequence[StepReport], since: float, until: float) -> Iterator[float]:
-    """Yield the examples a second of each stretch of a time; none of one that is no time at all."""
+def speeds(reports: Sequence[StepReport], since: float, until: float) -> tuple[float, ...]:
+    """Return the examples a second of each stretch of a time; none of one that is no time at all."""
     if until <= since:
-        return
+        return ()
     seconds = (until - since) / _STRETCHES
     ends = [since + seconds * number for number in range(_STRETCHES + 1)]
-    for first, last in itertools.pairwise(ends):
-        yield sum(each.examples or 0 for each in reports if first < each.at <= last) / seconds
+    return tuple(
+        sum(each.examples or 0 for each in reports if first < each.at <= last) / seconds
+        for first, last in itertools.pairwise(ends)
+    )
 
 
 def _losses(reports: Sequence[StepReport]) -> Iterator[Loss]:

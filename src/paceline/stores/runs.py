@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from paceline import errors
 from paceline.control import states
 from paceline.model import jobs, roles, runs, statuses
-from paceline.stores import encodings, journals, rows, tables
+from paceline.stores import encodings, journals, relays, rows, tables
 
 
 class Runs(rows.Part):
@@ -42,7 +42,7 @@ class Runs(rows.Part):
             "message": run.message,
             "labels": json.dumps(dict(run.spec.labels)),
             "notes": json.dumps(run.notes),
-            "source": run.source.encode("utf-8", "surrogatepass"),
+            "source": _encoded(run.source),
             "spec": encodings.encode(run.spec),
             "state": encodings.encode(state),
         }
@@ -164,7 +164,8 @@ class Runs(rows.Part):
 
         The run has started at the first ``at`` (Unix seconds) whose phase is not ``pending``, and has
         finished at the first whose phase is final; one that goes on again has not. What happened meanwhile
-        is kept together with it, and so is the job file where it is another one now.
+        is kept together with it, and so is the job file where it is another one now: then what was asked of
+        it by a relay is done.
 
         Raises:
             NotFound: there is no such run.
@@ -174,7 +175,7 @@ class Runs(rows.Part):
         encoded = encodings.encode(state)
         started = None if state.phase is statuses.JobPhase.PENDING else at
         finished = sa.func.coalesce(columns.finished_at, at) if state.phase.is_final else None
-        file = {} if source is None else {"source": source.encode("utf-8", "surrogatepass")}
+        file = {} if source is None else {"source": _encoded(source)}
         with self._database.writing() as connection:
             key = rows.run_id(connection, name, lock=True)
             connection.execute(
@@ -191,6 +192,8 @@ class Runs(rows.Part):
                     **file,
                 )
             )
+            if source is not None:
+                relays.settle(connection, key, at)
             _save_replicas(connection, key, state.replicas)
             journals.insert_events(connection, key, list(events))
 
@@ -272,6 +275,10 @@ class Runs(rows.Part):
                 )
                 for row in connection.execute(query.order_by(tables.replicas.c.id))
             ]
+
+
+def _encoded(source: str) -> bytes:
+    return source.encode("utf-8", "surrogatepass")
 
 
 def _counts(state: states.JobState) -> str:

@@ -8,7 +8,17 @@ from __future__ import annotations
 
 import types
 
-from paceline.stores import audits, databases, digests, journals, measurements, run_lists, runs, studies
+from paceline.stores import (
+    audits,
+    databases,
+    digests,
+    journals,
+    measurements,
+    relays,
+    run_lists,
+    runs,
+    studies,
+)
 
 
 class Store(
@@ -16,6 +26,7 @@ class Store(
     run_lists.RunLists,
     digests.Digests,
     journals.Journals,
+    relays.Relays,
     measurements.Measurements,
     studies.Studies,
     audits.Audits,

@@ -271,6 +271,19 @@ submits = sa.Table(
     sa.Index("submits_by_run", "run_id"),
 )
 
+relays = sa.Table(
+    "relays",
+    metadata,
+    sa.Column("id", Number, primary_key=True),
+    _owner("run"),
+    sa.Column("asked_at", sa.Double, nullable=False),
+    sa.Column("source", sa.LargeBinary, nullable=False),
+    sa.Column("before", sa.LargeBinary, nullable=False),
+    sa.Column("done_at", sa.Double),
+    sa.Index("relays_by_run", "run_id", "id"),
+    sqlite_autoincrement=True,
+)
+
 audits = sa.Table(
     "audits",
     metadata,

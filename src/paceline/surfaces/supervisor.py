@@ -16,7 +16,7 @@ import time
 
 from paceline.engines.local import engine, machines
 from paceline.services import homes, supervisions, supervisors
-from paceline.stores import open_store
+from paceline.stores import Store, open_store
 
 #: From ``linux/prctl.h``.
 PR_SET_CHILD_SUBREAPER = 36
@@ -65,20 +65,31 @@ def _wait(child: int) -> int:
 
 
 def _supervise(home: homes.Home, name: str) -> int:
-    """Run one supervisor; return its exit code."""
+    """Run one supervisor, and another when the job goes on with another file; return the exit code."""
     try:
         folder = home.folder(name)
         with open_store(home.store_url) as store:
-            spec = store.get_run(name).spec
-            local = engine.LocalEngine(spec, folder, machines.read())
-            supervision = supervisions.Supervision(
-                name, store=store, engine=local, folder=folder, clock=time.time, stopwatch=time.monotonic
-            )
-            supervision.run()
+            goes_on = True
+            while goes_on:
+                local = engine.LocalEngine(store.get_run(name).spec, folder, machines.read())
+                supervision = supervisions.Supervision(
+                    name, store=store, engine=local, folder=folder, clock=time.time, stopwatch=time.monotonic
+                )
+                supervision.run()
+                goes_on = _carries_on(home, store, name)
     except Exception:  # The loop's edge: the guard counts the death and starts another supervisor.
         log.exception("the supervisor of %s failed", name)
         return 1
     return 0
+
+
+def _carries_on(home: homes.Home, store: Store, name: str) -> bool:
+    """Whether a job that has ended goes on with another file."""
+    if store.waiting_relay(name) is None:
+        return False
+    from paceline.services.jobs import Jobs  # Most jobs never need it.
+
+    return Jobs(home, store).carry_on(name)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a server needs: labels to search by, how each job did, keys of submits, who changed what."""
+"""What a server needs: labels to search by, how jobs did, keys of submits, changes of jobs, who made them."""
 
 from __future__ import annotations
 
@@ -48,6 +48,17 @@ def upgrade() -> None:
     )
     op.create_index("submits_by_run", "submits", ["run_id"])
     op.create_table(
+        "relays",
+        sa.Column("id", _NUMBER, primary_key=True),
+        _run(),
+        sa.Column("asked_at", sa.Double, nullable=False),
+        sa.Column("source", sa.LargeBinary, nullable=False),
+        sa.Column("before", sa.LargeBinary, nullable=False),
+        sa.Column("done_at", sa.Double),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("relays_by_run", "relays", ["run_id", "id"])
+    op.create_table(
         "audits",
         sa.Column("id", _NUMBER, primary_key=True),
         sa.Column("at", sa.Double, nullable=False),
@@ -83,5 +94,5 @@ def _take_labels() -> None:
 
 def downgrade() -> None:
     """Remove them."""
-    for name in ("audits", "submits", "digests", "labels"):
+    for name in ("audits", "relays", "submits", "digests", "labels"):
         op.drop_table(name)

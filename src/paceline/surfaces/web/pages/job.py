@@ -7,12 +7,18 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import HTMLResponse, Response
 
+from paceline.diagnosing import catalogues
+from paceline.errors import Conflict
 from paceline.model.roles import ReplicaId
+from paceline.services import changes
+from paceline.specs import edits
 from paceline.surfaces import answers
 from paceline.surfaces.diffs import Diffs
 from paceline.surfaces.web.callers import Asked, may
 from paceline.surfaces.web.operations import Operation
 from paceline.surfaces.web.pages import rendering
+from paceline.surfaces.web.pages.forms import Fields
+from paceline.surfaces.web.routes import changes as change_routes
 from paceline.surfaces.web.routes import jobs as routes
 from paceline.surfaces.web.routes import logs as log_routes
 from paceline.surfaces.web.routes.jobs import Name
@@ -43,6 +49,7 @@ def _now(asked: Asked, name: str) -> dict[str, Any]:
         "run": run,
         "snapshot": asked.lookout.snapshot(name),
         "answer": answers.answer(found, diffs=Diffs.of(run)),
+        "changes": changes.changes(asked.jobs, name)[::-1],
         "is_lost": not run.phase.is_final and asked.jobs.is_lost(run),
     }
 
@@ -69,6 +76,32 @@ def show_logs(
     )
     found = log_routes.listed(asked, name, query)
     return rendering.page(request, "job_logs.html", found=found, with_replica=not replica)
+
+
+@router.post("/apply")
+def apply(
+    request: Request,
+    asked: Annotated[Asked, Depends(may(Operation.APPLY))],
+    name: Name,
+    fields: Fields,
+) -> HTMLResponse:
+    """Let the job go on with what a cause proposes, and show it."""
+    code, found = fields.get("cause", ""), asked.lookout.look(name).explanation.causes
+    cause = next((each for each in found if catalogues.topic(each.name).code == code), None)
+    if cause is None or not cause.changes:
+        raise Conflict(f"{code} is not there any more, or proposes nothing", f"paceline why {name}")
+    source = asked.jobs.get(name).source
+    change_routes.made(asked, name, source, edits.edited(source, cause.changes), dry_run=False)
+    return show_now(request, asked, name)
+
+
+@router.post("/undo")
+def undo(
+    request: Request, asked: Annotated[Asked, Depends(may(Operation.APPLY))], name: Name
+) -> HTMLResponse:
+    """Let the job go on as it was before its last change, and show it."""
+    change_routes.undo(asked, name)
+    return show_now(request, asked, name)
 
 
 @router.post("/stop")

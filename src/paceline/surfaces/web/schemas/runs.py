@@ -154,3 +154,62 @@ class Scale(Schema):
     """Another number of workers."""
 
     workers: Annotated[int, Field(ge=0, le=1_000_000)]
+
+
+class Edit(Schema):
+    """What a field of the job file should say; null: it is to be left out."""
+
+    path: Annotated[list[str], Field(min_length=1, max_length=20)]
+    value: Any
+
+
+class Change(Schema):
+    """As what a job is to go on: its file with some edits, or another file."""
+
+    edits: list[Edit] = Field(default=[], description="of the job file", max_length=100)
+    source: Annotated[
+        str | None, Field(description="the other job file; instead of edits", max_length=1 << 20)
+    ] = None
+    dry_run: Annotated[bool, Field(description="only say what would change")] = False
+
+
+class Gained(Schema):
+    """How many times as fast a job is after a change, between which that lies, and what that says."""
+
+    times: float
+    low: float
+    high: float
+    verdict: str
+
+
+class Changed(Schema):
+    """A change of a job.
+
+    Attributes:
+        done_at: null: the job has not ended yet to begin anew.
+        before_examples_per_second: null: not measured; so is ``gained``.
+    """
+
+    id: int
+    asked_at: Instant
+    done_at: Instant | None
+    diff: str
+    before_examples_per_second: float | None
+    after_examples_per_second: float | None
+    gained: Gained | None
+
+
+class ChangedList(Document):
+    """The changes of a job, the oldest first."""
+
+    kind: Literal["ChangeList"] = "ChangeList"
+    items: list[Changed]
+
+
+class ChangeAsked(Document):
+    """A change that was asked for, or would be; ``diff`` is empty where nothing would change."""
+
+    kind: Literal["Change"] = "Change"
+    name: str
+    diff: str
+    dry_run: bool

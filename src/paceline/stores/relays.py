@@ -1,0 +1,86 @@
+"""Job files that runs are to go on with, or went on with."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from paceline import errors
+from paceline.model import runs
+from paceline.stores import rows, tables
+
+
+class Relays(rows.Part):
+    """The relays of a store's runs."""
+
+    def ask_relay(self, name: str, source: str, *, at: float) -> None:
+        """Ask a run to end and to go on with another job file: both, or nothing.
+
+        Args:
+            name: the run.
+            source: the job file.
+            at: now (Unix seconds).
+
+        Raises:
+            Conflict: it is asked to do so already.
+            NotFound: there is no such run.
+            StoreError: the store cannot be written.
+        """
+        columns = tables.relays.c
+        with self._database.writing() as connection:
+            key = rows.run_id(connection, name, lock=True)
+            waiting = sa.select(columns.id).where(columns.run_id == key, columns.done_at.is_(None))
+            if connection.scalar(waiting) is not None:
+                raise errors.Conflict(
+                    f"{name} is being changed already", f"when it runs again: paceline wait {name}"
+                )
+            before = connection.scalar(sa.select(tables.runs.c.source).where(tables.runs.c.id == key))
+            made = {"source": source.encode("utf-8", "surrogatepass"), "before": before}
+            connection.execute(sa.insert(tables.relays).values(run_id=key, asked_at=at, **made))
+            connection.execute(sa.insert(tables.requests).values(run_id=key, kind=runs.STOP, at=at))
+
+    def relays(self, name: str) -> list[runs.Relay]:
+        """Return what a run was asked to go on with, the oldest first.
+
+        Raises:
+            NotFound: there is no such run.
+            StoreError: the store cannot be read.
+        """
+        with self._database.reading() as connection:
+            key = rows.run_id(connection, name)
+            query = sa.select(tables.relays).where(tables.relays.c.run_id == key)
+            return [
+                runs.Relay(
+                    id=row.id,
+                    asked_at=row.asked_at,
+                    source=row.source.decode("utf-8", "surrogatepass"),
+                    before=row.before.decode("utf-8", "surrogatepass"),
+                    done_at=row.done_at,
+                )
+                for row in connection.execute(query.order_by(tables.relays.c.id))
+            ]
+
+    def waiting_relay(self, name: str) -> runs.Relay | None:
+        """Return what a run is to go on with when it has ended; None: nothing; raises as ``relays`` does."""
+        return next((each for each in self.relays(name) if each.done_at is None), None)
+
+    def drop_relay(self, name: str) -> None:
+        """Forget what a run was to go on with: it cannot.
+
+        Raises:
+            NotFound: there is no such run.
+            StoreError: the store cannot be written.
+        """
+        columns = tables.relays.c
+        with self._database.writing() as connection:
+            key = rows.run_id(connection, name, lock=True)
+            connection.execute(
+                sa.delete(tables.relays).where(columns.run_id == key, columns.done_at.is_(None))
+            )
+
+
+def settle(connection: sa.Connection, run: int, at: float) -> None:
+    """Note that a run, whose row is locked, goes on with what it was asked to."""
+    columns = tables.relays.c
+    connection.execute(
+        sa.update(tables.relays).where(columns.run_id == run, columns.done_at.is_(None)).values(done_at=at)
+    )

@@ -1,0 +1,96 @@
+"""Changes of a job that runs: looked at, made, undone, and what they brought."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends
+
+from paceline import specs
+from paceline.errors import Conflict, InvalidInput
+from paceline.model import causes
+from paceline.services import changes
+from paceline.services.changes import Changed
+from paceline.specs import edits
+from paceline.surfaces import documents
+from paceline.surfaces.web.callers import Asked, may
+from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.routes.jobs import Name
+from paceline.surfaces.web.schemas import runs as schemas
+
+router = APIRouter(prefix="/jobs/{name}", tags=["changes"])
+Changing = Annotated[Asked, Depends(may(Operation.APPLY))]
+
+
+@router.post("/change", operation_id="changeJob", response_model=schemas.ChangeAsked, status_code=202)
+def change(asked: Changing, name: Name, body: schemas.Change) -> dict[str, Any]:
+    """Let a job go on from its last checkpoint with another job file; it ends and begins anew for that.
+
+    What runs stays the same: commands and code. With ``dry_run`` only what would change is said.
+    """
+    source = asked.jobs.get(name).source
+    if bool(body.edits) is (body.source is not None):
+        raise InvalidInput("give edits of the job file, or another one", "one of the two")
+    if body.source is not None:
+        wanted = specs.parse_job(body.source, file="job file").text
+    else:
+        wanted = edits.edited(source, [causes.Change(path=tuple(e.path), value=e.value) for e in body.edits])
+    return made(asked, name, source, wanted, dry_run=body.dry_run)
+
+
+@router.post("/undo", operation_id="undoChange", response_model=schemas.ChangeAsked, status_code=202)
+def undo(asked: Changing, name: Name) -> dict[str, Any]:
+    """Let a job go on from its last checkpoint with the job file that it had before its last change."""
+    run = asked.jobs.get(name)
+    found = [each.relay for each in changes.changes(asked.jobs, name) if each.relay.done_at is not None]
+    if not found:
+        raise Conflict(f"{name} was not changed", f"paceline get {name}")
+    return made(asked, name, run.source, found[-1].before, dry_run=False)
+
+
+@router.get("/changes", operation_id="listChanges", response_model=schemas.ChangedList)
+def list_changes(asked: Annotated[Asked, Depends(may(Operation.GET))], name: Name) -> dict[str, Any]:
+    """Return the changes of a job that ran, and how fast it was before and after each."""
+    items = [_item(each) for each in changes.changes(asked.jobs, name)]
+    return documents.document("ChangeList", {"items": items})
+
+
+def made(asked: Asked, name: str, source: str, wanted: str, *, dry_run: bool) -> dict[str, Any]:
+    """Ask a job to go on with another file; return what is different in it.
+
+    Raises:
+        Conflict: it cannot.
+        InvalidInput: the file is wrong, or runs something else.
+    """
+    diff = _diff(source, wanted)
+    if not dry_run:
+        asked.note(name, diff)
+        asked.jobs.change(name, wanted)
+    return documents.document("Change", {"name": name, "diff": diff, "dry_run": dry_run})
+
+
+def _diff(before: str, after: str) -> str:
+    lines = difflib.unified_diff(
+        before.splitlines(keepends=True), after.splitlines(keepends=True), "job.yaml", "job.yaml"
+    )
+    return "".join(lines)
+
+
+def _item(each: Changed) -> dict[str, Any]:
+    judgement = each.judgement
+    return {
+        "id": each.relay.id,
+        "asked_at": documents.instant(each.relay.asked_at),
+        "done_at": documents.instant(each.relay.done_at),
+        "diff": _diff(each.relay.before, each.relay.source),
+        "before_examples_per_second": each.before,
+        "after_examples_per_second": each.after,
+        "gained": judgement
+        and {
+            "times": judgement.times,
+            "low": judgement.low,
+            "high": judgement.high,
+            "verdict": judgement.why,
+        },
+    }
