@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 import pytest
+from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute
 from starlette.testclient import TestClient
@@ -86,7 +87,13 @@ def test_every_route_says_what_it_needs(stranger: TestClient) -> None:
     open_to_all = {"/healthz", "/readyz", "/enter", "/leave", "/static/style.css"}
     for route in found:
         if route.path not in open_to_all:
-            assert any(hasattr(each.call, "operation") for each in route.dependant.dependencies), route.path
+            assert any(hasattr(each.call, "operation") for each in _needed(route.dependant)), route.path
+
+
+def _needed(dependant: Dependant) -> Iterator[Dependant]:
+    for each in dependant.dependencies:
+        yield each
+        yield from _needed(each)
 
 
 def _routes(routes: Iterable[BaseRoute]) -> Iterator[APIRoute]:

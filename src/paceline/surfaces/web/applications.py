@@ -12,11 +12,12 @@ from starlette.responses import FileResponse, PlainTextResponse
 from starlette.staticfiles import StaticFiles
 
 from paceline.surfaces.web import descriptions, guards, problems
+from paceline.surfaces.web.feeds import Feeds
 from paceline.surfaces.web.guards import Guard, Rates
 from paceline.surfaces.web.pages import job as job_page
 from paceline.surfaces.web.pages import jobs as job_pages
 from paceline.surfaces.web.pages import rendering, sessions, submits
-from paceline.surfaces.web.routes import advice, audits, changes, checks, jobs, logs, measurements
+from paceline.surfaces.web.routes import advice, audits, changes, checks, jobs, logs, measurements, streams
 from paceline.surfaces.web.sites import Site
 
 PREFIX = "/api/v1"
@@ -46,10 +47,11 @@ def application(
         openapi_url=f"{PREFIX}/openapi.json",
     )
     made.state.site = site
+    made.state.feeds = Feeds()
     made.state.wrong = Rates(guards.WRONG_RATE, guards.WRONG_BURST, clock)
     problems.handle(made, sessions.of_problem)
     api = APIRouter(prefix=PREFIX)
-    for each in (jobs, changes, logs, measurements, advice, checks, audits):
+    for each in (jobs, changes, logs, measurements, streams, advice, checks, audits):
         api.include_router(each.router)
     made.include_router(api)
     made.add_api_route("/healthz", _healthy, include_in_schema=False)

@@ -1,0 +1,45 @@
+"""What goes on in a job, as it happens: server-sent events."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Header, Request
+from fastapi.sse import EventSourceResponse, ServerSentEvent
+
+from paceline.surfaces.web import feeds
+from paceline.surfaces.web.callers import Asked, may
+from paceline.surfaces.web.feeds import Feeds
+from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.routes.jobs import Name
+
+router = APIRouter(prefix="/jobs/{name}", tags=["streams"])
+LastEventId = Annotated[
+    int, Header(alias="Last-Event-ID", description="of the last event that was seen", ge=0, le=2**63 - 1)
+]
+
+
+def known(asked: Annotated[Asked, Depends(may(Operation.GET))], name: Name) -> Asked:
+    """Return a request to follow a job that is there: a stream that has begun cannot be a 404 any more."""
+    asked.jobs.get(name)
+    return asked
+
+
+@router.get("/stream", operation_id="followJob", response_class=EventSourceResponse)
+async def follow(
+    request: Request,
+    asked: Annotated[Asked, Depends(known)],
+    name: Name,
+    last_event_id: LastEventId = 0,
+) -> AsyncIterator[ServerSentEvent]:
+    """Follow a job until it has ended.
+
+    ``event``: something happened to it; its number is the event's id, so a connection that broke goes on
+    behind the last one (``Last-Event-ID``). ``snapshot``: how it does, when that has changed; it has no id.
+    ``end``: nothing more will come. ``problem``: it cannot be followed any more.
+    """
+    made: Feeds = request.app.state.feeds
+    feed = made.of(asked.namespace, name, asked.jobs, asked.lookout)
+    async for each in feeds.followed(feed, asked.jobs, name, last_event_id):
+        yield each

@@ -1,0 +1,81 @@
+"""Jobs are followed as they go on, with connections that break."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import pytest
+from starlette.testclient import TestClient
+from support import filled_homes
+
+from paceline.services import homes, jobs
+from paceline.surfaces.web import feeds
+
+Sleeping = Callable[[str], str]
+
+
+class Sent(NamedTuple):
+    kind: str
+    id: int | None
+    data: Any
+
+
+def sent(lines: Iterable[str]) -> Iterator[Sent]:
+    """Yield the events of a stream."""
+    fields: dict[str, str] = {}
+    for line in lines:
+        name, _, value = line.partition(": ")
+        if name in ("event", "id", "data"):
+            fields[name] = value
+        elif not line and fields:
+            number = int(fields["id"]) if "id" in fields else None
+            yield Sent(fields["event"], number, json.loads(fields["data"]))
+            fields = {}
+
+
+def follow(client: TestClient, name: str, last: int = 0) -> list[Sent]:
+    headers = {"Last-Event-ID": str(last)}
+    with client.stream("GET", f"/api/v1/jobs/{name}/stream", headers=headers) as answer:
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        return list(sent(answer.iter_lines()))
+
+
+def test_a_job_is_followed_to_its_end(
+    client: TestClient, api: jobs.Jobs, sleeping: Sleeping, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feeds, "LOOK_SECONDS", 0.05)
+    source = sleeping("clicks").replace('worker: {replicas: 2, max_replicas: 4, command: [sleep, "600"]}',
+                                        'worker: {replicas: 2, command: [sleep, "2"]}')  # fmt: skip
+    client.post("/api/v1/jobs", json={"source": source}).raise_for_status()
+    found = follow(client, "clicks")
+    kinds = [each.kind for each in found]
+    assert kinds[-1] == "end"
+    assert kinds.count("snapshot") >= 2
+    told = [each for each in found if each.kind == "event"]
+    assert [(each.id, each.data["id"]) for each in told] == [
+        (number, number) for number, _ in api.events("clicks")
+    ]
+    assert told[-1].data["kind"] == "succeeded"
+    # A connection that broke goes on behind the last event that was seen.
+    again = [each for each in follow(client, "clicks", told[1].id or 0) if each.kind == "event"]
+    assert again == told[2:]
+
+
+def test_many_follow_with_one_look(client: TestClient, home: homes.Home, api: jobs.Jobs) -> None:
+    filled_homes.fill(home, "census", loads=(0.5, 0.9), steps=3)
+    first = follow(client, "census")
+    assert [each.kind for each in first] == ["snapshot", "end"]
+    assert first[0].data == client.get("/api/v1/jobs/census/snapshot").json()
+    assert follow(client, "census") == first
+
+
+def test_what_is_not_there_is_not_followed(client: TestClient) -> None:
+    assert client.get("/api/v1/jobs/nobody/stream").status_code == 404
+
+
+@pytest.mark.parametrize("last", ["x", "-1", str(2**63)])
+def test_a_number_that_is_none(client: TestClient, home: homes.Home, last: str) -> None:
+    filled_homes.fill(home, "census")
+    assert client.get("/api/v1/jobs/census/stream", headers={"Last-Event-ID": last}).status_code == 422
