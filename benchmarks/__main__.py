@@ -39,6 +39,7 @@ NAMES = (
     "no-regrets",
     "tune-faults",
     "scenes",
+    "serve-load",
 )
 #: Those that need a Kubernetes cluster; a small one on this machine would disturb the others.
 ON_KUBERNETES = ("kubernetes-placement", "kubernetes-scale", "operator-faults", "fit", "gang")

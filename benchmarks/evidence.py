@@ -16,20 +16,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import plots
+from benchmarks import large_jobs, plots
 from benchmarks.diagnosis import onsets
 from benchmarks.diagnosis.bases import Base
 from benchmarks.protocols import Bench, Check, Result, Row, at_most, none, percentile_at_most
-from paceline.control import states
-from paceline.model.jobs import JobSpec, RoleSpec
-from paceline.model.roles import ReplicaId, Role
-from paceline.model.runs import Run
-from paceline.model.samples import Sample, StepReport
-from paceline.model.statuses import JobPhase, ReplicaPhase
+from paceline.model.statuses import JobPhase
 from paceline.services import homes
-from paceline.stores import Store, open_store
+from paceline.stores import open_store
 
-SERVERS, WORKERS = 20, 200
 SECONDS, QUICK_SECONDS = 3600, 600
 BATCH_SECONDS = 30
 START = 1_700_000_000.0
@@ -91,39 +85,25 @@ def details(rows: Sequence[Row]) -> Iterator[str]:
 
 def _fill(home: homes.Home, seconds: int) -> dict[str, Any]:
     """Keep a job of so many seconds, as rounds of a supervisor keep it; return what its samples take."""
-    roles = (
-        RoleSpec(role=Role.PS, replicas=SERVERS, cpu_cores=4.0, memory_bytes=16 << 30),
-        RoleSpec(role=Role.WORKER, replicas=WORKERS, cpu_cores=2.0, memory_bytes=8 << 30),
-    )
-    spec = JobSpec(name="large", roles=roles, command=("train",))
-    made = Run(
-        name="large", spec=spec, source="", engine="local", directory=str(home.runs / "large"),
-        submitted_at=START - 10,
-    )  # fmt: skip
-    state = states.initial(spec)
-    replicas = tuple(
-        dataclasses.replace(row, phase=ReplicaPhase.SUCCEEDED, attempt=1) for row in state.replicas
-    )
-    running = dataclasses.replace(state, phase=JobPhase.RUNNING, replicas=replicas)
     with open_store(home.store_url) as store:
-        store.create_run(made, state)
-        store.save_state("large", running, at=START)
+        running = large_jobs.begin(store, home, at=START)
+    chance = random.Random(0)
     empty = _bytes(home)
     # A store that is closed has no log any more, in which the same bytes stand again.
     with open_store(home.store_url) as store:
-        _append(store, _samples(spec, seconds))
+        for first in range(0, seconds, BATCH_SECONDS):
+            at = [START + second for second in range(first + 1, first + BATCH_SECONDS + 1)]
+            store.append_samples(large_jobs.NAME, large_jobs.samples(at, chance))
     with_samples = _bytes(home)
     with open_store(home.store_url) as store:
-        for reports in _reports(seconds):
-            store.append_step_reports("large", reports)
+        for first in range(0, seconds, BATCH_SECONDS):
+            reports = large_jobs.reports(
+                range(first + 1, first + BATCH_SECONDS + 1), start=START, total=seconds, chance=chance
+            )
+            store.append_step_reports(large_jobs.NAME, reports)
         ended = dataclasses.replace(running, phase=JobPhase.SUCCEEDED)
-        store.save_state("large", ended, at=START + seconds + 1)
+        store.save_state(large_jobs.NAME, ended, at=START + seconds + 1)
     return {"sample_bytes": with_samples - empty, "report_bytes": _bytes(home) - with_samples}
-
-
-def _append(store: Store, batches: Iterator[list[Sample]]) -> None:
-    for samples in batches:
-        store.append_samples("large", samples)
 
 
 def _bytes(home: homes.Home) -> int:
@@ -131,59 +111,12 @@ def _bytes(home: homes.Home) -> int:
     return sum(path.stat().st_size for path in home.path.glob("paceline.db*"))
 
 
-def _samples(spec: JobSpec, seconds: int) -> Iterator[list[Sample]]:
-    """Yield samples as noisy as real ones: a tenth up and down, every digit of them random."""
-    chance = random.Random(0)
-    ids = spec.replicas()
-    for first in range(0, seconds, BATCH_SECONDS):
-        yield [
-            _sample(each, START + second + chance.uniform(0, 0.01), chance)
-            for each in ids
-            for second in range(first + 1, first + BATCH_SECONDS + 1)
-        ]
-
-
-def _sample(of: ReplicaId, at: float, chance: random.Random) -> Sample:
-    server = of.role is Role.PS
-    load = (3.9 if of.index == 0 else 0.4) if server else 0.9
-    moved = 2e8 * load if server else 2e7
-
-    def noisy(mean: float) -> float:
-        return mean * chance.gauss(1.0, 0.1)
-
-    return Sample(
-        replica=of, attempt=1, at=at, interval_seconds=1.0 + chance.uniform(-0.005, 0.005),
-        cpu_cores=min(4.0, abs(noisy(load))), cpu_limit_cores=4.0 if server else 2.0,
-        throttled_seconds=abs(noisy(0.3)) if load > 3 else 0.0,
-        memory_bytes=int(noisy(3e9)), memory_limit_bytes=16 << 30 if server else 8 << 30,
-        network_received_bytes=int(abs(noisy(moved))), network_sent_bytes=int(abs(noisy(moved))),
-        voluntary_switches=int(abs(noisy(9000))), involuntary_switches=int(abs(noisy(300))), threads=40,
-        neighbours_cpu_cores=abs(noisy(0.2)), stolen_cpu_cores=abs(chance.gauss(0.0, 0.02)),
-        run_delay_seconds=abs(noisy(0.1)), allowed_cpus=64,
-        sent_segments=int(abs(noisy(moved / 8000))), retransmitted_segments=int(abs(chance.gauss(0.0, 3.0))),
-    )  # fmt: skip
-
-
-def _reports(seconds: int) -> Iterator[list[StepReport]]:
-    chance = random.Random(1)
-    for first in range(0, seconds, BATCH_SECONDS):
-        yield [
-            StepReport(
-                replica=ReplicaId(Role.WORKER, index), attempt=1, at=START + second, interval_seconds=1.0,
-                step=second * 800, steps=4, examples=2048, loss=0.45 * chance.gauss(1, 0.05),
-                input_wait_seconds=abs(chance.gauss(0.02, 0.01)), total_steps=seconds * 800,
-            )
-            for index in range(WORKERS)
-            for second in range(first + 1, first + BATCH_SECONDS + 1)
-        ]  # fmt: skip
-
-
 def _why(home: homes.Home) -> dict[str, float]:
     program = Path(sys.executable).parent / "paceline"
     environment = {**os.environ, "PACELINE_HOME": str(home.path)}
     start = time.perf_counter()
     with subprocess.Popen(
-        [program, "why", "large"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        [program, "why", large_jobs.NAME], env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     ) as process:
         assert process.stdout is not None
         said = process.stdout.read().decode()

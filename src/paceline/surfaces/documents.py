@@ -18,6 +18,7 @@ from paceline.model.runs import JobEvent, ReplicaRow, Run, RunSummary
 
 if TYPE_CHECKING:
     from paceline.model.causes import Cause, Explanation
+    from paceline.model.digests import Digest
     from paceline.model.snapshots import Snapshot
     from paceline.scheduling.fits import Fit
     from paceline.services.looks import Look
@@ -60,6 +61,11 @@ def run_summary(run: RunSummary, *, lost: bool) -> dict[str, Any]:
         "finished_at": instant(run.finished_at),
         "duration_seconds": _duration(run),
     }
+
+
+def digest(value: Digest) -> dict[str, Any]:
+    """Return how a job does, in a few numbers."""
+    return {**plain(value), "at": instant(value.at)}
 
 
 def run_document(

@@ -13,6 +13,7 @@ from fastapi.sse import ServerSentEvent
 from starlette.concurrency import run_in_threadpool
 
 from paceline.errors import PacelineError
+from paceline.services import digests
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.lookouts import Lookout
 from paceline.surfaces import documents
@@ -30,12 +31,14 @@ class Update:
     """What is known of a job at a moment, as it is sent.
 
     Attributes:
-        snapshot: the document; None: the job could not be looked at.
+        digest: how the job does, in a few numbers.
+        snapshot: the whole of it.
         events: with their numbers, the oldest first.
         is_over: whether the job has ended, so that no more will come.
     """
 
-    snapshot: str | None
+    digest: str
+    snapshot: str
     events: tuple[tuple[int, str], ...]
     is_over: bool
 
@@ -72,9 +75,10 @@ class Feed:
     def _look(self) -> Update:
         last = self._events[-1][0] if self._events else 0
         self._events.extend(events(self._jobs, self._name, last))
-        snapshot = self._lookout.snapshot(self._name)
+        snapshot, look = self._lookout.snapshot(self._name), self._lookout.look(self._name)
         return Update(
-            snapshot=json.dumps(documents.snapshot(snapshot, self._lookout.look(self._name))),
+            digest=json.dumps(documents.digest(digests.digest(snapshot, look))),
+            snapshot=json.dumps(documents.snapshot(snapshot, look)),
             events=tuple(self._events),
             is_over=self._jobs.get(self._name).phase.is_final,
         )
@@ -110,19 +114,22 @@ class Feeds:
         return self._feeds[key]
 
 
-async def followed(feed: Feed, jobs: LifeCycle, name: str, last_id: int) -> AsyncIterator[ServerSentEvent]:
-    """Yield what happens to a job until it has ended: its events, each once, and snapshots as they change.
+async def followed(
+    feed: Feed, jobs: LifeCycle, name: str, last_id: int, *, whole: bool
+) -> AsyncIterator[ServerSentEvent]:
+    """Yield what happens to a job until it has ended: its events, each once, and how it does.
 
     Args:
         feed: of the job.
         jobs: where it is.
         name: its name.
         last_id: the number of the last event that whoever follows has seen.
+        whole: whether snapshots are wanted, or digests.
     """
     for number, text in await run_in_threadpool(events, jobs, name, last_id):
         yield ServerSentEvent(event="event", raw_data=text, id=str(number))
         last_id = number
-    snapshot = None
+    kind, last = "snapshot" if whole else "digest", ""
     while True:
         try:
             update = await feed.current()
@@ -133,9 +140,10 @@ async def followed(feed: Feed, jobs: LifeCycle, name: str, last_id: int) -> Asyn
             if number > last_id:
                 yield ServerSentEvent(event="event", raw_data=text, id=str(number))
                 last_id = number
-        if update.snapshot is not None and update.snapshot != snapshot:
-            snapshot = update.snapshot
-            yield ServerSentEvent(event="snapshot", raw_data=snapshot)
+        now = update.snapshot if whole else update.digest
+        if now != last:
+            yield ServerSentEvent(event=kind, raw_data=now)
+            last = now
         if update.is_over:
             yield ServerSentEvent(event="end", data={})
             return

@@ -34,8 +34,9 @@ HEADERS: Mapping[str, str] = {
 MOST_BYTES = 4 << 20
 #: In which it has to come.
 BODY_SECONDS = 30.0
-#: Requests a second of one address in the long run, and at once; a page that is open asks for a few.
-RATE, BURST = 50.0, 300.0
+#: Requests a second of one address in the long run, and at once; a page that is open asks for one in two
+#: seconds, and all of a team may come through one proxy.
+RATE, BURST = 200.0, 500.0
 #: Wrong tokens a second of one address in the long run, and at once.
 WRONG_RATE, WRONG_BURST = 0.2, 20.0
 #: More addresses than this are not told apart: those that have waited longest begin anew.

@@ -35,9 +35,9 @@ def sent(lines: Iterable[str]) -> Iterator[Sent]:
             fields = {}
 
 
-def follow(client: TestClient, name: str, last: int = 0) -> list[Sent]:
+def follow(client: TestClient, name: str, last: int = 0, **params: bool) -> list[Sent]:
     headers = {"Last-Event-ID": str(last)}
-    with client.stream("GET", f"/api/v1/jobs/{name}/stream", headers=headers) as answer:
+    with client.stream("GET", f"/api/v1/jobs/{name}/stream", headers=headers, params=params) as answer:
         assert answer.headers["content-type"].startswith("text/event-stream")
         return list(sent(answer.iter_lines()))
 
@@ -52,7 +52,7 @@ def test_a_job_is_followed_to_its_end(
     found = follow(client, "clicks")
     kinds = [each.kind for each in found]
     assert kinds[-1] == "end"
-    assert kinds.count("snapshot") >= 2
+    assert kinds.count("digest") >= 2
     told = [each for each in found if each.kind == "event"]
     assert [(each.id, each.data["id"]) for each in told] == [
         (number, number) for number, _ in api.events("clicks")
@@ -66,9 +66,11 @@ def test_a_job_is_followed_to_its_end(
 def test_many_follow_with_one_look(client: TestClient, home: homes.Home, api: jobs.Jobs) -> None:
     filled_homes.fill(home, "census", loads=(0.5, 0.9), steps=3)
     first = follow(client, "census")
-    assert [each.kind for each in first] == ["snapshot", "end"]
-    assert first[0].data == client.get("/api/v1/jobs/census/snapshot").json()
-    assert follow(client, "census") == first
+    assert [each.kind for each in first] == ["digest", "end"]
+    assert first[0].data["imbalance"] == pytest.approx(0.9 / 0.7)
+    whole = follow(client, "census", snapshots=True)
+    assert [each.kind for each in whole] == ["snapshot", "end"]
+    assert whole[0].data == client.get("/api/v1/jobs/census/snapshot").json()
 
 
 def test_what_is_not_there_is_not_followed(client: TestClient) -> None:

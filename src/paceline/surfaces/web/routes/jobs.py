@@ -78,11 +78,7 @@ def _requirements(texts: list[str]) -> list[Requirement]:
 
 
 def _item(run: RunSummary, *, lost: bool) -> dict[str, Any]:
-    digest = (
-        None
-        if run.digest is None
-        else {**documents.plain(run.digest), "at": documents.instant(run.digest.at)}
-    )
+    digest = None if run.digest is None else documents.digest(run.digest)
     return {**documents.run_summary(run, lost=lost), "digest": digest}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Header, Request
+from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from paceline.surfaces.web import feeds
@@ -32,14 +32,16 @@ async def follow(
     asked: Annotated[Asked, Depends(known)],
     name: Name,
     last_event_id: LastEventId = 0,
+    snapshots: Annotated[bool, Query(description="instead of digests: all that is measured now")] = False,
 ) -> AsyncIterator[ServerSentEvent]:
     """Follow a job until it has ended.
 
     ``event``: something happened to it; its number is the event's id, so a connection that broke goes on
-    behind the last one (``Last-Event-ID``). ``snapshot``: how it does, when that has changed; it has no id.
-    ``end``: nothing more will come. ``problem``: it cannot be followed any more.
+    behind the last one (``Last-Event-ID``). ``digest``: how it does, in the numbers that a list shows, when
+    that has changed; or ``snapshot``, with all replicas, where these are asked for. ``end``: nothing more
+    will come. ``problem``: it cannot be followed any more.
     """
     made: Feeds = request.app.state.feeds
     feed = made.of(asked.namespace, name, asked.jobs, asked.lookout)
-    async for each in feeds.followed(feed, asked.jobs, name, last_event_id):
+    async for each in feeds.followed(feed, asked.jobs, name, last_event_id, whole=snapshots):
         yield each
