@@ -40,6 +40,7 @@ NAMES = (
     "tune-faults",
     "scenes",
     "serve-load",
+    "serve-faults",
 )
 #: Those that need a Kubernetes cluster; a small one on this machine would disturb the others.
 ON_KUBERNETES = ("kubernetes-placement", "kubernetes-scale", "operator-faults", "fit", "gang")
