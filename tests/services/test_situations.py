@@ -15,7 +15,7 @@ from benchmarks import leftovers
 from paceline.diagnosing.standstills import explain
 from paceline.model.causes import Cause
 from paceline.model.statuses import JobPhase
-from paceline.services import jobs
+from paceline.services import jobs, local_situations
 
 
 def why(api: jobs.Jobs, name: str) -> Cause:
@@ -60,7 +60,7 @@ def test_a_job_that_runs_is_stopped_and_is_lost(
     assert found.summary.startswith("nothing is wrong: job runs")
     assert found.causes == ()
     with monkeypatch.context() as patched:
-        patched.setattr(jobs, "FULL_BYTES", 1 << 60)
+        patched.setattr(local_situations, "FULL_BYTES", 1 << 60)
         assert why(api, run.name).name == "disk-full"
     for pid in leftovers.supervisor_pids(jobs.folder_of(run)):
         os.kill(pid, signal.SIGKILL)

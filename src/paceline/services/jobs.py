@@ -13,21 +13,25 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from paceline import specs
 from paceline.control import events, states
 from paceline.control import machines as control
 from paceline.diagnosing.situations import Situation
 from paceline.engines.local import codes, engine, folders, layouts, machines
 from paceline.errors import Conflict, EngineError, InvalidInput, NotFound, PacelineError, StoreError
-from paceline.model import quantities
-from paceline.model.causes import Evidence
 from paceline.model.jobs import JobSpec
-from paceline.model.obstacles import Obstacle, ObstacleKind
 from paceline.model.roles import ReplicaId
 from paceline.model.run_queries import RunPage, RunQuery
 from paceline.model.runs import LOCAL, SCALE, STOP, JobEvent, ReplicaRow, Run, RunSummary, Submit
 from paceline.model.statuses import JobPhase
-from paceline.services import homes, logs, packed_folders, supervisors, variable_plans
+from paceline.services import (
+    homes,
+    local_situations,
+    logs,
+    packed_folders,
+    relays,
+    supervisors,
+    variable_plans,
+)
 from paceline.services.life_cycles import LifeCycle, Stored
 from paceline.services.trace_sites import LocalSite
 from paceline.stores import Store
@@ -38,8 +42,6 @@ if TYPE_CHECKING:
 
 ACTIVE_PHASES = tuple(phase for phase in JobPhase if not phase.is_final)
 POLL_SECONDS = 0.2
-#: A disk with less free is full: checkpoints and logs will soon not be written.
-FULL_BYTES = 16 << 20
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -259,7 +261,7 @@ class Jobs(LifeCycle):
         run = self.get(name)
         if run.phase.is_final:
             self.check_resumable(run)
-        spec = self._relayed(run, source)
+        spec = relays.relayed(run, source)
         self.store.ask_relay(name, source, at=self.clock())
         if run.phase.is_final:
             try:
@@ -290,7 +292,7 @@ class Jobs(LifeCycle):
             self._tell(name, "not-changed", "it had succeeded before it could be changed")
             return False
         try:
-            self._bring_back(run, self._relayed(run, relay.source), source=relay.source)
+            self._bring_back(run, relays.relayed(run, relay.source), source=relay.source)
         except (InvalidInput, NotFound, EngineError) as error:
             self.store.drop_relay(name)
             self._tell(name, "not-changed", error.message)
@@ -320,20 +322,8 @@ class Jobs(LifeCycle):
         if not run.phase.is_final:
             raise Conflict(f"{name} is {run.phase}", f"paceline stop {name}")
         self.check_resumable(run)
-        self._bring_back(run, self._relayed(run, source), source=source)
+        self._bring_back(run, relays.relayed(run, source), source=source)
         self._supervise(run)
-
-    def _relayed(self, run: Run, source: str) -> JobSpec:
-        """Return as what a run goes on with another job file."""
-        asked = specs.parse_job(source).spec
-        if not _runs_the_same(asked, run.spec):
-            raise InvalidInput(
-                f"the job file runs something other than {run.name}", "submit it as a job of its own"
-            )
-        spec = dataclasses.replace(
-            asked, name=run.name, working_dir=run.spec.working_dir, labels=run.spec.labels
-        )
-        return variable_plans.settled(spec, base=Path(run.spec.working_dir or "."))
 
     def _bring_back(self, run: Run, spec: JobSpec, *, source: str | None = None) -> None:
         """Give an ended job a place again, and the state from which a supervisor goes on."""
@@ -404,8 +394,8 @@ class Jobs(LifeCycle):
             self.replicas(name),
             happened,
             now=self.clock(),
-            unattended=_unattended(run, happened) if self.is_lost(run) else (),
-            obstacles=_full_disks(run),
+            unattended=local_situations.unattended(run, happened) if self.is_lost(run) else (),
+            obstacles=local_situations.full_disks(run),
         )
 
     def logs(
@@ -461,35 +451,9 @@ def working_dir(spec: JobSpec, base: Path, folder: folders.RunFolder) -> str:
     return str((base / (spec.working_dir or ".")).resolve())
 
 
-def _runs_the_same(spec: JobSpec, other: JobSpec) -> bool:
-    """Whether the replicas of two jobs run the same commands; one may have a role that the other has not."""
-    commands = {each.role: each.command for each in spec.roles}
-    return (spec.command, spec.code) == (other.command, other.code) and all(
-        commands.get(each.role, each.command) == each.command for each in other.roles
-    )
-
-
 def folder_of(run: Run | RunSummary) -> folders.RunFolder:
     """Return the folder of a run."""
     return folders.RunFolder(Path(run.directory))
-
-
-def _unattended(run: Run, happened: Sequence[JobEvent]) -> tuple[Evidence, ...]:
-    folder = folder_of(run)
-    last = [Evidence(text=f"the last that it told: {each.kind}", at=each.at) for each in happened[-1:]]
-    return (Evidence(text=f"nobody holds {folder.lock}; its last words are in supervisor.log there"), *last)
-
-
-def _full_disks(run: Run) -> list[Obstacle]:
-    """Return whether the disk of a run has no room left for its logs, samples and checkpoints."""
-    try:
-        free = shutil.disk_usage(run.directory).free
-    except OSError:  # The folder is gone.
-        return []
-    if run.phase is JobPhase.SUCCEEDED or free >= FULL_BYTES:
-        return []
-    message = f"{quantities.format_bytes(free)} are free at {run.directory}"
-    return [Obstacle(kind=ObstacleKind.DISK_FULL, message=message)]
 
 
 def free_name(wanted: str, taken: set[str]) -> str:
