@@ -73,3 +73,8 @@ def test_a_job_is_deleted_from_its_page(client: TestClient, home: homes.Home) ->
     assert (answer.status_code, answer.headers["hx-redirect"]) == (204, "/")
     assert client.get("/jobs/done").status_code == 404
     assert client.get("/api/v1/audits").json()["items"][0]["action"] == "jobs.delete"
+
+
+@pytest.mark.parametrize("replica", ["x", "ps", "ps-x", "<b>-0"])
+def test_output_of_what_is_no_replica(client: TestClient, recorded: str, replica: str) -> None:
+    assert client.get(f"/jobs/{recorded}/logs", params={"replica": replica}).status_code == 422

@@ -14,6 +14,7 @@ from support import filled_homes
 
 from paceline.model.digests import Digest
 from paceline.model.findings import Severity
+from paceline.model.run_queries import RunPage, RunQuery
 from paceline.model.statuses import JobPhase
 from paceline.services import homes, jobs
 
@@ -152,3 +153,20 @@ def test_a_lost_job_says_so(client: TestClient, home: homes.Home) -> None:
     filled_homes.fill(home, "gone", phase=JobPhase.RUNNING)
     assert client.get("/api/v1/jobs").json()["items"][0]["phase"] == "lost"
     assert client.get("/api/v1/jobs/gone").json()["phase"] == "lost"
+
+
+def test_a_job_that_is_deleted_meanwhile_keeps_nobody_from_the_list(
+    client: TestClient, home: homes.Home, api: jobs.Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled_homes.fill(home, "gone", phase=JobPhase.RUNNING)
+    filled_homes.fill(home, "there")
+    page = jobs.Jobs.page
+
+    def deleting(self: jobs.Jobs, query: RunQuery) -> RunPage:
+        found = page(self, query)
+        api.store.delete_run("gone")
+        return found
+
+    monkeypatch.setattr(jobs.Jobs, "page", deleting)
+    found = client.get("/api/v1/jobs").json()["items"]
+    assert {each["name"]: each["phase"] for each in found} == {"gone": "running", "there": "succeeded"}

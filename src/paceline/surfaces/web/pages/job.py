@@ -9,7 +9,6 @@ from fastapi.responses import HTMLResponse, Response
 
 from paceline.diagnosing import catalogues
 from paceline.errors import Conflict
-from paceline.model.roles import ReplicaId
 from paceline.services import changes
 from paceline.specs import edits
 from paceline.surfaces import answers
@@ -70,7 +69,7 @@ def show_logs(
     search: Annotated[str, Query(max_length=200)] = "",
 ) -> HTMLResponse:
     """Show what replicas have printed last."""
-    chosen = ReplicaId.parse(replica) if replica else None
+    chosen = routes.replica(replica) if replica else None
     query = LogQuery(
         role=chosen.role if chosen else None, index=chosen.index if chosen else None, search=search, tail=500
     )

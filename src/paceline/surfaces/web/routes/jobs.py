@@ -10,12 +10,14 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Response
 from fastapi.responses import PlainTextResponse
 
 from paceline import linting, specs
-from paceline.errors import InvalidInput
+from paceline.errors import InvalidInput, NotFound
 from paceline.model import selectors
+from paceline.model.roles import ReplicaId
 from paceline.model.run_queries import Cursor, RunQuery
 from paceline.model.runs import Run, RunSummary
 from paceline.model.runs import Submit as SubmitKey
 from paceline.model.selectors import Requirement, Selector
+from paceline.specs import problems
 from paceline.surfaces import documents
 from paceline.surfaces.web.callers import Asked, may
 from paceline.surfaces.web.operations import Operation
@@ -35,6 +37,18 @@ IdempotencyKey = Annotated[
         max_length=200,
     ),
 ]
+
+
+def replica(text: str) -> ReplicaId:
+    """Return the replica that a request names.
+
+    Raises:
+        InvalidInput: it is none.
+    """
+    try:
+        return ReplicaId.parse(text)
+    except ValueError as error:
+        raise InvalidInput(f"{problems.shown(text)} is no replica", "such as ps-0") from error
 
 
 @router.get("", operation_id="listJobs", response_model=schemas.RunList)
@@ -67,14 +81,20 @@ def listed(asked: Asked, wanted: schemas.RunListQuery) -> dict[str, Any]:
     except ValueError as error:
         raise InvalidInput(str(error)) from error
     page = asked.jobs.page(query)
-    lost = {run.name for run in page.runs if not run.phase.is_final and asked.jobs.is_lost(run)}
-    items = [_item(run, lost=run.name in lost) for run in page.runs]
+    items = [_item(run, lost=_is_lost(asked, run)) for run in page.runs]
     after = None if page.after is None else str(page.after)
     return documents.document("RunList", {"items": items, "total": page.total, "after": after})
 
 
 def _requirements(texts: list[str]) -> list[Requirement]:
     return [each for text in texts for each in selectors.parse(text).requirements]
+
+
+def _is_lost(asked: Asked, run: RunSummary) -> bool:
+    try:
+        return not run.phase.is_final and asked.jobs.is_lost(run)
+    except NotFound:  # It was deleted since the list was read.
+        return False
 
 
 def _item(run: RunSummary, *, lost: bool) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from paceline.surfaces import documents
 from paceline.surfaces.diffs import Diffs
 from paceline.surfaces.web.callers import Asked, may
 from paceline.surfaces.web.operations import Operation
-from paceline.surfaces.web.routes.jobs import Name
+from paceline.surfaces.web.routes.jobs import Name, replica
 from paceline.surfaces.web.schemas import measurements as schemas
 
 router = APIRouter(prefix="/jobs/{name}", tags=["measurements"])
@@ -91,7 +91,7 @@ class _Choice:
             if each not in known:
                 close = problems.did_you_mean(each, known)
                 raise InvalidInput(f"there is no field {problems.shown(each)}{close}", ", ".join(known))
-        self._replicas = frozenset(map(_replica, wanted.replica))
+        self._replicas = frozenset(map(replica, wanted.replica))
         self.only = next(iter(self._replicas)) if len(self._replicas) == 1 else None
         self.every_seconds = _every_seconds(asked.jobs.get(name), wanted, now=asked.site.clock())
 
@@ -106,9 +106,9 @@ class _Choice:
         for each in found:
             if not self._replicas or each.replica in self._replicas:
                 by_attempt.setdefault((each.replica, each.attempt), []).append(each)
-        for (replica, attempt), measured in sorted(by_attempt.items(), key=lambda item: item[0]):
+        for (of, attempt), measured in sorted(by_attempt.items(), key=lambda item: item[0]):
             yield {
-                "replica": str(replica),
+                "replica": str(of),
                 "attempt": attempt,
                 "at_unix_seconds": [each.at for each in measured],
                 "interval_seconds": [getattr(each, "interval_seconds", None) for each in measured],
@@ -116,13 +116,6 @@ class _Choice:
                     name: [_number(getattr(each, name)) for each in measured] for name in self._fields
                 },
             }
-
-
-def _replica(text: str) -> ReplicaId:
-    try:
-        return ReplicaId.parse(text)
-    except ValueError as error:
-        raise InvalidInput(f"{problems.shown(text)} is no replica", "such as ps-0") from error
 
 
 def _every_seconds(run: Run, wanted: schemas.SeriesQuery, *, now: float) -> float | None:
