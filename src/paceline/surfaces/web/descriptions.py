@@ -31,8 +31,9 @@ _PROBLEMS = {
 
 def describe(application: FastAPI) -> None:
     """Let an application with all its routes say what it may answer, problems included."""
-    application.openapi_schema = _described(application)
-    application.state.queries = _queries(application.openapi_schema)
+    schema = _described(application)
+    application.openapi = lambda: schema  # type: ignore[method-assign]
+    application.state.queries = _queries(schema)
 
 
 def check_query(request: Request) -> None:
