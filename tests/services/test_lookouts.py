@@ -65,3 +65,28 @@ def test_a_job_that_is_not_there_is_not_kept(api: jobs.Jobs) -> None:
         lookout.look("nobody")
     filled_homes.fill(api.home, "nobody")
     assert lookout.look("nobody").recording.run.name == "nobody"
+
+
+def test_nobody_waits_for_a_look_who_can_have_the_last_one(
+    api: jobs.Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled_homes.fill(api.home, "clicks")
+    now = [0.0]
+    lookout = Lookout(api, lambda: now[0])
+    first = lookout.snapshot("clicks")
+    now[0] += lookouts.SNAPSHOT_SECONDS
+    begun, goes_on = threading.Event(), threading.Event()
+    snapshot = jobs.Jobs.snapshot
+
+    def slow(self: jobs.Jobs, name: str) -> object:
+        begun.set()
+        goes_on.wait(30)
+        return snapshot(self, name)
+
+    monkeypatch.setattr(jobs.Jobs, "snapshot", slow)
+    with ThreadPoolExecutor(1) as pool:
+        looking = pool.submit(lookout.snapshot, "clicks")
+        begun.wait(30)
+        assert lookout.snapshot("clicks") is first
+        goes_on.set()
+        assert looking.result() is not first

@@ -36,7 +36,9 @@ class _Latest(Generic[T]):
         self._seen: tuple[float, T] | None = None
 
     def get(self) -> T:
-        """Return it; who comes while another one looks waits for what that sees."""
+        """Return it; who comes while another one looks gets what was seen before that, if anything."""
+        if self._seen is not None and self._lock.locked():
+            return self._seen[1]
         with self._lock:
             begun = self._clock()
             if self._seen is None or begun >= self._seen[0]:
