@@ -6,13 +6,10 @@ Whoever submits does as a careful client does: a submit that was not answered is
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import os
 import random
 import signal
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -24,12 +21,12 @@ import httpx2
 
 from benchmarks import leftovers, plots
 from benchmarks.protocols import Bench, Check, Result, Row, none
+from benchmarks.served import Server, serving
 from paceline.engines.local import machines
 from paceline.engines.local.engine import release
 from paceline.services import homes, supervisors
 from paceline.services.jobs import folder_of
 from paceline.stores import open_store
-from paceline.surfaces.web import servers
 
 KILLS, QUICK_KILLS = 20, 3
 CLIENTS = 3
@@ -74,19 +71,19 @@ def _killed(home: homes.Home, number: int) -> dict[str, Any]:
     chance = random.Random(number)
     answered: dict[str, str] = {}
     ended = threading.Event()
-    known: list[_Server] = []
+    known: list[Server] = []
     written = _audits(home)
     clients = [
         threading.Thread(target=_submit, args=(lambda: known[-1], f"{number}-{each}", answered, ended))
         for each in range(CLIENTS)
     ]
-    with _serving(home) as first:
+    with serving(home) as first:
         known.append(first)
         for client in clients:
             client.start()
         time.sleep(chance.uniform(LEAST_SECONDS, MOST_SECONDS))
         os.kill(first.pid, signal.SIGKILL)
-    with _serving(home) as second:
+    with serving(home) as second:
         known.append(second)
         ended.set()  # Each brings the submit to its end that it has begun.
         for client in clients:
@@ -99,17 +96,8 @@ def _audits(home: homes.Home) -> int:
         return len(store.audits(limit=1_000_000))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Server:
-    """A server that runs."""
-
-    url: str
-    pid: int
-    token: str
-
-
 def _submit(
-    server: Callable[[], _Server], client: str, answered: dict[str, str], ended: threading.Event
+    server: Callable[[], Server], client: str, answered: dict[str, str], ended: threading.Event
 ) -> None:
     """Submit one job after the other, each until it is answered."""
     number = 0
@@ -152,19 +140,6 @@ def _found(home: homes.Home, answered: dict[str, str]) -> dict[str, Any]:
             release(folder, machines.read())
             store.delete_run(run.name)
     return row
-
-
-@contextlib.contextmanager
-def _serving(home: homes.Home) -> Iterator[_Server]:
-    program = str(Path(sys.executable).parent / "paceline")
-    command = [program, "serve", "--port", "0", "--home", str(home.path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
-        try:
-            assert process.stdout is not None
-            url = process.stdout.readline().partition("/enter")[0]
-            yield _Server(url, process.pid, servers.token_file(home.path).read_text())
-        finally:
-            process.terminate()
 
 
 def details(rows: Sequence[Row]) -> Iterator[str]:

@@ -14,8 +14,6 @@ import json
 import multiprocessing
 import os
 import random
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -27,6 +25,7 @@ import psutil
 
 from benchmarks import large_jobs, plots
 from benchmarks.protocols import Bench, Check, Result, Row, at_most, none, percentile_at_most
+from benchmarks.served import Server, serving
 from paceline.control import states
 from paceline.model.digests import Digest
 from paceline.model.jobs import JobSpec, RoleSpec
@@ -35,7 +34,6 @@ from paceline.model.runs import Run
 from paceline.model.statuses import JobPhase
 from paceline.services import homes, supervisors
 from paceline.stores import open_store
-from paceline.surfaces.web import servers
 
 JOBS, USERS, FOLLOWERS = 10_000, 50, 200
 #: How long users look, and for how long others follow; and the same when it is to be quick.
@@ -50,21 +48,6 @@ PATHS = {
     "job page": f"/jobs/{large_jobs.NAME}", "job list, part": "/?part=true",
     "job page, part": f"/jobs/{large_jobs.NAME}/now",
 }  # fmt: skip
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Served:
-    """A server that runs."""
-
-    url: str
-    pid: int
-    token: str
-
-    def client(self) -> httpx2.AsyncClient:
-        """Return what asks it as a browser would."""
-        limits = httpx2.Limits(max_connections=FOLLOWERS + USERS)
-        headers = {"Authorization": f"Bearer {self.token}", "Accept": "text/html"}
-        return httpx2.AsyncClient(base_url=self.url, headers=headers, limits=limits, timeout=60.0)
 
 
 def run(bench: Bench) -> list[Check]:
@@ -103,7 +86,7 @@ def _loaded(jobs: int, use: Any) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="paceline-bench-") as folder:
         home = homes.Home.from_environment({"PACELINE_HOME": folder})
         _fill(home, jobs)
-        with _living(home), _serving(home) as served:
+        with _living(home), serving(home) as served:
             time.sleep(5.0)  # It has something to tell.
             return dict(asyncio.run(use(served)))
 
@@ -164,20 +147,14 @@ def _live(home: homes.Home, begun: Any, ended: Any) -> None:
             begun.set()
 
 
-@contextlib.contextmanager
-def _serving(home: homes.Home) -> Iterator[_Served]:
-    program = str(Path(sys.executable).parent / "paceline")
-    command = [program, "serve", "--port", "0", "--home", str(home.path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
-        try:
-            assert process.stdout is not None
-            url = process.stdout.readline().partition("/enter")[0]
-            yield _Served(url, process.pid, servers.token_file(home.path).read_text())
-        finally:
-            process.terminate()
+def _client(served: Server) -> httpx2.AsyncClient:
+    """Return what asks a server as a browser would."""
+    limits = httpx2.Limits(max_connections=FOLLOWERS + USERS)
+    headers = {"Authorization": f"Bearer {served.token}", "Accept": "text/html"}
+    return httpx2.AsyncClient(base_url=served.url, headers=headers, limits=limits, timeout=60.0)
 
 
-async def _users(served: _Served, *, seconds: float) -> dict[str, Any]:
+async def _users(served: Server, *, seconds: float) -> dict[str, Any]:
     """Let users look at pages, each at one after the other, and note how long each answer takes."""
     taken: dict[str, list[float]] = {name: [] for name in PATHS}
     errors = 0
@@ -196,13 +173,13 @@ async def _users(served: _Served, *, seconds: float) -> dict[str, Any]:
             errors += answer.status_code != 200
             await asyncio.sleep(PAUSE_SECONDS)
 
-    async with served.client() as client:
+    async with _client(served) as client:
         memory = asyncio.ensure_future(_memory(served.pid, until))
         await asyncio.gather(*(use(client, number) for number in range(USERS)))
         return {"seconds": taken, "errors": errors, "memory": await memory}
 
 
-async def _follow(served: _Served, *, seconds: float) -> dict[str, Any]:
+async def _follow(served: Server, *, seconds: float) -> dict[str, Any]:
     """Let many follow the live job, and note how far behind what was measured each update is."""
     behind: list[float] = []
     errors = 0
@@ -221,7 +198,7 @@ async def _follow(served: _Served, *, seconds: float) -> dict[str, Any]:
                 if time.monotonic() >= until:
                     return
 
-    async with served.client() as client:
+    async with _client(served) as client:
         memory = asyncio.ensure_future(_memory(served.pid, until))
         await asyncio.gather(*(follow(client, number) for number in range(FOLLOWERS)))
         return {"behind": behind[:: max(1, len(behind) // 5000)], "errors": errors, "memory": await memory}

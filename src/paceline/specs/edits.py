@@ -62,7 +62,11 @@ def diff(source: str, changes: Sequence[Change], file: str = _FILE) -> str:
     Raises:
         problems.JobFileError: a change cannot be made (see `edited`).
     """
-    before, after = source, edited(source, changes, file)
+    return difference(source, edited(source, changes, file), file)
+
+
+def difference(before: str, after: str, file: str = _FILE) -> str:
+    """Return what is different in two texts of a file, as `diff` does."""
     name = problems.visible(file)
     lines = difflib.unified_diff(_lines(before), _lines(after), name, name, n=2)
     return "".join(

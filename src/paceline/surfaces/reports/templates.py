@@ -18,17 +18,27 @@ def rendered(template: str, **values: Any) -> str:
         template: the name of its file.
         values: what it shows.
     """
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("paceline.surfaces.reports", ""),
+    style = (resources.files("paceline.surfaces.reports") / "style.css").read_text(encoding="utf-8")
+    return environment("paceline.surfaces.reports", "").get_template(template).render(style=style, **values)
+
+
+def environment(package: str, folder: str) -> jinja2.Environment:
+    """Return the templates of a package: what they are filled with is escaped, and has no control characters.
+
+    Args:
+        package: its name.
+        folder: of it that has the templates.
+    """
+    made = jinja2.Environment(
+        loader=jinja2.PackageLoader(package, folder),
         autoescape=True,
         finalize=_without_controls,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["tied"] = texts.tied
-    style = (resources.files("paceline.surfaces.reports") / "style.css").read_text(encoding="utf-8")
-    return environment.get_template(template).render(style=style, **values)
+    made.filters["tied"] = texts.tied
+    return made
 
 
 def _without_controls(value: Any) -> Any:

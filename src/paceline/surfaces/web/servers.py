@@ -17,7 +17,6 @@ from paceline.services.digests import Keeper
 from paceline.surfaces.web.applications import application
 from paceline.surfaces.web.sites import Site
 
-DEFAULT_PORT = 8470
 TOKEN_FILE = "server.token"
 #: Streams of events never end by themselves.
 GRACE_SECONDS = 3

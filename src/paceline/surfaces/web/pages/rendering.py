@@ -10,9 +10,8 @@ from typing import Any
 import jinja2
 from fastapi import Request
 from fastapi.responses import HTMLResponse
-from markupsafe import Markup
 
-from paceline.surfaces.reports import texts
+from paceline.surfaces.reports import templates
 from paceline.surfaces.views import cells
 from paceline.surfaces.web.pages import languages
 
@@ -46,16 +45,8 @@ def page(request: Request, template: str, *, status: int = 200, **values: Any) -
 
 @functools.cache
 def _environment() -> jinja2.Environment:
-    made = jinja2.Environment(
-        loader=jinja2.PackageLoader("paceline.surfaces.web.pages", "templates"),
-        autoescape=True,
-        finalize=_without_controls,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    made = templates.environment("paceline.surfaces.web.pages", "templates")
     made.filters.update(
-        tied=texts.tied,
         number=cells.number,
         cores=cells.cores,
         percent=cells.percent,
@@ -65,8 +56,3 @@ def _environment() -> jinja2.Environment:
         quality=cells.loss,
     )
     return made
-
-
-def _without_controls(value: Any) -> Any:
-    """Keep out of a page what terminals act on and HTML forbids."""
-    return texts.clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value

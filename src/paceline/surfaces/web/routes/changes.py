@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends
@@ -63,18 +62,11 @@ def made(asked: Asked, name: str, source: str, wanted: str, *, dry_run: bool) ->
         Conflict: it cannot.
         InvalidInput: the file is wrong, or runs something else.
     """
-    diff = _diff(source, wanted)
+    diff = edits.difference(source, wanted)
     if not dry_run:
         asked.note(name, diff)
         asked.jobs.change(name, wanted)
     return documents.document("Change", {"name": name, "diff": diff, "dry_run": dry_run})
-
-
-def _diff(before: str, after: str) -> str:
-    lines = difflib.unified_diff(
-        before.splitlines(keepends=True), after.splitlines(keepends=True), "job.yaml", "job.yaml"
-    )
-    return "".join(lines)
 
 
 def _item(each: Changed) -> dict[str, Any]:
@@ -83,7 +75,7 @@ def _item(each: Changed) -> dict[str, Any]:
         "id": each.relay.id,
         "asked_at": documents.instant(each.relay.asked_at),
         "done_at": documents.instant(each.relay.done_at),
-        "diff": _diff(each.relay.before, each.relay.source),
+        "diff": edits.difference(each.relay.before, each.relay.source),
         "before_examples_per_second": each.before,
         "after_examples_per_second": each.after,
         "gained": judgement

@@ -46,11 +46,7 @@ def list_samples(asked: Readable, name: Name, wanted: Wanted) -> JSONResponse:
     """Return what was measured of the resources of a job's replicas, in as many points as are asked for."""
     chosen = _Choice(asked, name, wanted, schemas.SAMPLE_FIELDS)
     store, stored = asked.jobs.stored(name)
-    found = store.samples(
-        stored, replica=chosen.only, role=wanted.role, since=wanted.since, until=wanted.until,
-        every_seconds=chosen.every_seconds,
-    )  # fmt: skip
-    return chosen.answer(found)
+    return chosen.answer(store.samples(stored, **chosen.asked, every_seconds=chosen.every_seconds))
 
 
 @router.get("/steps", operation_id="listStepReports", response_model=schemas.SeriesList)
@@ -58,11 +54,7 @@ def list_steps(asked: Readable, name: Name, wanted: Wanted) -> JSONResponse:
     """Return what a job's trainers said of their progress, in as many points as are asked for."""
     chosen = _Choice(asked, name, wanted, schemas.STEP_FIELDS)
     store, stored = asked.jobs.stored(name)
-    found = store.step_reports(
-        stored, replica=chosen.only, role=wanted.role, since=wanted.since, until=wanted.until,
-        every_seconds=chosen.every_seconds,
-    )  # fmt: skip
-    return chosen.answer(found)
+    return chosen.answer(store.step_reports(stored, **chosen.asked, every_seconds=chosen.every_seconds))
 
 
 @router.get("/evaluations", operation_id="listEvaluations", response_model=schemas.SeriesList)
@@ -71,17 +63,14 @@ def list_evaluations(asked: Readable, name: Name, wanted: Wanted) -> JSONRespons
     chosen = _Choice(asked, name, wanted, schemas.EVALUATION_FIELDS)
     chosen.every_seconds = None
     store, stored = asked.jobs.stored(name)
-    found = store.evaluations(
-        stored, replica=chosen.only, role=wanted.role, since=wanted.since, until=wanted.until
-    )
-    return chosen.answer(found)
+    return chosen.answer(store.evaluations(stored, **chosen.asked))
 
 
 class _Choice:
     """Which measurements somebody wants, and how they are answered.
 
     Attributes:
-        only: the one replica that is asked for; None: several, or all.
+        asked: which of them, as stores take it; of several replicas each is chosen from all.
         every_seconds: the length of the intervals; None: as they were measured.
     """
 
@@ -92,7 +81,12 @@ class _Choice:
                 close = problems.did_you_mean(each, known)
                 raise InvalidInput(f"there is no field {problems.shown(each)}{close}", ", ".join(known))
         self._replicas = frozenset(map(replica, wanted.replica))
-        self.only = next(iter(self._replicas)) if len(self._replicas) == 1 else None
+        self.asked: dict[str, Any] = {
+            "replica": next(iter(self._replicas)) if len(self._replicas) == 1 else None,
+            "role": wanted.role,
+            "since": wanted.since,
+            "until": wanted.until,
+        }
         self.every_seconds = _every_seconds(asked.jobs.get(name), wanted, now=asked.site.clock())
 
     def answer(self, found: Sequence[Sample | StepReport | Evaluation]) -> JSONResponse:
