@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 # How many times as fast as the sizes of models expect a machine is on which the corpus is recorded.
 SPEED ?= 1
 
-.PHONY: help demo test test-fast e2e torch check bench bench-diagnosis docs lock format clean
+.PHONY: help demo test test-fast e2e torch screenshots check bench bench-diagnosis docs lock format clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -34,6 +34,10 @@ e2e: $(READY) ## tests on a Kubernetes cluster: that of KUBECONFIG, one by kind,
 
 torch: ## PyTorch for the one test that needs it, unpacked into .torch (Debian 12)
 	tests/end_to_end/unpack-torch .torch
+
+screenshots: $(READY) ## pictures of every page, in each language, theme and width: screenshots/ (needs Chromium)
+	mkdir -p screenshots
+	PACELINE_SCREENSHOTS=$(abspath screenshots) $(BIN)/python -m pytest tests/surfaces/web/browsers/test_pages.py
 
 check: $(READY) ## formatting, lint, types, import order
 	$(BIN)/ruff format --check .
@@ -67,4 +71,4 @@ format: $(READY) ## format and mend what ruff can
 	$(BIN)/ruff check --fix .
 
 clean: ## remove everything that make made
-	rm -rf $(VENV) demo-out bench-out dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) demo-out bench-out screenshots dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support import browsers
 
 from benchmarks.diagnosis import bases
 from benchmarks.diagnosis.bases import Base
@@ -20,12 +20,10 @@ from paceline.model.roles import Role
 from paceline.services import homes
 from paceline.surfaces import composition
 
-playwright = pytest.importorskip("playwright.sync_api")
-CHROMIUM = shutil.which("chromium")
+playwright = browsers.playwright
 pytestmark = [
-    pytest.mark.slow,
+    *browsers.MARKS,
     pytest.mark.timeout(600),
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium (Debian: apt-get install chromium)"),
     pytest.mark.skipif(os.geteuid() != 0, reason="limits of cores need root"),
 ]
 #: Of each parameter server: far too few.
@@ -52,16 +50,12 @@ def link(tmp_path: Path) -> Iterator[str]:
 @pytest.fixture
 def page(link: str) -> Iterator[playwright.Page]:
     """A page of a browser that has followed the link; whatever goes wrong in it is an error."""
-    wrong: list[str] = []
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with browsers.launched() as browser:
         made = browser.new_page()
-        made.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
-        made.on("pageerror", lambda error: wrong.append(str(error)))
+        wrong = browsers.listened(made)
         made.on("dialog", lambda dialog: dialog.accept())
         made.goto(link)
         yield made
-        browser.close()
     assert wrong == []
 
 

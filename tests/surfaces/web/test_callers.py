@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from fastapi.dependencies.models import Dependant
-from fastapi.routing import APIRoute
-from starlette.routing import BaseRoute
 from starlette.testclient import TestClient
+from support import site_routes
 
 from paceline.services import jobs
 from paceline.surfaces.web import guards
@@ -82,7 +81,7 @@ def _passes(client: TestClient, gate: Rights, method: str, path: str, allowed: s
 
 def test_every_route_says_what_it_needs(stranger: TestClient) -> None:
     """A route that asks nobody would answer everybody."""
-    found = list(_routes(stranger.app.routes))
+    found = list(site_routes.routes(stranger.app.routes))
     assert len(found) >= 20
     open_to_all = {"/healthz", "/readyz", "/enter", "/leave", "/static/style.css"}
     for route in found:
@@ -94,14 +93,6 @@ def _needed(dependant: Dependant) -> Iterator[Dependant]:
     for each in dependant.dependencies:
         yield each
         yield from _needed(each)
-
-
-def _routes(routes: Iterable[BaseRoute]) -> Iterator[APIRoute]:
-    for route in routes:
-        if isinstance(route, APIRoute):
-            yield route
-        elif hasattr(route, "original_router"):
-            yield from _routes(route.original_router.routes)
 
 
 @pytest.mark.parametrize(
