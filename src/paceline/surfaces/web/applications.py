@@ -16,7 +16,7 @@ from paceline.surfaces.web.feeds import Feeds
 from paceline.surfaces.web.guards import Guard, Rates
 from paceline.surfaces.web.pages import job as job_page
 from paceline.surfaces.web.pages import jobs as job_pages
-from paceline.surfaces.web.pages import rendering, sessions, submits
+from paceline.surfaces.web.pages import rendering, rules, sessions, submits
 from paceline.surfaces.web.routes import advice, audits, changes, checks, jobs, logs, measurements, streams
 from paceline.surfaces.web.sites import Site
 
@@ -56,7 +56,7 @@ def application(
     made.include_router(api)
     made.add_api_route("/healthz", _healthy, include_in_schema=False)
     made.add_api_route("/readyz", lambda: _ready(site), include_in_schema=False)
-    for page in (sessions, job_pages, job_page, submits):
+    for page in (sessions, job_pages, job_page, submits, rules):
         made.include_router(page.router)
     made.add_api_route("/static/style.css", _style, include_in_schema=False)
     made.mount("/static", StaticFiles(directory=rendering.STATIC))

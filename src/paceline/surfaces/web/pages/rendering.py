@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,16 @@ from typing import Any
 import jinja2
 from fastapi import Request
 from fastapi.responses import HTMLResponse
+from markupsafe import Markup, escape
 
-from paceline.surfaces.reports import templates
+from paceline.surfaces import explanations
+from paceline.surfaces.reports import templates, texts
 from paceline.surfaces.views import cells
 from paceline.surfaces.web.pages import languages
 
 STATIC = Path(__file__).parent / "static"
 LANGUAGE_COOKIE = "paceline-language"
+_CODE = re.compile(r"\b[A-Z]+[0-9][A-Z0-9]*\b")
 
 
 def page(request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
@@ -54,5 +58,21 @@ def _environment() -> jinja2.Environment:
         duration=cells.duration,
         moment=cells.moment,
         quality=cells.loss,
+        coded=coded,
     )
     return made
+
+
+def coded(text: str) -> Markup:
+    """Return text as HTML in which every code that there is leads to its page."""
+    known = _codes()
+
+    def linked(found: re.Match[str]) -> str:
+        return f'<a href="/rules/{found[0]}">{found[0]}</a>' if found[0] in known else found[0]
+
+    return Markup(_CODE.sub(linked, str(escape(texts.clean(text)))))
+
+
+@functools.cache
+def _codes() -> frozenset[str]:
+    return frozenset(each.code for each in explanations.entries())
