@@ -24,7 +24,7 @@ from paceline.model.runs import Run
 from paceline.model.runs import Submit as SubmitKey
 from paceline.model.statuses import ExitKind, JobPhase, ReplicaPhase
 from paceline.services import homes, jobs, logs, supervisors
-from paceline.stores import open_store
+from paceline.stores import Store, open_store
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounting a file system needs root")
 needs_cgroups = pytest.mark.skipif(machines.read().cgroups is None, reason="no cgroups can be made here")
@@ -491,6 +491,32 @@ def test_what_cannot_be_done_leaves_the_job_as_it_was(
     assert api.get("job").source == run.source
     assert api.store.relays("job") == []
     assert "not-changed" in [event.kind for _, event in api.events("job")]
+    api.stop("job")
+    ended(api, run)
+
+
+def test_whoever_refuses_a_change_may_die_before_the_job_goes_on(
+    api: jobs.Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, changed = relayed(api, tmp_path)
+    api.stop("job")
+    ended(api, run)
+    larger = changed.replace("replicas: 3", "replicas: 3\n      cpu: 4096\n      cpu_policy: exclusive")
+    api.store.ask_relay("job", larger, at=0.0)
+
+    def killed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Store, "save_state", killed)
+        with pytest.raises(KeyboardInterrupt):
+            api.carry_on("job")
+    assert api.store.waiting_relay("job") is not None
+    assert api.carry_on("job")
+    assert api.store.waiting_relay("job") is None
+    assert not api.get("job").phase.is_final
+    api.resume("job")
+    running(api, run)
     api.stop("job")
     ended(api, run)
 

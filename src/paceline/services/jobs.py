@@ -289,20 +289,27 @@ class Jobs(LifeCycle):
             return False
         if run.phase is JobPhase.SUCCEEDED:
             self.store.drop_relay(name)
-            self._tell(name, "not-changed", "it had succeeded before it could be changed")
+            late = self._event("not-changed", "it had succeeded before it could be changed")
+            self.store.append_events(name, [late])
             return False
+        made = self._event("changed", "it goes on with another job file, from its last checkpoint")
         try:
-            self._bring_back(run, relays.relayed(run, relay.source), source=relay.source)
+            self._bring_back(run, relays.relayed(run, relay.source), source=relay.source, told=[made])
         except (InvalidInput, NotFound, EngineError) as error:
-            self.store.drop_relay(name)
-            self._tell(name, "not-changed", error.message)
-            self._bring_back(run, run.spec)
-        else:
-            self._tell(name, "changed", "it goes on with another job file, from its last checkpoint")
+            self._go_on_unchanged(run, error.message)
         return True
 
-    def _tell(self, name: str, kind: str, message: str) -> None:
-        self.store.append_events(name, [JobEvent(at=self.clock(), kind=kind, message=message)])
+    def _go_on_unchanged(self, run: Run, reason: str) -> None:
+        refused = self._event("not-changed", reason)
+        try:
+            self._bring_back(run, run.spec, drops_relay=True, told=[refused])
+        except EngineError:
+            self.store.drop_relay(run.name)
+            self.store.append_events(run.name, [refused])
+            raise
+
+    def _event(self, kind: str, message: str) -> JobEvent:
+        return JobEvent(at=self.clock(), kind=kind, message=message)
 
     def relay(self, name: str, source: str) -> None:
         """Bring back a stopped or failed job from its last checkpoint as another job file has it.
@@ -325,7 +332,15 @@ class Jobs(LifeCycle):
         self._bring_back(run, relays.relayed(run, source), source=source)
         self._supervise(run)
 
-    def _bring_back(self, run: Run, spec: JobSpec, *, source: str | None = None) -> None:
+    def _bring_back(
+        self,
+        run: Run,
+        spec: JobSpec,
+        *,
+        source: str | None = None,
+        drops_relay: bool = False,
+        told: Sequence[JobEvent] = (),
+    ) -> None:
         """Give an ended job a place again, and the state from which a supervisor goes on."""
         folder = folder_of(run)
         with self._choosing():
@@ -336,7 +351,9 @@ class Jobs(LifeCycle):
             state, _ = control.advance(self.store.load_state(run.name), asked)
             if source is not None:
                 (folder.path / "job.yaml").write_text(source)
-            self.store.save_state(run.name, state, at=self.clock(), source=source)
+            self.store.save_state(
+                run.name, state, at=self.clock(), events=told, source=source, drops_relay=drops_relay
+            )
 
     def _supervise(self, run: Run) -> None:
         supervisors.start(self.home.path, self.home.store_url, run.name, folder_of(run))

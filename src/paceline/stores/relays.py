@@ -70,12 +70,8 @@ class Relays(rows.Part):
             NotFound: there is no such run.
             StoreError: the store cannot be written.
         """
-        columns = tables.relays.c
         with self._database.writing() as connection:
-            key = rows.run_id(connection, name, lock=True)
-            connection.execute(
-                sa.delete(tables.relays).where(columns.run_id == key, columns.done_at.is_(None))
-            )
+            drop(connection, rows.run_id(connection, name, lock=True))
 
 
 def settle(connection: sa.Connection, run: int, at: float) -> None:
@@ -84,3 +80,9 @@ def settle(connection: sa.Connection, run: int, at: float) -> None:
     connection.execute(
         sa.update(tables.relays).where(columns.run_id == run, columns.done_at.is_(None)).values(done_at=at)
     )
+
+
+def drop(connection: sa.Connection, run: int) -> None:
+    """Forget what a run, whose row is locked, was to go on with."""
+    columns = tables.relays.c
+    connection.execute(sa.delete(tables.relays).where(columns.run_id == run, columns.done_at.is_(None)))

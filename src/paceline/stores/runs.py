@@ -159,13 +159,14 @@ class Runs(rows.Part):
         at: float,
         events: Collection[runs.JobEvent] = (),
         source: str | None = None,
+        drops_relay: bool = False,
     ) -> None:
         """Keep the state of a run for a later supervisor, and all that others are shown of it.
 
         The run has started at the first ``at`` (Unix seconds) whose phase is not ``pending``, and has
         finished at the first whose phase is final; one that goes on again has not. What happened meanwhile
         is kept together with it, and so is the job file where it is another one now: then what was asked of
-        it by a relay is done.
+        it by a relay is done. With ``drops_relay`` that is forgotten: the run goes on as it was.
 
         Raises:
             NotFound: there is no such run.
@@ -194,6 +195,8 @@ class Runs(rows.Part):
             )
             if source is not None:
                 relays.settle(connection, key, at)
+            if drops_relay:
+                relays.drop(connection, key)
             _save_replicas(connection, key, state.replicas)
             journals.insert_events(connection, key, list(events))
 
