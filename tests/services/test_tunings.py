@@ -165,14 +165,3 @@ def test_a_job_that_runs_is_changed_and_goes_back_if_that_is_no_better(
     assert done.after.speed == pytest.approx((2 if kept else 1) * done.before.speed, rel=0.2)
     api.stop(run.name)
     assert api.wait(run.name, timeout_seconds=60).phase.is_final
-
-
-def test_a_job_that_runs_something_else_is_not_its_successor(api: jobs.Jobs, tmp_path: Path) -> None:
-    spec = specs.parse_job(paced_jobs.source(tmp_path))
-    run = api.submit(spec.spec, source=spec.text, base=tmp_path)
-    with pytest.raises(Conflict, match="paced is"):
-        api.relay(run.name, spec.text)
-    api.stop(run.name)
-    api.wait(run.name, timeout_seconds=60)
-    with pytest.raises(InvalidInput, match="runs something other"):
-        api.relay(run.name, spec.text.replace("train.py", "other.py"))

@@ -245,8 +245,9 @@ class Jobs(LifeCycle):
         self._supervise(run)
 
     def change(self, name: str, source: str) -> None:
-        """Let a job go on as another job file has it, from its last checkpoint (see `relay`).
+        """Let a job go on as another job file has it, from its last checkpoint.
 
+        Its name, its command and where that starts stay; replicas, cores, hosts and training may differ.
         One that runs is asked to end; whoever looks after it brings it back then, whoever asked may be gone.
 
         Args:
@@ -310,27 +311,6 @@ class Jobs(LifeCycle):
 
     def _event(self, kind: str, message: str) -> JobEvent:
         return JobEvent(at=self.clock(), kind=kind, message=message)
-
-    def relay(self, name: str, source: str) -> None:
-        """Bring back a stopped or failed job from its last checkpoint as another job file has it.
-
-        Its name, its command and where that starts stay; replicas, cores, hosts and training may differ.
-
-        Args:
-            name: the job.
-            source: the job file.
-
-        Raises:
-            Conflict: it has not ended, or it has succeeded.
-            InvalidInput: the job file is wrong, or runs something else.
-            EngineError: it does not fit this machine.
-        """
-        run = self.get(name)
-        if not run.phase.is_final:
-            raise Conflict(f"{name} is {run.phase}", f"paceline stop {name}")
-        self.check_resumable(run)
-        self._bring_back(run, relays.relayed(run, source), source=source)
-        self._supervise(run)
 
     def _bring_back(
         self,

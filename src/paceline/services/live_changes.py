@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Callable
 
 from paceline.errors import Conflict
@@ -69,14 +70,29 @@ class Changer:
         return LiveChange(job=name, proposal=proposal, before=before, after=after, judgement=found)
 
     def _as(self, name: str, source: str) -> Outcome:
-        """Go on from the checkpoint with another job file; return what is measured then."""
+        """Go on from the checkpoint with another job file; return what is measured then.
+
+        Raises:
+            Conflict: the job cannot go on with it, and goes on as it was; or nobody looks after it.
+        """
         self.tell(f"{name} saves its parameters and stops")
-        self.jobs.stop(name)
-        self.jobs.wait(name)
-        at = self.jobs.clock()
-        self.jobs.relay(name, source)
+        self.jobs.change(name, source)
+        at = self._made(name, source)
         self.tell(f"{name} goes on from its checkpoint")
         return self._measured(name, after=at)
+
+    def _made(self, name: str, source: str) -> float:
+        """Wait until whoever looks after the job has made a change; return when that was."""
+        store = self.jobs.store
+        while store.waiting_relay(name) is not None:
+            if self.jobs.is_lost(self.jobs.get(name)):
+                raise Conflict(f"nobody looks after {name}: its supervisor died", f"paceline resume {name}")
+            time.sleep(self.jobs.POLL_SECONDS)
+        last = store.relays(name)[-1:]
+        if not last or last[0].source != source or last[0].done_at is None:
+            told = [event.message for _, event in self.jobs.events(name) if event.kind == "not-changed"]
+            raise Conflict(f"{name} was not changed: {told[-1]}", f"paceline top {name}")
+        return last[0].done_at
 
     def _measured(self, name: str, *, after: float) -> Outcome:
         run = self.jobs.get(name)
