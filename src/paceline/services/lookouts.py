@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from paceline.model.snapshots import Snapshot
+from paceline.services.courses import Course, CourseReader
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.looks import Look, Looker, pause_seconds
 
@@ -61,6 +62,7 @@ class Lookout:
         self._lock = threading.Lock()
         self._looks: collections.OrderedDict[str, _Latest[Look]] = collections.OrderedDict()
         self._snapshots: collections.OrderedDict[str, _Latest[Snapshot]] = collections.OrderedDict()
+        self._courses: collections.OrderedDict[str, _Latest[Course]] = collections.OrderedDict()
 
     def look(self, name: str) -> Look:
         """Return the latest look at a job.
@@ -81,6 +83,15 @@ class Lookout:
             name,
             lambda: lambda: self._jobs.snapshot(name),
             lambda took: max(SNAPSHOT_SECONDS, took),
+        ).get()
+
+    def course(self, name: str) -> Course:
+        """Return the course of a job until now; raises as ``look`` does."""
+        return self._of(
+            self._courses,
+            name,
+            lambda: CourseReader(self._jobs, name, lambda: self.look(name)).course,
+            pause_seconds,
         ).get()
 
     def _of(

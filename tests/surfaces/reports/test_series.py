@@ -7,12 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.measured_runs import START, recording, replica, report, sample
 
+from paceline.model import grids
 from paceline.model.recordings import Recording
 from paceline.model.roles import Role
 from paceline.surfaces.reports import series, texts
 
 WORKER = replica(Role.WORKER, 0)
-GRID = series.Grid(START, 1.0, 4)
+GRID = grids.Grid(START, 1.0, 4)
 
 
 def test_a_count_is_spread_over_the_cells_of_its_interval() -> None:

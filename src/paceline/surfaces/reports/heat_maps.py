@@ -10,12 +10,13 @@ from matplotlib.path import Path
 
 from paceline.diagnosing import usages
 from paceline.diagnosing.cases import Case
+from paceline.model.grids import Grid
 from paceline.model.recordings import Recording
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.samples import Sample, by_replica
 from paceline.surfaces.reports import drawings, series, texts
 from paceline.surfaces.reports.drawings import Plot
-from paceline.surfaces.reports.series import Grid, Line
+from paceline.surfaces.reports.series import Line
 
 #: More PS are not drawn; the busiest are.
 MAX_ROWS = 20

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from matplotlib.axes import Axes
 
-from paceline.model import quantities
+from paceline.model import grids, quantities
 from paceline.model.recordings import Recording
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.samples import Sample, StepReport, by_replica
@@ -20,7 +20,7 @@ from paceline.surfaces.reports.drawings import Plot
 class Measured:
     """A run's measurements by replica, on the grid that all its plots share."""
 
-    grid: series.Grid
+    grid: grids.Grid
     samples: Mapping[ReplicaId, Sequence[Sample]]
     steps: Mapping[ReplicaId, Sequence[StepReport]]
     summary: summaries.Summary
@@ -130,7 +130,7 @@ def network(measured: Measured) -> Plot | None:
     return Plot(name="network", title=title, svg=svg, caption=caption, wide=True)
 
 
-def _draw(axes: Axes, grid: series.Grid, picture: series.Picture, *, scale: float = 1.0) -> None:
+def _draw(axes: Axes, grid: grids.Grid, picture: series.Picture, *, scale: float = 1.0) -> None:
     for band in picture.bands:
         time, _ = drawings.time_scale(grid.seconds)
         middles = [middle / time for middle in grid.middles]
@@ -155,7 +155,7 @@ def _draw(axes: Axes, grid: series.Grid, picture: series.Picture, *, scale: floa
 
 def _line(
     axes: Axes,
-    grid: series.Grid,
+    grid: grids.Grid,
     values: Sequence[float | None],
     *,
     label: str,
@@ -197,7 +197,7 @@ def _limits(
         )  # fmt: skip
 
 
-def _finish(axes: Axes, grid: series.Grid, label: str, *, from_zero: bool = True) -> None:
+def _finish(axes: Axes, grid: grids.Grid, label: str, *, from_zero: bool = True) -> None:
     time, unit = drawings.time_scale(grid.seconds)
     axes.set_xlim(0, grid.seconds / time)
     axes.set_xlabel(f"Time since the start ({unit})")

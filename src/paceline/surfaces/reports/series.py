@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import numpy
-import numpy.typing as npt
 
+from paceline.model import grids
+from paceline.model.grids import Grid
 from paceline.model.recordings import Recording
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.samples import Sample, StepReport
@@ -27,26 +28,6 @@ MAX_LINES_PER_ROLE = 4
 
 Timed = TypeVar("Timed", Sample, StepReport)
 Values = tuple[float | None, ...]
-Array = npt.NDArray[numpy.float64]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Grid:
-    """Cells of equal width from ``since`` (Unix seconds) on."""
-
-    since: float
-    cell_seconds: float
-    cells: int
-
-    @property
-    def middles(self) -> list[float]:
-        """Return the middle of each cell, in seconds after the beginning."""
-        return [(cell + 0.5) * self.cell_seconds for cell in range(self.cells)]
-
-    @property
-    def seconds(self) -> float:
-        """Return how long all cells are together."""
-        return self.cells * self.cell_seconds
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,24 +105,9 @@ def mean_over(
     at, interval, level = numpy.array(told, dtype=float).T
     counts = numpy.isfinite(level) & (interval > 0)
     at, interval, level = at[counts], interval[counts], level[counts]
-    sums, seconds = _spread(grid, at - interval, at, level / interval if rate else level)
-    return tuple(float(total / time) if time > 0 else None for total, time in zip(sums, seconds, strict=True))
-
-
-def _spread(grid: Grid, since: Array, until: Array, level: Array) -> tuple[Array, Array]:
-    """Return for each cell the sum of levels by how long they cover it, and how long it is covered."""
-    start, end = (since - grid.since) / grid.cell_seconds, (until - grid.since) / grid.cell_seconds
-    sums, seconds = numpy.zeros(grid.cells), numpy.zeros(grid.cells)
-    first = numpy.floor(start)
-    longest = int(numpy.max(numpy.ceil(end) - first, initial=0.0))
-    for further in range(min(longest, grid.cells + 1)):
-        cell = numpy.maximum(first, -1.0) + further
-        overlap = (numpy.minimum(end, cell + 1) - numpy.maximum(start, cell)) * grid.cell_seconds
-        within = (overlap > 0) & (cell >= 0) & (cell < grid.cells)
-        index = cell[within].astype(int)
-        numpy.add.at(sums, index, level[within] * overlap[within])
-        numpy.add.at(seconds, index, overlap[within])
-    return sums, seconds
+    sums, seconds = grids.spread(grid, at - interval, at, level / interval if rate else level)
+    cells = zip(sums[0], seconds[0], strict=True)
+    return tuple(float(total / time) if time > 0 else None for total, time in cells)
 
 
 def lines(

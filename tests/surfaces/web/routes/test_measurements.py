@@ -75,3 +75,21 @@ def test_a_query_that_is_wrong(client: TestClient, recorded: str, query: dict, s
 @pytest.mark.parametrize("what", ["why", "snapshot", "samples", "steps", "evaluations", "proposals"])
 def test_a_job_that_is_not_there(client: TestClient, what: str) -> None:
     assert client.get(f"/api/v1/jobs/nobody/{what}").status_code == 404
+
+
+def test_the_course_of_a_job_and_what_comes_after(client: TestClient, recorded: str) -> None:
+    path = f"/api/v1/jobs/{recorded}/course"
+    whole = client.get(path).json()
+    assert whole["replicas"] == ["ps-0", "ps-1", "worker-0", "worker-1"]
+    assert {len(row) for row in (*whole["values"], *whole["shares"], whole["loss"])} == {whole["cells"]}
+    assert whole["measured"] == ["cpu", "memory", "received", "sent", "throttled"]
+    since = whole["since_unix_seconds"] + 10 * whole["cell_seconds"]
+    rest = client.get(path, params={"since": since}).json()
+    assert rest["since_unix_seconds"] == since
+    assert [row[10:] for row in whole["values"]] == rest["values"]
+    sent = client.get(path, params={"gauge": "sent"}).json()
+    assert (sent["unit"], sent["shares"]) == ("bytes_per_second", None)
+    nothing = client.get(path, params={"gauge": "gpu"}).json()
+    assert {value for row in nothing["values"] for value in row} == {None}
+    assert client.get(path, params={"gauge": "heat"}).status_code == 422
+    assert client.get("/api/v1/jobs/nobody/course").status_code == 404

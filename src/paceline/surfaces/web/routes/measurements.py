@@ -14,7 +14,7 @@ from paceline.model.roles import ReplicaId
 from paceline.model.runs import Run
 from paceline.model.samples import Evaluation, Sample, StepReport
 from paceline.specs import problems
-from paceline.surfaces import documents
+from paceline.surfaces import courses, documents
 from paceline.surfaces.diffs import Diffs
 from paceline.surfaces.web.callers import Asked, may
 from paceline.surfaces.web.operations import Operation
@@ -64,6 +64,17 @@ def list_evaluations(asked: Readable, name: Name, wanted: Wanted) -> JSONRespons
     chosen.every_seconds = None
     store, stored = asked.jobs.stored(name)
     return chosen.answer(store.evaluations(stored, **chosen.asked))
+
+
+@router.get("/course", operation_id="getCourse", response_model=schemas.Course)
+def get_course(asked: Readable, name: Name, wanted: Annotated[schemas.CourseQuery, Query()]) -> JSONResponse:
+    """Return the load of a job's replicas and how its training went, over its whole life on one grid of time.
+
+    For charts: whoever has drawn one asks for what comes after, with ``since``.
+    """
+    asked.jobs.get(name)
+    found = asked.lookout.course(name)
+    return JSONResponse(courses.course(found, wanted.gauge, since=wanted.since))
 
 
 class _Choice:

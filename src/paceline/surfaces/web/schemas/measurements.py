@@ -9,6 +9,7 @@ from pydantic import Field
 
 from paceline.model.roles import Role
 from paceline.model.samples import Evaluation, Sample, StepReport
+from paceline.services.courses import Gauge
 from paceline.surfaces.web.schemas.bases import NAMESPACE, Document, Instant, Schema
 
 _KEYS = ("replica", "attempt", "at", "interval_seconds")
@@ -56,6 +57,60 @@ class SeriesList(Document):
     kind: Literal["SeriesList"] = "SeriesList"
     every_seconds: float | None
     items: list[Series]
+
+
+class CourseQuery(Schema):
+    """Which load, and from when on."""
+
+    gauge: Gauge = Field(default=Gauge.CPU, description="the load that is wanted")
+    since: float | None = Field(
+        default=None, description="only cells that end after this moment (Unix seconds)"
+    )
+    namespace: str | None = NAMESPACE
+
+
+class CoursePoint(Schema):
+    """How good the model was at a moment."""
+
+    at_unix_seconds: float
+    step: int | None
+    auc: float | None
+    log_loss: float | None
+    accuracy: float | None
+
+
+class Course(Document):
+    """A job over its whole life, on one grid of time; null is what was not measured.
+
+    Attributes:
+        since_unix_seconds: the beginning of the first cell in this answer.
+        cell_seconds: how long a cell is; it doubles as the job goes on, and then all cells are other ones.
+        measured: the loads of which there is anything.
+        gauge: the load that follows.
+        unit: of ``values``.
+        replicas: of each row; of very many only the busiest are there.
+        left_out: how many replicas are not.
+        values: a row for each replica, a column for each cell; means over time.
+        shares: the same as parts of what each replica may use, where that is known; null: of none it is.
+        examples_per_second: of all trainers together, by cell.
+        loss: the mean of all trainers', by cell.
+        evaluations: those since then.
+    """
+
+    kind: Literal["Course"] = "Course"
+    since_unix_seconds: float
+    cell_seconds: float
+    cells: int
+    measured: list[Gauge]
+    gauge: Gauge
+    unit: str
+    replicas: list[str]
+    left_out: int
+    values: list[list[float | None]]
+    shares: list[list[float | None]] | None
+    examples_per_second: list[float | None]
+    loss: list[float | None]
+    evaluations: list[CoursePoint]
 
 
 class Snapshot(Document):

@@ -1,0 +1,86 @@
+"""The document of a job's course: columns of numbers with as many digits as a chart can show."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy
+
+from paceline.model import grids
+from paceline.model.grids import Array
+from paceline.services.courses import Course, Gauge
+from paceline.surfaces import documents
+
+#: Of more replicas only those with the highest load are told: nobody could tell their rows apart.
+MOST_ROWS = 400
+#: Digits behind the point.
+_DIGITS = {Gauge.MEMORY: 0, Gauge.RECEIVED: 0, Gauge.SENT: 0}
+_SHARE_DIGITS = 4
+
+
+def course(found: Course, gauge: Gauge, *, since: float | None = None) -> dict[str, Any]:
+    """Return the document of a course.
+
+    Args:
+        found: the course.
+        gauge: the load that is wanted.
+        since: only cells that end after this moment (Unix seconds); None: all.
+    """
+    first = _first(found.grid, since)
+    values, shares = found.loads.get(gauge), found.shares.get(gauge)
+    rows = range(0) if values is None or not len(values) else _busiest(values)
+    return documents.document(
+        "Course",
+        {
+            "since_unix_seconds": found.grid.since + first * found.grid.cell_seconds,
+            "cell_seconds": found.grid.cell_seconds,
+            "cells": found.grid.cells - first,
+            "measured": [each.value for each, of in found.loads.items() if not numpy.isnan(of).all()],
+            "gauge": gauge.value,
+            "unit": gauge.unit,
+            "replicas": [str(found.replicas[row]) for row in rows],
+            "left_out": len(found.replicas) - len(rows),
+            "values": [_numbers(values[row, first:], _DIGITS.get(gauge, 4)) for row in rows]
+            if values is not None
+            else [],
+            "shares": [_numbers(shares[row, first:], _SHARE_DIGITS) for row in rows]
+            if shares is not None and not numpy.isnan(shares).all()
+            else None,
+            "examples_per_second": _numbers(found.examples_per_second[first:], 1),
+            "loss": _numbers(found.loss[first:], 6),
+            "evaluations": [
+                {
+                    "at_unix_seconds": each.at,
+                    "step": each.step,
+                    **{name: _finite(getattr(each, name)) for name in ("auc", "log_loss", "accuracy")},
+                }
+                for each in found.evaluations
+                if since is None or each.at > since
+            ],
+        },
+    )
+
+
+def _first(grid: grids.Grid, since: float | None) -> int:
+    """Return the first cell that ends after a moment."""
+    if since is None or not math.isfinite(since):
+        return 0
+    return max(0, min(grid.cells, math.floor((since - grid.since) / grid.cell_seconds)))
+
+
+def _busiest(values: Array) -> list[int]:
+    """Return the rows with the highest means, in their order."""
+    if len(values) <= MOST_ROWS:
+        return list(range(len(values)))
+    known = ~numpy.isnan(values)
+    means = numpy.where(known, values, 0.0).sum(axis=1) / numpy.maximum(1, known.sum(axis=1))
+    return sorted(int(row) for row in numpy.argsort(-means, kind="stable")[:MOST_ROWS])
+
+
+def _numbers(values: Array, digits: int) -> list[float | None]:
+    return [value if math.isfinite(value) else None for value in numpy.round(values, digits).tolist()]
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is None or math.isfinite(value) else None
