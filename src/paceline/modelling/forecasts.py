@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from paceline.modelling import predictions
-from paceline.modelling.calibrations import Calibration, Measured
+from paceline.modelling.calibrations import ASSUMED, Calibration, Measured
 from paceline.modelling.costs import Costs
 from paceline.modelling.layouts import Layout
 from paceline.modelling.predictions import Speed
@@ -24,6 +24,10 @@ WORTH = 1.1
 CONFIDENCE = 0.9
 _DRAWS = 100
 _SEED = 0
+#: Of a normal distribution `CONFIDENCE` lies within so many deviations.
+_DEVIATIONS = 1.645
+#: By so much of its logarithm a cost is moved to see what the speed makes of it.
+_MOVE = 0.05
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,25 +95,66 @@ def forecast(measured: Measured, calibration: Calibration, layout: Layout) -> Fo
         missed = np.random.default_rng(_SEED).normal(0.0, MODEL_SPREAD, size=len(logs))
         logs = [log + miss for log, miss in zip(logs, missed, strict=True)]
     low, high = np.exp(np.quantile(logs, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]))
+    return _forecast(measured, calibration, layout, (now, then), (float(low), float(high)))
+
+
+def sketch(measured: Measured, calibration: Calibration, layout: Layout) -> Forecast:
+    """Return what `forecast` does, ten times as quickly: for a point among many of a curve.
+
+    The interval is that of a normal distribution, as if the logarithm of the speed depended on those of the
+    costs as on a straight line.
+    """
+    now, then = (predictions.speed(each, calibration.costs) for each in (measured.layout, layout))
+    times = then.steps_per_second / now.steps_per_second
+    slopes = np.array(_slopes(calibration, layout)) - np.array(_slopes(calibration, measured.layout))
+    variance = float(slopes @ np.array(calibration.covariance) @ slopes)
+    missed = MODEL_SPREAD if layout != measured.layout else 0.0
+    spread = _DEVIATIONS * math.hypot(math.sqrt(variance), missed)
+    ends = times * math.exp(-spread), times * math.exp(spread)
+    return _forecast(measured, calibration, layout, (now, then), ends)
+
+
+def _forecast(
+    measured: Measured,
+    calibration: Calibration,
+    layout: Layout,
+    speeds: tuple[Speed, Speed],
+    ends: tuple[float, float],
+) -> Forecast:
+    now, then = speeds
     times = then.steps_per_second / now.steps_per_second
     return Forecast(
         now=now,
         then=then,
         examples_per_second=measured.steps_per_second * measured.layout.batch_size,
         times=times,
-        low=min(float(low), times),
-        high=max(float(high), times),
+        low=min(ends[0], times),
+        high=max(ends[1], times),
         cores_now=measured.layout.asked_cores,
         cores_then=layout.asked_cores,
         untold=calibration.untold,
     )
 
 
-@functools.lru_cache(maxsize=1)
+@functools.lru_cache(maxsize=256)
+def _slopes(calibration: Calibration, layout: Layout) -> tuple[float, ...]:
+    """Return by how much the logarithm of a layout's speed moves with that of each cost.
+
+    Whoever moves along a curve asks for the same points again.
+    """
+    costs = calibration.costs
+    begin = math.log(predictions.speed(layout, costs).steps_per_second)
+    moved = (dataclasses.replace(costs, **{name: getattr(costs, name) * math.exp(_MOVE)}) for name in ASSUMED)
+    return tuple(
+        (math.log(predictions.speed(layout, each).steps_per_second) - begin) / _MOVE for each in moved
+    )
+
+
+@functools.lru_cache(maxsize=8)
 def _likely(calibration: Calibration, layout: Layout) -> list[tuple[Costs, float]]:
     """Return costs as likely as the runs leave them, each with the logarithm of a layout's speed.
 
-    Many others are held against the same layout: so the last one is kept.
+    Many others are held against the same layout: so the last ones are kept.
     """
     drawn = calibration.draws(_DRAWS, seed=_SEED)
     return [(each, math.log(predictions.speed(layout, each).steps_per_second)) for each in drawn]

@@ -14,7 +14,7 @@ from paceline.surfaces.views import cells, tables
 from paceline.surfaces.views.tables import Column
 
 #: Of costs, in words.
-_COSTS = {
+COSTS = {
     "trainer_seconds": "what a step costs a trainer",
     "trainer_visit_seconds": "what a visit to a PS costs a trainer",
     "server_visit_seconds": "what a visit costs a PS",
@@ -52,7 +52,7 @@ def page(found: Forecast, *, width: int | None) -> RenderableType:
     table = tables.fit(columns, width).text
     notes = [f"The interval has {CONFIDENCE:.0%} of what is likely."]
     if found.untold:
-        words = ", ".join(_COSTS[name] for name in found.untold)
+        words = ", ".join(COSTS[name] for name in found.untold)
         notes.append(f"Assumed, as this run does not tell it: {words}.")
     lines = [line for note in notes for line in cells.lines(note, width)]
     return Group(table, Text(), *map(Text, lines))

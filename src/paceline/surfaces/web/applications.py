@@ -11,9 +11,11 @@ from fastapi.routing import APIRouter
 from starlette.responses import FileResponse, PlainTextResponse
 from starlette.staticfiles import StaticFiles
 
+from paceline.services.advisors import Advisor
 from paceline.surfaces.web import descriptions, guards, problems
 from paceline.surfaces.web.feeds import Feeds
 from paceline.surfaces.web.guards import Guard, Rates
+from paceline.surfaces.web.pages import advice as advice_pages
 from paceline.surfaces.web.pages import job as job_page
 from paceline.surfaces.web.pages import jobs as job_pages
 from paceline.surfaces.web.pages import rendering, rules, sessions, submits
@@ -48,6 +50,7 @@ def application(
     )
     made.state.site = site
     made.state.feeds = Feeds()
+    made.state.advisor = Advisor(clock)
     made.state.wrong = Rates(guards.WRONG_RATE, guards.WRONG_BURST, clock)
     problems.handle(made, sessions.of_problem)
     api = APIRouter(prefix=PREFIX)
@@ -56,7 +59,7 @@ def application(
     made.include_router(api)
     made.add_api_route("/healthz", _healthy, include_in_schema=False)
     made.add_api_route("/readyz", lambda: _ready(site), include_in_schema=False)
-    for page in (sessions, job_pages, job_page, submits, rules):
+    for page in (sessions, job_pages, job_page, submits, rules, advice_pages):
         made.include_router(page.router)
     made.add_api_route("/static/style.css", _style, include_in_schema=False)
     made.mount("/static", StaticFiles(directory=rendering.STATIC))

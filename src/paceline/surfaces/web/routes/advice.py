@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import asyncio
+from concurrent.futures import Future
+from typing import Annotated, Any, TypeVar
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Request
+from starlette.concurrency import run_in_threadpool
 
-from paceline.model.runs import KUBERNETES
-from paceline.model.tunings import Objective
-from paceline.services import predictions, proposals, recordings, tunings
+from paceline.services import predictions
+from paceline.services.advisors import Advisor
 from paceline.specs import assignments
 from paceline.surfaces import documents
 from paceline.surfaces.diffs import Diffs
@@ -18,24 +20,32 @@ from paceline.surfaces.web.routes.jobs import Name
 from paceline.surfaces.web.schemas import checks as schemas
 
 router = APIRouter(prefix="/jobs/{name}", tags=["advice"])
+T = TypeVar("T")
 Readable = Annotated[Asked, Depends(may(Operation.GET))]
 
 
 @router.get("/proposals", operation_id="listProposals", response_model=schemas.ProposalList)
-def list_proposals(asked: Readable, name: Name) -> dict[str, Any]:
+async def list_proposals(request: Request, asked: Readable, name: Name) -> dict[str, Any]:
     """Return what could be changed in a job that was measured, the likeliest gain first."""
-    recording = recordings.whole(asked.jobs, name, thinned=True)
-    on_cluster = asked.site.engine == KUBERNETES
-    objective = tunings.limited(Objective(), recording.run.spec, on_cluster=on_cluster)
-    diffs = Diffs.of(recording.run)
-    found = proposals.proposals(recording, objective)
+    advisor: Advisor = request.app.state.advisor
+    run = await run_in_threadpool(asked.jobs.get, name)
+    found = await computed(advisor.proposals(asked.namespace, run, asked.lookout))
+    diffs = Diffs.of(run)
     items = [{**documents.plain(each), "diff": diffs.diff(each.changes)} for each in found]
     return documents.document("ProposalList", {"items": items})
 
 
 @router.post("/predict", operation_id="predictJob", response_model=schemas.Forecast)
-def predict(asked: Readable, name: Name, body: schemas.Prediction) -> dict[str, Any]:
+async def predict(request: Request, asked: Readable, name: Name, body: schemas.Prediction) -> dict[str, Any]:
     """Return how fast a job would train with another layout, from what was measured of it."""
+    advisor: Advisor = request.app.state.advisor
     changes = [assignments.change(each) for each in body.set]
-    model = predictions.model(recordings.whole(asked.jobs, name, thinned=True))
-    return documents.document("Forecast", documents.plain(predictions.forecast(model, changes)))
+    run = await run_in_threadpool(asked.jobs.get, name)
+    model = await computed(advisor.model(asked.namespace, run, asked.lookout))
+    found = await run_in_threadpool(predictions.forecast, model, changes)
+    return documents.document("Forecast", documents.plain(found))
+
+
+async def computed(coming: Future[T]) -> T:
+    """Return what is being computed, without a thread that waits for it; others may wait for it, too."""
+    return await asyncio.shield(asyncio.wrap_future(coming))

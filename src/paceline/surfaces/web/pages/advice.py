@@ -1,0 +1,213 @@
+"""What could be changed in a job: what is proposed, and what a shape that somebody chooses would bring."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from starlette.concurrency import run_in_threadpool
+
+from paceline.errors import InvalidInput, PacelineError
+from paceline.model.causes import Change
+from paceline.model.jobs import CpuPolicy
+from paceline.model.proposals import Proposal
+from paceline.model.roles import Role
+from paceline.modelling.predictions import NOTHING_BINDS
+from paceline.services import what_ifs
+from paceline.services.advisors import Advisor
+from paceline.services.predictions import Model
+from paceline.services.what_ifs import WhatIf
+from paceline.surfaces import answers, documents
+from paceline.surfaces.diffs import Diffs
+from paceline.surfaces.reports import texts
+from paceline.surfaces.views import forecasts as views
+from paceline.surfaces.web.callers import Asked, may
+from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.pages import charts, rendering
+from paceline.surfaces.web.pages.charts import Curve, Place
+from paceline.surfaces.web.pages.forms import Fields
+from paceline.surfaces.web.routes import advice
+from paceline.surfaces.web.routes import changes as routes
+from paceline.surfaces.web.routes.jobs import Name
+from paceline.surfaces.web.schemas.runs import Change as ChangeBody
+from paceline.surfaces.web.schemas.runs import Edit
+
+router = APIRouter(include_in_schema=False, prefix="/jobs/{name}")
+Readable = Annotated[Asked, Depends(may(Operation.GET))]
+_EDITS = TypeAdapter(list[Edit])
+MOST_REPLICAS, MOST_CORES = 1024, 4096.0
+#: Thousandths of a core.
+_STEPS = (1, 2, 5, 10, 20, 25, 50, 100, 125, 250, 500, 1000)
+
+
+class Chosen(BaseModel):
+    """A shape that somebody asks about; None: as it is. ``over`` is the field that the curve is over."""
+
+    servers: Annotated[int | None, Field(ge=1, le=MOST_REPLICAS)] = None
+    workers: Annotated[int | None, Field(ge=1, le=MOST_REPLICAS)] = None
+    server_cores: Annotated[float | None, Field(gt=0, le=MOST_CORES)] = None
+    worker_cores: Annotated[float | None, Field(gt=0, le=MOST_CORES)] = None
+    even: bool | None = None
+    over: Annotated[str, Field(max_length=20)] = what_ifs.FIELDS[0]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Slider:
+    """A number that can be chosen."""
+
+    name: str
+    least: float
+    most: float
+    step: float
+    now: float
+    wanted: float
+
+
+@router.get("/proposals")
+def show_proposals(request: Request, asked: Readable, name: Name) -> HTMLResponse:
+    """Show what could be changed, or that this is being computed."""
+    run = asked.jobs.get(name)
+    coming = _advisor(request).proposals(asked.namespace, run, asked.lookout)
+    diffs = Diffs.of(run)
+    found = [_row(each, diffs) for each in coming.result()] if coming.done() else None
+    may_apply = bool(run.source) and run.phase.value != "succeeded"
+    return rendering.page(request, "proposals.html", name=name, found=found, may_apply=may_apply)
+
+
+def _row(each: Proposal, diffs: Diffs) -> dict[str, Any]:
+    return {
+        "name": each.name,
+        "what": each.what,
+        "gain": each.gain and answers.gain(each.gain),
+        "ends": each.gain and ((each.gain.low * each.gain.high) ** 0.5, each.gain.low, each.gain.high),
+        "basis": each.basis,
+        "risk": each.risk,
+        "rows": diffs.rows(each.changes),
+        "changes": _written(each.changes),
+    }
+
+
+def _written(changes: Sequence[Change]) -> str:
+    """Return changes as a form carries them: what is applied is what was shown."""
+    return json.dumps([documents.plain(each) for each in changes])
+
+
+@router.post("/proposals/apply")
+def apply(
+    request: Request,
+    asked: Annotated[Asked, Depends(may(Operation.APPLY))],
+    name: Name,
+    fields: Fields,
+) -> Response:
+    """Let the job go on with changes that were shown, and go to its page."""
+    try:
+        edits = _EDITS.validate_json(fields.get("changes", ""))
+        body = ChangeBody(edits=edits)
+    except ValidationError as error:
+        raise InvalidInput("the changes cannot be read", "load the page again") from error
+    routes.change(asked, name, body)
+    if "hx-request" in request.headers:
+        return Response(status_code=204, headers={"HX-Redirect": f"/jobs/{name}"})
+    return RedirectResponse(f"/jobs/{name}", 303)
+
+
+@router.get("/what-if")
+async def show_what_if(
+    request: Request, asked: Readable, name: Name, given: Annotated[Chosen, Query()], part: bool = False
+) -> HTMLResponse:
+    """Show what a shape would bring, and those beside it; or the part of the page that changes."""
+    run = await run_in_threadpool(asked.jobs.get, name)
+    coming = _advisor(request).model(asked.namespace, run, asked.lookout)
+    model = await advice.computed(coming)
+    values = await run_in_threadpool(_what_if, model, given)
+    may_apply = bool(run.source) and run.phase.value != "succeeded"
+    return rendering.page(
+        request,
+        "what_if_told.html" if part else "what_if.html",
+        name=name,
+        may_apply=may_apply,
+        diff=Diffs.of(run).rows,
+        **values,
+    )
+
+
+def _advisor(request: Request) -> Advisor:
+    found: Advisor = request.app.state.advisor
+    return found
+
+
+def _what_if(model: Model, given: Chosen) -> dict[str, Any]:
+    now = what_ifs.shape(model)
+    # Cores of a role that has no limit have no number that could be changed.
+    known = {
+        field: value
+        for field, value in given.model_dump(exclude={"over"}, exclude_none=True).items()
+        if getattr(now, field) is not None
+    }
+    wanted = dataclasses.replace(now, **known)
+    fields = [each for each in what_ifs.FIELDS if getattr(now, each) is not None]
+    over = given.over if given.over in fields else fields[0]
+    found, complaint = None, ""
+    try:
+        found = what_ifs.what_if(model, wanted, over)
+    except PacelineError as error:  # It has no place, say: others may have.
+        complaint = error.message
+    return {
+        "sliders": [_slider(model, each, getattr(now, each), getattr(wanted, each)) for each in fields],
+        "now": now,
+        "wanted": wanted,
+        "over": over,
+        "fields": fields,
+        "found": found,
+        "complaint": complaint,
+        "changes": _written(found.changes) if found else "",
+        "chart": _chart(found) if found else None,
+        "nothing": NOTHING_BINDS,
+        "untold": [views.COSTS[each] for each in found.told.untold] if found else [],
+    }
+
+
+def _slider(model: Model, field: str, now: float, wanted: float) -> Slider:
+    if isinstance(now, int):
+        most = max(what_ifs.LEAST_COUNT, what_ifs.MOST_TIMES * now, wanted)
+        return Slider(name=field, least=1, most=most, step=1, now=now, wanted=wanted)
+    role = model.job.spec.role(Role.PS if field == "server_cores" else Role.WORKER)
+    is_whole = role is not None and role.cpu_policy is CpuPolicy.EXCLUSIVE
+    step = 1.0 if is_whole else _step(now)
+    most = max(what_ifs.MOST_TIMES * now, wanted)
+    return Slider(name=field, least=step, most=most, step=step, now=now, wanted=wanted)
+
+
+def _step(cores: float) -> float:
+    """Return by how many cores a slider moves: it must be able to stay where it is."""
+    millicores = round(cores * 1000)
+    return (
+        max(each for each in _STEPS if millicores % each == 0 and (4 * each <= millicores or each == 1))
+        / 1000
+    )
+
+
+def _chart(found: WhatIf) -> Curve:
+    places = [
+        Place(
+            label=f"{each.value:g}",
+            middle=each.forecast.then_examples_per_second,
+            low=each.forecast.examples_per_second * each.forecast.low,
+            high=each.forecast.examples_per_second * each.forecast.high,
+            kind=each.forecast.then.binds or NOTHING_BINDS,
+        )
+        for each in found.points
+    ]
+    values = [each.value for each in found.points]
+    marks = {"knee": found.knee, "chosen": getattr(found.wanted, found.field)}
+    return charts.curve(
+        places,
+        level=found.told.examples_per_second,
+        marks={name: values.index(value) for name, value in marks.items() if value in values},
+        shown=texts.whole,
+    )

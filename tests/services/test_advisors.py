@@ -1,0 +1,107 @@
+"""What is computed once for all who ask."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from support import filled_homes
+
+from paceline.errors import InvalidInput
+from paceline.model.runs import Run
+from paceline.model.statuses import JobPhase
+from paceline.services import advisors, homes, jobs, lookouts, predictions
+from paceline.services.advisors import Advisor
+from paceline.services.lookouts import Lookout
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def lookout(api: jobs.Jobs, clock: Clock) -> Lookout:
+    return lookouts.Lookout(api, clock)
+
+
+@pytest.fixture
+def computed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the jobs whose speed was looked into."""
+    made: list[str] = []
+
+    def model(recording: object) -> str:
+        made.append(recording.run.name)  # type: ignore[attr-defined]
+        if len(made) == 1 and made[0] == "unmeasured":
+            raise InvalidInput("it was not measured")
+        return f"model {len(made)}"
+
+    monkeypatch.setattr(predictions, "model", model)
+    return made
+
+
+def run_of(home: homes.Home, name: str, phase: JobPhase = JobPhase.SUCCEEDED) -> Run:
+    return filled_homes.fill(home, name, phase=phase)
+
+
+def test_of_a_job_that_has_ended_it_is_computed_once(
+    api: jobs.Jobs, lookout: Lookout, clock: Clock, computed: list[str]
+) -> None:
+    advisor, run = Advisor(clock), run_of(api.home, "done")
+    found = {advisor.model(None, run, lookout).result(timeout=10) for _ in range(3)}
+    clock.now += 1e6
+    assert {*found, advisor.model(None, run, lookout).result(timeout=10)} == {"model 1"}
+    assert computed == ["done"]
+
+
+def test_of_a_job_that_runs_it_grows_old(
+    api: jobs.Jobs, lookout: Lookout, clock: Clock, computed: list[str]
+) -> None:
+    advisor, run = Advisor(clock), run_of(api.home, "runs", JobPhase.RUNNING)
+    assert advisor.model(None, run, lookout).result(timeout=10) == "model 1"
+    clock.now += advisors.YOUNG_SECONDS + 1
+    # Who asks first gets the old one at once.
+    assert advisor.model(None, run, lookout).result(timeout=10) == "model 1"
+    for _ in range(1000):
+        if advisor.model(None, run, lookout).result(timeout=10) == "model 2":
+            break
+        threading.Event().wait(0.01)
+    assert computed == ["runs", "runs"]
+
+
+def test_what_could_not_be_computed_is_tried_again(
+    api: jobs.Jobs, lookout: Lookout, clock: Clock, computed: list[str]
+) -> None:
+    advisor, run = Advisor(clock), run_of(api.home, "unmeasured")
+    with pytest.raises(InvalidInput):
+        advisor.model(None, run, lookout).result(timeout=10)
+    with pytest.raises(InvalidInput):
+        advisor.model(None, run, lookout).result(timeout=10)
+    clock.now += advisors.FAILED_SECONDS
+    with pytest.raises(InvalidInput):  # Still: it is computed anew meanwhile.
+        advisor.model(None, run, lookout).result(timeout=10)
+    for _ in range(1000):
+        if advisor.model(None, run, lookout).exception(timeout=10) is None:
+            break
+        threading.Event().wait(0.01)
+    assert computed == ["unmeasured"] * 2
+
+
+def test_as_many_are_kept_as_people_look_at(
+    api: jobs.Jobs, lookout: Lookout, clock: Clock, computed: list[str]
+) -> None:
+    advisor = Advisor(clock)
+    runs = [run_of(api.home, f"done-{number}") for number in range(advisors.MOST_JOBS + 1)]
+    for run in [*runs, runs[-1]]:
+        advisor.model(None, run, lookout).result(timeout=10)
+    assert len(computed) == len(runs)
+    advisor.model(None, runs[0], lookout).result(timeout=10)
+    assert computed[-1] == "done-0"
