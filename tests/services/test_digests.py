@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from pathlib import Path
 
@@ -61,7 +62,9 @@ def test_a_job_that_has_ended_is_looked_at_once(api: jobs.Jobs, keeper: Keeper, 
     assert found.examples_per_second == pytest.approx(18_300, rel=0.05)
     assert len(found.trend) == 20
     assert found.imbalance == pytest.approx(1.04, abs=0.01)
-    assert api.store.runs_without_last_digest(limit=5) == []
+    assert found.codes[0] == "PS101"
+    assert found.used_cores == pytest.approx(0.41, abs=0.01)
+    assert api.store.unconcluded(ended_before=math.inf) == []
     keeper.go_round()
     assert api.store.digest(name) == found
 

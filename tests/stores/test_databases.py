@@ -14,8 +14,9 @@ import sqlalchemy as sa
 from alembic import autogenerate, command, migration, script
 
 from paceline import errors, stores
-from paceline.model import roles, samples
+from paceline.model import roles, samples, trained_models
 from paceline.model.run_queries import RunQuery
+from paceline.model.runs import Detail
 from paceline.model.selectors import parse
 from paceline.stores import databases, encodings, tables
 
@@ -39,6 +40,24 @@ def failure(url):
         stores.open_store(url)
     assert caught.value.hint
     return caught.value
+
+
+#: A row of each table that any schema has had, beside those of the run itself.
+KEPT = {
+    "step_reports": {"replica_id": 9, "attempt": 1, "at": 1.0, "interval_seconds": 1.0, "examples": 512},
+    "evaluations": {"replica_id": 9, "attempt": 1, "at": 1.0, "auc": 0.75},
+    "events": {"id": 3, "run_id": 7, "at": 1.0, "kind": "running", "message": "it runs"},
+    "spools": {"replica_id": 9, "attempt": 1, "position": 10},
+    "requests": {"id": 3, "run_id": 7, "at": 1.0, "kind": "stop"},
+    "labels": {"run_id": 7, "key": "team", "value": "ads"},
+    "digests": {"run_id": 7, "at": 1.0, "trend": "[1.0]"},
+    "submits": {"key": "k", "run_id": 7, "fingerprint": "f"},
+    "relays": {
+        "id": 3, "run_id": 7, "asked_at": 1.0, "done_at": 2.0, "source": b"kind: TrainingJob\n",
+        "before": b"",
+    },
+    "audits": {"id": 3, "at": 1.0, "who": "ann", "origin": "::1", "action": "jobs.stop", "detail": ""},
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -105,10 +124,30 @@ def test_what_any_older_program_kept_comes_through(engine, fresh_url, make_run, 
             for at in range(40)
         ]
         connection.execute(sa.insert(metadata.tables["samples"]), made)
+        for table, values in KEPT.items():
+            if table in metadata.tables:
+                connection.execute(sa.insert(metadata.tables[table]).values(values))
+    since = int(revision)
     with stores.open_store(fresh_url) as store:
         assert store.load_state("demo") == state
-        assert [run.name for run in store.run_page(RunQuery(selector=parse("team=ads"))).runs] == ["demo"]
+        for wanted in (
+            RunQuery(selector=parse("team=ads")),
+            RunQuery(model=trained_models.name_of(run.spec)),
+        ):
+            assert [each.name for each in store.run_page(wanted).runs] == ["demo"]
+        assert store.get_run("demo").detail is Detail.FULL
         assert [each.threads for each in store.samples("demo")] == [3] * 40
+        assert [each.examples for each in store.step_reports("demo")] == [512]
+        assert [each.auc for each in store.evaluations("demo")] == [0.75]
+        assert [each.message for _, each in store.events("demo")] == ["it runs"]
+        assert store.spool_offset("demo", PS, 1) == 10
+        assert [each.kind for each in store.take_requests("demo")] == ["stop"]
+        assert (store.digest("demo") is not None) is (since >= 7)
+        assert [each.source for each in store.relays("demo")] == (
+            ["kind: TrainingJob\n"] if since >= 7 else []
+        )
+        assert [each.who for _, each in store.audits()] == (["ann"] if since >= 7 else [])
+        assert store.conclusion("demo") is None
         store.append_samples("demo", batch(40, at=40.0))
         assert len(store.samples("demo", replica=PS)) == 80
 

@@ -15,7 +15,9 @@ from paceline.model.selectors import parse
 from paceline.model.statuses import JobPhase
 
 LABELS = ({}, {"team": "ads"}, {"team": "search", "stage": "test"}, {"stage": "Ads_1"})
-WORDS = ("", "a", "ADS", "job-1", "_", "%", "ads_")
+WORDS = ("", "a", "ADS", "job-1", "_", "%", "ads_", "train", "ps1", "busy", "1 Net")
+MODELS = ("", "train-9fbe4685", "train")
+CODES = ("", "PS101", "PS1", "NET1", "101")
 SELECTORS = ("", "team=ads", "team!=ads", "stage", "!stage", "team in (ads, search),stage notin (test)")
 FLOATS = st.none() | st.sampled_from([0.0, 0.1, 1.5, 1e300])
 
@@ -23,6 +25,8 @@ queries = st.builds(
     RunQuery,
     phases=st.none() | st.lists(st.sampled_from(JobPhase), max_size=2).map(tuple),
     search=st.sampled_from(WORDS),
+    model=st.sampled_from(MODELS),
+    finding=st.sampled_from(CODES),
     selector=st.sampled_from(SELECTORS).map(parse),
     since=FLOATS,
     until=FLOATS,
@@ -38,12 +42,16 @@ def listed(store, make_run):
     for number in range(12):
         name = ("job", "Job", "ads", "jöb")[number % 4] + f"-{number}"
         run, state = make_run(name, ps=1, workers=1, at=(0.0, 0.1, 1.5)[number % 3])
-        spec = dataclasses.replace(run.spec, labels=LABELS[number % 4])
+        command = ("python", ("train.py", "other.py")[number % 2])
+        spec = dataclasses.replace(run.spec, labels=LABELS[number % 4], command=command)
         phase = (JobPhase.RUNNING, JobPhase.SUCCEEDED)[number % 2]
         store.create_run(dataclasses.replace(run, spec=spec), state)
         store.save_state(name, dataclasses.replace(state, phase=phase, spec=spec), at=float(number // 5))
         if number % 3:
-            digest = Digest(at=1.0, examples_per_second=float(number // 4), imbalance=None, trend=(1.0, None))
+            digest = Digest(
+                at=1.0, examples_per_second=float(number // 4), trend=(1.0, None),
+                codes=("PS101", "NET1")[: number % 3], finding="ps-0 is busy" if number % 2 else None,
+            )  # fmt: skip
             store.save_digest(name, digest)
     return store
 
@@ -73,7 +81,8 @@ def test_the_last_digest_counts(filled):
     filled.save_digest("demo", Digest(at=1.0, progress=0.5))
     last = Digest(
         at=2.0, examples_per_second=10.5, trend=(1.0, None, 2.5), progress=0.5, eta_seconds=60.0,
-        imbalance=2.5, code="PS001", severity=Severity.ERROR, finding="ps-0 is full",
+        imbalance=2.5, code="PS001", severity=Severity.ERROR, finding="ps-0 is full", used_cores=3.5,
+        auc=0.75, log_loss=float("inf"), codes=("PS001", "NET002"),
     )  # fmt: skip
     filled.save_digest("demo", last)
     assert filled.digest("demo") == last

@@ -114,7 +114,7 @@ def test_a_list_is_by_time_of_submission(store, make_run):
             name="d", phase=RUNNING, message="is running", engine="local", directory=run.directory,
             submitted_at=2.0, started_at=50.0, finished_at=None,
             ttl_after_finished_seconds=None, replicas="ps 2/2, worker 3/3",
-            labels={"team": "ads"},
+            labels={"team": "ads"}, model="train-9fbe4685",
         )
     ]  # fmt: skip
 

@@ -18,9 +18,12 @@ class Digest:
         progress: the part of the steps that is done, between 0 and 1.
         eta_seconds: how long the rest takes at the present rate.
         imbalance: the CPU of the busiest PS over their mean.
+        used_cores: by all replicas together, on average.
+        auc: of the last evaluation; so is ``log_loss``.
         code: of the primary cause; None: none was found.
         severity: of it.
         finding: what it says, in a line.
+        codes: of all causes that are not over, and of what follows from them, to search by.
     """
 
     at: float
@@ -29,6 +32,10 @@ class Digest:
     progress: float | None = None
     eta_seconds: float | None = None
     imbalance: float | None = None
+    used_cores: float | None = None
+    auc: float | None = None
+    log_loss: float | None = None
     code: str | None = None
     severity: Severity | None = None
     finding: str | None = None
+    codes: tuple[str, ...] = ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
+from paceline.model.conclusions import Conclusion
 from paceline.model.runs import JobEvent, ReplicaRow, Run
 from paceline.model.samples import Evaluation, Sample, StepReport
 from paceline.model.traces import Trace
@@ -21,6 +22,7 @@ class Recording:
         facts: of the machine or the image, each with its name.
         traces: those of the newest moment of tracing, one for each trainer.
         plan: which PS holds which part of which variable, with the traffic that was counted; None: not known.
+        conclusion: what was found in it when it had ended; None: it goes on, or nobody has looked yet.
     """
 
     run: Run
@@ -34,3 +36,4 @@ class Recording:
     facts: Sequence[tuple[str, str]] = ()
     traces: Sequence[Trace] = ()
     plan: Plan | None = None
+    conclusion: Conclusion | None = None

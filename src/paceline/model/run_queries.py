@@ -75,7 +75,10 @@ class RunQuery:
 
     Attributes:
         phases: only runs in one of these; None: in any.
-        search: only runs with this in their name or in the value of a label, whatever its case; empty: any.
+        search: only runs with this in their name, their model, the value of a label, their main finding or
+            the codes of their causes, whatever its case; empty: any.
+        model: only runs that train this one (`trained_models`); empty: any.
+        finding: only runs in which a cause with this code was found; empty: any.
         selector: only runs with such labels.
         since: only runs that were submitted then or later (Unix seconds).
         until: only runs that were submitted before.
@@ -87,6 +90,8 @@ class RunQuery:
 
     phases: tuple[JobPhase, ...] | None = None
     search: str = ""
+    model: str = ""
+    finding: str = ""
     selector: Selector = dataclasses.field(default_factory=Selector)
     since: float | None = None
     until: float | None = None
@@ -108,7 +113,9 @@ class RunQuery:
         text = self.search.lower()
         return (
             (self.phases is None or run.phase in self.phases)
-            and (not text or any(text in each.lower() for each in (run.name, *run.labels.values())))
+            and (not text or any(text in each.lower() for each in _texts(run)))
+            and (not self.model or run.model == self.model)
+            and (not self.finding or (run.digest is not None and self.finding in run.digest.codes))
             and self.selector.matches(run.labels)
             and (self.since is None or run.submitted_at >= self.since)
             and (self.until is None or run.submitted_at < self.until)
@@ -152,6 +159,11 @@ def cut(runs: list[RunSummary], total: int, query: RunQuery) -> RunPage:
     """Return a page of runs that are sorted, of which one too many says that there is another page."""
     shown = tuple(runs[: query.limit])
     return RunPage(runs=shown, total=total, after=query.cursor(shown[-1]) if len(runs) > len(shown) else None)
+
+
+def _texts(run: RunSummary) -> tuple[str, ...]:
+    found = (run.digest.finding or "", " ".join(run.digest.codes)) if run.digest else ()
+    return run.name, run.model, *run.labels.values(), *found
 
 
 def _value(run: RunSummary, order: Order) -> float | str | None:

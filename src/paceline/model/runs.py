@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 from collections.abc import Iterable, Mapping
 
 from paceline import errors
@@ -11,6 +12,14 @@ from paceline.model import digests, jobs, roles, statuses
 #: What ``engine`` of a run says.
 LOCAL, KUBERNETES = "local", "kubernetes"
 STOP, SCALE = "stop", "scale"
+
+
+class Detail(enum.StrEnum):
+    """How much of what was measured of a run is kept."""
+
+    FULL = "full"
+    MINUTES = "minutes"  # samples and step reports in intervals of a minute
+    SUMMARY = "summary"  # none of them: what the run came to, its findings, events and evaluations
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +32,7 @@ class Run:
         started_at: when its replicas were first launched; None before.
         finished_at: when it became final; None before.
         notes: what the engine could not limit or measure, and which commit its code is, said once.
+        detail: how much of what was measured is kept.
     """
 
     name: str
@@ -36,6 +46,7 @@ class Run:
     started_at: float | None = None
     finished_at: float | None = None
     notes: tuple[str, ...] = ()
+    detail: Detail = Detail.FULL
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +58,8 @@ class RunSummary:
         replicas: running of wanted replicas by role, such as ``ps 2/2, worker 3/4``.
         namespace: of the cluster; None on this machine.
         digest: how it did when somebody looked last; None: nobody has.
+        model: which it trains (`trained_models`).
+        detail: how much of what was measured is kept.
     """
 
     name: str
@@ -62,6 +75,8 @@ class RunSummary:
     labels: Mapping[str, str]
     namespace: str | None = None
     digest: digests.Digest | None = None
+    model: str = ""
+    detail: Detail = Detail.FULL
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

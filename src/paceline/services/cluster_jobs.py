@@ -21,6 +21,7 @@ from paceline.engines.kubernetes import cluster_states, kinds, sights, times
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Line, Object
 from paceline.engines.kubernetes.loops import Loop
 from paceline.errors import Conflict, InvalidInput, NotFound
+from paceline.model import trained_models
 from paceline.model.jobs import JobSpec
 from paceline.model.recordings import Recording
 from paceline.model.roles import ReplicaId, Role
@@ -467,8 +468,16 @@ def _summary(resource: Object) -> RunSummary:
             for each in status.get("replicas") or ()
         ),
         labels=metadata.get("labels") or {},
+        model=_model(resource),
         **cluster_runs.progress(resource),
     )
+
+
+def _model(resource: Object) -> str:
+    try:
+        return trained_models.name_of(custom_resources.job_spec(resource))
+    except InvalidInput:
+        return ""
 
 
 def _event(found: Object) -> JobEvent:

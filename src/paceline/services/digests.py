@@ -1,22 +1,29 @@
-"""How jobs do, in a line each: made of looks at them, and kept for lists."""
+"""How jobs do, in a line each, and what is found in them when they have ended: made of looks, and kept."""
 
 from __future__ import annotations
 
 import functools
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from importlib import metadata
 from typing import TypeVar
 
 from paceline.diagnosing import catalogues
 from paceline.errors import PacelineError
+from paceline.model import rates
+from paceline.model.causes import Cause
+from paceline.model.conclusions import Conclusion
 from paceline.model.digests import Digest
 from paceline.model.roles import Role
 from paceline.model.run_queries import RunQuery
+from paceline.model.runs import LOCAL
 from paceline.model.samples import StepReport
 from paceline.model.snapshots import Snapshot
 from paceline.model.statuses import JobPhase
+from paceline.services import looks
 from paceline.services.jobs import Jobs
+from paceline.services.life_cycles import LifeCycle
 from paceline.services.lookouts import Lookout
 from paceline.services.looks import Look
 
@@ -30,11 +37,14 @@ STRETCHES = 20
 ROUND_SECONDS = 5.0
 #: Jobs that are looked at in a round: those that run, and some that ended while nobody looked.
 MOST_RUNNING, MOST_ENDED = 200, 5
+#: What was measured last is stored a little after the end.
+SETTLE_SECONDS = 5.0
 
 
 def digest(snapshot: Snapshot, look: Look) -> Digest:
     """Return what a list shows of a job."""
-    cause = next((each for each in look.explanation.causes if not each.is_past), None)
+    present = [each for each in look.explanation.causes if not each.is_past]
+    cause = present[0] if present else None
     servers = next((each for each in snapshot.roles if each.role is Role.PS), None)
     imbalances = servers.imbalances if servers else ()
     return Digest(
@@ -44,10 +54,20 @@ def digest(snapshot: Snapshot, look: Look) -> Digest:
         progress=snapshot.progress,
         eta_seconds=snapshot.eta_seconds,
         imbalance=next((each.max_over_mean for each in imbalances if each.resource == "CPU"), None),
+        used_cores=rates.total(each.cpu_cores for each in snapshot.replicas),
+        auc=snapshot.evaluation.auc if snapshot.evaluation else None,
+        log_loss=snapshot.evaluation.log_loss if snapshot.evaluation else None,
         code=catalogues.topic(cause.name).code if cause else None,
         severity=cause.severity if cause else None,
         finding=cause.what if cause else None,
+        codes=tuple(dict.fromkeys(catalogues.topic(each.name).code for each in _all(present))),
     )
+
+
+def _all(causes: Sequence[Cause]) -> Iterator[Cause]:
+    for each in causes:
+        yield each
+        yield from _all(each.effects)
 
 
 def trend(reports: Sequence[StepReport], stretches: int = STRETCHES) -> tuple[float | None, ...]:
@@ -67,6 +87,26 @@ def trend(reports: Sequence[StepReport], stretches: int = STRETCHES) -> tuple[fl
         place = min(stretches - 1, int((each.at - first) / width))
         examples[place] = (examples[place] or 0.0) + (each.examples or 0)
     return tuple(None if each is None else each / width for each in examples)
+
+
+def conclude(jobs: LifeCycle, name: str, look: Look | None = None) -> None:
+    """Keep what is found in a run that has ended, unless that was done before.
+
+    Args:
+        jobs: where it is.
+        name: its name.
+        look: at it; None: it is looked at here.
+
+    Raises:
+        NotFound: there is no such run.
+        StoreError: the store or the run's folder cannot be read, or not written.
+    """
+    store, stored = jobs.stored(name)
+    if store.conclusion(stored) is not None:
+        return
+    look = look or looks.Looker(jobs, name, thinned=True).look()
+    made = Conclusion(at=jobs.clock(), version=metadata.version("paceline"), explanation=look.explanation)
+    store.conclude(stored, made, digest(jobs.snapshot(name), look))
 
 
 class Keeper:
@@ -94,11 +134,11 @@ class Keeper:
 
     def go_round(self) -> None:
         """Look at the jobs that run, and at some that have ended since they were looked at."""
-        for names in (self._running, self._unseen):
+        for names, keep in ((self._running, self._keep), (self._unseen, self._conclude)):
             for name in self._safely(names) or ():
                 if self._ended.is_set():
                     return
-                self._safely(functools.partial(self._keep, name))
+                self._safely(functools.partial(keep, name))
 
     def _running(self) -> list[str]:
         phases = tuple(phase for phase in JobPhase if not phase.is_final)
@@ -106,11 +146,15 @@ class Keeper:
         return [run.name for run in self._jobs.page(query).runs]
 
     def _unseen(self) -> list[str]:
-        return self._jobs.store.runs_without_last_digest(limit=MOST_ENDED)
+        before = self._jobs.clock() - SETTLE_SECONDS
+        return self._jobs.store.unconcluded(engine=LOCAL, ended_before=before, limit=MOST_ENDED)
 
     def _keep(self, name: str) -> None:
         made = digest(self._lookout.snapshot(name), self._lookout.look(name))
         self._jobs.store.save_digest(name, made)
+
+    def _conclude(self, name: str) -> None:
+        conclude(self._jobs, name, self._lookout.look(name))
 
     def _safely(self, action: Callable[[], T]) -> T | None:
         """Do something that may fail for one job, which must not keep the others from being looked at."""

@@ -75,8 +75,11 @@ def of(recording: Recording, situation: Situation | None = None) -> Look:
         recording: of a job.
         situation: where the job stands; None: as far as the recording says.
     """
+    situation = situation or recordings.situation(recording)
+    if recording.conclusion is not None:
+        return Look(recording=recording, explanation=recordings.judged(recording, situation))
     case = Case.of(recording)
-    found = diagnoses.diagnose(recording, situation or recordings.situation(recording), case=case)
+    found = diagnoses.diagnose(recording, situation, case=case)
     return Look(recording=recording, explanation=found, unjudged=diagnoses.unjudged(case))
 
 

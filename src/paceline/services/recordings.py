@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
+from importlib import metadata
 from pathlib import Path
 
 from paceline import specs
@@ -75,6 +76,7 @@ def read(
         steps=[*before, *steps],
         evaluations=store.evaluations(run.name),
         events=[event for _, event in store.events(run.name)],
+        conclusion=store.conclusion(run.name) if run.phase.is_final else None,
     )
 
 
@@ -203,7 +205,20 @@ def situation_of(jobs: LifeCycle, recording: Recording) -> Situation:
         return situation(recording)
 
 
-def explain(jobs: LifeCycle, name: str, *, thinned: bool = False) -> tuple[Recording | None, Explanation]:
+def judged(recording: Recording, situation: Situation) -> Explanation:
+    """Return why a job is where it is: of one that has ended as that was found then, if it was kept."""
+    kept = recording.conclusion
+    if kept is None:
+        return diagnoses.diagnose(recording, situation)
+    if kept.version == metadata.version("paceline"):
+        return kept.explanation
+    by = f"what this version would find: Paceline {kept.version} judged it when it had ended"
+    return dataclasses.replace(kept.explanation, unknown=(*kept.explanation.unknown, by))
+
+
+def explain(
+    jobs: LifeCycle, name: str, *, thinned: bool = False, anew: bool = False
+) -> tuple[Recording | None, Explanation]:
     """Return why a job is where it is, and why it is no faster, with what that was told from.
 
     Where nothing measured can be read, the answer is from what else is known, and says what is missing.
@@ -212,6 +227,7 @@ def explain(jobs: LifeCycle, name: str, *, thinned: bool = False) -> tuple[Recor
         jobs: where it is.
         name: its name.
         thinned: measured in longer intervals if it is much (see `read`).
+        anew: by the rules of today, whatever was found when it had ended.
 
     Returns:
         The recording, None of a job of a cluster whose spec is wrong; and the answer.
@@ -223,7 +239,9 @@ def explain(jobs: LifeCycle, name: str, *, thinned: bool = False) -> tuple[Recor
     recording, unread = _known(jobs, name, thinned=thinned)
     if recording is None:
         return None, diagnoses.standing(jobs.situation(name))
-    found = diagnoses.diagnose(recording, situation_of(jobs, recording))
+    if anew:
+        recording = dataclasses.replace(recording, conclusion=None)
+    found = judged(recording, situation_of(jobs, recording))
     return recording, dataclasses.replace(found, unknown=(*unread, *found.unknown))
 
 

@@ -24,12 +24,9 @@ class Digests(rows.Part):
             NotFound: there is no such run.
             StoreError: the store cannot be written.
         """
-        values = {column.name: getattr(digest, column.name) for column in COLUMNS}
-        values["trend"] = json.dumps(digest.trend)
         with self._database.writing() as connection:
             key = rows.run_id(connection, name, lock=True)
-            connection.execute(sa.delete(tables.digests).where(tables.digests.c.run_id == key))
-            connection.execute(sa.insert(tables.digests).values(run_id=key, **values))
+            save(connection, key, digest)
 
     def digest(self, name: str) -> digests.Digest | None:
         """Return how a run did when somebody looked last; None: nobody has.
@@ -44,22 +41,13 @@ class Digests(rows.Part):
             row = connection.execute(query).one_or_none()
         return None if row is None else read(tuple(row), name)
 
-    def runs_without_last_digest(self, *, limit: int) -> list[str]:
-        """Return runs that have ended since somebody looked last, those that ended last first.
 
-        Raises:
-            StoreError: the store cannot be read.
-        """
-        runs, known = tables.runs.c, tables.digests.c
-        query = (
-            sa.select(runs.name)
-            .join_from(tables.runs, tables.digests, isouter=True)
-            .where(runs.finished_at.is_not(None), known.at.is_(None) | (known.at < runs.finished_at))
-            .order_by(runs.finished_at.desc(), runs.id.desc())
-            .limit(limit)
-        )
-        with self._database.reading() as connection:
-            return list(connection.scalars(query))
+def save(connection: sa.Connection, run: int, digest: digests.Digest) -> None:
+    """Keep the digest of a run, in place of what was kept before, within a transaction."""
+    values = {column.name: rows.storable(getattr(digest, column.name)) for column in COLUMNS}
+    values |= {"trend": json.dumps(digest.trend), "codes": " ".join(digest.codes)}
+    connection.execute(sa.delete(tables.digests).where(tables.digests.c.run_id == run))
+    connection.execute(sa.insert(tables.digests).values(run_id=run, **values))
 
 
 def read(row: Sequence[Any], name: str) -> digests.Digest | None:
@@ -67,7 +55,7 @@ def read(row: Sequence[Any], name: str) -> digests.Digest | None:
     values: dict[str, Any] = {column.name: each for column, each in zip(COLUMNS, row, strict=True)}
     if values["at"] is None:
         return None
-    values["trend"] = tuple(json.loads(values["trend"]))
+    values |= {"trend": tuple(json.loads(values["trend"])), "codes": tuple(values["codes"].split())}
     if values["severity"] is not None:
         what = f"the digest of job {name!r}"
         values["severity"] = encodings.member(findings.Severity, values["severity"], what=what)

@@ -110,6 +110,8 @@ def _decoder(kind: Any) -> _Decoder:
     if origin in (typing.Union, types.UnionType):
         (inner,) = (argument for argument in arguments if argument is not types.NoneType)
         return _optional(_decoder(inner))
+    if origin is tuple and arguments[-1] is not ...:
+        return _fixed(tuple(map(_decoder, arguments)))
     if origin is tuple:
         return _sequence(_decoder(arguments[0]))
     if origin is not None and issubclass(origin, Mapping):
@@ -153,6 +155,16 @@ def _sequence(inner: _Decoder) -> _Decoder:
     return decoded
 
 
+def _fixed(inner: tuple[_Decoder, ...]) -> _Decoder:
+    def decoded(data: Any, where: str) -> Any:
+        if not isinstance(data, list) or len(data) != len(inner):
+            raise _Unreadable(f"{where} is {data!r}, not a list of {len(inner)}")
+        each = zip(inner, data, strict=True)
+        return tuple(decode(item, f"{where}[{index}]") for index, (decode, item) in enumerate(each))
+
+    return decoded
+
+
 def _mapping(inner: _Decoder) -> _Decoder:
     def decoded(data: Any, where: str) -> Any:
         if not isinstance(data, dict):
@@ -170,7 +182,10 @@ def _fields(kind: type) -> _Decoder:
         for field in dataclasses.fields(kind)
         if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
     }
-    inner = {name: _decoder(hints[name]) for name in names}
+
+    @functools.cache
+    def inner(name: str) -> _Decoder:  # As late as this, since a value may have others of its type in it.
+        return _decoder(hints[name])
 
     def decoded(data: Any, where: str) -> Any:
         if not isinstance(data, dict):
@@ -180,6 +195,6 @@ def _fields(kind: type) -> _Decoder:
             raise _Unreadable(f"unknown field {prefix}{min(unknown)}")
         if missing := required - data.keys():
             raise _Unreadable(f"field {prefix}{min(missing)} is missing")
-        return kind(**{name: inner[name](item, f"{prefix}{name}") for name, item in data.items()})
+        return kind(**{name: inner(name)(item, f"{prefix}{name}") for name, item in data.items()})
 
     return decoded

@@ -20,6 +20,7 @@ from pyarrow import parquet
 
 from paceline.errors import InvalidInput, NotFound, StoreError, first_line
 from paceline.model import columns, saved_plans
+from paceline.model.conclusions import Conclusion
 from paceline.model.recordings import Recording
 from paceline.model.roles import ReplicaId
 from paceline.model.runs import JobEvent, ReplicaRow, Run
@@ -48,6 +49,7 @@ class _Head:
     facts: tuple[tuple[str, ...], ...]
     traces: tuple[Trace, ...]
     plan: Mapping[str, Any] | None = None
+    conclusion: Conclusion | None = None
 
 
 def _fields(kind: type) -> Mapping[str, tuple[type, bool]]:
@@ -78,6 +80,7 @@ def write(path: Path, recording: Recording) -> None:
         facts=tuple(recording.facts),
         traces=tuple(recording.traces),
         plan=None if recording.plan is None else saved_plans.write(recording.plan),
+        conclusion=recording.conclusion,
     )
     metadata = {_KEY: _packed(encodings.encode(head))}
     table = pyarrow.table(_columns(recording), schema=_schema()).replace_schema_metadata(metadata)
@@ -137,6 +140,7 @@ def read(path: Path) -> Recording:
         facts=_pairs(head.facts),
         traces=head.traces,
         plan=plan,
+        conclusion=head.conclusion,
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
@@ -18,6 +17,7 @@ _COLUMNS = (
     tables.runs.c.name, tables.runs.c.phase, tables.runs.c.message, tables.runs.c.engine,
     tables.runs.c.directory, tables.runs.c.submitted_at, tables.runs.c.started_at, tables.runs.c.finished_at,
     tables.runs.c.ttl_after_finished_seconds, tables.runs.c.replicas, tables.runs.c.labels,
+    tables.runs.c.model, tables.runs.c.detail,
 )  # fmt: skip
 
 _ORDERS: dict[Order, sa.ColumnElement[Any]] = {
@@ -53,9 +53,7 @@ class RunLists(rows.Part):
         """
         columns = tables.runs.c
         order = (columns.submitted_at, columns.id)
-        query = sa.select(*_COLUMNS).order_by(
-            *(each.desc() if newest_first else each.asc() for each in order)
-        )
+        query = _listed().order_by(*(each.desc() if newest_first else each.asc() for each in order))
         if phases is not None:
             query = query.where(columns.phase.in_([phase.value for phase in phases]))
         if engine is not None:
@@ -81,13 +79,8 @@ class RunLists(rows.Part):
         count = sa.select(sa.func.count()).select_from(tables.runs).where(*conditions)
         with self._database.reading() as connection:
             total = connection.scalar(count) or 0
-            query = self._sorted(sa.select(*_COLUMNS, *digests.COLUMNS), wanted).where(*conditions)
-            found = [
-                dataclasses.replace(
-                    _summary(row[: len(_COLUMNS)]), digest=digests.read(row[len(_COLUMNS) :], row.name)
-                )
-                for row in connection.execute(query)
-            ]
+            query = self._sorted(_listed(), wanted).where(*conditions)
+            found = [_summary(row) for row in connection.execute(query)]
         return run_queries.cut(found, total, wanted)
 
     def _sorted(self, query: sa.Select[Any], wanted: RunQuery) -> sa.Select[Any]:
@@ -97,7 +90,6 @@ class RunLists(rows.Part):
         # Only where it may be missing: else an index serves.
         missing = [] if wanted.order in (Order.SUBMITTED, Order.NAME) else [value.is_(None)]
         directed = [each.desc() if wanted.descending else each.asc() for each in (value, name)]
-        query = query.join_from(tables.runs, tables.digests, isouter=True)
         query = query.order_by(*missing, *directed).limit(wanted.limit + 1)
         if wanted.after is None:
             return query
@@ -112,11 +104,19 @@ class RunLists(rows.Part):
         return query.where(value.is_(None) | follows(value, last) | ((value == last) & behind))
 
 
+def _listed() -> sa.Select[Any]:
+    """Return the query of all runs, each with its digest."""
+    return sa.select(*_COLUMNS, *digests.COLUMNS).join_from(tables.runs, tables.digests, isouter=True)
+
+
 def _summary(row: Sequence[Any]) -> runs.RunSummary:
-    values: dict[str, Any] = {column.name: each for column, each in zip(_COLUMNS, row, strict=True)}
-    values["phase"] = encodings.member(statuses.JobPhase, values["phase"], what=f"job {values['name']!r}")
+    own, digest = row[: len(_COLUMNS)], row[len(_COLUMNS) :]
+    values: dict[str, Any] = {column.name: each for column, each in zip(_COLUMNS, own, strict=True)}
+    what = f"job {values['name']!r}"
+    values["phase"] = encodings.member(statuses.JobPhase, values["phase"], what=what)
+    values["detail"] = encodings.member(runs.Detail, values["detail"], what=what)
     values["labels"] = json.loads(values["labels"])
-    return runs.RunSummary(**values)
+    return runs.RunSummary(**values, digest=digests.read(digest, values["name"]))
 
 
 def _conditions(wanted: RunQuery) -> Iterator[sa.ColumnElement[bool]]:
@@ -124,8 +124,17 @@ def _conditions(wanted: RunQuery) -> Iterator[sa.ColumnElement[bool]]:
     if wanted.phases is not None:
         yield columns.phase.in_([phase.value for phase in wanted.phases])
     if wanted.search:
-        named = columns.name.icontains(wanted.search, autoescape=True)
-        yield named | _labelled(labels.value.icontains(wanted.search, autoescape=True))
+        digest = tables.digests.c
+        name, model, value, finding, codes = (
+            each.icontains(wanted.search, autoescape=True)
+            for each in (columns.name, columns.model, labels.value, digest.finding, digest.codes)
+        )
+        yield name | model | _labelled(value) | _digested(finding | codes)
+    if wanted.model:
+        yield columns.model == wanted.model
+    if wanted.finding:
+        known = sa.literal(" ") + tables.digests.c.codes + " "
+        yield _digested(known.contains(f" {wanted.finding} ", autoescape=True))
     for requirement in wanted.selector.requirements:
         yield _required(requirement)
     if wanted.since is not None:
@@ -136,6 +145,10 @@ def _conditions(wanted: RunQuery) -> Iterator[sa.ColumnElement[bool]]:
 
 def _labelled(*conditions: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
     return sa.exists().where(tables.labels.c.run_id == tables.runs.c.id, *conditions)
+
+
+def _digested(condition: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
+    return sa.exists().where(tables.digests.c.run_id == tables.runs.c.id, condition).correlate(tables.runs)
 
 
 def _required(requirement: Requirement) -> sa.ColumnElement[bool]:

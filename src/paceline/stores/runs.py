@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from paceline import errors
 from paceline.control import states
-from paceline.model import jobs, roles, runs, statuses
+from paceline.model import jobs, roles, runs, statuses, trained_models
 from paceline.stores import encodings, journals, relays, rows, tables
 
 
@@ -45,6 +45,8 @@ class Runs(rows.Part):
             "source": _encoded(run.source),
             "spec": encodings.encode(run.spec),
             "state": encodings.encode(state),
+            "model": trained_models.name_of(run.spec),
+            "detail": run.detail.value,
         }
         with self._database.writing() as connection:
             try:
@@ -101,7 +103,7 @@ class Runs(rows.Part):
         columns = tables.runs.c
         query = sa.select(
             columns.engine, columns.directory, columns.submitted_at, columns.phase, columns.started_at,
-            columns.finished_at, columns.message, columns.notes, columns.source, columns.spec,
+            columns.finished_at, columns.message, columns.notes, columns.source, columns.spec, columns.detail,
         ).where(columns.name == name)  # fmt: skip
         with self._database.reading() as connection:
             row = connection.execute(query).one_or_none()
@@ -120,6 +122,7 @@ class Runs(rows.Part):
             started_at=row.started_at,
             finished_at=row.finished_at,
             notes=tuple(json.loads(row.notes)),
+            detail=encodings.member(runs.Detail, row.detail, what=what),
         )
 
     def update_run(
@@ -164,9 +167,10 @@ class Runs(rows.Part):
         """Keep the state of a run for a later supervisor, and all that others are shown of it.
 
         The run has started at the first ``at`` (Unix seconds) whose phase is not ``pending``, and has
-        finished at the first whose phase is final; one that goes on again has not. What happened meanwhile
-        is kept together with it, and so is the job file where it is another one now: then what was asked of
-        it by a relay is done. With ``drops_relay`` that is forgotten: the run goes on as it was.
+        finished at the first whose phase is final; one that goes on again has not, and what was concluded
+        of its end holds no more. What happened meanwhile is kept together with it, and so is the job file
+        where it is another one now: then what was asked of it by a relay is done.
+        With ``drops_relay`` that is forgotten: the run goes on as it was.
 
         Raises:
             NotFound: there is no such run.
@@ -188,11 +192,14 @@ class Runs(rows.Part):
                     replicas=_counts(state),
                     spec=encodings.encode(state.spec),
                     state=encoded,
+                    model=trained_models.name_of(state.spec),
                     started_at=sa.func.coalesce(columns.started_at, started),
                     finished_at=finished,
                     **file,
                 )
             )
+            if not state.phase.is_final:
+                connection.execute(sa.delete(tables.conclusions).where(tables.conclusions.c.run_id == key))
             if source is not None:
                 relays.settle(connection, key, at)
             if drops_relay:

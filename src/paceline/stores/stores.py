@@ -10,6 +10,7 @@ import types
 
 from paceline.stores import (
     audits,
+    conclusions,
     databases,
     digests,
     journals,
@@ -25,6 +26,7 @@ class Store(
     runs.Runs,
     run_lists.RunLists,
     digests.Digests,
+    conclusions.Conclusions,
     journals.Journals,
     relays.Relays,
     measurements.Measurements,

@@ -83,8 +83,11 @@ runs = sa.Table(
     sa.Column("source", sa.LargeBinary, nullable=False),
     sa.Column("spec", sa.Text, nullable=False),  # JSON
     sa.Column("state", sa.Text, nullable=False),  # JSON
+    sa.Column("model", Text, nullable=False, server_default=""),
+    sa.Column("detail", Text, nullable=False, server_default="full"),
     sa.Index("runs_by_submitted_at", "submitted_at"),
     sa.Index("runs_by_phase", "phase"),
+    sa.Index("runs_by_model", "model", "submitted_at"),
     sqlite_autoincrement=True,
 )
 
@@ -260,6 +263,21 @@ digests = sa.Table(
     sa.Column("code", Text),
     sa.Column("severity", Text),
     sa.Column("finding", Text),
+    sa.Column("used_cores", sa.Double),
+    sa.Column("auc", Metric),
+    sa.Column("log_loss", Metric),
+    sa.Column("codes", Text, nullable=False, server_default=""),  # one after the other
+)
+
+conclusions = sa.Table(
+    "conclusions",
+    metadata,
+    sa.Column(
+        "run_id", Number, sa.ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True, nullable=False
+    ),
+    sa.Column("at", sa.Double, nullable=False),
+    sa.Column("version", Text, nullable=False),
+    sa.Column("explanation", sa.Text, nullable=False),  # JSON
 )
 
 submits = sa.Table(

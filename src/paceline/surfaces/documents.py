@@ -12,7 +12,7 @@ import enum
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from paceline.model import jobs
+from paceline.model import jobs, trained_models
 from paceline.model.roles import ReplicaId
 from paceline.model.runs import JobEvent, ReplicaRow, Run, RunSummary
 
@@ -53,6 +53,8 @@ def run_summary(run: RunSummary, *, lost: bool) -> dict[str, Any]:
         "message": run.message,
         "replicas": run.replicas,
         "labels": dict(run.labels),
+        "model": run.model,
+        "detail": run.detail.value,
         "engine": run.engine,
         "namespace": run.namespace,
         "directory": run.directory,
@@ -90,6 +92,8 @@ def run_document(
         "phase": "lost" if lost else run.phase.value,
         "message": run.message,
         "labels": dict(run.spec.labels),
+        "model": trained_models.name_of(run.spec),
+        "detail": run.detail.value,
         "engine": run.engine,
         "directory": run.directory,
         "submitted_at": instant(run.submitted_at),

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from paceline.diagnosing.headrooms import LEAST_GAIN
+from paceline.model import trained_models
 from paceline.model.causes import Change
 from paceline.model.jobs import JobSpec
-from paceline.model.roles import Role
 from paceline.model.tunings import Objective
 
 #: Fields of a job file that decide its speed; others are what the job is, or where it puts things.
@@ -23,8 +23,6 @@ _OWN = (
     "command", "restart", "environment", "memory_growth", "epochs", "max_steps", "seed", "checkpoint",
     "trace", "export_dir", "inputs", "measured_variables", "variables",
 )  # fmt: skip
-#: What makes a model another one, below ``training``.
-_MODEL = ("embedding_dimension", "hidden_units")
 #: So many earlier runs of the same settings it takes to call one slower.
 _LEAST_BEFORE = 2
 
@@ -68,17 +66,8 @@ class Regression:
 
 
 def is_alike(spec: JobSpec, other: JobSpec) -> bool:
-    """Whether two jobs train the same model: the same command, and the same shape of it."""
-    sections = [each.training or {} for each in (spec, other)]
-    return _command(spec) == _command(other) and all(
-        sections[0].get(key) == sections[1].get(key) for key in _MODEL
-    )
-
-
-def _command(spec: JobSpec) -> tuple[str, ...]:
-    role = Role.CHIEF if spec.role(Role.CHIEF) else Role.WORKER
-    # The interpreter may be another one, as of another environment.
-    return spec.command_of(role)[1:]
+    """Whether two jobs train the same model."""
+    return trained_models.name_of(spec) == trained_models.name_of(other)
 
 
 def best(runs: Sequence[PastRun], objective: Objective) -> PastRun | None:

@@ -56,6 +56,7 @@ def job_list(
         columns += [
             Column(header="SUBMITTED", cells=[cells.moment(run.submitted_at) for run in runs]),
             Column(header="FINISHED", cells=[cells.moment(run.finished_at) for run in runs]),
+            Column(header="MODEL", cells=[cells.clean(run.model) for run in runs]),
             Column(header="LABELS", cells=[_labels(run) for run in runs]),
             Column(header="ENGINE", cells=[run.engine for run in runs]),
             Column(header="DIRECTORY", cells=[cells.clean(run.directory) for run in runs]),

@@ -27,6 +27,10 @@ PHASES = ("pending", "starting", "running", "restarting", "stopping", "succeeded
     "--phase", "phases", type=click.Choice((*PHASES, "lost")), multiple=True, help="Only jobs in this phase."
 )
 @options.selector_option
+@click.option(
+    "--search", default="", metavar="TEXT",
+    help="Only jobs with it in the name, the model, a label, the finding or the code of a cause.",
+)  # fmt: skip
 @click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="Of all namespaces of the cluster.")
 @click.option("--limit", type=click.IntRange(1), help="At most so many.")
 @options.watch_option
@@ -35,16 +39,23 @@ def command(
     session: sessions.Session,
     phases: tuple[str, ...],
     labels: tuple[Selector, ...],
+    search: str,
     everywhere: bool,
     limit: int | None,
     watch: bool,
     output: str,
 ) -> None:
-    """List the jobs, the newest first."""
+    """List the jobs, the newest first.
+
+    What was found is known of jobs that have ended, and of those that a server looks at.
+    """
+    from paceline.model.run_queries import RunQuery
+
+    wanted = RunQuery(search=search)
 
     def found(read: Callable[[], tuple[list[RunSummary], set[str]]]) -> tuple[list[RunSummary], set[str]]:
         runs, lost = read()
-        runs = [run for run in runs if all(each.matches(run.labels) for each in labels)]
+        runs = [run for run in runs if wanted.selects(run) and all(x.matches(run.labels) for x in labels)]
         if phases:
             runs = [run for run in runs if ("lost" if run.name in lost else run.phase) in phases]
         return runs[:limit], lost
@@ -67,7 +78,7 @@ def command(
         printing.show(_table(runs, lost, output, everywhere=everywhere))
         _suggest(session, runs, lost, everywhere=everywhere)
     else:
-        session.say("no jobs" if not (phases or labels) else "no such jobs")
+        session.say("no jobs" if not (phases or labels or search) else "no such jobs")
         session.suggest("paceline init job.yaml", "paceline run job.yaml")
 
 

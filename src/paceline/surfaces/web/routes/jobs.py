@@ -70,6 +70,8 @@ def listed(asked: Asked, wanted: schemas.RunListQuery) -> dict[str, Any]:
         query = RunQuery(
             phases=tuple(wanted.phase) or None,
             search=wanted.search,
+            model=wanted.model,
+            finding=wanted.finding.upper(),
             selector=Selector(tuple(_requirements(wanted.label))),
             since=wanted.since,
             until=wanted.until,

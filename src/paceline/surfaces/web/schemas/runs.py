@@ -8,6 +8,7 @@ from pydantic import Field
 
 from paceline.model.findings import Severity
 from paceline.model.run_queries import MOST_RUNS, Order
+from paceline.model.runs import Detail
 from paceline.model.statuses import ExitReason, JobPhase, ReplicaPhase
 from paceline.surfaces.web.schemas.bases import JOB_NAME, NAMESPACE, Document, Instant, Schema
 
@@ -23,9 +24,13 @@ class Digest(Schema):
     progress: float | None
     eta_seconds: float | None
     imbalance: float | None
+    used_cores: float | None
+    auc: float | None
+    log_loss: float | None
     code: str | None
     severity: Severity | None
     finding: str | None
+    codes: list[str]
 
 
 class RunSummary(Schema):
@@ -36,6 +41,8 @@ class RunSummary(Schema):
     message: str
     replicas: str
     labels: dict[str, str]
+    model: str
+    detail: Detail
     engine: str
     namespace: str | None
     directory: str
@@ -95,6 +102,8 @@ class Run(Document):
     phase: Phase
     message: str
     labels: dict[str, str]
+    model: str
+    detail: Detail
     engine: str
     directory: str
     submitted_at: Instant
@@ -124,7 +133,15 @@ class RunListQuery(Schema):
     """Which jobs, and which page of them."""
 
     phase: list[JobPhase] = Field(default=[], description="only in one of these")
-    search: str = Field(default="", description="in the name or the value of a label", max_length=200)
+    search: str = Field(
+        default="",
+        description="in the name, the model, the value of a label, the finding or the codes of causes",
+        max_length=200,
+    )
+    model: str = Field(default="", description="only jobs that train this one", max_length=100)
+    finding: str = Field(
+        default="", description="only jobs in which a cause with this code was found", max_length=20
+    )
     label: list[str] = Field(default=[], description="selectors, as kubectl has them: team=ads,!old")
     since: float | None = Field(default=None, description="submitted then or later (Unix seconds)")
     until: float | None = Field(default=None, description="submitted before (Unix seconds)")

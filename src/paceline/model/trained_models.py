@@ -1,0 +1,51 @@
+"""Which model a job trains: jobs of one model are compared with each other, whatever their layout."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+
+from paceline.model.jobs import JobSpec
+from paceline.model.roles import Role
+
+#: A label with which a user says which model it is, where commands have dates in them, say.
+LABEL = "model"
+#: What makes a model another one, below ``training``.
+_SHAPE = ("embedding_dimension", "hidden_units")
+_LONGEST = 40
+
+
+def name_of(spec: JobSpec) -> str:
+    """Return the name of the model that a job trains, such as ``deepfm-3f2a9c01``.
+
+    The same command, or the same label ``model``, and the same shape have the same name, and no others: the
+    digits are a checksum of these. What is before them is for people.
+    """
+    words = [spec.labels[LABEL]] if LABEL in spec.labels else list(_words(spec))
+    training = spec.training or {}
+    identity = [LABEL in spec.labels, words, [training.get(each) for each in _SHAPE]]
+    digits = hashlib.sha256(json.dumps(identity, sort_keys=True, default=str).encode()).hexdigest()[:8]
+    said = spec.labels.get(LABEL) or _script(spec)
+    return f"{_slug(said) or 'model'}-{digits}"
+
+
+def _words(spec: JobSpec) -> tuple[str, ...]:
+    role = Role.CHIEF if spec.role(Role.CHIEF) else Role.WORKER
+    # The interpreter may be another one, as of another environment.
+    return spec.command_of(role)[1:]
+
+
+def _script(spec: JobSpec) -> str:
+    """Return what a job runs, in a word."""
+    words = _words(spec)
+    for before, word in zip(("", *words), words, strict=False):
+        if before == "-m":
+            return word.rpartition(".")[2]
+        if not word.startswith("-"):
+            return word.rpartition("/")[2].partition(".")[0]
+    return ""
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", text.lower())[:_LONGEST].strip("-")

@@ -1,0 +1,85 @@
+"""What was found in each run when it had ended."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from paceline.model import causes, conclusions, digests, statuses
+from paceline.stores import digests as digest_rows
+from paceline.stores import encodings, rows, tables
+
+_FINAL = tuple(phase.value for phase in statuses.JobPhase if phase.is_final)
+
+
+class Conclusions(rows.Part):
+    """The conclusions of a store's runs."""
+
+    def conclude(self, name: str, conclusion: conclusions.Conclusion, digest: digests.Digest) -> bool:
+        """Keep what was found in a run that has ended, and how it did; what was kept before stays.
+
+        Returns:
+            Whether it was kept: not if the run goes on again, or somebody else has concluded it.
+
+        Raises:
+            NotFound: there is no such run.
+            StoreError: the store cannot be written.
+        """
+        known = tables.conclusions
+        with self._database.writing() as connection:
+            key = rows.run_id(connection, name, lock=True)
+            phase = connection.scalar(sa.select(tables.runs.c.phase).where(tables.runs.c.id == key))
+            done = connection.scalar(sa.select(known.c.run_id).where(known.c.run_id == key))
+            if phase not in _FINAL or done is not None:
+                return False
+            encoded = encodings.encode(conclusion.explanation)
+            values = {"at": conclusion.at, "version": conclusion.version, "explanation": encoded}
+            connection.execute(sa.insert(known).values(run_id=key, **values))
+            digest_rows.save(connection, key, digest)
+        return True
+
+    def conclusion(self, name: str) -> conclusions.Conclusion | None:
+        """Return what was found in a run when it had ended; None: nobody has looked yet, or it goes on.
+
+        Raises:
+            NotFound: there is no such run.
+            StoreError: the store cannot be read, or a newer program wrote it.
+        """
+        known = tables.conclusions.c
+        with self._database.reading() as connection:
+            key = rows.run_id(connection, name)
+            row = connection.execute(sa.select(tables.conclusions).where(known.run_id == key)).one_or_none()
+        if row is None:
+            return None
+        what = f"what was found in job {name!r}"
+        found = encodings.decode(causes.Explanation, row.explanation, what=what)
+        return conclusions.Conclusion(at=row.at, version=row.version, explanation=found)
+
+    def unconcluded(
+        self, *, ended_before: float, engine: str | None = None, limit: int | None = None
+    ) -> list[str]:
+        """Return runs that have ended and were not looked at since, those that ended last first.
+
+        Args:
+            engine: only runs of this one; None: of all.
+            ended_before: only runs that had ended then (Unix seconds).
+            limit: at most so many; None: all.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        runs = tables.runs.c
+        query = (
+            sa.select(runs.name)
+            .join_from(tables.runs, tables.conclusions, isouter=True)
+            .where(
+                runs.phase.in_(_FINAL),
+                runs.finished_at <= ended_before,
+                tables.conclusions.c.run_id.is_(None),
+            )
+            .order_by(runs.finished_at.desc(), runs.id.desc())
+            .limit(limit)
+        )
+        if engine is not None:
+            query = query.where(runs.engine == engine)
+        with self._database.reading() as connection:
+            return list(connection.scalars(query))
