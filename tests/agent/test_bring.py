@@ -62,6 +62,14 @@ sys.exit(7)
 """
 
 
+def test_a_thread_may_end_itself(image: Path) -> None:
+    *python, _ = pods.AGENT
+    ends = "import ctypes; ctypes.CDLL(None).pthread_exit(None)"
+    done = in_container(image, *python, "-c", ends)
+    assert done.stderr == ""
+    assert done.returncode == 0
+
+
 def test_the_agent_runs_a_command_and_measures_it(image: Path) -> None:
     *python, agent = pods.AGENT
     with socket.create_server(("127.0.0.1", 0)) as free:

@@ -9,6 +9,7 @@ needs neither a Python nor a C library nor a shell of the image, only the same k
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -29,8 +30,12 @@ def bring(folder: Path) -> None:
     Raises:
         OSError: something cannot be copied.
     """
-    import ctypes  # noqa: F401  (the agent's one lazy import with a library of its own)
+    import ctypes  # The agent's one lazy import with a library of its own.
 
+    # glibc loads this one when a thread ends itself, as Python's do that still run at its exit; without it
+    # the process aborts, and the exit code of the command is lost. Other C libraries do without.
+    with contextlib.suppress(OSError):
+        ctypes.CDLL("libgcc_s.so.1")
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     library = folder / "lib" / version
     shutil.copytree(
