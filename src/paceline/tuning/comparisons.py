@@ -62,14 +62,14 @@ def _compared(experiment: Experiment, variant: str) -> Comparison:
     pairs = list(_pairs(experiment, variant))
     times = judgements.proven(Objective(), pairs)
     is_baseline = variant == experiment.baseline
-    verdict = Verdict.BASELINE if is_baseline else _verdict(times, has_failed=bool(own) and not speeds)
+    told = Verdict.BASELINE if is_baseline else verdict(times, has_failed=bool(own) and not speeds)
     return Comparison(
         variant=variant,
         runs=len(speeds),
         examples_per_second=(statistics.mean(speeds), min(speeds), max(speeds)) if speeds else None,
         times=None if is_baseline else times,
         effect=None if is_baseline or times is None else _effect(pairs, times[0]),
-        verdict=verdict,
+        verdict=told,
         causes=tuple(sorted(set(found), key=lambda each: (-found.count(each), each))),
     )
 
@@ -83,7 +83,8 @@ def _pairs(experiment: Experiment, variant: str) -> Iterator[Pair]:
             yield Pair(before=before, after=after)
 
 
-def _verdict(times: tuple[float, float, float] | None, *, has_failed: bool) -> Verdict:
+def verdict(times: tuple[float, float, float] | None, *, has_failed: bool = False) -> Verdict:
+    """Return what can be told from how many times as fast something is, and between which that lies."""
     if times is None:
         return Verdict.FAILED if has_failed else Verdict.NOT_ENOUGH
     _, low, high = times

@@ -40,8 +40,8 @@ def judge(objective: Objective, best: Outcome, trial: Outcome) -> Judgement:
         kept, why = False, "it is worse"
     elif low <= 1:
         kept, why = False, "no difference"
-    elif (harm := _harm(best, trial)) is not None:
-        kept, why = False, harm
+    elif (worse := harm(best, trial)) is not None:
+        kept, why = False, worse
     return Judgement(kept=kept, times=times, low=low, high=high, why=why)
 
 
@@ -71,6 +71,20 @@ def is_allowed(objective: Objective, outcome: Outcome) -> bool:
     return objective.allows(outcome.speed, outcome.asked_cores)
 
 
+def interval(outcome: Outcome) -> tuple[float, float, float] | None:
+    """Return the speed of a run, and between which that of its like lies with 90 %; None: it has none."""
+    if not outcome.speed:
+        return None
+    spread = DEVIATIONS * _spread(outcome)
+    return outcome.speed, outcome.speed * math.exp(-spread), outcome.speed * math.exp(spread)
+
+
+def loss(outcome: Outcome, examples: int) -> float | None:
+    """Return the loss over the last part of so many examples; None: too little is known of that."""
+    found = _between(outcome.losses, examples * (1 - _COMPARED), examples)
+    return statistics.mean(found) if len(found) >= _LEAST_LOSSES else None
+
+
 def _speed(examples_per_second: float, _cores: float | None) -> float:
     return examples_per_second
 
@@ -84,7 +98,7 @@ def _spread(outcome: Outcome) -> float:
     return math.hypot(RUN_SPREAD, within)
 
 
-def _harm(best: Outcome, trial: Outcome) -> str | None:
+def harm(best: Outcome, trial: Outcome) -> str | None:
     """Return that a trial learns worse, by the loss after as many examples; None: nothing shows it."""
     common = min(each.losses[-1].examples if each.losses else 0 for each in (best, trial))
     first = common * (1 - _COMPARED)

@@ -16,10 +16,20 @@ from paceline.surfaces.web import descriptions, guards, problems
 from paceline.surfaces.web.feeds import Feeds
 from paceline.surfaces.web.guards import Guard, Rates
 from paceline.surfaces.web.pages import advice as advice_pages
+from paceline.surfaces.web.pages import compare, rendering, rules, sessions, submits
 from paceline.surfaces.web.pages import job as job_page
 from paceline.surfaces.web.pages import jobs as job_pages
-from paceline.surfaces.web.pages import rendering, rules, sessions, submits
-from paceline.surfaces.web.routes import advice, audits, changes, checks, jobs, logs, measurements, streams
+from paceline.surfaces.web.routes import (
+    advice,
+    audits,
+    changes,
+    checks,
+    comparisons,
+    jobs,
+    logs,
+    measurements,
+    streams,
+)
 from paceline.surfaces.web.sites import Site
 
 PREFIX = "/api/v1"
@@ -54,12 +64,12 @@ def application(
     made.state.wrong = Rates(guards.WRONG_RATE, guards.WRONG_BURST, clock)
     problems.handle(made, sessions.of_problem)
     api = APIRouter(prefix=PREFIX)
-    for each in (jobs, changes, logs, measurements, streams, advice, checks, audits):
+    for each in (jobs, changes, logs, measurements, streams, advice, checks, audits, comparisons):
         api.include_router(each.router)
     made.include_router(api)
     made.add_api_route("/healthz", _healthy, include_in_schema=False)
     made.add_api_route("/readyz", lambda: _ready(site), include_in_schema=False)
-    for page in (sessions, job_pages, job_page, submits, rules, advice_pages):
+    for page in (sessions, job_pages, job_page, submits, rules, advice_pages, compare):
         made.include_router(page.router)
     made.add_api_route("/static/style.css", _style, include_in_schema=False)
     made.mount("/static", StaticFiles(directory=rendering.STATIC))

@@ -1,0 +1,100 @@
+"""The page of runs side by side."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.responses import HTMLResponse
+
+from paceline.diagnosing import catalogues
+from paceline.model.run_queries import RunQuery
+from paceline.services import run_comparisons
+from paceline.services.run_comparisons import MOST_RUNS, RunComparison, Side
+from paceline.surfaces.web.callers import Asked, may
+from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.pages import rendering
+from paceline.surfaces.web.pages.charts import Strip
+
+router = APIRouter(include_in_schema=False, prefix="/compare")
+#: Jobs among which may be chosen.
+MOST_SHOWN = 50
+#: The two lines of a diff that name the files.
+_HEAD = 2
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """Something of which runs have this or that, each in its column.
+
+    Attributes:
+        is_same: whether all have the same.
+    """
+
+    name: str
+    severity: str
+    title: str
+    values: tuple[str, ...]
+    is_same: bool
+
+
+@router.get("")
+def show(
+    request: Request,
+    asked: Annotated[Asked, Depends(may(Operation.GET))],
+    listing: Annotated[Asked, Depends(may(Operation.LIST))],
+    job: Annotated[list[str], Query()] = [],  # noqa: B006
+    search: Annotated[str, Query(max_length=200)] = "",
+) -> HTMLResponse:
+    """Show jobs side by side, and others to choose from."""
+    names = list(dict.fromkeys(job))
+    chosen = names[:MOST_RUNS]
+    found = run_comparisons.compared(asked.lookout, chosen) if len(chosen) > 1 else None
+    page = listing.jobs.page(RunQuery(search=search, limit=MOST_SHOWN))
+    return rendering.page(
+        request,
+        "compare.html",
+        names=chosen,
+        left_out=len(names) - len(chosen),
+        most=MOST_RUNS,
+        found=found,
+        speeds=Strip.of([end for each in found.sides for end in each.speed or ()]) if found else None,
+        times=Strip.of([end for each in found.sides for end in each.times or ()], is_logarithmic=True)
+        if found
+        else None,
+        diffs=[(each.run.name, each.diff.splitlines()[_HEAD:]) for each in found.sides[1:]] if found else [],
+        causes=_causes(found) if found else [],
+        facts=_facts(found.sides) if found else [],
+        runs=page.runs,
+        search=search,
+    )
+
+
+def _causes(found: RunComparison) -> list[Difference]:
+    """Return what was found in any of the runs; what differs first."""
+    names = dict.fromkeys(cause.name for side in found.sides for cause in side.causes)
+    rows = []
+    for name in names:
+        topic = catalogues.topic(name)
+        said = tuple(
+            next((cause.what for cause in side.causes if cause.name == name), "") for side in found.sides
+        )
+        rows.append(
+            Difference(
+                name=topic.code, severity=str(topic.severity), title=topic.title, values=said,
+                is_same=all(said),
+            )
+        )  # fmt: skip
+    return sorted(rows, key=lambda each: each.is_same)
+
+
+def _facts(sides: Sequence[Side]) -> list[Difference]:
+    names = dict.fromkeys(name for side in sides for name in side.facts)
+    rows: list[Any] = []
+    for name in names:
+        values = tuple(side.facts.get(name, "") for side in sides)
+        is_same = len(set(values)) == 1
+        rows.append(Difference(name=name, severity="", title="", values=values, is_same=is_same))
+    return sorted(rows, key=lambda each: each.is_same)
