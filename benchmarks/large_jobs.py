@@ -18,6 +18,8 @@ from paceline.stores import Store
 
 NAME = "large"
 SERVERS, WORKERS = 20, 200
+#: From when it was submitted until it runs.
+WAITED_SECONDS = 10.0
 SPEC = JobSpec(
     name=NAME,
     roles=(
@@ -31,8 +33,9 @@ SPEC = JobSpec(
 def begin(store: Store, home: homes.Home, *, at: float) -> JobState:
     """Let a store know the job, which runs since a moment (Unix seconds); return its state."""
     made = Run(
-        name=NAME, spec=SPEC, source="", engine="local", directory=str(home.runs / NAME), submitted_at=at - 10
-    )
+        name=NAME, spec=SPEC, source="", engine="local", directory=str(home.runs / NAME),
+        submitted_at=at - WAITED_SECONDS,
+    )  # fmt: skip
     state = states.initial(SPEC)
     replicas = tuple(
         dataclasses.replace(row, phase=ReplicaPhase.RUNNING, attempt=1) for row in state.replicas

@@ -1,4 +1,4 @@
-"""Whatever jobs are called, print and say is text in a browser: nothing of it runs, and nothing stands still."""
+"""Whatever jobs are called, print and say is text in a browser: nothing of it runs, and none stands still."""
 
 from __future__ import annotations
 
