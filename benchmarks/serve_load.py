@@ -177,7 +177,8 @@ async def _follow(served: Server, *, seconds: float) -> dict[str, Any]:
 
 def _second(line: str) -> int:
     """Return the second of the live job that an update tells of."""
-    return round(json.loads(line.removeprefix("data: "))["progress"] * busy_homes.STEPS)
+    progress: float = json.loads(line.removeprefix("data: "))["progress"]
+    return round(progress * busy_homes.STEPS)
 
 
 async def _memory(pid: int, until: float) -> list[int]:

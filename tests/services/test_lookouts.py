@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from support import filled_homes
 
 from paceline.errors import NotFound
-from paceline.services import jobs, lookouts
+from paceline.services import jobs, lookouts, looks
 from paceline.services.lookouts import Lookout
 
 
@@ -90,3 +91,29 @@ def test_nobody_waits_for_a_look_who_can_have_the_last_one(
         assert lookout.snapshot("clicks") is first
         goes_on.set()
         assert looking.result() is not first
+
+
+def test_a_look_is_taken_anew_while_whoever_asks_has_the_last_one(
+    api: jobs.Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled_homes.fill(api.home, "clicks")
+    now = [0.0]
+    lookout = Lookout(api, lambda: now[0])
+    first = lookout.look("clicks")
+    goes_on = threading.Event()
+    look = looks.Looker.look
+
+    def slow(self: looks.Looker) -> looks.Look:
+        goes_on.wait(30)
+        return look(self)
+
+    monkeypatch.setattr(looks.Looker, "look", slow)
+    now[0] += looks.LOOK_SECONDS
+    assert lookout.look("clicks") is first
+    goes_on.set()
+    deadline = time.monotonic() + 30
+    while (second := lookout.look("clicks")) is first:
+        assert time.monotonic() < deadline
+    # What nobody has asked for in a while is too old for whoever comes then.
+    now[0] += 2 * looks.LOOK_SECONDS
+    assert lookout.look("clicks") is not second

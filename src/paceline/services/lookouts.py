@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import threading
 from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Generic, TypeVar
 
 from paceline.model.snapshots import Snapshot
@@ -20,6 +22,20 @@ MOST_JOBS = 32
 SNAPSHOT_SECONDS = 1.0
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Seen(Generic[T]):
+    """What was seen.
+
+    Attributes:
+        due: when it is to be seen anew.
+        until: from then on it is too old for anybody.
+    """
+
+    value: T
+    due: float
+    until: float
+
+
 class _Latest(Generic[T]):
     """What was seen last, until it is too old.
 
@@ -27,26 +43,43 @@ class _Latest(Generic[T]):
         see: sees.
         clock: seconds of any clock that only goes on.
         pause: for how long it is young enough, by how long it took.
+        beside: sees anew when it is time for that, while whoever asks gets what was seen last, for as long
+            again; None: whoever asks sees.
     """
 
     def __init__(
-        self, see: Callable[[], T], clock: Callable[[], float], pause: Callable[[float], float]
+        self,
+        see: Callable[[], T],
+        clock: Callable[[], float],
+        pause: Callable[[float], float],
+        beside: Executor | None = None,
     ) -> None:
-        self._see, self._clock, self._pause = see, clock, pause
+        self._see, self._clock, self._pause, self._beside = see, clock, pause, beside
         self._lock = threading.Lock()
-        self._seen: tuple[float, T] | None = None
+        self._seen: _Seen[T] | None = None
 
     def get(self) -> T:
         """Return it; who comes while another one looks gets what was seen before that, if anything."""
-        if self._seen is not None and self._lock.locked():
-            return self._seen[1]
+        seen = self._seen
+        if seen is not None:
+            if self._lock.locked():
+                return seen.value
+            now = self._clock()
+            if self._beside is not None and seen.due <= now < seen.until:
+                # If that fails, whoever comes when it is too old for anybody is told.
+                self._beside.submit(self._look)
+                return seen.value
+        return self._look()
+
+    def _look(self) -> T:
         with self._lock:
             begun = self._clock()
-            if self._seen is None or begun >= self._seen[0]:
+            if self._seen is None or begun >= self._seen.due:
                 found = self._see()
                 done = self._clock()
-                self._seen = done + self._pause(done - begun), found
-            return self._seen[1]
+                pause = self._pause(done - begun)
+                self._seen = _Seen(found, done + pause, done + 2 * pause)
+            return self._seen.value
 
 
 class Lookout:
@@ -59,6 +92,7 @@ class Lookout:
 
     def __init__(self, jobs: LifeCycle, clock: Callable[[], float]) -> None:
         self._jobs, self._clock = jobs, clock
+        self._beside = ThreadPoolExecutor(1, "looks")
         self._lock = threading.Lock()
         self._looks: collections.OrderedDict[str, _Latest[Look]] = collections.OrderedDict()
         self._snapshots: collections.OrderedDict[str, _Latest[Snapshot]] = collections.OrderedDict()
@@ -73,7 +107,11 @@ class Lookout:
             ClusterError: the cluster does not answer.
         """
         return self._of(
-            self._looks, name, lambda: Looker(self._jobs, name, thinned=True).look, pause_seconds
+            self._looks,
+            name,
+            lambda: Looker(self._jobs, name, thinned=True).look,
+            pause_seconds,
+            beside=self._beside,
         ).get()
 
     def snapshot(self, name: str) -> Snapshot:
@@ -92,6 +130,7 @@ class Lookout:
             name,
             lambda: CourseReader(self._jobs, name, lambda: self.look(name)).course,
             pause_seconds,
+            beside=self._beside,
         ).get()
 
     def _of(
@@ -100,10 +139,11 @@ class Lookout:
         name: str,
         see: Callable[[], Callable[[], T]],
         pause: Callable[[float], float],
+        beside: Executor | None = None,
     ) -> _Latest[T]:
         with self._lock:
             if name not in kept:
-                kept[name] = _Latest(see(), self._clock, pause)
+                kept[name] = _Latest(see(), self._clock, pause, beside)
                 if len(kept) > MOST_JOBS:
                     kept.popitem(last=False)
             kept.move_to_end(name)

@@ -262,8 +262,13 @@ def _evaluation(value: Snapshot) -> dict[str, Any] | None:
     return {**{k: v for k, v in plain(evaluation).items() if k != "at"}, "at": instant(evaluation.at)}
 
 
+_SCALARS = frozenset({type(None), bool, int, float, str})
+
+
 def plain(value: Any) -> Any:
     """Return a value of the model as mappings, lists and scalars."""
+    if type(value) in _SCALARS:  # Most are: a list of jobs has thousands.
+        return value
     if isinstance(value, ReplicaId):
         return str(value)
     if isinstance(value, enum.Enum):

@@ -30,7 +30,7 @@ MORE = ("/?search=nobody", "/?sort=speed&phase=succeeded&label=team%3Dads", "/?l
 
 def addresses(shown: Any) -> Iterator[str]:
     """Yield what may be asked for: every route for people, with what there is for its parameters."""
-    examples = {"/jobs/{name}": shown.job}
+    examples = {"/jobs/{name}": shown.job, "/rules/{code}": "PS101"}
     for route in site_routes.routes(application(SimpleNamespace()).routes):
         if "GET" in route.methods and not route.include_in_schema:
             yield _filled(route.path, examples)
