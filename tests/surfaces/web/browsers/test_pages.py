@@ -52,9 +52,8 @@ def test_every_page(shown: Any, browser: browsers.playwright.Browser, theme: str
     page = context.new_page()
     wrong = browsers.listened(page)
     # Who is not known sees this one alone, and only then.
-    complaints = list(
-        _looked_at(page, f"{shown.server.url}/enter?language={language}", theme, "enter", {401})
-    )
+    entrance = f"{shown.server.url}/enter?language={language}"
+    complaints = list(_looked_at(page, entrance, theme, f"enter-{language}", 401))
     wrong.clear()  # The browser says that the answer was 401.
     page.goto(shown.link)
     count = 0
