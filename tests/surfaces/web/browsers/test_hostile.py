@@ -80,7 +80,8 @@ def page(link: str) -> Iterator[browsers.playwright.Page]:
         made.set_default_timeout(STANDS_STILL)
         made.goto(link)
         yield made
-    assert wrong == []
+    # Nothing can be proposed to jobs whose files are empty, which is said in its place.
+    assert [each for each in wrong if "status of 422" not in each] == []
 
 
 def _is_text(page: browsers.playwright.Page) -> None:
