@@ -207,10 +207,26 @@ def test_dry_runs_change_nothing(home: homes.Home, paceline: Paceline) -> None:
     assert paceline("stop", "--dry-run", "done").exit_code == 1
     assert paceline("resume", "--dry-run", "going").stdout == "going would be resumed (lost)\n"
     assert paceline("resume", "--dry-run", "done").exit_code == 1
-    assert paceline("prune", "--dry-run").stdout == "done would be deleted\n"
+    assert paceline("prune", "--older-than", "7d", "--dry-run").stdout == "done would be deleted\n"
     assert paceline("list", "-o", "name", "-q").stdout.split() == ["going", "done"]
-    assert paceline("prune").stdout == "done deleted\n"
-    assert paceline("prune", "-q").stdout == ""
+    assert paceline("prune", "--older-than", "7d").stdout == "done deleted\n"
+    assert paceline("prune", "--older-than", "7d", "-q").stdout == ""
+
+
+def test_old_jobs_are_kept_in_less_detail(home: homes.Home, paceline: Paceline) -> None:
+    fill(home, "done", loads=(0.5, 0.9), steps=3)
+    said = "kept without samples, steps and traces\n"
+    assert paceline("prune", "--dry-run").stdout == f"done would be {said}"
+    pruned = paceline("prune")
+    assert pruned.stdout == f"done {said}"
+    assert "the store has " in pruned.stderr
+    again = paceline("prune")
+    assert (again.stdout, again.exit_code) == ("", 0)
+    assert "every job is kept as it is" in again.stderr
+    described = " ".join(paceline("describe", "done").stdout.split())
+    assert "samples, steps and traces are kept no more (PACELINE_KEEP_MINUTES)" in described
+    assert paceline("list", "--search", "TRAIN-", "-o", "name").stdout == "done\n"
+    assert paceline("list", "--search", "other", "-o", "name").stdout == ""
 
 
 @pytest.mark.parametrize("verb", ["submit", "run"])

@@ -21,7 +21,7 @@ from paceline.model.runs import LOCAL
 from paceline.model.samples import StepReport
 from paceline.model.snapshots import Snapshot
 from paceline.model.statuses import JobPhase
-from paceline.services import looks
+from paceline.services import looks, retentions
 from paceline.services.jobs import Jobs
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.lookouts import Lookout
@@ -39,6 +39,8 @@ ROUND_SECONDS = 5.0
 MOST_RUNNING, MOST_ENDED = 200, 5
 #: What was measured last is stored a little after the end.
 SETTLE_SECONDS = 5.0
+#: How often it is looked for runs that have grown old, and how many of them become thinner at once.
+AGE_SECONDS, MOST_AGED = 3600.0, 5
 
 
 def digest(snapshot: Snapshot, look: Look) -> Digest:
@@ -119,6 +121,7 @@ class Keeper:
 
     def __init__(self, jobs: Jobs, lookout: Lookout) -> None:
         self._jobs, self._lookout = jobs, lookout
+        self._retention, self._ages_at = retentions.of_environment(), 0.0
         self._ended = threading.Event()
         self.failures = 0
 
@@ -139,6 +142,7 @@ class Keeper:
                 if self._ended.is_set():
                     return
                 self._safely(functools.partial(keep, name))
+        self._safely(self._age)
 
     def _running(self) -> list[str]:
         phases = tuple(phase for phase in JobPhase if not phase.is_final)
@@ -155,6 +159,22 @@ class Keeper:
 
     def _conclude(self, name: str) -> None:
         conclude(self._jobs, name, self._lookout.look(name))
+
+    def _age(self) -> None:
+        """Let some runs grow old, now and then (`retentions`)."""
+        now = self._jobs.clock()
+        if now < self._ages_at:
+            return
+        done = 0
+        for each in retentions.due(self._jobs.store, self._retention, now=now):
+            if each.detail is not None:
+                done += retentions.thin(self._jobs.store, each, now=now)
+            elif each.run.engine == LOCAL:  # An operator looks after those of a cluster.
+                self._jobs.delete(each.run.name)
+                done += 1
+            if done == MOST_AGED or self._ended.is_set():
+                return
+        self._ages_at = now + AGE_SECONDS
 
     def _safely(self, action: Callable[[], T]) -> T | None:
         """Do something that may fail for one job, which must not keep the others from being looked at."""

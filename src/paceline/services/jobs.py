@@ -38,6 +38,7 @@ from paceline.stores import Store
 
 if TYPE_CHECKING:
     from paceline.model.recordings import Recording
+    from paceline.model.retentions import Ageing
     from paceline.model.snapshots import Snapshot
 
 ACTIVE_PHASES = tuple(phase for phase in JobPhase if not phase.is_final)
@@ -369,6 +370,31 @@ class Jobs(LifeCycle):
                 self.delete(run.name)
                 expired.append(run.name)
         return expired
+
+    def age(self, *, dry_run: bool = False) -> list[Ageing]:
+        """Keep less of old runs, as the environment says; return those that it is about.
+
+        Args:
+            dry_run: only say which.
+
+        Raises:
+            InvalidInput: the environment names no policy.
+            StoreError: the store cannot be read or written.
+        """
+        from paceline.services import digests, retentions
+
+        policy, now = retentions.of_environment(), self.clock()
+        if dry_run:
+            return retentions.due(self.store, policy, now=now, engine=LOCAL)
+        aged = retentions.apply(
+            self.store,
+            policy,
+            now=now,
+            delete=self.delete,
+            conclude=lambda name: digests.conclude(self, name),
+            engine=LOCAL,
+        )
+        return list(aged)
 
     def replicas(self, name: str) -> list[ReplicaRow]:
         """Return the replicas of a run.

@@ -25,6 +25,7 @@ from paceline.services.logs import LogLine
 
 if TYPE_CHECKING:
     from paceline.model.recordings import Recording
+    from paceline.model.retentions import Ageing
     from paceline.model.snapshots import Snapshot
     from paceline.services.trace_sites import TraceSite
     from paceline.stores import Store
@@ -150,6 +151,17 @@ class LifeCycle(abc.ABC):
         for run in ended if not dry_run else []:
             self.delete(run.name)
         return [run.name for run in ended]
+
+    def age(self, *, dry_run: bool = False) -> list[Ageing]:
+        """Keep less of old runs, as the policy says (`services.retentions`); return those that it is about.
+
+        Raises:
+            Conflict: that is not done from here.
+        """
+        raise Conflict(
+            "old jobs are kept in less detail by the server that looks at their store",
+            "paceline prune --older-than 30d deletes them",
+        )
 
     def wait(
         self,

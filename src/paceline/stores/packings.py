@@ -95,7 +95,7 @@ def pack(connection: sa.Connection, kind: type, owner: Owner) -> None:
     if not packed:
         return
     ids, *measured = zip(*packed, strict=True)
-    _insert(connection, packing.pieces, owner, dict(zip(fields, measured, strict=True)))
+    insert(connection, packing.pieces, owner, dict(zip(fields, measured, strict=True)))
     _remove(connection, packing.rows, ids)
     _close(connection, packing, owner)
 
@@ -116,11 +116,11 @@ def _close(connection: sa.Connection, packing: Packing, owner: Owner) -> None:
             values = {name: value for name, value in piece._mapping.items() if name != "id"}
             connection.execute(sa.insert(packing.blocks).values(values))
     if whole:
-        _insert(connection, packing.blocks, owner, joined(whole))
+        insert(connection, packing.blocks, owner, joined(whole))
     _remove(connection, table, [piece.id for piece in pieces])
 
 
-def _insert(
+def insert(
     connection: sa.Connection, table: sa.Table, owner: Owner, columns: Mapping[str, Sequence[Any]]
 ) -> None:
     """Insert measurements packed, in parts of about the size of a block if they are more."""

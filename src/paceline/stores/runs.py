@@ -193,6 +193,8 @@ class Runs(rows.Part):
                     spec=encodings.encode(state.spec),
                     state=encoded,
                     model=trained_models.name_of(state.spec),
+                    # Of a run that goes on everything is kept anew.
+                    detail=columns.detail if state.phase.is_final else runs.Detail.FULL.value,
                     started_at=sa.func.coalesce(columns.started_at, started),
                     finished_at=finished,
                     **file,

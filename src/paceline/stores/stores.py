@@ -19,6 +19,7 @@ from paceline.stores import (
     run_lists,
     runs,
     studies,
+    thinnings,
 )
 
 
@@ -27,6 +28,7 @@ class Store(
     run_lists.RunLists,
     digests.Digests,
     conclusions.Conclusions,
+    thinnings.Thinnings,
     journals.Journals,
     relays.Relays,
     measurements.Measurements,

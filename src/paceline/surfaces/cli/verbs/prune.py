@@ -1,4 +1,4 @@
-"""``paceline prune``: delete what ended some time ago."""
+"""``paceline prune``: what ended some time ago is kept in less detail, or deleted."""
 
 from __future__ import annotations
 
@@ -12,14 +12,21 @@ from paceline.surfaces.cli import options, sessions
 @click.option(
     "--older-than",
     type=options.DURATION,
-    default="7d",
-    show_default=True,
     metavar="DURATION",
-    help="How long ago a job must have ended.",
+    help="Delete all jobs that ended longer ago, with logs, samples and checkpoints.",
 )
 @options.dry_run_option
-def command(session: sessions.Session, older_than: float, dry_run: bool) -> None:
-    """Delete the jobs that ended some time ago, with logs, samples and checkpoints."""  # fmt: skip
+def command(session: sessions.Session, older_than: float | None, dry_run: bool) -> None:
+    """Keep less of jobs that ended some time ago, or delete them.
+
+    Without --older-than it does what servers do by themselves: samples and steps are kept as they were
+    measured for PACELINE_KEEP_FULL (14d) after a job's end, in intervals of a minute until
+    PACELINE_KEEP_MINUTES (180d), then not at all; the jobs, and what was found in them, until
+    PACELINE_KEEP_RUNS (forever).
+    """
+    if older_than is None:
+        _age(session, dry_run=dry_run)
+        return
     with session.jobs() as jobs:
         names = jobs.prune(older_than_seconds=older_than, dry_run=dry_run)
     for name in names:
@@ -30,3 +37,23 @@ def command(session: sessions.Session, older_than: float, dry_run: bool) -> None
         session.suggest(f"paceline prune --older-than {older_than:g}s")
     else:
         session.suggest("paceline list")
+
+
+def _age(session: sessions.Session, *, dry_run: bool) -> None:
+    from paceline.model.runs import Detail
+    from paceline.surfaces.views import cells
+
+    would = "would be " if dry_run else ""
+    done = {
+        None: "deleted",
+        Detail.MINUTES: "kept in intervals of a minute",
+        Detail.SUMMARY: "kept without samples, steps and traces",
+    }
+    with session.jobs() as jobs:
+        found = jobs.age(dry_run=dry_run)
+    for each in found:
+        click.echo(f"{each.run.name} {would}{done[each.detail]}")
+    with session.studies() as store:
+        size = cells.compact_bytes(store.size_bytes())
+    session.say(f"{'' if found else 'every job is kept as it is; '}the store has {size}")
+    session.suggest("paceline prune" if dry_run and found else "paceline list")

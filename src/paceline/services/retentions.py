@@ -1,0 +1,132 @@
+"""Finished runs grow old: they are kept in less detail, as a policy says, and never silently."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from paceline.errors import Conflict, InvalidInput, NotFound
+from paceline.model import quantities, retentions, traces
+from paceline.model.retentions import Ageing, Retention
+from paceline.model.runs import Detail
+from paceline.stores import Store
+
+FULL, MINUTES, RUNS = "PACELINE_KEEP_FULL", "PACELINE_KEEP_MINUTES", "PACELINE_KEEP_RUNS"
+_FOREVER = "forever"
+_NOTES = {
+    Detail.MINUTES: f"since {{day}} samples and steps are kept in intervals of a minute ({FULL})",
+    Detail.SUMMARY: f"since {{day}} samples, steps and traces are kept no more ({MINUTES})",
+}
+
+
+def of_environment(environment: Mapping[str, str] = os.environ) -> Retention:
+    """Return the policy that the environment names: durations such as ``30d``, or ``forever``.
+
+    Raises:
+        InvalidInput: one is no duration.
+    """
+    default = Retention()
+    return Retention(
+        full_seconds=_seconds(environment, FULL, default.full_seconds),
+        minutes_seconds=_seconds(environment, MINUTES, default.minutes_seconds),
+        runs_seconds=_seconds(environment, RUNS, default.runs_seconds),
+    )
+
+
+def _seconds(environment: Mapping[str, str], name: str, default: float | None) -> float | None:
+    text = environment.get(name)
+    if not text:
+        return default
+    if text == _FOREVER:
+        return None
+    try:
+        return quantities.parse_seconds(text)
+    except ValueError as error:
+        raise InvalidInput(f"{name}: {error}", f"a duration, or {_FOREVER}") from error
+
+
+def due(store: Store, retention: Retention, *, now: float, engine: str | None = None) -> list[Ageing]:
+    """Return the runs that are to be kept in less detail, or no more, those that were submitted first first.
+
+    Args:
+        store: where they are.
+        retention: the policy.
+        now: Unix seconds.
+        engine: only runs of this one; None: of all.
+
+    Raises:
+        StoreError: the store cannot be read.
+    """
+    found = (
+        retentions.ageing(run, retention, now=now)
+        for run in store.list_runs(engine=engine, newest_first=False)
+    )
+    return [each for each in found if each is not None]
+
+
+def thin(store: Store, ageing: Ageing, *, now: float) -> bool:
+    """Keep less detail of a run, unless what was found in it is not kept yet; say so in its notes.
+
+    It may be killed anywhere, and be done by several at once: who comes again finds the rest.
+
+    Returns:
+        Whether it was done.
+
+    Raises:
+        StoreError: the store cannot be written.
+    """
+    name, detail = ageing.run.name, ageing.detail
+    with contextlib.suppress(NotFound, Conflict):  # It was deleted, goes on, or somebody else does it.
+        if detail is None or detail is Detail.FULL or store.conclusion(name) is None:
+            return False
+        store.thin(name, detail)
+        _remove_files(Path(ageing.run.directory), detail)
+        day = time.strftime("%Y-%m-%d", time.gmtime(now))
+        store.set_detail(name, detail, _NOTES[detail].format(day=day))
+        return True
+    return False
+
+
+def _remove_files(folder: Path, detail: Detail) -> None:
+    """Remove what a run's folder has of what the store keeps in less detail."""
+    for spool in folder.glob("replicas/*/spool.jsonl"):
+        spool.unlink(missing_ok=True)
+    if detail is Detail.SUMMARY:
+        shutil.rmtree(folder / traces.FOLDER, ignore_errors=True)
+
+
+def apply(
+    store: Store,
+    retention: Retention,
+    *,
+    now: float,
+    delete: Callable[[str], None],
+    conclude: Callable[[str], None],
+    engine: str | None = None,
+) -> Iterator[Ageing]:
+    """Let runs grow old, and yield each that did.
+
+    Args:
+        store: where they are.
+        retention: the policy.
+        now: Unix seconds.
+        delete: removes a run and its files.
+        conclude: keeps what is found in a run, before that cannot be told any more.
+        engine: only runs of this one; None: of all.
+
+    Raises:
+        StoreError: the store cannot be read or written.
+    """
+    for each in due(store, retention, now=now, engine=engine):
+        with contextlib.suppress(NotFound, Conflict):
+            if each.detail is None:
+                delete(each.run.name)
+                yield each
+                continue
+            conclude(each.run.name)
+            if thin(store, each, now=now):
+                yield each

@@ -1,0 +1,148 @@
+"""Measurements of finished runs in less detail: a minute's combined into one, or none of them.
+
+Each transaction is about some blocks of one replica, so nobody waits long for another. Killed anywhere, what
+was done is done, and doing it again finds the rest: what is combined already stays as it is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+import sqlalchemy as sa
+
+from paceline.errors import Conflict
+from paceline.model.runs import Detail
+from paceline.model.statuses import JobPhase
+from paceline.stores import blocks, combinations, packings, rows, tables
+
+EVERY_SECONDS = 60.0
+#: So many pieces or blocks, of 600 measurements at most, are combined together.
+_TOGETHER = 40
+
+
+class Thinnings(rows.Part):
+    """Less detail of a store's runs."""
+
+    def thin(self, name: str, detail: Detail) -> None:
+        """Keep less of what was measured of a run that has ended.
+
+        The latest of each replica stay as they are for ``MINUTES``, since they are not packed.
+
+        Raises:
+            Conflict: the run goes on.
+            NotFound: there is no such run.
+            StoreError: the store cannot be read or written.
+        """
+        if detail is Detail.FULL:
+            return
+        for owner in self._owners(name):
+            for kind, packing in packings.PACKINGS.items():
+                if detail is Detail.SUMMARY:
+                    for table in (packing.blocks, packing.pieces, packing.rows):
+                        self._remove(name, table, owner)
+                    continue
+                for table in (packing.blocks, packing.pieces):
+                    for numbers in self._chunks(table, owner):
+                        self._combine(name, kind, table, owner, numbers)
+
+    def set_detail(self, name: str, detail: Detail, note: str) -> None:
+        """Say how much is kept of a run that has ended, and with a note in words.
+
+        Raises:
+            Conflict, NotFound, StoreError: as ``thin``.
+        """
+        columns = tables.runs.c
+        with self._database.writing() as connection:
+            key = _ended(connection, name)
+            notes = json.loads(connection.scalar(sa.select(columns.notes).where(columns.id == key)) or "[]")
+            values = {"detail": detail.value, "notes": json.dumps([*notes, note])}
+            connection.execute(sa.update(tables.runs).where(columns.id == key).values(values))
+
+    def size_bytes(self) -> int:
+        """Return how large the database is, with what is free in it.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        with self._database.reading() as connection:
+            if connection.dialect.name == "postgresql":
+                found = connection.scalar(sa.text("SELECT pg_database_size(current_database())"))
+            else:
+                pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
+                found = int(pages or 0) * int(connection.exec_driver_sql("PRAGMA page_size").scalar() or 0)
+        return int(found or 0)
+
+    def _owners(self, name: str) -> list[packings.Owner]:
+        replicas = tables.replicas.c
+        with self._database.reading() as connection:
+            key = rows.run_id(connection, name)
+            mine = sa.select(replicas.id).where(replicas.run_id == key).subquery()
+            found = sa.union(
+                *(
+                    sa.select(table.c.replica_id, table.c.attempt).where(
+                        table.c.replica_id.in_(sa.select(mine))
+                    )
+                    for packing in packings.PACKINGS.values()
+                    for table in (packing.rows, packing.pieces, packing.blocks)
+                )
+            )
+            return sorted(packings.Owner(*each) for each in connection.execute(found))
+
+    def _chunks(self, table: sa.Table, owner: packings.Owner) -> Iterator[Sequence[int]]:
+        """Yield the numbers of rows that are combined together, in the order of time."""
+        query = sa.select(table.c.id).where(*_of(table, owner)).order_by(table.c.first_at, table.c.id)
+        with self._database.reading() as connection:
+            found = list(connection.scalars(query))
+        for start in range(0, len(found), _TOGETHER):
+            yield found[start : start + _TOGETHER]
+
+    def _combine(
+        self, name: str, kind: type, table: sa.Table, owner: packings.Owner, numbers: Sequence[int]
+    ) -> None:
+        """Combine what some rows hold; one that is damaged stays, so that whoever reads it is told."""
+        query = sa.select(table.c.id, table.c.data).where(table.c.id.in_(numbers))
+        with self._database.reading() as connection:
+            found = connection.execute(query.order_by(table.c.first_at, table.c.id)).all()
+        known, whole = [], []
+        for number, data in found:
+            try:
+                whole.append(blocks.unpack(data))
+            except blocks.Damaged:
+                continue
+            known.append(number)
+        if not whole:
+            return
+        columns = packings.joined(whole)
+        fewer = combinations.combined(columns, EVERY_SECONDS)
+        if len(fewer["at"]) == len(columns["at"]):
+            return
+        with self._database.writing() as connection:
+            _ended(connection, name)
+            removed = connection.execute(sa.delete(table).where(table.c.id.in_(known))).rowcount
+            if removed != len(known):
+                raise Conflict(f"somebody else thins {name} out, too")
+            packings.insert(connection, packings.PACKINGS[kind].blocks, owner, fewer)
+
+    def _remove(self, name: str, table: sa.Table, owner: packings.Owner) -> None:
+        with self._database.writing() as connection:
+            _ended(connection, name)
+            connection.execute(sa.delete(table).where(*_of(table, owner)))
+
+
+def _of(table: sa.Table, owner: packings.Owner) -> tuple[sa.ColumnElement[bool], ...]:
+    return table.c.replica_id == owner.replica, table.c.attempt == owner.attempt
+
+
+def _ended(connection: sa.Connection, name: str) -> int:
+    """Return the number of a run's row, which nobody changes before the transaction ends.
+
+    Raises:
+        Conflict: the run goes on.
+        NotFound: there is no such run.
+    """
+    key = rows.run_id(connection, name, lock=True)
+    phase = connection.scalar(sa.select(tables.runs.c.phase).where(tables.runs.c.id == key))
+    if phase is None or not JobPhase(phase).is_final:
+        raise Conflict(f"{name} goes on: {phase}")
+    return key
