@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from paceline.services import homes
-from paceline.surfaces.web import servers
+from paceline.surfaces.web import gates
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -31,6 +31,6 @@ def serving(home: homes.Home) -> Iterator[Server]:
         try:
             assert process.stdout is not None
             url = process.stdout.readline().partition("/enter")[0]
-            yield Server(url, process.pid, servers.token_file(home.path).read_text())
+            yield Server(url, process.pid, gates.token_file(home.path).read_text())
         finally:
             process.terminate()

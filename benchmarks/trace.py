@@ -29,6 +29,7 @@ from paceline.model.runs import Run
 from paceline.model.samples import Sample
 from paceline.model.traces import Trace, name_at
 from paceline.services import jobs, traces, variable_plans
+from paceline.sources import traces as sources
 
 WORKERS = 2
 EVERY_SECONDS = 60.0
@@ -91,7 +92,7 @@ def _cost(api: jobs.Jobs, job: agent_cost.Job, orders: Sequence[tuple[bool, bool
                 name = name_at(api.clock())
                 with api.trace_site(job.run).asked(name):
                     windows[True].append(job.window(WINDOW_SECONDS))
-                taken += traces.read(job.run, name).traces
+                taken += sources.read(Path(job.run.directory), name).traces
             else:
                 windows[False].append(job.window(WINDOW_SECONDS))
 

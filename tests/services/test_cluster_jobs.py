@@ -25,6 +25,7 @@ from paceline.model.tunings import Objective
 from paceline.services import packed_folders, tunings
 from paceline.services.cluster_jobs import ClusterJobs
 from paceline.services.cluster_measurements import ClusterMeasurements
+from paceline.services.logs import Wanted
 from paceline.services.operators import executions
 from paceline.services.tunings import Tuner
 from paceline.stores import open_store
@@ -232,7 +233,7 @@ def test_logs_are_read_once_and_in_order(cluster: Cluster) -> None:
     run, outputs = cluster.jobs.get("clicks"), cluster.scene.cluster.outputs
     outputs["clicks-worker-0-1"] = [Line(f"2027-01-15T08:00:0{i}Z", f"step {i}") for i in range(3)]
     outputs["clicks-ps-0-1"] = [Line("2027-01-15T08:00:00Z", "serving")]
-    found = [(str(line.replica), line.text) for line in cluster.jobs.logs(run, tail=2)]
+    found = [(str(line.replica), line.text) for line in cluster.jobs.logs(run, Wanted(tail=2))]
     assert found == [("ps-0", "serving"), ("worker-0", "step 1"), ("worker-0", "step 2")]
     answers = iter([True, True, False])
 

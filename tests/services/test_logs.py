@@ -27,7 +27,9 @@ def write(folder: RunFolder, name: str, data: str, *, at: float | None = None) -
 
 
 def texts(folder: RunFolder, **options: object) -> list[str]:
-    return [line.text for line in logs.lines(folder, **options)]  # type: ignore[arg-type]
+    follow = options.pop("follow", None)
+    reader = logs.FolderReader(folder, logs.Wanted(**options))  # type: ignore[arg-type]
+    return [line.text for line in logs.lines(reader, follow=follow)]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 3, 7, 1 << 20])

@@ -33,16 +33,16 @@ from paceline.rendering.surroundings import Surroundings
 from paceline.services import (
     cluster_runs,
     cluster_situations,
-    logs,
     node_labels,
     packed_folders,
     recordings,
     snapshots,
 )
+from paceline.services.cluster_logs import PodReader
 from paceline.services.cluster_measurements import ClusterMeasurements, Found
 from paceline.services.jobs import free_name
 from paceline.services.life_cycles import LifeCycle, Stored
-from paceline.services.logs import LogLine
+from paceline.services.logs import Wanted
 from paceline.services.operators import admissions, records
 from paceline.services.operators.reconcilers import RESUME
 from paceline.services.trace_sites import PodSite
@@ -302,40 +302,18 @@ class ClusterJobs(LifeCycle):
         numbered = enumerate(map(_event, ordered), start=1)
         return [(number, event) for number, event in numbered if number > since_id]
 
-    def logs(
-        self,
-        run: Run,
-        *,
-        wanted: Callable[[ReplicaId], bool] = lambda replica: True,
-        follow: Callable[[], bool] | None = None,
-        tail: int | None = None,
-        attempt: int | None = None,
-        since: float | None = None,
-    ) -> Iterator[LogLine]:
-        """Yield the lines of a run's replicas (see `services.logs.lines`), of those whose pods are gone as
-        far as an operator on this machine has kept them.
+    def log_reader(self, run: Run, wanted: Wanted) -> PodReader:
+        """Return what reads the output of a run's replicas; of pods that are gone as far as an operator on
+        this machine has kept it.
         """
-        present = {each for each, _ in self._attempts(run.name)}
         folder = self.measurements.folder(run.name, self._found(run.name))
-        for line in logs.lines(folder, wanted=wanted, tail=tail, attempt=attempt, since=since):
-            if (line.replica, line.attempt) not in present:
-                yield line
-        last: dict[str, str] = {}
-        while True:
-            going_on = follow is not None and follow()
-            for (replica, number), pod in self._attempts(run.name):
-                if not wanted(replica) or attempt not in (None, number):
-                    continue
-                pod_name = pod["metadata"]["name"]
-                before, first = last.get(pod_name, ""), pod_name not in last
-                seconds = None if since is None else max(1, round(self.clock() - since))
-                found = self._lines(pod_name, tail if first else None, seconds)
-                new = [line for line in found if line.at > before]
-                last[pod_name] = new[-1].at if new else before
-                yield from (LogLine(replica, number, line.text) for line in new)
-            if not going_on:
-                return
-            time.sleep(self.POLL_SECONDS)
+        return PodReader(
+            lambda: [(attempt, pod["metadata"]["name"]) for attempt, pod in self._attempts(run.name)],
+            self._lines,
+            folder,
+            wanted,
+            self.clock,
+        )
 
     def gone(self, name: str) -> list[tuple[ReplicaId, int]]:
         """Return the attempts of a run whose pods are gone, with their output when nobody has kept it."""

@@ -19,7 +19,6 @@ from paceline.diagnosing.situations import Situation
 from paceline.engines.local import codes, engine, folders, layouts, machines
 from paceline.errors import Conflict, EngineError, InvalidInput, NotFound, PacelineError, StoreError
 from paceline.model.jobs import JobSpec
-from paceline.model.roles import ReplicaId
 from paceline.model.run_queries import RunPage, RunQuery
 from paceline.model.runs import LOCAL, SCALE, STOP, JobEvent, ReplicaRow, Run, RunSummary, Submit
 from paceline.model.statuses import JobPhase
@@ -50,7 +49,6 @@ class Jobs(LifeCycle):
     """What can be done with the jobs of one home."""
 
     POLL_SECONDS: ClassVar[float] = POLL_SECONDS
-    LOOK: ClassVar[str] = "top"
     home: homes.Home
     store: Store
     clock: Callable[[], float] = time.time
@@ -421,20 +419,9 @@ class Jobs(LifeCycle):
             obstacles=local_situations.full_disks(run),
         )
 
-    def logs(
-        self,
-        run: Run,
-        *,
-        wanted: Callable[[ReplicaId], bool] = lambda replica: True,
-        follow: Callable[[], bool] | None = None,
-        tail: int | None = None,
-        attempt: int | None = None,
-        since: float | None = None,
-    ) -> Iterator[logs.LogLine]:
-        """Yield the output of a run's replicas (`services.logs.lines`)."""
-        return logs.lines(
-            folder_of(run), wanted=wanted, follow=follow, tail=tail, attempt=attempt, since=since
-        )
+    def log_reader(self, run: Run, wanted: logs.Wanted) -> logs.FolderReader:
+        """Return what reads the output of a run's replicas."""
+        return logs.FolderReader(folder_of(run), wanted)
 
     def snapshot(self, name: str) -> Snapshot:
         """Return how a run does now, or did over its whole life (`services.snapshots`)."""

@@ -21,7 +21,8 @@ from paceline.model.roles import ReplicaId
 from paceline.model.run_queries import RunPage, RunQuery
 from paceline.model.runs import JobEvent, ReplicaRow, Run, RunSummary, Submit
 from paceline.model.statuses import JobPhase
-from paceline.services.logs import LogLine
+from paceline.services import logs
+from paceline.services.logs import LogLine, Reader, Wanted
 
 if TYPE_CHECKING:
     from paceline.model.recordings import Recording
@@ -39,7 +40,10 @@ class Stored(NamedTuple):
 
 
 class LifeCycle(abc.ABC):
-    """The jobs of a home on this machine (`jobs.Jobs`), or of a namespace (`cluster_jobs.ClusterJobs`)."""
+    """The jobs of a home on this machine (`jobs.Jobs`), or of a namespace (`cluster_jobs.ClusterJobs`).
+
+    A client of a server that gives access to either is one more (`surfaces.client.server_jobs.ServerJobs`).
+    """
 
     __slots__ = ()
     #: How often to look at a job that is waited for.
@@ -47,9 +51,14 @@ class LifeCycle(abc.ABC):
     #: How long what was measured may be on its way.
     DELAY_SECONDS: ClassVar[float] = 0.0
     #: The verb that shows how far a job is.
-    LOOK: ClassVar[str]
+    LOOK: ClassVar[str] = "top"
     #: Unix seconds.
     clock: Callable[[], float]
+
+    @property
+    def is_measured_at_hand(self) -> bool:
+        """Whether what is measured of a job is where it can be looked at every second."""
+        return self.LOOK == "top"
 
     @property
     def keeps(self) -> bool:
@@ -88,7 +97,7 @@ class LifeCycle(abc.ABC):
 
     @abc.abstractmethod
     def supervisor_pids(self, run: Run) -> tuple[int, ...]:
-        """Return the processes on this machine that look after a run."""
+        """Return the processes that look after a run, on the machine where it runs."""
 
     @abc.abstractmethod
     def stop(self, name: str) -> None:
@@ -203,17 +212,14 @@ class LifeCycle(abc.ABC):
         """Return all that is known of a run, to say why it is where it is (`diagnosing`)."""
 
     @abc.abstractmethod
+    def log_reader(self, run: Run, wanted: Wanted) -> Reader:
+        """Return what reads the output of a run's replicas, and reads on."""
+
     def logs(
-        self,
-        run: Run,
-        *,
-        wanted: Callable[[ReplicaId], bool] = lambda replica: True,
-        follow: Callable[[], bool] | None = None,
-        tail: int | None = None,
-        attempt: int | None = None,
-        since: float | None = None,
+        self, run: Run, wanted: Wanted = logs.ALL, *, follow: Callable[[], bool] | None = None
     ) -> Iterator[LogLine]:
-        """Yield the output of a run's replicas (`services.logs.lines`)."""
+        """Yield the output of a run's replicas, with ``follow`` as long as that says so (`logs.lines`)."""
+        return logs.lines(self.log_reader(run, wanted), follow=follow, pause_seconds=self.POLL_SECONDS)
 
     def gone(self, name: str) -> list[tuple[ReplicaId, int]]:
         """Return the attempts of a run whose output is not there any more."""

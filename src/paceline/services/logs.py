@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Protocol
 
 from paceline.engines.local import folders
 from paceline.model.roles import ReplicaId
@@ -14,6 +16,9 @@ from paceline.model.roles import ReplicaId
 POLL_SECONDS = 0.2
 #: How much of a file is read at once.
 CHUNK_BYTES = 1 << 20
+
+#: How far the output of attempts was read, in words of whoever reads it.
+Positions = Mapping[tuple[ReplicaId, int], str]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -23,6 +28,48 @@ class LogLine:
     replica: ReplicaId
     attempt: int
     text: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which output is to be read.
+
+    Attributes:
+        replica: says of a replica whether its output is.
+        attempt: only this one; None: all.
+        tail: of what is there already, only the last so many lines of each attempt.
+        since: of what is there already, only attempts that printed something after this (Unix seconds).
+        behind: only what lies behind these positions, and attempts without one from their beginning; then
+            ``tail`` and ``since`` say nothing. None: nothing was read before.
+    """
+
+    replica: Callable[[ReplicaId], bool] = lambda replica: True
+    attempt: int | None = None
+    tail: int | None = None
+    since: float | None = None
+    behind: Positions | None = None
+
+    def takes(self, replica: ReplicaId, attempt: int) -> bool:
+        """Whether the output of an attempt is to be read."""
+        return self.replica(replica) and self.attempt in (None, attempt)
+
+
+ALL = Wanted()
+
+
+class Reader(Protocol):
+    """Reads the output of a run's replicas, and reads on."""
+
+    @property
+    def positions(self) -> Positions:
+        """Return how far each attempt was read: up to the last line that was yielded."""
+
+    def fresh(self, *, ended: bool) -> Iterator[LogLine]:
+        """Yield what has come since, attempt after attempt.
+
+        Args:
+            ended: nothing more will come, so a line that has no end yet is yielded, too.
+        """
 
 
 @dataclasses.dataclass(slots=True)
@@ -42,15 +89,14 @@ class _Tail:
                 data = rest + chunk
                 end = data.rfind(b"\n") + 1
                 rest = data[end:]
-                self.offset += end
                 yield from self._split(data[:end])
         if ended and rest:
-            self.offset += len(rest)
             yield from self._split(rest)
 
     def _split(self, data: bytes) -> Iterator[LogLine]:
-        for line in data.decode(errors="replace").splitlines():
-            yield LogLine(self.replica, self.attempt, line)
+        for line in data.splitlines(keepends=True):
+            self.offset += len(line)
+            yield LogLine(self.replica, self.attempt, line.rstrip(b"\r\n").decode(errors="replace"))
 
     def skip(self, tail: int | None, since: float | None) -> None:
         """Leave out of what is there already what is not wanted."""
@@ -80,41 +126,64 @@ class _Tail:
         self.offset = position
 
 
+class FolderReader:
+    """Reads the files in the folder of a run; positions are bytes.
+
+    Args:
+        folder: the run.
+        wanted: which output.
+    """
+
+    def __init__(self, folder: folders.RunFolder, wanted: Wanted) -> None:
+        self._folder, self._wanted = folder, wanted
+        self._tails: dict[tuple[ReplicaId, int], _Tail] = {}
+        self._is_first = wanted.behind is None
+
+    @property
+    def positions(self) -> Positions:
+        """Return how far each attempt was read."""
+        return {
+            **(self._wanted.behind or {}),
+            **{each: str(tail.offset) for each, tail in self._tails.items()},
+        }
+
+    def fresh(self, *, ended: bool) -> Iterator[LogLine]:
+        """Yield what has come since (see `Reader`)."""
+        found = [each for each in _files(self._folder) if self._wanted.takes(*each[1:])]
+        for path, replica, attempt in found:
+            if (replica, attempt) not in self._tails:
+                self._tails[replica, attempt] = self._begun(path, replica, attempt)
+        self._is_first = False
+        for _, replica, attempt in found:
+            with contextlib.suppress(FileNotFoundError):  # The job was deleted meanwhile.
+                yield from self._tails[replica, attempt].lines(ended=ended)
+
+    def _begun(self, path: Path, replica: ReplicaId, attempt: int) -> _Tail:
+        tail = _Tail(path, replica, attempt)
+        if self._is_first:
+            tail.skip(self._wanted.tail, self._wanted.since)
+        position = (self._wanted.behind or {}).get((replica, attempt), "0")
+        # Whoever has read it from elsewhere, as from its pod, has read it.
+        tail.offset = max(tail.offset, int(position) if position.isdecimal() else path.stat().st_size)
+        return tail
+
+
 def lines(
-    folder: folders.RunFolder,
-    *,
-    wanted: Callable[[ReplicaId], bool] = lambda replica: True,
-    follow: Callable[[], bool] | None = None,
-    tail: int | None = None,
-    attempt: int | None = None,
-    since: float | None = None,
+    reader: Reader, *, follow: Callable[[], bool] | None = None, pause_seconds: float = POLL_SECONDS
 ) -> Iterator[LogLine]:
     """Yield the lines of a run's replicas, attempt after attempt.
 
     Args:
-        folder: the run.
-        wanted: which replicas.
+        reader: of the run.
         follow: when given, wait for more as long as it returns True.
-        tail: of what is there already, only the last so many lines of each attempt.
-        attempt: only this one.
-        since: of what is there already, only attempts that printed something after this (Unix seconds).
+        pause_seconds: how long to wait before the next look.
     """
-    tails: dict[Path, _Tail] = {}
-    first = True
     while True:
         going_on = follow is not None and follow()
-        for path, replica, number in _files(folder):
-            if not wanted(replica) or attempt not in (None, number):
-                continue
-            if path not in tails:
-                tails[path] = _Tail(path, replica, number)
-                if first:
-                    tails[path].skip(tail, since)
-            yield from tails[path].lines(ended=not going_on)
+        yield from reader.fresh(ended=not going_on)
         if not going_on:
             return
-        first = False
-        time.sleep(POLL_SECONDS)
+        time.sleep(pause_seconds)
 
 
 def _files(folder: folders.RunFolder) -> list[tuple[Path, ReplicaId, int]]:

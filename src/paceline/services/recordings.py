@@ -117,6 +117,8 @@ def whole(
         StoreError: the store or the run's folder cannot be read or written.
     """
     recording = jobs.recording(name, since=since, thinned=thinned)
+    if recording.traces or recording.plan is not None:
+        return recording  # A server has looked for both already.
     kept = kept or KeptFiles()
     site = jobs.trace_site(recording.run)
     if kept.are_old(recording.at):

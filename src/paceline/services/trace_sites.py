@@ -60,7 +60,9 @@ class LocalSite:
         try:
             yield
         finally:
-            request.unlink(missing_ok=True)
+            with contextlib.suppress(FileNotFoundError):
+                if request.read_text().strip() == name:  # Else somebody has asked for another one since.
+                    request.unlink()
 
     def fetch(self, name: str | None = None) -> None:
         """Do nothing: all is here."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 from paceline.errors import Conflict, NotFound, WaitTimeout
 from paceline.model import traces
@@ -27,9 +26,17 @@ def trainers(jobs: LifeCycle, run: Run) -> list[str]:
     ]
 
 
-def read(run: Run, name: str) -> sources.Reading:
-    """Return the traces of a moment."""
-    return sources.read(Path(run.directory), name)
+def traceable(jobs: LifeCycle, name: str) -> tuple[Run, list[str]]:
+    """Return a job that can be traced, and the replicas that train.
+
+    Raises:
+        Conflict: it does not run.
+    """
+    run = jobs.get(name)
+    found = trainers(jobs, run)
+    if run.phase is not JobPhase.RUNNING or not found:
+        raise Conflict(f"{name} is {run.phase}: no trainer can take a trace", f"paceline get {name}")
+    return run, found
 
 
 def newest(jobs: LifeCycle, run: Run) -> sources.Reading:
@@ -59,10 +66,7 @@ def take(jobs: LifeCycle, name: str, *, timeout_seconds: float) -> sources.Readi
         StoreError: the run's folder cannot be written.
         ClusterError: no trainer can be asked.
     """
-    run = jobs.get(name)
-    wanted = trainers(jobs, run)
-    if run.phase is not JobPhase.RUNNING or not wanted:
-        raise Conflict(f"{name} is {run.phase}: no trainer can take a trace", f"paceline get {name}")
+    run, wanted = traceable(jobs, name)
     site, trace = jobs.trace_site(run), traces.name_at(jobs.clock())
     with site.asked(trace):
         return _await(jobs, site, trace, wanted, name, timeout_seconds)

@@ -13,7 +13,7 @@ import functools
 import json
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from paceline import errors
@@ -46,14 +46,20 @@ def decode(kind: type[T], text: str, *, what: str) -> T:
         StoreError: the text is damaged or was written by a newer program.
     """
     try:
-        return typing.cast(T, _decoder(typing.cast(Any, kind))(json.loads(text), ""))
+        return value(kind, json.loads(text))
     except json.JSONDecodeError as error:
         raise errors.StoreError(f"{what} is damaged in the store: {error}") from error
-    except _Unreadable as error:
-        raise errors.StoreError(
-            f"{what} cannot be read from the store: {error}",
-            _NEWER,
-        ) from error
+    except ValueError as error:
+        raise errors.StoreError(f"{what} cannot be read from the store: {error}", _NEWER) from error
+
+
+def value(kind: type[T], data: object) -> T:
+    """Return the value of a type that plain data say, as they are in the JSON of ``encode``.
+
+    Raises:
+        ValueError: they say none.
+    """
+    return typing.cast(T, _decoder(typing.cast(Any, kind))(data, ""))
 
 
 def member(kind: type[E], text: str, *, what: str) -> E:
@@ -70,7 +76,7 @@ def member(kind: type[E], text: str, *, what: str) -> E:
         ) from error
 
 
-class _Unreadable(Exception):
+class _Unreadable(ValueError):
     """A piece of data is not what its type says."""
 
 
@@ -91,7 +97,7 @@ def _plain(value: object) -> object:
 
 
 def _key(key: object) -> str:
-    if isinstance(key, str):
+    if isinstance(key, str | roles.ReplicaId):
         return str(key)
     raise TypeError(f"a key of a mapping must be text to be stored, not {type(key).__name__}")
 
@@ -112,10 +118,10 @@ def _decoder(kind: Any) -> _Decoder:
         return _optional(_decoder(inner))
     if origin is tuple and arguments[-1] is not ...:
         return _fixed(tuple(map(_decoder, arguments)))
-    if origin is tuple:
+    if origin in (tuple, Sequence):
         return _sequence(_decoder(arguments[0]))
     if origin is not None and issubclass(origin, Mapping):
-        return _mapping(_decoder(arguments[1]))
+        return _mapping(_decoder(arguments[0]), _decoder(arguments[1]))
     if dataclasses.is_dataclass(kind):
         return _fields(typing.cast(type, kind))
     if issubclass(kind, enum.Enum):
@@ -165,11 +171,11 @@ def _fixed(inner: tuple[_Decoder, ...]) -> _Decoder:
     return decoded
 
 
-def _mapping(inner: _Decoder) -> _Decoder:
+def _mapping(key: _Decoder, inner: _Decoder) -> _Decoder:
     def decoded(data: Any, where: str) -> Any:
         if not isinstance(data, dict):
             raise _Unreadable(f"{where} is {data!r}, not a mapping")
-        return {key: inner(item, f"{where}.{key}") for key, item in data.items()}
+        return {key(name, where): inner(item, f"{where}.{name}") for name, item in data.items()}
 
     return decoded
 

@@ -6,8 +6,9 @@
     job.wait(timeout=3600)
     job.samples().groupby("replica").cpu_cores.mean()
 
-With ``engine="kubernetes"`` the same is done with the jobs of a cluster. A handle opens the store, or a
-connection to the cluster, for each call and closes it again, so it can be kept for as long as one likes.
+With ``engine="kubernetes"`` the same is done with the jobs of a cluster, with ``server=URL`` with those of a
+server (``paceline serve``). A handle opens the store, or a connection to the cluster or the server, for each
+call and closes it again, so it can be kept for as long as one likes.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ from paceline.model.runs import Run
 from paceline.model.samples import Evaluation, Sample, StepReport
 from paceline.model.snapshots import Snapshot
 from paceline.model.statuses import JobPhase
-from paceline.services import homes, recordings
+from paceline.services import recordings
 from paceline.services.life_cycles import LifeCycle
-from paceline.services.logs import LogLine
+from paceline.services.logs import LogLine, Wanted
 from paceline.surfaces import composition
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ def submit(
     home: _PathLike | None = None,
     store: str | None = None,
     engine: Engine | None = None,
+    server: str | None = None,
     context: str | None = None,
     namespace: str | None = None,
 ) -> JobHandle:
@@ -62,6 +64,7 @@ def submit(
         home: the state folder; else ``PACELINE_HOME`` or its default.
         store: the store's URL; else ``PACELINE_STORE`` or its default.
         engine: ``local`` or ``kubernetes``; else ``PACELINE_ENGINE``, else this machine.
+        server: the address of a server to ask instead; else ``PACELINE_SERVER``, else none.
         context: of a cluster, in the kubeconfig; else the current one, or the cluster around this process.
         namespace: of a cluster; else that of the context.
 
@@ -80,7 +83,7 @@ def submit(
         job_file, folder = specs.load_job(job), Path(job).resolve().parent
     if name is not None:
         job_names.check(name)
-    place = _place(home, store, engine, context, namespace)
+    place = _place(home, store, engine, server, context, namespace)
     with composition.opened_place(place) as jobs:
         run = jobs.submit(
             job_file.spec, source=job_file.text, base=folder if base is None else Path(base), name=name
@@ -94,6 +97,7 @@ def get(
     home: _PathLike | None = None,
     store: str | None = None,
     engine: Engine | None = None,
+    server: str | None = None,
     context: str | None = None,
     namespace: str | None = None,
 ) -> JobHandle:
@@ -104,13 +108,14 @@ def get(
         home: the state folder; else ``PACELINE_HOME`` or its default.
         store: the store's URL; else ``PACELINE_STORE`` or its default.
         engine: ``local`` or ``kubernetes``; else ``PACELINE_ENGINE``, else this machine.
+        server: the address of a server to ask instead; else ``PACELINE_SERVER``, else none.
         context: of a cluster, in the kubeconfig; else the current one, or the cluster around this process.
         namespace: of a cluster; else that of the context.
 
     Raises:
         NotFound: there is none; names the ones that come near.
     """
-    place = _place(home, store, engine, context, namespace)
+    place = _place(home, store, engine, server, context, namespace)
     with composition.opened_place(place) as jobs:
         jobs.get(name)
     return JobHandle(name, place)
@@ -122,6 +127,7 @@ def list_jobs(
     home: _PathLike | None = None,
     store: str | None = None,
     engine: Engine | None = None,
+    server: str | None = None,
     context: str | None = None,
     namespace: str | None = None,
 ) -> list[JobHandle]:
@@ -132,10 +138,11 @@ def list_jobs(
         home: the state folder; else ``PACELINE_HOME`` or its default.
         store: the store's URL; else ``PACELINE_STORE`` or its default.
         engine: ``local`` or ``kubernetes``; else ``PACELINE_ENGINE``, else this machine.
+        server: the address of a server to ask instead; else ``PACELINE_SERVER``, else none.
         context: of a cluster, in the kubeconfig; else the current one, or the cluster around this process.
         namespace: of a cluster; else that of the context.
     """
-    place = _place(home, store, engine, context, namespace)
+    place = _place(home, store, engine, server, context, namespace)
     wanted = None if phases is None else [JobPhase(phase) for phase in phases]
     with composition.opened_place(place) as jobs:
         return [JobHandle(run.name, place) for run in jobs.runs(phases=wanted)]
@@ -145,19 +152,20 @@ def _place(
     home: _PathLike | None,
     store: str | None,
     engine: Engine | None,
+    server: str | None,
     context: str | None,
     namespace: str | None,
-) -> homes.Home | composition.Namespace:
+) -> composition.Place:
     of_cluster = composition.Namespace(context, namespace)
-    return composition.find_place(engine, home=home, store=store, namespace=of_cluster)
+    return composition.find_place(engine, server=server, home=home, store=store, namespace=of_cluster)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, repr=False)
 class JobHandle:
-    """One job of a home, or of a namespace of a cluster."""
+    """One job of a home, of a namespace of a cluster, or of a server."""
 
     name: str
-    place: homes.Home | composition.Namespace
+    place: composition.Place
 
     @property
     def run(self) -> Run:
@@ -253,12 +261,13 @@ class JobHandle:
             follow: go on with what comes, until the job has ended.
         """
         with self._jobs() as jobs:
-            yield from jobs.logs(
-                jobs.get(self.name),
-                wanted=lambda replica: role in (None, replica.role) and index in (None, replica.index),
-                follow=(lambda: self._goes_on(jobs)) if follow else None,
-                tail=tail,
+            wanted = Wanted(
+                replica=lambda replica: role in (None, replica.role) and index in (None, replica.index),
                 attempt=attempt,
+                tail=tail,
+            )
+            yield from jobs.logs(
+                jobs.get(self.name), wanted, follow=(lambda: self._goes_on(jobs)) if follow else None
             )
 
     def why(self) -> Explanation:

@@ -1,4 +1,4 @@
-"""Where the parts are put together: home, store, cluster and jobs, for command line and Python API alike.
+"""Where the parts are put together: home, store, cluster, server and jobs, for command line and Python API.
 
 Importing this costs nothing; the database is loaded when a store is opened.
 """
@@ -9,7 +9,8 @@ import contextlib
 import dataclasses
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Union
 
 from paceline.errors import InvalidInput, PacelineError
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from paceline.services.jobs import Jobs
     from paceline.services.life_cycles import LifeCycle
     from paceline.stores import Store
+    from paceline.surfaces.client.server_jobs import ServerJobs
 
 
 def find_home(
@@ -83,26 +85,70 @@ class Namespace:
     store: str | None = None
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Server:
+    """A server (``paceline serve``), as a home is a place on this machine.
+
+    Attributes:
+        url: where its page is.
+        namespace: of its cluster; None: its own.
+        home: has the token of a server on this machine.
+        token: says who asks; None: that in the home, for a server on this machine.
+    """
+
+    url: str
+    namespace: str | None
+    home: Home
+    token: str | None = dataclasses.field(default=None, repr=False)
+
+
+#: Where jobs may be.
+Place = Union["Home", Namespace, Server]
+
+
+def find_server(server: str | None, engine: str | None, environment: Mapping[str, str]) -> str | None:
+    """Return the address of the server that jobs are to be asked of; None: they are at hand.
+
+    Args:
+        server: that was named; else ``PACELINE_SERVER``, unless an engine was named.
+        engine: that was named.
+        environment: the variables.
+
+    Raises:
+        InvalidInput: both were named.
+    """
+    if server and engine:
+        raise InvalidInput("jobs are asked of a server, or of an engine", "leave out --server or --engine")
+    return server or (None if engine else environment.get("PACELINE_SERVER")) or None
+
+
 def find_place(
     engine: str | None,
     *,
+    server: str | None = None,
     home: str | os.PathLike[str] | None = None,
     store: str | None = None,
     namespace: Namespace | None = None,
     environment: Mapping[str, str] = os.environ,
-) -> Home | Namespace:
-    """Return where jobs are: in a home of this machine, or in a namespace of a cluster.
+) -> Place:
+    """Return where jobs are: in a home of this machine, in a namespace of a cluster, or behind a server.
 
     Args:
         engine: ``local`` or ``kubernetes``; else ``PACELINE_ENGINE``, else this machine.
+        server: the address of a server; else ``PACELINE_SERVER``, else none.
         home: see `find_home`.
         store: see `find_home`.
         namespace: which of which cluster.
         environment: the variables.
 
     Raises:
-        InvalidInput: there is no such engine.
+        InvalidInput: there is no such engine, or a server was named beside it.
     """
+    url = find_server(server, engine, environment)
+    if url is not None:
+        named = None if namespace is None else namespace.namespace
+        token = environment.get("PACELINE_TOKEN") or None
+        return Server(url, named, find_home(home, store, environment), token)
     engine = engine or environment.get("PACELINE_ENGINE") or "local"
     if engine not in ("local", "kubernetes"):
         raise InvalidInput(f"there is no engine {engine!r}", "local or kubernetes")
@@ -111,15 +157,56 @@ def find_place(
     return find_home(home, store, environment)
 
 
-def opened_place(place: Home | Namespace) -> contextlib.AbstractContextManager[LifeCycle]:
+def opened_place(place: Place) -> contextlib.AbstractContextManager[LifeCycle]:
     """Give what can be done with the jobs of a place, wherever that is.
 
     Raises:
-        PacelineError: as `opened` or `opened_cluster`.
+        PacelineError: as `opened`, `opened_cluster` or `opened_server`.
     """
+    if isinstance(place, Server):
+        return opened_server(place)
     if isinstance(place, Namespace):
         return opened_cluster(place.context, place.namespace, home=place.home, store=place.store)
     return opened(place)
+
+
+@contextlib.contextmanager
+def opened_server(place: Server) -> Iterator[ServerJobs]:
+    """Give what can be done with the jobs of a server; nothing is asked of it yet.
+
+    Raises:
+        InvalidInput: its address or the token cannot be one.
+        StoreError: others may read the token in the home.
+        PacelineError: the client is not installed.
+    """
+    import tempfile
+
+    try:
+        from paceline.surfaces.client import connections
+        from paceline.surfaces.client.server_jobs import ServerJobs
+    except ModuleNotFoundError as error:
+        raise PacelineError(
+            f"servers need {error.name}, which is not installed", "pip install 'paceline[client]'"
+        ) from error
+    is_here = connections.is_loopback(connections.address(place.url))
+    known = _token(place.home) if is_here else None
+    token = place.token or known
+    with (
+        tempfile.TemporaryDirectory(prefix="paceline-") as folder,
+        connections.opened(place.url, token=token, namespace=place.namespace) as connection,
+    ):
+        # Who has its token from the home has the same files as the server.
+        yield ServerJobs(connection, Path(folder), shares_files=known is not None and token == known)
+
+
+def _token(home: Home) -> str | None:
+    """Return the token of a home's server; None: it has none yet, or is somebody else's."""
+    from paceline.surfaces.web import gates
+
+    try:
+        return gates.known(gates.token_file(home.path))
+    except OSError:
+        return None
 
 
 @contextlib.contextmanager

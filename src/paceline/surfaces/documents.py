@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from paceline.model.causes import Cause, Explanation
     from paceline.model.digests import Digest
     from paceline.model.snapshots import Snapshot
+    from paceline.model.traces import Trace
     from paceline.scheduling.fits import Fit
     from paceline.services.looks import Look
     from paceline.surfaces.diffs import Diffs
@@ -50,6 +51,7 @@ def run_summary(run: RunSummary, *, lost: bool) -> dict[str, Any]:
     return {
         "name": run.name,
         "phase": "lost" if lost else run.phase.value,
+        "last_phase": run.phase.value,
         "message": run.message,
         "replicas": run.replicas,
         "labels": dict(run.labels),
@@ -62,6 +64,7 @@ def run_summary(run: RunSummary, *, lost: bool) -> dict[str, Any]:
         "started_at": instant(run.started_at),
         "finished_at": instant(run.finished_at),
         "duration_seconds": _duration(run),
+        "ttl_after_finished_seconds": run.ttl_after_finished_seconds,
     }
 
 
@@ -90,6 +93,7 @@ def run_document(
     body = {
         "name": run.name,
         "phase": "lost" if lost else run.phase.value,
+        "last_phase": run.phase.value,
         "message": run.message,
         "labels": dict(run.spec.labels),
         "model": trained_models.name_of(run.spec),
@@ -253,6 +257,46 @@ def _split(look: Look) -> dict[str, Any] | None:
 
     shares = trace_summaries.shares(look.recording.traces)
     return None if shares is None else {**plain(shares), "at": instant(shares.at)}
+
+
+def trace(job: str, name: str, traces: Sequence[Trace], broken: Sequence[str]) -> dict[str, Any]:
+    """Return the document of the traces of a moment.
+
+    Args:
+        job: whose they are.
+        name: of the moment.
+        traces: one for each trainer.
+        broken: what of them could not be read, and why.
+    """
+    from paceline.model import trace_summaries
+
+    body = {
+        "name": job,
+        "trace": name,
+        "broken": list(broken),
+        "trainers": list(map(_trainer, traces)),
+        "traffic": plain(trace_summaries.traffic(traces)),
+        "server_time": plain(trace_summaries.server_time(traces)),
+    }
+    return document("Trace", body)
+
+
+def _trainer(of: Trace) -> dict[str, Any]:
+    return {
+        "trainer": of.trainer,
+        "attempt": of.attempt,
+        "at": instant(of.at),
+        "untraced_step_microseconds": of.untraced_step_microseconds,
+        "steps": [
+            {
+                **plain(split),
+                "start_at": instant(split.start_at),
+                "total_microseconds": split.total_microseconds,
+            }
+            for split in of.splits
+        ],
+        "clocks": plain(of.clocks),
+    }
 
 
 def _evaluation(value: Snapshot) -> dict[str, Any] | None:

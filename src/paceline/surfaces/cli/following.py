@@ -93,27 +93,23 @@ class Follower:
                 self._say(event_line(event))
 
     def _frame(self, run: Run) -> RenderableType:
-        from paceline.services import snapshots
-        from paceline.services.jobs import Jobs
         from paceline.surfaces.views import job_tables, tops
 
         terminal = printing.console()
-        if not isinstance(self._jobs, Jobs):
+        if not self._jobs.is_measured_at_hand:
             replicas = self._jobs.replicas(self._name)
             return job_tables.job(run, replicas, lost=False, now=time.time(), width=terminal.width)
-        snapshot = snapshots.read(self._jobs.store, run, now=time.time())
+        snapshot = self._jobs.snapshot(run.name)
         return tops.frame(snapshot, width=terminal.width, height=terminal.height - 1)
 
     def _tell_line(self, run: Run) -> None:
-        from paceline.services import snapshots
-        from paceline.services.jobs import Jobs
         from paceline.surfaces.views import tops
 
-        if not isinstance(self._jobs, Jobs):
+        if not self._jobs.is_measured_at_hand:
             message = f": {run.message}" if run.message else ""
             self._say(f"{run.name} is {run.phase}{message}")
         elif run.started_at is not None:
-            self._say(tops.progress_line(snapshots.read(self._jobs.store, run, now=time.time())))
+            self._say(tops.progress_line(self._jobs.snapshot(run.name)))
 
 
 def event_line(event: JobEvent) -> str:

@@ -55,12 +55,20 @@ def identity_options(function: F) -> F:
 
 def engine_options(function: F) -> F:
     """Add the options that say where jobs are, for verbs that are about any of these places."""
-    option = click.option(
-        "--engine", expose_value=False, callback=_remember("engine_option"),
-        type=click.Choice(["local", "kubernetes"]),
-        help="Where jobs are; else $PACELINE_ENGINE, else this machine.",
-    )  # fmt: skip
-    return option(cluster_options(identity_options(function)))
+    for option in (
+        click.option(
+            "--server", metavar="URL", expose_value=False, callback=_remember("server_option"),
+            help="Ask this server (paceline serve), with the token in $PACELINE_TOKEN or, if it is on this "
+            "machine, in its home; else $PACELINE_SERVER.",
+        ),
+        click.option(
+            "--engine", expose_value=False, callback=_remember("engine_option"),
+            type=click.Choice(["local", "kubernetes"]),
+            help="Where jobs are; else $PACELINE_ENGINE, else this machine.",
+        ),
+    ):  # fmt: skip
+        function = option(function)
+    return cluster_options(identity_options(function))
 
 
 def verb(name: str) -> Callable[[Callable[Concatenate[sessions.Session, P], R]], click.Command]:
@@ -119,7 +127,10 @@ def complete_job_names(
 
     Each run has a folder, so the database, half a second of imports, is not needed.
     """
-    runs = _session(ctx).home.runs
+    session = _session(ctx)
+    runs = session.home.runs
+    if session.server is not None:  # To ask it takes longer than a Tab may.
+        return []
     try:
         folders = [(folder.stat().st_mtime, folder.name) for folder in runs.iterdir()]
     except OSError:

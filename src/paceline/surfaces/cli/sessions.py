@@ -1,4 +1,4 @@
-"""What one command line knows: which home or cluster it is about, and how much it may say."""
+"""What one command line knows: which home, cluster or server it is about, and how much it may say."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from paceline.services.homes import Home
     from paceline.services.life_cycles import LifeCycle
     from paceline.stores import Store
+    from paceline.surfaces.client.server_jobs import ServerJobs
 
 
 #: Verbs that are the same wherever the jobs are.
@@ -77,6 +78,7 @@ class Session:
 
     home_option: str | None = None
     store_option: str | None = None
+    server_option: str | None = None
     engine_option: str | None = None
     context_option: str | None = None
     namespace_option: str | None = None
@@ -90,19 +92,54 @@ class Session:
         return composition.find_home(self.home_option, self.store_option)
 
     @property
+    def server(self) -> str | None:
+        """Return the address of the server that is asked; None: jobs are at hand."""
+        return composition.find_server(self.server_option, self.engine_option, os.environ)
+
+    @property
     def on_cluster(self) -> bool:
-        """Whether this is about a Kubernetes cluster, not about this machine."""
-        return (self.engine_option or os.environ.get("PACELINE_ENGINE")) == "kubernetes"
+        """Whether this is about a Kubernetes cluster, not about this machine or a server."""
+        engine = self.engine_option or os.environ.get("PACELINE_ENGINE")
+        return self.server is None and engine == "kubernetes"
+
+    def without_server(self, what: str, instead: str) -> None:
+        """Let something go on that only works where the jobs are.
+
+        Args:
+            what: what it is, as a sentence goes on with ``is not done through a server``.
+            instead: what to do.
+
+        Raises:
+            InvalidInput: a server is to be asked.
+        """
+        if self.server is not None:
+            raise InvalidInput(f"{what} is not done through a server ({self.server})", instead)
 
     @contextlib.contextmanager
     def jobs(self) -> Iterator[LifeCycle]:
-        """Give what can be done with the jobs of the home, or of the cluster."""
-        if self.on_cluster:
+        """Give what can be done with the jobs of the home, of the cluster, or of the server."""
+        if self.server is not None:
+            with self._server_jobs() as served:
+                yield served
+        elif self.on_cluster:
             with self.cluster() as jobs:
                 yield jobs
         else:
             with composition.opened(self.home) as local:
                 yield local
+
+    def _server_jobs(self) -> contextlib.AbstractContextManager[ServerJobs]:
+        given = {"--context": self.context_option, "--as": self.as_option, "--store": self.store_option}
+        for option in (name for name, value in given.items() if value):
+            raise InvalidInput(f"{option} is not for a server: it knows its own", f"leave out {option}")
+        place = composition.find_place(
+            None,
+            server=self.server,
+            home=self.home_option,
+            namespace=composition.Namespace(namespace=self.namespace_option),
+        )
+        assert isinstance(place, composition.Server)
+        return composition.opened_server(place)
 
     def studies(self) -> contextlib.AbstractContextManager[Store]:
         """Give the store that has the studies of the home, of jobs of a cluster, too."""
@@ -148,6 +185,12 @@ class Session:
         Raises:
             InvalidInput: this machine has no namespaces.
         """
+        if self.server is not None:
+            if everywhere:
+                raise InvalidInput("a server is asked about one namespace at a time", "-n NAMESPACE")
+            with self._server_jobs() as served:
+                yield lambda: _listed(served)
+            return
         if self.on_cluster:
             with self.cluster() as jobs:
                 yield lambda: (jobs.runs(everywhere=everywhere), set())
@@ -190,7 +233,7 @@ class Session:
             options += f" --home {shlex.quote(self.home_option)}"
         if self.store_option:
             options += " --store STORE"
-        for name in ("engine", "context", "namespace", "as"):
+        for name in ("server", "engine", "context", "namespace", "as"):
             value = getattr(self, f"{name}_option")
             options += f" --{name} {shlex.quote(value)}" if value else ""
         options += "".join(f" --as-group {shlex.quote(group)}" for group in self.as_group_option)
@@ -249,6 +292,11 @@ class Session:
                 codes.append(error.exit_code)
         if codes:
             raise click.exceptions.Exit(codes[0])
+
+
+def _listed(jobs: ServerJobs) -> tuple[list[RunSummary], set[str]]:
+    found = list(jobs.listed())
+    return [run for run, _ in found], {run.name for run, lost in found if lost}
 
 
 def complain(message: str, hint: str | None) -> None:

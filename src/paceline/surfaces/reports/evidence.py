@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import deque
 
 from paceline.diagnosing import diagnoses
 from paceline.diagnosing.situations import Situation
+from paceline.errors import PacelineError
 from paceline.model.causes import Explanation
 from paceline.model.recordings import Recording
-from paceline.model.runs import Run
+from paceline.model.runs import ReplicaRow, Run
 from paceline.model.statuses import ExitKind, ReplicaPhase
-from paceline.services import jobs, logs, recordings, summaries
+from paceline.services import recordings, summaries
 from paceline.services.life_cycles import LifeCycle
+from paceline.services.logs import Wanted
 
 LOG_LINES = 20
 #: Logs of so many replicas are shown; more say the same again.
@@ -54,7 +55,7 @@ def gather(api: LifeCycle, name: str, *, best_auc: float | None = None) -> Evide
     """
     recording = recordings.whole(api, name, thinned=True)
     found = of(recording, situation=recordings.situation_of(api, recording), best_auc=best_auc)
-    return dataclasses.replace(found, logs=log_tails(recording))
+    return dataclasses.replace(found, logs=log_tails(api, recording))
 
 
 def of(
@@ -72,7 +73,7 @@ def of(
     return Evidence(recording=recording, summary=summary, explanation=explanation, best_auc=best_auc)
 
 
-def log_tails(recording: Recording) -> tuple[LogTail, ...]:
+def log_tails(api: LifeCycle, recording: Recording) -> tuple[LogTail, ...]:
     """Return the last words of the replicas that failed by themselves, the first to fail first."""
     failed = [row for row in recording.replicas if row.phase is ReplicaPhase.FAILED]
     failed = [row for row in failed if row.exit is None or row.exit.kind is not ExitKind.LAUNCH_FAILED]
@@ -81,16 +82,15 @@ def log_tails(recording: Recording) -> tuple[LogTail, ...]:
     failed.sort(key=lambda row: ended.get((row.replica, row.attempt), float("inf")))
     found = []
     for row in failed[:LOG_REPLICAS]:
-        last = _last_lines(recording.run, row.replica, row.attempt)
+        last = _last_lines(api, recording.run, row)
         if last:
             found.append(LogTail(replica=str(row.replica), attempt=row.attempt, lines=last))
     return tuple(found)
 
 
-def _last_lines(run: Run, replica: object, attempt: int) -> tuple[str, ...]:
+def _last_lines(api: LifeCycle, run: Run, row: ReplicaRow) -> tuple[str, ...]:
+    wanted = Wanted(replica=row.replica.__eq__, attempt=row.attempt, tail=LOG_LINES)
     try:
-        lines = logs.lines(jobs.folder_of(run), wanted=lambda other: other == replica)
-        texts = (line.text[:LOG_LINE_LENGTH] for line in lines if line.attempt == attempt)
-        return tuple(deque(texts, maxlen=LOG_LINES))
-    except OSError:
+        return tuple(line.text[:LOG_LINE_LENGTH] for line in api.logs(run, wanted))
+    except (OSError, PacelineError):
         return ()

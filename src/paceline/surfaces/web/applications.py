@@ -29,6 +29,7 @@ from paceline.surfaces.web.routes import (
     logs,
     measurements,
     streams,
+    traces,
 )
 from paceline.surfaces.web.sites import Site
 
@@ -61,10 +62,11 @@ def application(
     made.state.site = site
     made.state.feeds = Feeds()
     made.state.advisor = Advisor(clock)
+    made.state.tasks = set()
     made.state.wrong = Rates(guards.WRONG_RATE, guards.WRONG_BURST, clock)
     problems.handle(made, sessions.of_problem)
     api = APIRouter(prefix=PREFIX)
-    for each in (jobs, changes, logs, measurements, streams, advice, checks, audits, comparisons):
+    for each in (jobs, changes, logs, measurements, traces, streams, advice, checks, audits, comparisons):
         api.include_router(each.router)
     made.include_router(api)
     made.add_api_route("/healthz", _healthy, include_in_schema=False)

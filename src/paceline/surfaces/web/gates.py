@@ -14,6 +14,7 @@ from paceline.errors import StoreError
 from paceline.surfaces.web.operations import Operation
 
 TOKEN_BYTES = 32
+TOKEN_FILE = "server.token"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -77,6 +78,11 @@ class TokenGate(Gate):
         return True
 
 
+def token_file(home: Path) -> Path:
+    """Return where the token of a home's server is."""
+    return home / TOKEN_FILE
+
+
 def token(path: Path) -> str:
     """Return the token in a file that only its user may read; a new one if there is none.
 
@@ -88,7 +94,7 @@ def token(path: Path) -> str:
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         except FileExistsError:
-            return _known(path)
+            return known(path)
         made = secrets.token_urlsafe(TOKEN_BYTES)
         with os.fdopen(descriptor, "w") as file:
             file.write(made)
@@ -100,7 +106,13 @@ def token(path: Path) -> str:
     return made
 
 
-def _known(path: Path) -> str:
+def known(path: Path) -> str:
+    """Return the token in a file that is there.
+
+    Raises:
+        StoreError: others may read it, or it holds none.
+        OSError: it cannot be read.
+    """
     if stat.S_IMODE(path.stat().st_mode) & 0o077:
         raise StoreError(f"others may read the token in {path}", f"make another: rm {path}")
     found = path.read_text().strip()

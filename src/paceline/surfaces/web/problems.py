@@ -30,6 +30,8 @@ from paceline.surfaces import documents
 MEDIA_TYPE = "application/problem+json"
 log = logging.getLogger("paceline.web")
 
+#: What the ``type`` of a problem begins with that is one of our errors; the name of its class follows.
+ERROR_TYPE = "urn:paceline:error:"
 #: The most special first.
 _STATUSES: tuple[tuple[type[PacelineError], HTTPStatus], ...] = (
     (InvalidInput, HTTPStatus.UNPROCESSABLE_ENTITY),
@@ -144,9 +146,10 @@ def _of_ours(error: PacelineError) -> Refused:
         ]
     if isinstance(error, Findings):
         findings = [documents.plain(each) for each in error.findings]
+    known = next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == PacelineError.__module__)
     return Refused(
         status, error.message, headers={"Retry-After": "5"} if is_down else None, hint=error.hint,
-        errors=errors, findings=findings,
+        errors=errors, findings=findings, type=ERROR_TYPE + known,
     )  # fmt: skip
 
 

@@ -7,7 +7,6 @@ import ipaddress
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from urllib.parse import quote
 
 import uvicorn
@@ -17,7 +16,6 @@ from paceline.services.digests import Keeper
 from paceline.surfaces.web.applications import application
 from paceline.surfaces.web.sites import Site
 
-TOKEN_FILE = "server.token"
 #: Streams of events never end by themselves.
 GRACE_SECONDS = 3
 
@@ -111,8 +109,3 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             self.ready()
-
-
-def token_file(home: Path) -> Path:
-    """Return where the token of a home's server is."""
-    return home / TOKEN_FILE

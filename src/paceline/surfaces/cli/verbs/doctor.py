@@ -31,6 +31,7 @@ def command(session: sessions.Session, file: str | None, output: str) -> None:
     from paceline.surfaces import documents
     from paceline.surfaces.views import checkups as views
 
+    session.without_server("a check of a machine", "run it there")
     done = []
     with _checks(session, file) as checks:
         for check in checks:

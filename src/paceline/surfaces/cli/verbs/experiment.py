@@ -44,6 +44,7 @@ def command(
     data" are answers. It goes on where it was stopped. `status NAME` shows what there is so far, and `report
     NAME` writes NAME-experiment.html, with all that was measured in NAME-experiment.json beside it.
     """
+    session.without_server("an experiment", "make it, and look at it, on a machine where its jobs run")
     if action == "run":
         experiment = _run(session, target, like, apart=apart, again=again)
     else:

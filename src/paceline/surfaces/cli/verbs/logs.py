@@ -57,6 +57,8 @@ def command(
 
     With -f Ctrl-C ends the printing, not the job.
     """  # fmt: skip
+    from paceline.services.logs import Wanted
+
     with session.jobs() as jobs:
         run = jobs.get(name)
         wanted = [r for r in run.spec.replicas() if role in (None, r.role) and index in (None, r.index)]
@@ -66,11 +68,13 @@ def command(
             )
         found = jobs.logs(
             run,
-            wanted=set(wanted).__contains__,
+            Wanted(
+                replica=set(wanted).__contains__,
+                attempt=attempt,
+                tail=tail,
+                since=None if since is None else jobs.clock() - since,
+            ),
             follow=_follow(jobs, name) if follow else None,
-            tail=tail,
-            attempt=attempt,
-            since=None if since is None else time.time() - since,
         )
         write = _writer(wanted, with_prefix=len(wanted) > 1 if prefix is None else prefix)
         with contextlib.suppress(KeyboardInterrupt) if follow else contextlib.nullcontext():

@@ -57,7 +57,7 @@ def command(
         from paceline.surfaces.reports import evidence, numbers, pages
     best = best_auc if best_auc is not None or truth is None else _read_truth(Path(truth))
     recording = sessions.recording(name)
-    search = None if recording is not None else _search(session, name)
+    search = None if recording is not None or session.server else _search(session, name)
     if search is not None:
         page, document = search
     else:

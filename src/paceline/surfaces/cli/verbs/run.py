@@ -58,14 +58,13 @@ def command(session: sessions.Session, file: str, name: str | None, dry_run: boo
 
 def _show(jobs: LifeCycle, run: Run, output: str) -> None:
     """Print how it went: what was measured, where anything was, or else its replicas."""
-    from paceline.services import looks, snapshots
-    from paceline.services.jobs import Jobs
+    from paceline.services import looks
     from paceline.surfaces import documents
     from paceline.surfaces.views import job_tables, summaries
 
     width = printing.width()
-    if isinstance(jobs, Jobs):
-        snapshot = snapshots.read(jobs.store, run, now=jobs.clock())
+    if jobs.is_measured_at_hand:
+        snapshot = jobs.snapshot(run.name)
         if output == "table":
             printing.show(summaries.summary(snapshot, width=width))
         else:
@@ -82,10 +81,12 @@ def _show(jobs: LifeCycle, run: Run, output: str) -> None:
 def _say_last_words(session: sessions.Session, jobs: LifeCycle, run: Run) -> None:
     """Tell what the replicas that failed for good wrote last: most often that is the reason."""
     from paceline.model.statuses import ReplicaPhase
+    from paceline.services.logs import Wanted
 
     for row in jobs.replicas(run.name):
         if row.phase is ReplicaPhase.FAILED:
-            written = jobs.logs(run, wanted=row.replica.__eq__, attempt=row.attempt, tail=LAST_LINES)
+            wanted = Wanted(replica=row.replica.__eq__, attempt=row.attempt, tail=LAST_LINES)
+            written = jobs.logs(run, wanted)
             session.say(f"the last lines of {row.replica}:")
             for line in written:
                 session.say(f"  {line.text}")

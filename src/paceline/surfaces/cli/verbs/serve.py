@@ -32,7 +32,7 @@ def command(session: sessions.Session, port: int, address: str, opens: bool) -> 
 
     level = logging.ERROR if session.quiet else logging.WARNING
     logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    token = gates.token(servers.token_file(session.home.path))
+    token = gates.token(gates.token_file(session.home.path))
     with composition.opened(session.home) as jobs, servers.listening(address, port) as listener:
         link = servers.entrance(listener, token)
 

@@ -81,6 +81,7 @@ def show_plan(session: sessions.Session, file: str, name: str | None, output: st
     job_file, base = job_files.read(file)
     if name is not None:
         job_names.check(name)
+    session.without_server("--dry-run of a submit", f"paceline lint {file} checks it here")
     if session.on_cluster:
         _show_rehearsal(session, job_file.spec, base, name, output)
         return

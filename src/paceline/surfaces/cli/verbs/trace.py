@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,8 +12,6 @@ from paceline.errors import PacelineError
 from paceline.surfaces.cli import options, printing, sessions
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from paceline.services.traces import Reading
 
 
@@ -53,52 +52,22 @@ def command(session: sessions.Session, name: str, last: bool, timeout: float, ou
         session.say(f"left out: {each}")
     if not found.traces:
         raise PacelineError(f"no trace of {name} at {found.name} can be read", f"paceline trace {name}")
-    path = _write_events(found)
+    path = _write_events(
+        found, Path(f"{name}-trace.json") if session.server else found.folder / "perfetto.json"
+    )
     if output in ("json", "yaml"):
-        printing.emit(documents.document("Trace", _body(name, found, path)), output)
+        document = documents.trace(name, found.name, found.traces, found.broken)
+        printing.emit({**document, "perfetto_file": str(path)}, output)
         return
     printing.show(views.page(found.traces, width=printing.width(wide=output == "wide")))
     session.say(f"next: open {path} in https://ui.perfetto.dev")
 
 
-def _write_events(found: Reading) -> Path:
+def _write_events(found: Reading, path: Path) -> Path:
     from paceline.surfaces import perfetto
 
-    path = found.folder / "perfetto.json"
     try:
         path.write_text(json.dumps(perfetto.document(found.traces)))
     except OSError as error:
         raise PacelineError(f"{path} cannot be written: {error.strerror or error}") from error
     return path
-
-
-def _body(name: str, found: Reading, path: Path) -> dict[str, Any]:
-    from paceline.model import trace_summaries
-    from paceline.surfaces import documents
-
-    return {
-        "name": name,
-        "trace": found.name,
-        "perfetto_file": str(path),
-        "broken": list(found.broken),
-        "trainers": [
-            {
-                "trainer": trace.trainer,
-                "attempt": trace.attempt,
-                "at": documents.instant(trace.at),
-                "untraced_step_microseconds": trace.untraced_step_microseconds,
-                "steps": [
-                    {
-                        **documents.plain(split),
-                        "start_at": documents.instant(split.start_at),
-                        "total_microseconds": split.total_microseconds,
-                    }
-                    for split in trace.splits
-                ],
-                "clocks": documents.plain(trace.clocks),
-            }
-            for trace in found.traces
-        ],
-        "traffic": documents.plain(trace_summaries.traffic(found.traces)),
-        "server_time": documents.plain(trace_summaries.server_time(found.traces)),
-    }

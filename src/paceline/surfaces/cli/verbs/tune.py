@@ -70,6 +70,10 @@ def command(
         from paceline.services.trials import Times
         from paceline.services.tunings import Effort
     _check(target, trials, apply)
+    if trials is not None or apply == "live":
+        session.without_server(
+            "a trial", "run it on the server's machine; paceline tune NAME says here what to change"
+        )
     if trials is not None:
         how = Effort(trials=trials, pairs=pairs, times=Times(window_seconds=seconds), anew=again)
         _try(session, target, objective, how, apply=apply is not None, output=output)
@@ -132,11 +136,13 @@ def _try(
 
 
 def _advise(session: sessions.Session, name: str, objective: Objective, output: str) -> None:
+    from paceline.model.runs import KUBERNETES
     from paceline.services import proposals, tunings
     from paceline.surfaces.diffs import Diffs
 
     recording = session.measured(name)
-    objective = tunings.limited(objective, recording.run.spec, on_cluster=session.on_cluster)
+    on_cluster = recording.run.engine == KUBERNETES
+    objective = tunings.limited(objective, recording.run.spec, on_cluster=on_cluster)
     found = proposals.proposals(recording, objective)
     diffs = Diffs.of(recording.run)
     if output == "table":

@@ -1,61 +1,181 @@
-"""The output of replicas."""
+"""The output of replicas: the last lines, page by page, or as it comes."""
 
 from __future__ import annotations
 
+import asyncio
 import collections
+import itertools
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Depends, Header, Query
+from fastapi.sse import EventSourceResponse, ServerSentEvent
+from starlette.concurrency import run_in_threadpool
 
+from paceline.errors import PacelineError
 from paceline.model.roles import ReplicaId
-from paceline.services.logs import LogLine
+from paceline.services.logs import LogLine, Reader, Wanted
 from paceline.surfaces import documents
+from paceline.surfaces.web import log_cursors
 from paceline.surfaces.web.callers import Asked, may
 from paceline.surfaces.web.operations import Operation
-from paceline.surfaces.web.routes.jobs import Name
+from paceline.surfaces.web.routes.jobs import Name, replica
 from paceline.surfaces.web.schemas import logs as schemas
 
 #: A line may be a tensor of a hundred megabytes; nobody reads more of it than that.
 LINE_CHARACTERS = 8192
+#: A page ends behind the line that makes it longer.
+PAGE_CHARACTERS = 4 << 20
+#: Lines that are sent to a follower at once, and how often they are looked for.
+BATCH_LINES, LOOK_SECONDS = 500, 1.0
 
 router = APIRouter(prefix="/jobs/{name}", tags=["logs"])
+Readable = Annotated[Asked, Depends(may(Operation.LOGS))]
+LastEventId = Annotated[
+    str | None,
+    Header(
+        alias="Last-Event-ID",
+        description="of the last lines that were seen: go on behind them",
+        max_length=schemas.MOST_CURSOR,
+    ),
+]
 
 
 @router.get("/logs", operation_id="listLogLines", response_model=schemas.LogPage)
-def list_lines(
-    asked: Annotated[Asked, Depends(may(Operation.LOGS))],
-    name: Name,
-    wanted: Annotated[schemas.LogQuery, Query()],
-) -> dict[str, Any]:
-    """Return the last lines that a job's replicas have printed, or the last with a text in them."""
+def list_lines(asked: Readable, name: Name, wanted: Annotated[schemas.LogQuery, Query()]) -> dict[str, Any]:
+    """Return lines that a job's replicas have printed: the last ones, or page by page.
+
+    With ``after`` the lines are those from there on, and ``after`` of the answer is where the next page
+    begins: so output can be read on as it comes, and no line is missed or there twice.
+    """
     return listed(asked, name, wanted)
 
 
 def listed(asked: Asked, name: str, wanted: schemas.LogQuery) -> dict[str, Any]:
-    """Return the last lines that are wanted.
+    """Return lines that are wanted.
 
     Raises:
         NotFound: there is no such job.
+        InvalidInput: what was asked for is no replica, or no place where an answer ended.
     """
+    goes_on, takes = wanted.after is not None, _takes(wanted)
+    tail = wanted.begin if goes_on else None if wanted.search else wanted.tail
+    reader = _reader(asked, name, wanted, after=wanted.after, tail=tail)
+    found = _shown(reader, wanted.search, ended=wanted.unfinished)
+    items = list(_page(found, wanted.limit)) if goes_on else list(collections.deque(found, wanted.tail))
+    body = {
+        "items": items,
+        "gone": [f"{each}.{attempt}" for each, attempt in asked.jobs.gone(name) if takes(each)],
+        "after": log_cursors.text(reader.positions),
+        "is_full": goes_on and next(found, None) is not None,
+    }
+    return documents.document("LogPage", body)
 
-    def is_wanted(replica: ReplicaId) -> bool:
-        return wanted.role in (None, replica.role) and wanted.index in (None, replica.index)
 
-    text = wanted.search.lower()
-    found = asked.jobs.logs(
-        asked.jobs.get(name), wanted=is_wanted, attempt=wanted.attempt, tail=None if text else wanted.tail
+def _takes(wanted: schemas.LogChoice) -> Callable[[ReplicaId], bool]:
+    named = frozenset(map(replica, wanted.replica))
+
+    def takes(each: ReplicaId) -> bool:
+        is_named = not named or each in named
+        return is_named and wanted.role in (None, each.role) and wanted.index in (None, each.index)
+
+    return takes
+
+
+def _reader(
+    asked: Asked, name: str, wanted: schemas.LogChoice, *, after: str | None, tail: int | None
+) -> Reader:
+    """Return what reads lines.
+
+    Args:
+        asked: the request.
+        name: the job.
+        wanted: whose lines.
+        after: behind which place; empty or None: from the beginning on.
+        tail: of what is there then the last so many of each attempt.
+
+    Raises:
+        NotFound: there is no such job.
+        InvalidInput: what was asked for is no replica, or no place where an answer ended.
+    """
+    run = asked.jobs.get(name)
+    choice = Wanted(
+        replica=_takes(wanted),
+        attempt=wanted.attempt,
+        tail=tail,
+        since=wanted.since,
+        behind=log_cursors.parse(after) if after else None,
     )
-    last = collections.deque(
-        (_shown(line) for line in found if not text or text in line.text.lower()), maxlen=wanted.tail
-    )
-    gone = [f"{replica}.{attempt}" for replica, attempt in asked.jobs.gone(name) if is_wanted(replica)]
-    return documents.document("LogPage", {"items": list(last), "gone": gone})
+    return asked.jobs.log_reader(run, choice)
 
 
-def _shown(line: LogLine) -> dict[str, Any]:
+def _shown(reader: Reader, search: str, *, ended: bool) -> Iterator[dict[str, Any]]:
+    text = search.lower()
+    for line in reader.fresh(ended=ended):
+        if not text or text in line.text.lower():
+            yield _item(line)
+
+
+def _item(line: LogLine) -> dict[str, Any]:
     return {
         "replica": str(line.replica),
         "attempt": line.attempt,
         "text": line.text[:LINE_CHARACTERS],
         "is_cut": len(line.text) > LINE_CHARACTERS,
     }
+
+
+def _page(found: Iterable[dict[str, Any]], limit: int) -> Iterator[dict[str, Any]]:
+    characters = 0
+    for each in itertools.islice(found, limit):
+        yield each
+        characters += len(each["text"])
+        if characters >= PAGE_CHARACTERS:
+            return
+
+
+def followed(
+    asked: Readable,
+    name: Name,
+    wanted: Annotated[schemas.LogChoice, Query()],
+    last_event_id: LastEventId = None,
+) -> tuple[Asked, Reader, str]:
+    """Return what reads on; a stream that has begun cannot be refused any more."""
+    return asked, _reader(asked, name, wanted, after=last_event_id, tail=wanted.begin), wanted.search
+
+
+@router.get("/logs/stream", operation_id="followLogs", response_class=EventSourceResponse)
+async def follow(
+    name: Name, asked_for: Annotated[tuple[Asked, Reader, str], Depends(followed)]
+) -> AsyncIterator[ServerSentEvent]:
+    """Follow the output of a job's replicas until the job has ended.
+
+    ``lines``: some that came, as ``items``; the event's id is the place behind them, so that a connection
+    that broke goes on there (``Last-Event-ID``), with no line missed or there twice. ``end``: nothing more
+    will come. ``problem``: it cannot be followed any more.
+    """
+    asked, reader, search = asked_for
+    while True:
+        try:
+            is_over = await run_in_threadpool(_is_over, asked, name)
+            found = _shown(reader, search, ended=is_over)
+            while items := await run_in_threadpool(_batch, found):
+                yield ServerSentEvent(
+                    event="lines", data={"items": items}, id=log_cursors.text(reader.positions)
+                )
+        except PacelineError as error:
+            yield ServerSentEvent(event="problem", data={"detail": error.message})
+            return
+        if is_over:
+            yield ServerSentEvent(event="end", data={})
+            return
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+def _batch(found: Iterator[dict[str, Any]]) -> list[dict[str, Any]]:
+    return list(_page(found, BATCH_LINES))
+
+
+def _is_over(asked: Asked, name: str) -> bool:
+    run = asked.jobs.get(name)
+    return run.phase.is_final or asked.jobs.is_lost(run)

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import math
+import tempfile
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query
-from fastapi.responses import JSONResponse
+from fastapi.responses import FileResponse, JSONResponse
+from starlette.background import BackgroundTask
 
 from paceline.errors import InvalidInput
 from paceline.model.roles import ReplicaId
 from paceline.model.runs import Run
 from paceline.model.samples import Evaluation, Sample, StepReport
+from paceline.services import recordings
 from paceline.specs import problems
+from paceline.stores import recordings as files
 from paceline.surfaces import courses, documents
 from paceline.surfaces.diffs import Diffs
 from paceline.surfaces.web.callers import Asked, may
@@ -39,6 +44,42 @@ def explain(asked: Readable, name: Name) -> dict[str, Any]:
     run = asked.jobs.get(name)
     found = asked.lookout.look(name).explanation
     return documents.explanation(found, Diffs.of(run))
+
+
+@router.get("/situation", operation_id="getSituation", response_model=schemas.Situation)
+def get_situation(asked: Readable, name: Name) -> dict[str, Any]:
+    """Return where a job stands: what happened to it, what its replicas wait for, whether it fits.
+
+    `why` tells causes from this and from what was measured.
+    """
+    return documents.document("Situation", documents.plain(asked.jobs.situation(name)))
+
+
+class RecordingResponse(FileResponse):
+    """A recording, as a file that is removed when it was sent."""
+
+    media_type = "application/vnd.apache.parquet"
+
+
+@router.get("/recording", operation_id="getRecording", response_class=RecordingResponse)
+def get_recording(
+    asked: Readable, name: Name, wanted: Annotated[schemas.RecordingQuery, Query()]
+) -> RecordingResponse:
+    """Return all that is known of a job in one file, which `why`, `top` and `report` take on any machine.
+
+    A Parquet table of what was measured; the rest is in its metadata. The job file is in it, with the values
+    of its environment.
+    """
+    recording = recordings.whole(asked.jobs, name, since=wanted.since, thinned=wanted.thinned)
+    with tempfile.NamedTemporaryFile(prefix="paceline-", suffix=".parquet", delete=False) as file:
+        path = Path(file.name)
+    try:
+        files.write(path, recording)
+    except BaseException:
+        path.unlink()
+        raise
+    removal = BackgroundTask(path.unlink, missing_ok=True)
+    return RecordingResponse(path, filename=f"{recording.run.name}.parquet", background=removal)
 
 
 @router.get("/samples", operation_id="listSamples", response_model=schemas.SeriesList)

@@ -46,6 +46,7 @@ class Problem(BaseModel):
     """An error (RFC 9457).
 
     Attributes:
+        type: ``urn:paceline:error:NAME`` for errors of Paceline itself, such as ``NotFound``.
         hint: what to do next.
         errors: the fields that are wrong.
         findings: what lint rules say of a job file, by their codes.

@@ -10,19 +10,46 @@ from paceline.model.roles import Role
 from paceline.surfaces.web.schemas.bases import NAMESPACE, Document, Schema
 
 MOST_LINES = 5000
+#: Of a place where an answer ended; of 2,200 replicas it has some ten thousand.
+MOST_CURSOR = 60_000
 
 
-class LogQuery(Schema):
-    """Which lines."""
+class LogChoice(Schema):
+    """Whose lines."""
 
     role: Role | None = Field(default=None, description="only of replicas of this role")
     index: int | None = Field(default=None, description="only of replicas with this index", ge=0, le=2**31)
+    replica: list[str] = Field(default=[], description="only of these, such as ps-0", max_length=1000)
     attempt: int | None = Field(default=None, description="only of this attempt", ge=1, le=2**31)
     search: str = Field(
         default="", description="only lines with this in them, whatever its case", max_length=200
     )
-    tail: int = Field(default=200, description="the last so many", ge=1, le=MOST_LINES)
+    begin: int | None = Field(
+        default=None,
+        description="from the beginning on: of what is there already the last so many lines of each attempt",
+        ge=0,
+        le=1_000_000,
+    )
+    since: float | None = Field(
+        default=None,
+        description="of what is there already only attempts that printed something after that (Unix seconds)",
+    )
     namespace: str | None = NAMESPACE
+
+
+class LogQuery(LogChoice):
+    """Which lines: the last ones, or with ``after`` those from some place on, page by page."""
+
+    tail: int = Field(default=200, description="the last so many, of all together", ge=1, le=MOST_LINES)
+    after: str | None = Field(
+        default=None,
+        description="those behind the place where an answer ended, the oldest first; empty: the beginning",
+        max_length=MOST_CURSOR,
+    )
+    limit: int = Field(default=MOST_LINES, description="of those at most so many", ge=1, le=MOST_LINES)
+    unfinished: bool = Field(
+        default=True, description="lines that have no end yet, too; what follows in them is a line of its own"
+    )
 
 
 class LogLine(Schema):
@@ -39,8 +66,12 @@ class LogPage(Document):
 
     Attributes:
         gone: attempts whose output is not there any more.
+        after: what to ask for, with the same choice, to get what comes behind these lines.
+        is_full: there were more lines already, which ``limit`` has left for the next page.
     """
 
     kind: Literal["LogPage"] = "LogPage"
     items: list[LogLine]
     gone: list[str]
+    after: str
+    is_full: bool

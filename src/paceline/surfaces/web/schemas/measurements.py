@@ -9,6 +9,7 @@ from pydantic import Field
 
 from paceline.model.roles import Role
 from paceline.model.samples import Evaluation, Sample, StepReport
+from paceline.model.statuses import JobPhase
 from paceline.services.courses import Gauge
 from paceline.surfaces.web.schemas.bases import NAMESPACE, Document, Instant, Schema
 
@@ -34,6 +35,16 @@ class SeriesQuery(Schema):
     points: int = Field(
         default=240, description="about so many of each replica: longer intervals else", ge=2, le=5000
     )
+    namespace: str | None = NAMESPACE
+
+
+class RecordingQuery(Schema):
+    """Which part of what is known."""
+
+    since: float | None = Field(
+        default=None, description="only what was measured from that moment on (Unix seconds)"
+    )
+    thinned: bool = Field(default=False, description="in longer intervals if it is much")
     namespace: str | None = NAMESPACE
 
 
@@ -134,6 +145,28 @@ class Snapshot(Document):
     unknown: list[str] | None
     split: dict[str, Any] | None
     roles: list[dict[str, Any]]
+
+
+class Situation(Document):
+    """Where a job stands; moments within are Unix seconds."""
+
+    kind: Literal["Situation"] = "Situation"
+    name: str
+    engine: str
+    phase: JobPhase
+    message: str
+    submitted_at: float
+    started_at: float | None
+    finished_at: float | None
+    now: float
+    spec: dict[str, Any] | None
+    replicas: list[dict[str, Any]]
+    events: list[dict[str, Any]]
+    is_suspended: bool
+    unattended: list[dict[str, Any]]
+    room: dict[str, Any] | None
+    obstacles: list[dict[str, Any]]
+    unknown: list[str]
 
 
 class Source(Schema):

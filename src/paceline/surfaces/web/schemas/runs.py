@@ -34,10 +34,11 @@ class Digest(Schema):
 
 
 class RunSummary(Schema):
-    """A job in a list."""
+    """A job in a list; ``last_phase`` is the one that a lost job was in when somebody looked after it."""
 
     name: str
     phase: Phase
+    last_phase: JobPhase
     message: str
     replicas: str
     labels: dict[str, str]
@@ -50,6 +51,7 @@ class RunSummary(Schema):
     started_at: Instant | None
     finished_at: Instant | None
     duration_seconds: float | None
+    ttl_after_finished_seconds: float | None
     digest: Digest | None
 
 
@@ -95,11 +97,12 @@ class Event(Schema):
 
 
 class Run(Document):
-    """A job and its replicas."""
+    """A job and its replicas; ``last_phase`` as in lists."""
 
     kind: Literal["Run"] = "Run"
     name: str
     phase: Phase
+    last_phase: JobPhase
     message: str
     labels: dict[str, str]
     model: str

@@ -1,0 +1,103 @@
+"""The output of a job's pods, and of those that are gone as far as somebody has kept it, read on and on."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+
+from paceline.engines.kubernetes.clusters import Line
+from paceline.engines.local.folders import RunFolder
+from paceline.model.roles import ReplicaId
+from paceline.services.logs import FolderReader, LogLine, Positions, Wanted
+
+#: An attempt, and its pod's name.
+Attempt = tuple[tuple[ReplicaId, int], str]
+_MARK, _COUNT = "@", "#"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Place:
+    """How far the output of a pod was read.
+
+    Attributes:
+        at: when the last line was written, as the API writes times.
+        count: how many lines of that moment were read.
+    """
+
+    at: str = ""
+    count: int = 0
+
+    def __str__(self) -> str:
+        return f"{_MARK}{self.at}{_COUNT}{self.count}"
+
+    @classmethod
+    def parse(cls, text: str) -> _Place:
+        """Return the place that a position says; the beginning where it says something else."""
+        at, mark, count = text.removeprefix(_MARK).rpartition(_COUNT)
+        return cls(at, int(count)) if text.startswith(_MARK) and mark and count.isdecimal() else cls()
+
+    def after(self, line: Line) -> _Place:
+        """Return the place behind a next line."""
+        return _Place(line.at, self.count + 1 if line.at == self.at else 1)
+
+
+class PodReader:
+    """Reads what pods have printed; positions are times, and bytes of what is kept of pods that are gone.
+
+    Args:
+        attempts: returns the attempts whose pods are there, in order.
+        read: returns the lines of a pod: its name, how many of the last ones (None: all), how old they may
+            be in seconds (None: however old).
+        kept: the folder with the output of pods that are gone.
+        wanted: which output.
+        clock: Unix seconds.
+    """
+
+    def __init__(
+        self,
+        attempts: Callable[[], Sequence[Attempt]],
+        read: Callable[[str, int | None, int | None], Sequence[Line]],
+        kept: RunFolder,
+        wanted: Wanted,
+        clock: Callable[[], float],
+    ) -> None:
+        self._attempts, self._read, self._wanted, self._clock = attempts, read, wanted, clock
+        self._present = {attempt for attempt, _ in attempts()}
+        self._kept = FolderReader(kept, wanted)
+        self._is_first = True
+        self._places: dict[tuple[ReplicaId, int], _Place] = {}
+
+    @property
+    def positions(self) -> Positions:
+        """Return how far each attempt was read."""
+        kept = {each: at for each, at in self._kept.positions.items() if each not in self._present}
+        return {**(self._wanted.behind or {}), **kept, **{each: str(at) for each, at in self._places.items()}}
+
+    def fresh(self, *, ended: bool) -> Iterator[LogLine]:
+        """Yield what has come since (see `services.logs.Reader`)."""
+        if self._is_first:
+            for line in self._kept.fresh(ended=True):
+                if (line.replica, line.attempt) not in self._present:
+                    yield line
+        for attempt, pod in self._attempts():
+            if self._wanted.takes(*attempt):
+                yield from self._fresh_of(attempt, pod)
+        self._is_first = False
+
+    def _fresh_of(self, attempt: tuple[ReplicaId, int], pod: str) -> Iterator[LogLine]:
+        begins = attempt not in self._places
+        behind = self._wanted.behind
+        place = _Place.parse((behind or {}).get(attempt, "")) if begins else self._places[attempt]
+        tail = self._wanted.tail if begins and self._is_first and behind is None else None
+        since = self._wanted.since if behind is None else None
+        old = None if since is None else max(1, round(self._clock() - since))
+        self._places[attempt] = place
+        left = place.count
+        for line in self._read(pod, tail, old):
+            if line.at < place.at:
+                continue
+            if line.at == place.at and left > 0:  # It was read before.
+                left -= 1
+                continue
+            self._places[attempt] = self._places[attempt].after(line)
+            yield LogLine(*attempt, line.text)

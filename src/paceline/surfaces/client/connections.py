@@ -1,0 +1,252 @@
+"""Requests to a server: with the token, made again where that changes nothing, answers within limits.
+
+What only asks is made again when the connection breaks or the server says that it is not able to just now; so
+is a submit, which has a key by which the server knows it again. Anything else is made again only when it
+cannot have arrived.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import email.utils
+import ipaddress
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx2
+
+from paceline.errors import InvalidInput, PacelineError, SourceError
+from paceline.surfaces.client import refusals
+
+T = TypeVar("T")
+Params = Mapping[str, str | int | float | bool | list[str] | None]
+
+PREFIX = "/api/v1"
+CONNECT_SECONDS, READ_SECONDS = 5.0, 180.0
+#: A server that is started again answers within that: half a minute.
+PAUSES_SECONDS = (0.25, 0.5, 1.0, 2.0, 4.0, 4.0, 4.0, 4.0, 4.0, 4.0)
+#: A document is no larger; recordings and files of traces go into files.
+MOST_BYTES = 256 << 20
+MOST_FILE_BYTES = 4 << 30
+_BUSY = (
+    HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE,
+    HTTPStatus.GATEWAY_TIMEOUT,
+)  # fmt: skip
+#: Clocks that differ less are taken for the same: the server tells full seconds.
+CLOCK_SECONDS = 2.0
+
+
+class _Busy(Exception):
+    """The server is not able to answer just now."""
+
+    def __init__(self, error: PacelineError, status: int) -> None:
+        super().__init__(error.message)
+        self.error, self.status = error, status
+
+
+class Connection:
+    """A server that is asked.
+
+    Args:
+        client: sends requests, with the address and the token of the server.
+        namespace: of its cluster, that is asked about; None: its own.
+        pauses_seconds: how long to wait before a request is made again, each time.
+    """
+
+    def __init__(
+        self,
+        client: httpx2.Client,
+        *,
+        namespace: str | None = None,
+        pauses_seconds: tuple[float, ...] = PAUSES_SECONDS,
+    ) -> None:
+        self._client, self._namespace, self._pauses_seconds = client, namespace, pauses_seconds
+        self._has_answered = False
+        #: By how much the clock of the server is ahead of the one here.
+        self.ahead_seconds = 0.0
+
+    @property
+    def url(self) -> str:
+        """Return the address of the server."""
+        return str(self._client.base_url).rstrip("/")
+
+    def get(self, path: str, **params: Any) -> Any:
+        """Return a document.
+
+        Raises:
+            PacelineError: what the server says.
+            SourceError: it does not answer, or not as a server of Paceline does.
+        """
+        return self._asked("GET", path, _document, params=params)
+
+    def text(self, path: str) -> str:
+        """Return a text; raises as ``get`` does."""
+        return self._asked("GET", path, _read).decode(errors="replace")
+
+    def post(self, path: str, body: Mapping[str, Any] | None = None, *, key: str | None = None) -> Any:
+        """Ask for a change; return what it is about.
+
+        Args:
+            path: of the operation.
+            body: of the request.
+            key: by which the server knows the request again; so it can be made again.
+
+        Raises:
+            PacelineError: as ``get``.
+        """
+        headers = {} if key is None else {"Idempotency-Key": key}
+        return self._asked("POST", path, _document, body=body, headers=headers, again=key is not None)
+
+    def delete(self, path: str, **params: Any) -> None:
+        """Remove something; raises as ``get`` does."""
+        self._asked("DELETE", path, _read, params=params, again=False)
+
+    def download(self, path: str, target: Path, **params: Any) -> None:
+        """Write what the server gives into a file; raises as ``get`` does.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+
+        def write(answer: httpx2.Response) -> None:
+            with target.open("wb") as file:
+                for chunk in _chunks(answer, MOST_FILE_BYTES):
+                    file.write(chunk)
+
+        self._asked("GET", path, write, params=params)
+
+    def _asked(
+        self,
+        method: str,
+        path: str,
+        take: Callable[[httpx2.Response], T],
+        *,
+        params: Params | None = None,
+        body: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        again: bool = True,
+    ) -> T:
+        """Make a request, again if it may be, and return what is taken of the answer."""
+        given = {name: value for name, value in (params or {}).items() if value is not None}
+        if self._namespace is not None:
+            given["namespace"] = self._namespace
+        pauses = iter(self._pauses_seconds)
+        while True:
+            try:
+                return self._once(method, path, take, params=given, json=body, headers=headers)
+            except _Busy as busy:
+                # Of too many requests none was looked at.
+                may = again or busy.status == HTTPStatus.TOO_MANY_REQUESTS
+                error, cause = busy.error, None
+            except httpx2.TransportError as broken:
+                never_sent = isinstance(broken, httpx2.ConnectError | httpx2.ConnectTimeout)
+                # Who has just been given a wrong address wants to be told at once.
+                may = (again or never_sent) and self._has_answered
+                error, cause = self._broken(broken, may_be_done=not again and not never_sent), broken
+            pause = next(pauses, None) if may else None
+            if pause is None:
+                raise error from cause
+            time.sleep(pause)
+
+    def _once(self, method: str, path: str, take: Callable[[httpx2.Response], T], **request: Any) -> T:
+        with self._client.stream(method, PREFIX + path, **request) as answer:
+            self._has_answered = True
+            self._compare_clocks(answer.headers.get("date"))
+            if answer.is_success:
+                return take(answer)
+            media_type = answer.headers.get("content-type", "")
+            error = refusals.error(self.url, answer.status_code, media_type, _read(answer))
+            if answer.status_code in _BUSY:
+                raise _Busy(error, answer.status_code)
+            raise error
+
+    def _broken(self, error: httpx2.TransportError, *, may_be_done: bool) -> SourceError:
+        said = str(error) or type(error).__name__
+        hint = "look first whether it was done: paceline list" if may_be_done else "does it run there?"
+        return SourceError(f"{self.url} does not answer: {refusals.shown(said)}", hint)
+
+    def _compare_clocks(self, date: str | None) -> None:
+        with contextlib.suppress(TypeError, ValueError):  # It tells none.
+            ahead = email.utils.parsedate_to_datetime(date or "").timestamp() - time.time()
+            self.ahead_seconds = ahead if abs(ahead) > CLOCK_SECONDS else 0.0
+
+
+def _document(answer: httpx2.Response) -> Any:
+    try:
+        return json.loads(_read(answer))
+    except (ValueError, RecursionError) as error:
+        url = str(answer.url.copy_with(path="/", query=None))
+        raise SourceError(
+            f"{url} does not answer as a Paceline server does",
+            "is this its address? paceline serve prints it",
+        ) from error
+
+
+def _read(answer: httpx2.Response) -> bytes:
+    return b"".join(_chunks(answer, MOST_BYTES))
+
+
+def _chunks(answer: httpx2.Response, most_bytes: int) -> Iterator[bytes]:
+    size = 0
+    for chunk in answer.iter_bytes():
+        size += len(chunk)
+        if size > most_bytes:
+            raise SourceError(f"the server answers with more than {most_bytes} bytes")
+        yield chunk
+
+
+@contextlib.contextmanager
+def opened(url: str, *, token: str | None, namespace: str | None = None) -> Iterator[Connection]:
+    """Give a connection to a server.
+
+    Args:
+        url: where its page is.
+        token: that says who asks; None: the server knows it otherwise, or answers that it does not.
+        namespace: of its cluster.
+
+    Raises:
+        InvalidInput: the address or the token cannot be one.
+    """
+    base = address(url)
+    if token is not None and not (token.isascii() and token.isprintable() and " " not in token):
+        raise InvalidInput(
+            "the token for the server cannot be one", "PACELINE_TOKEN is a line without blanks"
+        )
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    timeout = httpx2.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
+    # What is on this machine is not asked for through a proxy.
+    client = httpx2.Client(base_url=base, headers=headers, timeout=timeout, trust_env=not is_loopback(base))
+    with client:
+        yield Connection(client, namespace=namespace)
+
+
+def address(url: str) -> httpx2.URL:
+    """Return the address of a server.
+
+    Raises:
+        InvalidInput: it is none, or says who asks, which would be seen in many places.
+    """
+    hint = "such as http://127.0.0.1:8470; paceline serve prints it"
+    try:
+        found = httpx2.URL(url)
+    except (httpx2.InvalidURL, TypeError, ValueError) as error:
+        raise InvalidInput(f"{refusals.shown(url)!r} is no address of a server", hint) from error
+    if found.userinfo or found.query:
+        raise InvalidInput(
+            "the address of the server says more than where it is", "give the token in PACELINE_TOKEN"
+        )
+    if found.scheme not in ("http", "https") or not found.host:
+        raise InvalidInput(f"{refusals.shown(url)!r} is no address of a server", hint)
+    return found.copy_with(fragment=None)
+
+
+def is_loopback(url: httpx2.URL) -> bool:
+    """Whether an address is one of this machine alone."""
+    try:
+        return ipaddress.ip_address(url.host).is_loopback
+    except ValueError:
+        return url.host == "localhost"

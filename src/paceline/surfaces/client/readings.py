@@ -1,0 +1,185 @@
+"""Values of the model, of the documents that a server answers with (`surfaces.documents`).
+
+What a document has beyond that comes from a newer server, and is left out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from paceline.diagnosing.situations import Situation
+from paceline.errors import SourceError
+from paceline.model.digests import Digest
+from paceline.model.jobs import JobSpec
+from paceline.model.roles import ReplicaId, Role
+from paceline.model.runs import JobEvent, ReplicaRow, Run, RunSummary
+from paceline.model.samples import Evaluation
+from paceline.model.snapshots import Imbalance, ReplicaSnapshot, RoleSnapshot, Snapshot
+from paceline.model.statuses import ExitReason, JobPhase, ReplicaPhase
+from paceline.stores import encodings
+
+Document = Mapping[str, Any]
+LOST = "lost"
+
+
+@contextlib.contextmanager
+def understanding(what: str) -> Iterator[None]:
+    """Say that a document is not what this Paceline knows.
+
+    Args:
+        what: what it is about, such as ``a job``.
+
+    Raises:
+        SourceError: within, something is missing or is something else.
+    """
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        said = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise SourceError(
+            f"what the server says of {what} cannot be read: {said}",
+            "client and server should be of the same version: paceline version",
+        ) from error
+
+
+def run(document: Document, source: str) -> Run:
+    """Return a run; ``source`` is its job file."""
+    return Run(
+        name=document["name"],
+        spec=encodings.value(JobSpec, document["spec"]),
+        source=source,
+        engine=document["engine"],
+        directory=document["directory"],
+        submitted_at=_known(document["submitted_at"]),
+        phase=JobPhase(document["last_phase"]),
+        message=document["message"],
+        started_at=instant(document["started_at"]),
+        finished_at=instant(document["finished_at"]),
+        notes=tuple(document["notes"]),
+    )
+
+
+def summary(document: Document) -> RunSummary:
+    """Return a run of a list."""
+    return RunSummary(
+        name=document["name"],
+        phase=JobPhase(document["last_phase"]),
+        message=document["message"],
+        engine=document["engine"],
+        directory=document["directory"],
+        submitted_at=_known(document["submitted_at"]),
+        started_at=instant(document["started_at"]),
+        finished_at=instant(document["finished_at"]),
+        ttl_after_finished_seconds=document["ttl_after_finished_seconds"],
+        replicas=document["replicas"],
+        labels=dict(document["labels"]),
+        namespace=document["namespace"],
+        digest=None if document["digest"] is None else _digest(document["digest"]),
+    )
+
+
+def _digest(document: Document) -> Digest:
+    return encodings.value(Digest, {**_fields(Digest, document), "at": instant(document["at"])})
+
+
+def replica(document: Document) -> ReplicaRow:
+    """Return a replica."""
+    return ReplicaRow(
+        replica=ReplicaId.parse(document["replica"]),
+        phase=ReplicaPhase(document["phase"]),
+        attempt=document["attempt"],
+        restarts=document["restarts"],
+        memory_bytes=document["memory_limit_bytes"],
+        exit=None if document["exit"] is None else encodings.value(ExitReason, document["exit"]),
+        host=document["host"],
+        address=document["address"],
+        pid=document["pid"],
+        cores=tuple(document["cores"]),
+    )
+
+
+def attempt(name: str) -> tuple[ReplicaId, int]:
+    """Return the attempt of a replica that is named such as ``ps-0.1``."""
+    of, _, number = name.rpartition(".")
+    return ReplicaId.parse(of), int(number)
+
+
+def event(document: Document) -> JobEvent:
+    """Return an event."""
+    return JobEvent(
+        at=_known(document["at"]),
+        kind=document["kind"],
+        message=document["message"],
+        replica=None if document["replica"] is None else ReplicaId.parse(document["replica"]),
+        attempt=document["attempt"],
+    )
+
+
+def snapshot(document: Document, of: Run) -> Snapshot:
+    """Return how a run does."""
+    evaluation = document["evaluation"]
+    if evaluation is not None:
+        evaluation = encodings.value(Evaluation, {**evaluation, "at": instant(evaluation["at"])})
+    return Snapshot(
+        run=of,
+        at=_known(document["at"]),
+        lost=document["phase"] == LOST,
+        roles=tuple(map(_role, document["roles"])),
+        evaluation=evaluation,
+        **{
+            name: document[name]
+            for name in (
+                "whole_run",
+                "step",
+                "total_steps",
+                "steps_per_second",
+                "examples_per_second",
+                "loss",
+            )
+        },
+    )
+
+
+def _role(document: Document) -> RoleSnapshot:
+    return RoleSnapshot(
+        role=Role(document["role"]),
+        replicas=tuple(map(_replica_snapshot, document["replicas"])),
+        imbalances=tuple(encodings.value(Imbalance, each) for each in document["imbalances"]),
+        **{
+            name: document[name]
+            for name in ("cpu_cores", "memory_bytes", "received_bytes_per_second", "sent_bytes_per_second")
+        },
+    )
+
+
+def _replica_snapshot(document: Document) -> ReplicaSnapshot:
+    measured = _fields(ReplicaSnapshot, {**document, "row": replica(document)})
+    return ReplicaSnapshot(**{**measured, "measured_at": instant(document["measured_at"])})
+
+
+def situation(document: Document) -> Situation:
+    """Return where a job stands."""
+    return encodings.value(Situation, _fields(Situation, document))
+
+
+def instant(text: str | None) -> float | None:
+    """Return Unix seconds; None: that has not happened."""
+    return None if text is None else _known(text)
+
+
+def _known(text: str) -> float:
+    return datetime.datetime.fromisoformat(text).timestamp()
+
+
+def _fields(kind: Any, document: Document) -> dict[str, Any]:
+    """Return of a document what is a field of a type.
+
+    Raises:
+        KeyError: one is not there.
+    """
+    names: Sequence[str] = [field.name for field in dataclasses.fields(kind)]
+    return {name: document[name] for name in names}

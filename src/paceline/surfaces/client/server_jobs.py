@@ -1,0 +1,263 @@
+"""The life cycle of jobs that a server gives access to, as `jobs.Jobs` has it on this machine."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import secrets
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+from urllib.parse import quote
+
+from paceline.diagnosing.situations import Situation
+from paceline.errors import InvalidInput, NotFound, PacelineError, StoreError
+from paceline.model.jobs import JobSpec
+from paceline.model.recordings import Recording
+from paceline.model.roles import ReplicaId
+from paceline.model.run_queries import MOST_RUNS, Cursor, RunPage, RunQuery
+from paceline.model.runs import JobEvent, ReplicaRow, Run, RunSummary, Submit
+from paceline.model.snapshots import Snapshot
+from paceline.model.statuses import JobPhase
+from paceline.services.life_cycles import LifeCycle, Stored
+from paceline.services.logs import Wanted
+from paceline.surfaces.client import readings
+from paceline.surfaces.client.connections import Connection
+from paceline.surfaces.client.server_logs import ServerReader
+from paceline.surfaces.client.server_traces import ServerSite
+
+#: Whatever else is named is no job, and no part of another address.
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+
+
+class ServerJobs(LifeCycle):
+    """What can be done with the jobs of a server.
+
+    Args:
+        connection: to the server.
+        folder: where files of traces and recordings are brought to.
+        shares_files: whether the server runs on this machine, so that paths mean the same there.
+    """
+
+    POLL_SECONDS: ClassVar[float] = 0.5
+
+    def __init__(self, connection: Connection, folder: Path, *, shares_files: bool) -> None:
+        self._connection, self._folder, self._shares_files = connection, folder, shares_files
+        self._files: dict[str, tuple[JobSpec, str]] = {}
+        self.clock = lambda: time.time() + connection.ahead_seconds
+
+    def submit(
+        self, spec: JobSpec, *, source: str, base: Path, name: str | None = None, submit: Submit | None = None
+    ) -> Run:
+        """Start a job and return at once (see `Jobs.submit`); only its file goes to the server.
+
+        Raises:
+            InvalidInput: the job needs files of this machine, and the server runs on another.
+        """
+        if not self._shares_files:
+            _check_paths(spec)
+        body = {"source": source, "name": name, "base": str(base.resolve()) if self._shares_files else None}
+        key = submit.key if submit is not None else secrets.token_urlsafe(16)
+        document = self._connection.post("/jobs", body, key=key)
+        with readings.understanding("the job"):
+            return readings.run(document, source)
+
+    def runs(self, *, phases: Sequence[JobPhase] | None = None) -> list[RunSummary]:
+        """Return the runs, newest first."""
+        return [run for run, _ in self.listed(phases=phases)]
+
+    def listed(self, *, phases: Sequence[JobPhase] | None = None) -> Iterator[tuple[RunSummary, bool]]:
+        """Yield the runs, newest first, each with whether it is lost."""
+        query = RunQuery(phases=None if phases is None else tuple(phases), limit=MOST_RUNS)
+        while True:
+            document = self._page(query)
+            with readings.understanding("jobs"):
+                found = [
+                    (readings.summary(each), each["phase"] == readings.LOST) for each in document["items"]
+                ]
+                after = None if document["after"] is None else Cursor.parse(document["after"])
+            yield from found
+            if after is None:
+                return
+            query = dataclasses.replace(query, after=after)
+
+    def page(self, query: RunQuery) -> RunPage:
+        """Return a page of the runs."""
+        document = self._page(query)
+        with readings.understanding("jobs"):
+            runs = tuple(map(readings.summary, document["items"]))
+            after = None if document["after"] is None else Cursor.parse(document["after"])
+            return RunPage(runs=runs, total=document["total"], after=after)
+
+    def _page(self, query: RunQuery) -> Any:
+        return self._connection.get(
+            "/jobs",
+            phase=None if query.phases is None else [each.value for each in query.phases],
+            search=query.search,
+            label=[str(query.selector)] if query.selector.requirements else None,
+            since=query.since,
+            until=query.until,
+            sort=query.order.value,
+            descending=query.descending,
+            limit=query.limit,
+            after=None if query.after is None else str(query.after),
+        )
+
+    def get(self, name: str) -> Run:
+        """Return one run.
+
+        Raises:
+            NotFound: there is none of that name.
+        """
+        document = self._document(name)
+        with readings.understanding(name):
+            run = readings.run(document, "")
+        known = self._files.get(name)
+        if known is None or known[0] != run.spec:  # A job file changes with what it says.
+            known = self._files[name] = run.spec, self._connection.text(_path(name, "source"))
+        return dataclasses.replace(run, source=known[1])
+
+    def _document(self, name: str) -> Any:
+        return self._connection.get(_path(name))
+
+    def is_lost(self, run: Run | RunSummary) -> bool:
+        """Whether the run should be looked after, but nobody does."""
+        with readings.understanding(run.name):
+            return not run.phase.is_final and self._document(run.name)["phase"] == readings.LOST
+
+    def supervisor_pids(self, run: Run) -> tuple[int, ...]:
+        """Return the processes on the server's machine that look after a run."""
+        with readings.understanding(run.name):
+            return tuple(self._document(run.name)["supervisor_pids"])
+
+    def replicas(self, name: str) -> list[ReplicaRow]:
+        """Return the replicas of a run."""
+        document = self._document(name)
+        with readings.understanding(name):
+            return [readings.replica(each) for each in document["replicas"]]
+
+    def stop(self, name: str) -> None:
+        """Ask a job to end.
+
+        Raises:
+            Conflict: it has ended already.
+        """
+        self._connection.post(_path(name, "stop"))
+
+    def resume(self, name: str) -> None:
+        """Bring back a job that does not run, from its last checkpoint.
+
+        Raises:
+            Conflict: it has succeeded, or it runs.
+        """
+        self._connection.post(_path(name, "resume"))
+
+    def change(self, name: str, source: str) -> None:
+        """Let a job go on as another job file has it, from its last checkpoint.
+
+        Raises:
+            Conflict: it cannot.
+        """
+        self._connection.post(_path(name, "change"), {"source": source})
+
+    def scale(self, name: str, workers: int) -> None:
+        """Ask for another number of workers in a job that runs.
+
+        Raises:
+            Conflict: it has ended, or cannot have so many.
+        """
+        self._connection.post(_path(name, "scale"), {"workers": workers})
+
+    def delete(self, name: str, *, force: bool = False) -> None:
+        """Remove a run and all that is kept of it.
+
+        Raises:
+            Conflict: it has not ended, and ``force`` is not given.
+        """
+        self._connection.delete(_path(name), force=force)
+
+    def events(self, name: str, *, since_id: int = 0) -> list[tuple[int, JobEvent]]:
+        """Return what happened to a run after the event of a number, each with its number."""
+        document = self._connection.get(_path(name, "events"), since_id=since_id)
+        with readings.understanding(name):
+            return [(each["id"], readings.event(each)) for each in document["items"]]
+
+    def situation(self, name: str) -> Situation:
+        """Return all that is known of a run."""
+        document = self._connection.get(_path(name, "situation"))
+        with readings.understanding(name):
+            return readings.situation(document)
+
+    def snapshot(self, name: str) -> Snapshot:
+        """Return how a run does now, or did over its whole life."""
+        run, document = self.get(name), self._connection.get(_path(name, "snapshot"))
+        with readings.understanding(name):
+            return readings.snapshot(document, run)
+
+    def recording(self, name: str, *, since: float | None = None, thinned: bool = False) -> Recording:
+        """Return what was measured of a run, with its newest traces and the plan of its variables.
+
+        Raises:
+            PacelineError: pyarrow is not installed.
+        """
+        try:
+            from paceline.stores import recordings
+        except ModuleNotFoundError as error:
+            raise PacelineError(
+                f"recordings need {error.name}, which is not installed", "pip install 'paceline[client]'"
+            ) from error
+        path = self._folder / f"{secrets.token_hex(8)}.parquet"
+        try:
+            self._connection.download(_path(name, "recording"), path, since=since, thinned=thinned)
+            return recordings.read(path)
+        except OSError as error:
+            raise StoreError(f"{path} cannot be written: {error.strerror or error}") from error
+        finally:
+            path.unlink(missing_ok=True)
+
+    def log_reader(self, run: Run, wanted: Wanted) -> ServerReader:
+        """Return what reads the output of a run's replicas."""
+        return ServerReader(self._connection, _path(run.name, "logs"), run, wanted)
+
+    def gone(self, name: str) -> list[tuple[ReplicaId, int]]:
+        """Return the attempts of a run whose output is not there any more."""
+        document = self._connection.get(_path(name, "logs"), tail=1)
+        with readings.understanding(name):
+            return [readings.attempt(each) for each in document["gone"]]
+
+    def trace_site(self, run: Run) -> ServerSite:
+        """Return where traces of a run are asked for and found."""
+        return ServerSite(self._connection, _path(run.name, "traces"), self._folder / run.name)
+
+    def stored(self, name: str) -> Stored:
+        """Return nothing: the store is the server's.
+
+        Raises:
+            PacelineError: always.
+        """
+        raise PacelineError("the store of a server is the server's alone", "its recording: paceline record")
+
+
+def _path(name: str, *parts: str) -> str:
+    """Return the path of a job, or of something of it.
+
+    Raises:
+        NotFound: no job has such a name.
+    """
+    if not _NAME.fullmatch(name):
+        raise NotFound(f"there is no job {name!r}", "paceline list shows what there is")
+    return "/".join(["/jobs", quote(name, safe=""), *parts])
+
+
+def _check_paths(spec: JobSpec) -> None:
+    """Let a job pass that needs no file of this machine.
+
+    Raises:
+        InvalidInput: it does.
+    """
+    if spec.code is not None and spec.code.folder is not None:
+        raise InvalidInput(
+            "spec.code.folder is on this machine, and the server is not",
+            "bring the code by spec.code.git or spec.code.archive, or in the image",
+        )

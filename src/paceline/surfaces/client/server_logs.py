@@ -1,0 +1,62 @@
+"""The output of the replicas of a server's job, read on page by page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from paceline.model.roles import ReplicaId
+from paceline.model.runs import Run
+from paceline.services.logs import LogLine, Positions, Wanted
+from paceline.surfaces.client import readings
+from paceline.surfaces.client.connections import Connection
+
+#: More are not named in a request: all lines come then, and those that are not wanted are left out here.
+MOST_NAMED = 200
+CUT = " ... (a server sends no more of a line)"
+
+
+class ServerReader:
+    """Reads output page by page; where a page ended the next one begins, whatever happens between.
+
+    Args:
+        connection: to the server.
+        path: of the output.
+        run: whose it is.
+        wanted: which of it.
+    """
+
+    def __init__(self, connection: Connection, path: str, run: Run, wanted: Wanted) -> None:
+        self._connection, self._path, self._wanted = connection, path, wanted
+        every = run.spec.replicas()
+        named = [str(each) for each in every if wanted.replica(each)]
+        self._choice: dict[str, Any] = {
+            "replica": named if len(named) < min(len(every), MOST_NAMED) else None,
+            "attempt": wanted.attempt,
+        }
+        self._after = ""
+
+    @property
+    def positions(self) -> Positions:
+        """Return nothing: the server knows the place by a word of its own."""
+        return {}
+
+    def fresh(self, *, ended: bool) -> Iterator[LogLine]:
+        """Yield what has come since (see `services.logs.Reader`)."""
+        is_full = True
+        while is_full:
+            document = self._connection.get(self._path, **self._choice, **self._place(), unfinished=ended)
+            with readings.understanding("output"):
+                lines = list(map(_line, document["items"]))
+                self._after, is_full = document["after"], document["is_full"]
+            yield from (line for line in lines if self._wanted.replica(line.replica))
+
+    def _place(self) -> dict[str, Any]:
+        """Return from where on lines are wanted."""
+        first = {} if self._after else {"begin": self._wanted.tail, "since": self._wanted.since}
+        return {"after": self._after, **first}
+
+
+def _line(document: readings.Document) -> LogLine:
+    text = document["text"] + (CUT if document["is_cut"] else "")
+    return LogLine(ReplicaId.parse(document["replica"]), document["attempt"], text)

@@ -1,0 +1,59 @@
+"""Traces of a server's job: asked for there, brought here."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+from paceline.errors import SourceError, StoreError
+from paceline.model import traces
+from paceline.surfaces.client import readings
+from paceline.surfaces.client.connections import Connection
+
+_FILE = re.compile(r"[a-z]+-\d+\.\d+\.parquet")
+
+
+class ServerSite:
+    """A folder that traces are brought to (see `services.trace_sites.TraceSite`).
+
+    Args:
+        connection: to the server.
+        path: of the traces of the run.
+        run: the folder.
+    """
+
+    def __init__(self, connection: Connection, path: str, run: Path) -> None:
+        self.run = run
+        self._connection, self._path = connection, path
+
+    @contextlib.contextmanager
+    def asked(self, name: str) -> Iterator[None]:
+        """Let the server ask the trainers; it takes the request back by itself."""
+        self._connection.post(self._path, {"name": name})
+        yield
+
+    def fetch(self, name: str | None = None) -> None:
+        """Bring the files of a trace that are there by now; of the newest, when none is named."""
+        document = self._connection.get(self._path)
+        with readings.understanding("traces"):
+            found = {each["name"]: [file["name"] for file in each["files"]] for each in document["items"]}
+            wanted = max(found, default="") if name is None else name
+        for file in found.get(wanted, ()):
+            self._bring(wanted, file)
+
+    def _bring(self, trace: str, file: str) -> None:
+        if not traces.is_name(trace) or not _FILE.fullmatch(file):
+            raise SourceError(f"the server names a file of a trace {trace!r}/{file!r}, which is none")
+        path = self.run / traces.FOLDER / trace / file
+        if path.exists():
+            return
+        part = path.with_suffix(".part")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._connection.download(f"{self._path}/{trace}/files/{quote(file)}", part)
+            part.replace(path)
+        except OSError as error:
+            raise StoreError(f"{path} cannot be written: {error.strerror or error}") from error

@@ -1,0 +1,138 @@
+"""Traces of a job: asked for, listed, and what they say; their files, and one for Perfetto."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request, Response
+from fastapi import Path as InPath
+from fastapi.responses import FileResponse
+from starlette.concurrency import run_in_threadpool
+
+from paceline.errors import Conflict, NotFound
+from paceline.model import traces as models
+from paceline.services import traces
+from paceline.services.trace_sites import TraceSite
+from paceline.sources import traces as sources
+from paceline.surfaces import documents, perfetto
+from paceline.surfaces.web.callers import Asked, may
+from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.routes.jobs import Name
+from paceline.surfaces.web.schemas import traces as schemas
+
+#: For so long trainers see that they are asked; one that begins later is not meant.
+ASKED_SECONDS = 60.0
+#: What is read here as a whole; more of it is read where there is time for that.
+MOST_READ_BYTES = 16 << 20
+
+router = APIRouter(prefix="/jobs/{name}/traces", tags=["traces"])
+Readable = Annotated[Asked, Depends(may(Operation.GET))]
+TraceName = Annotated[
+    str, InPath(description="when it was taken, as lists say it", pattern=schemas.TRACE_NAME)
+]
+
+
+@router.get("", operation_id="listTraces", response_model=schemas.TraceList)
+def list_traces(asked: Readable, name: Name) -> dict[str, Any]:
+    """Return the traces of a job, the oldest first; on a cluster the newest is brought from its pods."""
+    site = asked.jobs.trace_site(asked.jobs.get(name))
+    site.fetch()
+    items = [{"name": each, "files": _files(site, each)} for each in sources.names(site.run)]
+    return documents.document("TraceList", {"items": items})
+
+
+def _files(site: TraceSite, trace: str) -> list[dict[str, Any]]:
+    found = []
+    for path in sources.files(site.run, trace):
+        with contextlib.suppress(FileNotFoundError):  # The job was deleted meanwhile.
+            found.append({"name": path.name, "bytes": path.stat().st_size})
+    return found
+
+
+@router.post("", operation_id="takeTrace", response_model=schemas.TraceAsked, status_code=202)
+async def take_trace(
+    request: Request,
+    asked: Annotated[Asked, Depends(may(Operation.TRACE))],
+    name: Name,
+    body: schemas.TraceWanted,
+) -> dict[str, Any]:
+    """Ask the trainers of a job that runs for a trace of their next steps; its files come one by one."""
+    trace = body.name or models.name_at(asked.site.clock())
+    held = await run_in_threadpool(_ask, asked, name, trace)
+    task = asyncio.create_task(_hold(held))
+    tasks: set[asyncio.Task[None]] = request.app.state.tasks
+    tasks.add(task)
+    task.add_done_callback(tasks.discard)
+    return documents.document("TraceAsked", {"name": trace})
+
+
+def _ask(asked: Asked, name: str, trace: str) -> contextlib.ExitStack:
+    run, _ = traces.traceable(asked.jobs, name)
+    asked.note(name, trace)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(asked.jobs.trace_site(run).asked(trace))
+        return stack.pop_all()
+
+
+async def _hold(held: contextlib.ExitStack) -> None:
+    """Take the request back after a while, and when the server ends."""
+    with held:
+        await asyncio.sleep(ASKED_SECONDS)
+
+
+@router.get("/{trace}", operation_id="getTrace", response_model=schemas.Trace)
+def get_trace(asked: Readable, name: Name, trace: TraceName) -> dict[str, Any]:
+    """Return what the traces of a moment say: bytes and time by variable and PS, where a step's time goes."""
+    found = _read(_site(asked, name, trace), name, trace)
+    return documents.trace(name, found.name, found.traces, [Path(each).name for each in found.broken])
+
+
+@router.get("/{trace}/perfetto", operation_id="getPerfettoFile", response_class=Response)
+def get_perfetto(asked: Readable, name: Name, trace: TraceName) -> Response:
+    """Return all events of all trainers and PS as a file for ui.perfetto.dev."""
+    found = _read(_site(asked, name, trace), name, trace)
+    headers = {"Content-Disposition": f'attachment; filename="{name}-{trace}.perfetto.json"'}
+    return Response(
+        json.dumps(perfetto.document(found.traces)), media_type="application/json", headers=headers
+    )
+
+
+class TraceFileResponse(FileResponse):
+    """A file of a trace."""
+
+    media_type = "application/vnd.apache.parquet"
+
+
+@router.get("/{trace}/files/{file}", operation_id="getTraceFile", response_class=TraceFileResponse)
+def get_file(
+    asked: Readable,
+    name: Name,
+    trace: TraceName,
+    file: Annotated[str, InPath(description="as lists say it", max_length=100)],
+) -> TraceFileResponse:
+    """Return the trace of one trainer, as Parquet."""
+    for path in sources.files(_site(asked, name, trace).run, trace):
+        if path.name == file:
+            return TraceFileResponse(path, filename=file)
+    raise NotFound(f"trace {trace} of {name} has no file {file!r}", f"paceline trace {name} --last")
+
+
+def _site(asked: Asked, name: str, trace: str) -> TraceSite:
+    site = asked.jobs.trace_site(asked.jobs.get(name))
+    site.fetch(trace)
+    if not sources.files(site.run, trace):
+        raise NotFound(f"{name} has no trace {trace}, or not yet", f"paceline trace {name}")
+    return site
+
+
+def _read(site: TraceSite, name: str, trace: str) -> sources.Reading:
+    if sum(each["bytes"] for each in _files(site, trace)) > MOST_READ_BYTES:
+        raise Conflict(
+            f"trace {trace} of {name} is too large to be read on the server",
+            f"bring its files: paceline trace {name} --last",
+        )
+    return sources.read(site.run, trace)
