@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Depends, Request
 from fastapi import Path as InPath
-from fastapi.responses import FileResponse
+from fastapi.responses import FileResponse, JSONResponse
 from starlette.concurrency import run_in_threadpool
 
 from paceline.errors import Conflict, NotFound
@@ -91,14 +90,12 @@ def get_trace(asked: Readable, name: Name, trace: TraceName) -> dict[str, Any]:
     return documents.trace(name, found.name, found.traces, [Path(each).name for each in found.broken])
 
 
-@router.get("/{trace}/perfetto", operation_id="getPerfettoFile", response_class=Response)
-def get_perfetto(asked: Readable, name: Name, trace: TraceName) -> Response:
+@router.get("/{trace}/perfetto", operation_id="getPerfettoFile", response_class=JSONResponse)
+def get_perfetto(asked: Readable, name: Name, trace: TraceName) -> JSONResponse:
     """Return all events of all trainers and PS as a file for ui.perfetto.dev."""
     found = _read(_site(asked, name, trace), name, trace)
     headers = {"Content-Disposition": f'attachment; filename="{name}-{trace}.perfetto.json"'}
-    return Response(
-        json.dumps(perfetto.document(found.traces)), media_type="application/json", headers=headers
-    )
+    return JSONResponse(perfetto.document(found.traces), headers=headers)
 
 
 class TraceFileResponse(FileResponse):

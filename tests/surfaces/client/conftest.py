@@ -1,0 +1,41 @@
+"""A server over a home of its own, and a client of it, without a network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from paceline.services import homes, jobs
+from paceline.surfaces import composition
+from paceline.surfaces.client.connections import Connection
+from paceline.surfaces.client.server_jobs import ServerJobs
+from paceline.surfaces.web.applications import application
+from paceline.surfaces.web.gates import TokenGate
+from paceline.surfaces.web.sites import LocalSite
+
+TOKEN = "the-token"
+
+
+@pytest.fixture
+def api(home: homes.Home) -> Iterator[jobs.Jobs]:
+    """The jobs where they are."""
+    with composition.opened(home) as opened:
+        yield opened
+
+
+@pytest.fixture
+def connection(api: jobs.Jobs) -> Connection:
+    made = application(LocalSite(api, TokenGate(TOKEN, "ann")))
+    client = TestClient(made, raise_server_exceptions=False, headers={"Authorization": f"Bearer {TOKEN}"})
+    return Connection(client, pauses_seconds=(0.0, 0.0))
+
+
+@pytest.fixture
+def served(connection: Connection, tmp_path: Path) -> ServerJobs:
+    """The same jobs through the server."""
+    folder = tmp_path / "brought"
+    folder.mkdir()
+    return ServerJobs(connection, folder, shares_files=True)

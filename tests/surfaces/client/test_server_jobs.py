@@ -1,0 +1,191 @@
+"""Jobs through a server are what they are where they run."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import filled_homes
+
+from paceline import specs
+from paceline.errors import Conflict, InvalidInput, NotFound, PacelineError
+from paceline.model.run_queries import Order, RunQuery
+from paceline.model.runs import Run, Submit
+from paceline.model.selectors import parse
+from paceline.model.statuses import JobPhase
+from paceline.services import homes, jobs, recordings
+from paceline.stores import recordings as files
+from paceline.surfaces import documents
+from paceline.surfaces.client.connections import Connection
+from paceline.surfaces.client.server_jobs import ServerJobs
+from paceline.surfaces.diffs import Diffs
+
+RECORDED = Path(__file__).parents[3] / "benchmarks" / "diagnosis" / "recordings"
+
+SLEEPING = """\
+apiVersion: paceline.dev/v1alpha1
+kind: TrainingJob
+metadata: {name: sleepy, labels: {team: ads}}
+spec:
+  termination_grace: 2s
+  roles:
+    ps: {command: [sleep, "600"]}
+    worker: {replicas: 2, max_replicas: 4, command: [sleep, "600"]}
+"""
+
+
+def rounded(run: Any) -> Any:
+    """Return a run with moments as documents have them: to the millisecond."""
+    moments = {
+        name: None if getattr(run, name) is None else pytest.approx(getattr(run, name), abs=0.001)
+        for name in ("submitted_at", "started_at", "finished_at")
+    }
+    return dataclasses.replace(run, **moments)
+
+
+@pytest.fixture
+def recorded(api: jobs.Jobs, tmp_path: Path) -> str:
+    """The name of a job in the store that was slow for want of CPU on its PS, and has ended."""
+    found = files.read(RECORDED / "ps-cpu-bound.gross.deepfm-large-plain-4.parquet")
+    return filled_homes.keep(api.store, found, tmp_path)
+
+
+def test_lists_and_pages(home: homes.Home, api: jobs.Jobs, served: ServerJobs) -> None:
+    for place in range(7):
+        phase = JobPhase.FAILED if place % 2 else JobPhase.SUCCEEDED
+        filled_homes.fill(home, f"job-{place}", phase=phase, submitted_at=1e9 + place, message="\x1b[31m<b>")
+    assert served.runs() == [rounded(run) for run in api.runs()]
+    failed = [JobPhase.FAILED]
+    assert [run.name for run in served.runs(phases=failed)] == ["job-5", "job-3", "job-1"]
+    query = RunQuery(order=Order.NAME, descending=False, limit=3, selector=parse("team in (ads, x),!old"))
+    first, same = served.page(query), api.page(query)
+    assert first == dataclasses.replace(same, runs=tuple(map(rounded, same.runs)))
+    rest = served.page(dataclasses.replace(query, after=first.after, limit=500))
+    assert [run.name for run in rest.runs] == ["job-3", "job-4", "job-5", "job-6"]
+    assert served.page(RunQuery(search="JOB-4")).total == 1
+
+
+def test_more_jobs_than_a_page_has(
+    home: homes.Home, served: ServerJobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for place in range(5):
+        filled_homes.fill(home, f"job-{place}", submitted_at=1e9 + place)
+    monkeypatch.setattr("paceline.surfaces.client.server_jobs.MOST_RUNS", 2)
+    assert [run.name for run in served.runs()] == [f"job-{place}" for place in (4, 3, 2, 1, 0)]
+
+
+def test_a_job_with_all_that_is_known_of_it(api: jobs.Jobs, served: ServerJobs, recorded: str) -> None:
+    run = api.get(recorded)
+    assert served.get(recorded) == rounded(run)
+    assert served.replicas(recorded) == api.replicas(recorded)
+    assert [(number, event.kind) for number, event in served.events(recorded)] == [
+        (number, event.kind) for number, event in api.events(recorded)
+    ]
+    last = api.events(recorded)[-1][0]
+    assert served.events(recorded, since_id=last) == []
+    here, there = (documents.snapshot(jobs.snapshot(recorded)) for jobs in (served, api))
+    assert here.pop("elapsed_seconds") == pytest.approx(there.pop("elapsed_seconds"), abs=0.01)
+    assert here == there
+    known, brought = recordings.whole(api, recorded), recordings.whole(served, recorded)
+    assert dataclasses.replace(brought, at=known.at) == files_equal(known)
+    assert brought.plan is not None
+    assert len(served.recording(recorded, since=run.finished_at).samples) < len(brought.samples)
+
+
+def files_equal(recording: Any) -> Any:
+    """Return a recording with sequences as those of a file are."""
+    names = ("replicas", "samples", "steps", "evaluations", "events", "facts", "traces")
+    return dataclasses.replace(recording, **{name: tuple(getattr(recording, name)) for name in names})
+
+
+def test_causes_are_the_same(api: jobs.Jobs, served: ServerJobs, recorded: str) -> None:
+    (first, here), (second, there) = recordings.explain(served, recorded), recordings.explain(api, recorded)
+    assert first is not None
+    assert second is not None
+    told, known = (
+        documents.explanation(found, Diffs.of(of.run)) for found, of in ((here, first), (there, second))
+    )
+    assert told["causes"] == known["causes"]
+    assert told["causes"][0]["code"]
+
+
+def test_a_lost_job_is_lost(home: homes.Home, served: ServerJobs) -> None:
+    filled_homes.fill(home, "census", phase=JobPhase.STARTING)
+    ((run, lost),) = served.listed()
+    assert (run.phase, lost, served.is_lost(run)) == (JobPhase.STARTING, True, True)
+    assert served.get("census").phase is JobPhase.STARTING
+    assert served.snapshot("census").lost
+    assert served.situation("census").unattended
+    with pytest.raises(Conflict, match="nobody looks after census"):
+        served.wait("census")
+
+
+def submit(served: ServerJobs, key: str | None = None, **more: Any) -> Run:
+    job = specs.parse_job(SLEEPING, file="sleepy.yaml")
+    made = None if key is None else Submit(key=key, fingerprint="")
+    return served.submit(job.spec, source=job.text, base=Path.cwd(), submit=made, **more)
+
+
+def test_the_life_of_a_job(api: jobs.Jobs, served: ServerJobs) -> None:
+    run = submit(served, "one")
+    assert (run.name, run.source) == ("sleepy", SLEEPING)
+    assert submit(served, "one").name == "sleepy"
+    with pytest.raises(Conflict, match="another job was submitted with the key"):
+        submit(served, "one", name="other")
+    served.wait("sleepy", timeout_seconds=60, until=lambda run: run.phase is JobPhase.RUNNING)
+    with pytest.raises(Conflict, match="sleepy is running"):
+        served.delete("sleepy")
+    served.scale("sleepy", 3)
+    with pytest.raises(Conflict, match="4 workers at most"):
+        served.scale("sleepy", 9)
+    served.stop("sleepy")
+    assert served.wait("sleepy", timeout_seconds=60).phase is JobPhase.STOPPED
+    with pytest.raises(Conflict):
+        served.stop("sleepy")
+    served.resume("sleepy")
+    served.delete("sleepy", force=True)
+    assert api.runs() == []
+    assert [each.action for _, each in api.store.audits(limit=50)][-1] == "jobs.submit"
+
+
+def test_old_jobs_are_pruned(home: homes.Home, served: ServerJobs) -> None:
+    for name in ("census", "clicks"):
+        filled_homes.fill(home, name)
+    assert served.prune(older_than_seconds=10, dry_run=True) == ["clicks", "census"]
+    assert served.prune(older_than_seconds=10) == ["clicks", "census"]
+    assert served.runs() == []
+
+
+@pytest.mark.parametrize("name", ["nobody", "..", "a/b", "a?x=1", "", "ä", "a" * 300, "\x1b[31m"])
+def test_what_is_not_there(home: homes.Home, served: ServerJobs, name: str) -> None:
+    filled_homes.fill(home, "nobodi")
+    for ask in (served.get, served.events, served.stop, served.situation, served.recording, served.snapshot):
+        with pytest.raises(NotFound, match="no job") as caught:
+            ask(name)
+        assert caught.value.exit_code == 3
+    if name == "nobody":
+        assert "nobodi" in str(caught.value.message) + str(caught.value.hint)
+
+
+def test_a_server_elsewhere_has_no_files_of_this_machine(connection: Connection, tmp_path: Path) -> None:
+    elsewhere = ServerJobs(connection, tmp_path, shares_files=False)
+    job = specs.parse_job(SLEEPING + "  code: {folder: src}\n", file="sleepy.yaml")
+    with pytest.raises(InvalidInput, match="folder is on this machine"):
+        elsewhere.submit(job.spec, source=job.text, base=tmp_path)
+
+
+def test_the_store_is_the_servers(served: ServerJobs) -> None:
+    with pytest.raises(PacelineError, match="the server's alone"):
+        served.stored("census")
+
+
+def test_every_selector_reaches_the_server(home: homes.Home, served: ServerJobs) -> None:
+    filled_homes.fill(home, "census")
+    wanted: list[Callable[[], int]] = [
+        lambda text=text: served.page(RunQuery(selector=parse(text))).total  # type: ignore[misc]
+        for text in ("team=ads", "team!=ads", "team in (ads,b)", "team notin (ads)", "team", "!team")
+    ]
+    assert [ask() for ask in wanted] == [1, 0, 1, 0, 1, 0]
