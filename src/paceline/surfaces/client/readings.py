@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from paceline.diagnosing.situations import Situation
@@ -78,6 +78,7 @@ def summary(document: Document) -> RunSummary:
         replicas=document["replicas"],
         labels=dict(document["labels"]),
         namespace=document["namespace"],
+        model=document["model"],
         digest=None if document["digest"] is None else _digest(document["digest"]),
     )
 
@@ -176,10 +177,6 @@ def _known(text: str) -> float:
 
 
 def _fields(kind: Any, document: Document) -> dict[str, Any]:
-    """Return of a document what is a field of a type.
-
-    Raises:
-        KeyError: one is not there.
-    """
-    names: Sequence[str] = [field.name for field in dataclasses.fields(kind)]
-    return {name: document[name] for name in names}
+    """Return of a document what is a field of a type."""
+    names = {field.name for field in dataclasses.fields(kind)}
+    return {name: value for name, value in document.items() if name in names}

@@ -96,6 +96,8 @@ class ServerJobs(LifeCycle):
             phase=None if query.phases is None else [each.value for each in query.phases],
             search=query.search,
             label=[str(query.selector)] if query.selector.requirements else None,
+            model=query.model or None,
+            finding=query.finding or None,
             since=query.since,
             until=query.until,
             sort=query.order.value,
