@@ -58,6 +58,36 @@ class Studies(rows.Part):
         """
         return self._load(Experiment, name, "paceline experiment run FILE")
 
+    def study(self, name: str) -> Tuning | Experiment:
+        """Return a study of either kind.
+
+        Raises:
+            NotFound: there is none of that name.
+            StoreError: the store cannot be read.
+        """
+        columns = tables.studies.c
+        with self._database.reading() as connection:
+            query = sa.select(columns.kind, columns.data).where(columns.name == name)
+            found = connection.execute(query).one_or_none()
+        if found is None:
+            raise errors.NotFound(f"there is no study {name!r} in the store", "paceline experiment run FILE")
+        return _decoded(found.kind, found.data, name)
+
+    def studies(self, *, limit: int) -> list[tuple[float, Tuning | Experiment]]:
+        """Return the studies, the one that was changed last first, each with when that was.
+
+        Args:
+            limit: at most so many.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        columns = tables.studies.c
+        query = sa.select(tables.studies).order_by(columns.changed_at.desc(), columns.name).limit(limit)
+        with self._database.reading() as connection:
+            found = connection.execute(query).all()
+        return [(each.changed_at, _decoded(each.kind, each.data, each.name)) for each in found]
+
     def delete_study(self, name: str) -> None:
         """Forget a study, if there is one of that name; its runs stay.
 
@@ -77,3 +107,10 @@ class Studies(rows.Part):
         if data is None:
             raise errors.NotFound(f"there is no {kind} {name!r} in the store", hint)
         return encodings.decode(of, data, what=f"the {kind} {name!r}")
+
+
+def _decoded(kind: str, data: str, name: str) -> Tuning | Experiment:
+    what = f"the {kind} {name!r}"
+    if kind == _KINDS[Tuning]:
+        return encodings.decode(Tuning, data, what=what)
+    return encodings.decode(Experiment, data, what=what)

@@ -19,6 +19,7 @@ from paceline.model.runs import JobEvent, ReplicaRow, Run, RunSummary
 if TYPE_CHECKING:
     from paceline.model.causes import Cause, Explanation
     from paceline.model.digests import Digest
+    from paceline.model.experiments import Experiment
     from paceline.model.snapshots import Snapshot
     from paceline.model.traces import Trace
     from paceline.scheduling.fits import Fit
@@ -161,6 +162,15 @@ def fit(spec: jobs.JobSpec, found: Fit) -> dict[str, Any]:
         "places": {str(replica): node for replica, node in sorted(found.places.items())},
         "blockers": [plain(each) for each in found.blockers],
     }
+
+
+def experiment(found: Experiment) -> dict[str, Any]:
+    """Return the document of an experiment, with every variant beside the baseline."""
+    from paceline.tuning import comparisons
+
+    compared = [plain(each) for each in comparisons.compared(found)]
+    body: dict[str, Any] = plain(found)
+    return document("Experiment", {**body, "compared": compared})
 
 
 def snapshot(value: Snapshot, look: Look | None = None) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from paceline.surfaces.web.feeds import Feeds
 from paceline.surfaces.web.guards import Guard, Rates
 from paceline.surfaces.web.pages import advice as advice_pages
 from paceline.surfaces.web.pages import compare, rendering, rules, sessions, submits
+from paceline.surfaces.web.pages import experiments as experiment_pages
 from paceline.surfaces.web.pages import job as job_page
 from paceline.surfaces.web.pages import jobs as job_pages
 from paceline.surfaces.web.routes import (
@@ -25,6 +26,7 @@ from paceline.surfaces.web.routes import (
     changes,
     checks,
     comparisons,
+    experiments,
     jobs,
     logs,
     measurements,
@@ -39,6 +41,29 @@ _DESCRIPTION = """Submit, watch, explain and change parameter-server training jo
 Times are ISO 8601 in UTC, durations seconds, and what was not measured is null. Errors are
 `application/problem+json`. Whoever asks sends `Authorization: Bearer TOKEN`.
 """
+_ROUTES = (
+    jobs,
+    changes,
+    logs,
+    measurements,
+    traces,
+    streams,
+    advice,
+    checks,
+    audits,
+    comparisons,
+    experiments,
+)
+_PAGES = (
+    sessions,
+    job_pages,
+    job_page,
+    submits,
+    rules,
+    advice_pages,
+    compare,
+    experiment_pages,
+)
 
 
 def application(
@@ -66,12 +91,12 @@ def application(
     made.state.wrong = Rates(guards.WRONG_RATE, guards.WRONG_BURST, clock)
     problems.handle(made, sessions.of_problem)
     api = APIRouter(prefix=PREFIX)
-    for each in (jobs, changes, logs, measurements, traces, streams, advice, checks, audits, comparisons):
+    for each in _ROUTES:
         api.include_router(each.router)
     made.include_router(api)
     made.add_api_route("/healthz", _healthy, include_in_schema=False)
     made.add_api_route("/readyz", lambda: _ready(site), include_in_schema=False)
-    for page in (sessions, job_pages, job_page, submits, rules, advice_pages, compare):
+    for page in _PAGES:
         made.include_router(page.router)
     made.add_api_route("/static/style.css", _style, include_in_schema=False)
     made.mount("/static", StaticFiles(directory=rendering.STATIC))

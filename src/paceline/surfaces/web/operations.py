@@ -42,6 +42,8 @@ class Operation(enum.Enum):
     DELETE = "jobs.delete"
     CLUSTER = "cluster.get"
     AUDITS = "audits.list"
+    #: Studies belong to no namespace, so whoever sees them has to be allowed to see the jobs of all.
+    STUDIES = "experiments.get"
     #: Computed from what the request itself brings: a job file is checked, the rules are listed.
     ASK = "ask"
 
@@ -70,6 +72,7 @@ _RIGHTS = {
     Operation.DELETE: Right("delete", _JOBS),
     Operation.CLUSTER: Right("list", "nodes", group="", is_namespaced=False),
     Operation.AUDITS: Right("list", _JOBS, "audits"),
+    Operation.STUDIES: Right("list", _JOBS, is_namespaced=False),
 }
 _CHANGES = frozenset(
     {

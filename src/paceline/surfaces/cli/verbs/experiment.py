@@ -58,7 +58,9 @@ def command(
 
         printing.show(views.page(experiment, width=printing.width()))
     else:
-        printing.emit(_document(experiment), output)
+        from paceline.surfaces import documents
+
+        printing.emit(documents.experiment(experiment), output)
     session.suggest(f"paceline experiment report {experiment.name}")
 
 
@@ -89,23 +91,16 @@ def _run(session: sessions.Session, file: str, like: str | None, *, apart: bool,
         return experiments.Runner(store=store, measure=measure, tell=tell).run(experiment)
 
 
-def _document(experiment: Experiment) -> dict[str, object]:
-    from paceline.surfaces import documents
-    from paceline.tuning import comparisons
-
-    compared = [documents.plain(each) for each in comparisons.compared(experiment)]
-    body: dict[str, object] = documents.plain(experiment)
-    return documents.document("Experiment", {**body, "compared": compared})
-
-
 def _report(session: sessions.Session, experiment: Experiment) -> None:
+    from paceline.surfaces import documents
+
     with sessions.needing("a report", "report", "matplotlib", "jinja2"):
         from paceline.surfaces.reports import experiments as pages
     page = Path(f"{experiment.name}-experiment.html")
     raw = page.with_suffix(".json")
     try:
         page.write_text(pages.page(experiment, say=session.addressed), encoding="utf-8", errors="replace")
-        raw.write_text(json.dumps(_document(experiment), indent=2, ensure_ascii=False) + "\n")
+        raw.write_text(json.dumps(documents.experiment(experiment), indent=2, ensure_ascii=False) + "\n")
     except OSError as error:
         raise PacelineError(f"{error.filename} cannot be written: {error.strerror}") from error
     session.say(f"{page} written, and {raw}")

@@ -1,4 +1,4 @@
-"""Runs side by side, and studies that take many runs."""
+"""Runs side by side."""
 
 from __future__ import annotations
 

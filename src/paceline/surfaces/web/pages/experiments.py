@@ -1,0 +1,98 @@
+"""The pages of experiments, and of searches for a better job file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request
+from fastapi.responses import HTMLResponse
+
+from paceline.model.experiments import Experiment
+from paceline.model.run_queries import MOST_RUNS, RunQuery
+from paceline.model.runs import RunSummary
+from paceline.model.selectors import Requirement, Selector
+from paceline.model.tunings import Tuning
+from paceline.services.trials import LABEL
+from paceline.specs import edits
+from paceline.surfaces.views import experiments as experiment_views
+from paceline.surfaces.views import tunings as tuning_views
+from paceline.surfaces.web.callers import Asked, may
+from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.pages import rendering
+from paceline.surfaces.web.pages.charts import Strip
+from paceline.surfaces.web.routes import experiments as routes
+from paceline.surfaces.web.routes.experiments import MOST_STUDIES, Name
+from paceline.tuning import comparisons, summaries
+
+router = APIRouter(include_in_schema=False, prefix="/experiments")
+Readable = Annotated[Asked, Depends(may(Operation.STUDIES))]
+#: The two lines of a diff that name the files.
+_HEAD = 2
+
+
+@router.get("")
+def list_experiments(request: Request, asked: Readable) -> HTMLResponse:
+    """Show how far each of them is."""
+    return rendering.page(request, "experiments.html", studies=routes.listed(asked, MOST_STUDIES))
+
+
+@router.get("/{name}")
+def show(request: Request, asked: Readable, name: Name, part: bool = False) -> HTMLResponse:
+    """Show one of them, or the part of its page that changes."""
+    study = asked.site.store.study(name)
+    values = _experiment(study) if isinstance(study, Experiment) else _tuning(study)
+    runs = _runs(asked, name)
+    return rendering.page(
+        request,
+        "experiment_now.html" if part else "experiment.html",
+        study=study,
+        progress=routes.progress(study),
+        known={each.name for each in runs},
+        running=[each.name for each in runs if not each.phase.is_final],
+        **values,
+    )
+
+
+def _runs(asked: Asked, name: str) -> Sequence[RunSummary]:
+    """Return the runs of a study that are there: of one that was simulated none are."""
+    of_study = Selector((Requirement(LABEL, frozenset({name})),))
+    return asked.jobs.page(RunQuery(selector=of_study, limit=MOST_RUNS)).runs
+
+
+def _experiment(study: Experiment) -> dict[str, Any]:
+    found = comparisons.compared(study)
+    speeds = {
+        each.name: [one.outcome.speed for one in study.done if one.variant == each.name and one.outcome.speed]
+        for each in study.variants
+    }
+    base = speeds[study.baseline]
+    return {
+        "found": found,
+        "speeds": speeds,
+        "base": sum(base) / len(base) if base else None,
+        "strip": Strip.of([speed for own in speeds.values() for speed in own]),
+        "times": Strip.of([end for each in found for end in each.times or ()], is_logarithmic=True),
+        "effect": experiment_views.effect,
+        "changes": {each.name: edits.listed(study.source, each.changes) for each in study.variants},
+    }
+
+
+def _tuning(study: Tuning) -> dict[str, Any]:
+    judged = [each.judgement for each in study.finished if each.judgement and each.judgement.times]
+    best = study.best
+    return {
+        "summary": summaries.summary(study),
+        "conclusion": [tuning_views.conclusion(study), *tuning_views.proof(study)],
+        "diff": _diff(study.source, best.source) if best else [],
+        "changed": tuning_views.changed,
+        "verdict": tuning_views.verdict,
+        "strip": Strip.of([each.outcome.speed for each in study.finished if each.outcome]),
+        "times": Strip.of(
+            [end for each in judged for end in (each.times, each.low, each.high)], is_logarithmic=True
+        ),
+    }
+
+
+def _diff(before: str, after: str) -> Sequence[str]:
+    return edits.difference(before, after).splitlines()[_HEAD:]

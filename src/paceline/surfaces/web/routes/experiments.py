@@ -1,0 +1,92 @@
+"""Experiments, and searches for a better job file: what was run, and what came out."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Path, Query
+
+from paceline.model.experiments import Experiment
+from paceline.model.tunings import Outcome, Trial, Tuning
+from paceline.surfaces import documents
+from paceline.surfaces.web.callers import Asked, may
+from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.schemas import experiments as schemas
+from paceline.tuning import summaries
+
+router = APIRouter(prefix="/experiments", tags=["experiments"])
+Readable = Annotated[Asked, Depends(may(Operation.STUDIES))]
+Name = Annotated[str, Path(description="of the experiment or search", max_length=253)]
+MOST_STUDIES = 200
+
+
+@router.get("", operation_id="listExperiments", response_model=schemas.StudyList)
+def list_experiments(
+    asked: Readable,
+    limit: Annotated[int, Query(description="at most so many", ge=1, le=MOST_STUDIES)] = 50,
+) -> dict[str, Any]:
+    """Return experiments and searches, the one that was changed last first."""
+    return documents.document("StudyList", {"items": listed(asked, limit)})
+
+
+def listed(asked: Asked, limit: int) -> list[dict[str, Any]]:
+    """Return how far studies are, the one that was changed last first."""
+    return [
+        {**progress(each), "changed_at": documents.instant(at)}
+        for at, each in asked.site.store.studies(limit=limit)
+    ]
+
+
+def progress(study: Experiment | Tuning) -> dict[str, Any]:
+    """Return how far a study is."""
+    if isinstance(study, Experiment):
+        kind, done, planned = "Experiment", len(study.done), len(study.plan())
+        is_complete = not study.left()
+    else:
+        kind, done, planned = "Tuning", len(study.finished), study.most_trials
+        is_complete = bool(study.ended)
+    return {"name": study.name, "kind": kind, "done": done, "planned": planned, "is_complete": is_complete}
+
+
+@router.get("/{name}", operation_id="getExperiment", response_model=schemas.Experiment | schemas.Tuning)
+def get_experiment(asked: Readable, name: Name) -> dict[str, Any]:
+    """Return an experiment with every variant beside the baseline, or a search with its trials."""
+    study = asked.site.store.study(name)
+    if isinstance(study, Experiment):
+        body = documents.experiment(study)
+        done = [{**documents.plain(each), "outcome": _outcome(each.outcome)} for each in study.done]
+        return {**body, "done": done}
+    return documents.document("Tuning", _tuning(study))
+
+
+def _tuning(study: Tuning) -> dict[str, Any]:
+    best = study.best
+    return {
+        "name": study.name,
+        "job": study.job,
+        "goal": study.objective.goal.value,
+        "most_trials": study.most_trials,
+        "source": study.source,
+        "best_source": None if best is None else best.source,
+        "ended": study.ended,
+        "trials": [_trial(each) for each in study.trials],
+        "result": documents.plain(summaries.summary(study)),
+    }
+
+
+def _trial(trial: Trial) -> dict[str, Any]:
+    return {
+        "number": trial.number,
+        "run": trial.run,
+        "base": trial.base,
+        "changes": [each.name for each in trial.proposals],
+        "outcome": None if trial.outcome is None else _outcome(trial.outcome),
+        "judgement": documents.plain(trial.judgement),
+    }
+
+
+def _outcome(outcome: Outcome) -> dict[str, Any]:
+    """Return what was measured, without every loss: these are many, and a run has them, too."""
+    body: dict[str, Any] = documents.plain(outcome)
+    del body["losses"]
+    return body
