@@ -48,7 +48,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Cluster
     with asyncio.Runner() as runner:
         scene = Scene()
         runner.run(scene.begin())
-        measurements = ClusterMeasurements(scene.cluster, "default", store_url=None, home=tmp_path)
+        measurements = ClusterMeasurements(scene.cluster, store_url=None, home=tmp_path)
         yield Cluster(ClusterJobs(scene.cluster, "default", runner, measurements), scene, runner)
         measurements.close()
         runner.run(scene.close())

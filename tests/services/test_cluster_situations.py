@@ -30,7 +30,7 @@ class World:
     def __init__(self, scene: Scene, runner: asyncio.Runner, tmp_path: Path) -> None:
         self.scene, self.runner = scene, runner
         self.cluster = scene.cluster
-        measurements = ClusterMeasurements(scene.cluster, "default", store_url=None, home=tmp_path)
+        measurements = ClusterMeasurements(scene.cluster, store_url=None, home=tmp_path)
         self.close = measurements.close
         self.jobs = ClusterJobs(scene.cluster, "default", runner, measurements)
 

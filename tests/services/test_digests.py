@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import threading
 from pathlib import Path
@@ -13,9 +14,10 @@ from support import filled_homes
 
 from paceline.errors import StoreError
 from paceline.model.roles import ReplicaId, Role
+from paceline.model.runs import LOCAL
 from paceline.model.samples import StepReport
 from paceline.services import jobs
-from paceline.services.digests import Keeper, trend
+from paceline.services.digests import Keeper, Watched, trend
 from paceline.services.lookouts import Lookout
 from paceline.stores import recordings
 
@@ -48,9 +50,13 @@ def test_a_trend_has_all_examples(told: list[StepReport], stretches: int) -> Non
         assert sum(filter(None, found)) * width == pytest.approx(sum(each.examples or 0 for each in told))
 
 
+def keeping(api: jobs.Jobs, lookout: Lookout) -> Keeper:
+    return Keeper(api.store, LOCAL, functools.partial(Watched, api, lookout), api.clock)
+
+
 @pytest.fixture
 def keeper(api: jobs.Jobs) -> Keeper:
-    return Keeper(api, Lookout(api, lambda: 0.0))
+    return keeping(api, Lookout(api, lambda: 0.0))
 
 
 def test_a_job_that_has_ended_is_looked_at_once(api: jobs.Jobs, keeper: Keeper, tmp_path: Path) -> None:
@@ -83,7 +89,7 @@ def test_one_job_that_cannot_be_looked_at_keeps_no_other_from_it(
         return look(name) if name == "good" else 1 / 0
 
     monkeypatch.setattr(lookout, "look", broken)
-    keeper = Keeper(api, lookout)
+    keeper = keeping(api, lookout)
     keeper.go_round()
     assert api.store.digest("good") is not None
     assert api.store.digest("bad") is None

@@ -19,6 +19,7 @@ from typing import Any
 from paceline.engines.kubernetes import kinds
 from paceline.engines.kubernetes.clusters import ClusterError, Line, Listing
 from paceline.engines.kubernetes.kinds import Kind
+from support.access import Access
 
 Key = tuple[str, str, str]
 
@@ -35,6 +36,7 @@ class MemoryCluster:
         #: The path of something that is passed on, such as a port of a pod, and who answers it: host:port.
         self.proxied: dict[str, str] = {}
         self.pages: dict[str, bytes] = {"/readyz": b"ok"}
+        self.access = Access()
         self.denied: set[tuple[str, str]] = set()  # verbs of resources that the user may not use
         self.calls: builtins.list[tuple[str, str]] = []
         self.trouble: Callable[[str, str, str], None] = lambda verb, plural, name: None
@@ -83,7 +85,13 @@ class MemoryCluster:
             asked = made["spec"]["resourceAttributes"]
             resource = "/".join(part for part in (asked["resource"], asked.get("subresource")) if part)
             return {**made, "status": {"allowed": (asked["verb"], resource) not in self.denied}}
-        self._called("create", kind, metadata["name"])
+        reviews = {
+            kinds.TOKEN_REVIEWS: self.access.token_review,
+            kinds.SUBJECT_REVIEWS: self.access.access_review,
+        }
+        self._called("create", kind, metadata.get("name", ""))
+        if kind in reviews:
+            return {**made, "status": reviews[kind](made["spec"])}
         key = kind.plural, metadata.get("namespace", ""), metadata["name"]
         if key in self.objects:
             raise ClusterError(f"{kind.plural} {key[2]} already exists", code=409, reason="AlreadyExists")

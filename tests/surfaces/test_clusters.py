@@ -177,7 +177,7 @@ def test_what_an_operator_has_kept_is_shown_when_the_job_is_gone(
     assert paceline("top", "clicks").exit_code == 3
     # Another job of that name is not the one that was.
     stage.runner.run(stage.scene.submit(job(workers=1)))
-    assert "the store has nothing of job 'clicks'" in paceline("top", "clicks", *named).stderr
+    assert "nothing was measured" in paceline("top", "clicks", *named).stderr
 
 
 def test_top_of_a_job_that_has_ended_says_where_its_figures_are(stage: Stage, paceline: Paceline) -> None:

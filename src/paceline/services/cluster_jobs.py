@@ -21,10 +21,11 @@ from paceline.engines.kubernetes import cluster_states, kinds, sights, times
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Line, Object
 from paceline.engines.kubernetes.loops import Loop
 from paceline.errors import Conflict, InvalidInput, NotFound
-from paceline.model import trained_models
+from paceline.model import run_queries, trained_models
 from paceline.model.jobs import JobSpec
 from paceline.model.recordings import Recording
 from paceline.model.roles import ReplicaId, Role
+from paceline.model.run_queries import RunPage, RunQuery
 from paceline.model.runs import KUBERNETES, JobEvent, ReplicaRow, Run, RunSummary, Submit, replica_counts
 from paceline.model.snapshots import Snapshot
 from paceline.model.statuses import JobPhase, ReplicaPhase
@@ -69,6 +70,7 @@ class ClusterJobs(LifeCycle):
         namespace: the namespace.
         runner: where its client lives.
         measurements: what was measured of them.
+        packs: whether folders of this machine may go with jobs; not those of a server, which others ask.
     """
 
     POLL_SECONDS: ClassVar[float] = 0.5
@@ -80,6 +82,7 @@ class ClusterJobs(LifeCycle):
     runner: Loop
     measurements: ClusterMeasurements
     clock: Callable[[], float] = time.time
+    packs: bool = True
 
     @property
     def keeps(self) -> bool:
@@ -139,6 +142,11 @@ class ClusterJobs(LifeCycle):
 
     def _made(self, spec: JobSpec, base: Path, name: str | None) -> tuple[Object, Object | None]:
         """Return the resource of a job, and the config map of its folder of code if it has one."""
+        if not self.packs and spec.code is not None and spec.code.folder is not None:
+            raise InvalidInput(
+                "a folder of code is where whoever submits is, not where the server is",
+                "paceline submit FILE --engine kubernetes, or code from git or an archive",
+            )
         packed, folder_name = packed_folders.of_job(spec, base), ""
         if packed is not None:
             # Each job its own: that of a job which was deleted a moment ago may still be there.
@@ -185,6 +193,17 @@ class ClusterJobs(LifeCycle):
         wanted = (run for run in found if phases is None or run.phase in phases)
         return sorted(wanted, key=lambda run: (run.submitted_at, run.name), reverse=True)
 
+    def page(self, query: RunQuery) -> RunPage:
+        """Return a page of the runs of the namespace, with their digests if a store was named."""
+        known = {}
+        if self.measurements.has_store:
+            known = self.measurements.store.digests(f"{self.namespace}/")
+        runs = [
+            dataclasses.replace(_summary(each), digest=known.get(cluster_runs.run_name(each)))
+            for each in self._resources(self.namespace)
+        ]
+        return run_queries.page(runs, query)
+
     def get(self, name: str) -> Run:
         """Return one run; of one whose resource is gone, what the operator has kept.
 
@@ -192,7 +211,9 @@ class ClusterJobs(LifeCycle):
             NotFound: there is none of that name.
         """
         resource = self._found(name)
-        return self.measurements.kept(name, None).named(name) if resource is None else _run(resource)
+        if resource is None:
+            return self.measurements.kept(self.namespace, name, None).named(name)
+        return _run(resource)
 
     def is_lost(self, run: Run | RunSummary) -> bool:
         """Whether nobody looks after the run: a cluster keeps its operator alive."""
@@ -258,7 +279,7 @@ class ClusterJobs(LifeCycle):
         unknown: list[str] = []
         happened: list[JobEvent] = []
         with cluster_situations.allowed(unknown, "what was told of it"):
-            happened = [event for _, event in self.events(name)]
+            happened = [event for _, event in self._told(name)]
         known = cluster_situations.Known(resource, replicas, happened, unknown)
         return self._do(cluster_situations.look(self.cluster, known, self.clock()))
 
@@ -266,7 +287,7 @@ class ClusterJobs(LifeCycle):
         """Return the replicas of a run."""
         resource = self._found(name)
         if resource is None:
-            found = self.measurements.kept(name, None)
+            found = self.measurements.kept(self.namespace, name, None)
             return found.store.replicas(found.run.name)
         return self._replicas(resource)
 
@@ -293,20 +314,30 @@ class ClusterJobs(LifeCycle):
         return rows
 
     def events(self, name: str, *, since_id: int = 0) -> list[tuple[int, JobEvent]]:
-        """Return what happened to a run, numbered; the cluster forgets it after an hour or so."""
+        """Return what happened to a run, numbered: as the operator's store has it, or as the cluster does.
+
+        The cluster forgets it after an hour or so.
+        """
+        if self.measurements.has_store:
+            with contextlib.suppress(NotFound):  # The operator has not seen it yet, or keeps it elsewhere.
+                found = self.measurements.kept(self.namespace, name, self._found(name))
+                return found.store.events(found.run.name, since_id=since_id)
+        return [(number, event) for number, event in self._told(name) if number > since_id]
+
+    def _told(self, name: str) -> list[tuple[int, JobEvent]]:
+        """Return what the cluster has been told of a job."""
         uid = self._resource(name)["metadata"]["uid"]
         selector = f"{labels.JOB}={name}"
         found = self._do(self.cluster.list(kinds.EVENTS, namespace=self.namespace, selector=selector)).objects
         own = [each for each in found if each["involvedObject"].get("uid") == uid]
         ordered = sorted(own, key=lambda each: each["metadata"]["name"])
-        numbered = enumerate(map(_event, ordered), start=1)
-        return [(number, event) for number, event in numbered if number > since_id]
+        return list(enumerate(map(_event, ordered), start=1))
 
     def log_reader(self, run: Run, wanted: Wanted) -> PodReader:
         """Return what reads the output of a run's replicas; of pods that are gone as far as an operator on
         this machine has kept it.
         """
-        folder = self.measurements.folder(run.name, self._found(run.name))
+        folder = self.measurements.folder(self.namespace, run.name, self._found(run.name))
         return PodReader(
             lambda: [(attempt, pod["metadata"]["name"]) for attempt, pod in self._attempts(run.name)],
             self._lines,
@@ -317,7 +348,7 @@ class ClusterJobs(LifeCycle):
 
     def gone(self, name: str) -> list[tuple[ReplicaId, int]]:
         """Return the attempts of a run whose pods are gone, with their output when nobody has kept it."""
-        folder = self.measurements.folder(name, self._found(name))
+        folder = self.measurements.folder(self.namespace, name, self._found(name))
         present = {each for each, _ in self._attempts(name)}
         begun = [(row.replica, number) for row in self.replicas(name) for number in range(1, row.attempt + 1)]
         return [each for each in begun if each not in present and not folder.log(*each).exists()]
@@ -344,7 +375,12 @@ class ClusterJobs(LifeCycle):
     def _measured(self, name: str, *, whole: bool) -> Found:
         resource = self._found(name)
         if resource is None or self.measurements.has_store:
-            return self.measurements.kept(name, resource)
+            try:
+                return self.measurements.kept(self.namespace, name, resource)
+            except NotFound:
+                if resource is None:
+                    raise
+                # The operator has not seen it yet, or keeps it elsewhere: agents know what there is.
         pods_of = self._pods(name)
         return self._do(self.measurements.read(resource, pods_of, whole=whole, now=self.clock()))
 
@@ -360,7 +396,7 @@ class ClusterJobs(LifeCycle):
             for (replica, _), pod in self._attempts(run.name)
             if replica.role.trains and (pod.get("status") or {}).get("phase") == "Running"
         ]
-        folder = self.measurements.folder(run.name, self._found(run.name))
+        folder = self.measurements.folder(self.namespace, run.name, self._found(run.name))
         return PodSite(self.cluster, self.runner, trainers, folder.path)
 
     def _lines(self, pod: str, tail: int | None, since_seconds: int | None) -> list[Line]:

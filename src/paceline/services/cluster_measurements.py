@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import dataclasses
 import tempfile
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -45,21 +46,20 @@ class Found:
 
 
 class ClusterMeasurements:
-    """Finds what was measured; opens a store only when it is needed.
+    """Finds what was measured; opens a store only when it is needed. Threads may share it.
 
     Args:
         cluster: where jobs are.
-        namespace: which of them.
         store_url: what the operator fills; None: there is none.
         home: where an operator on this machine keeps output, and traces are brought to.
     """
 
-    def __init__(self, cluster: Cluster, namespace: str, *, store_url: str | None, home: Path) -> None:
+    def __init__(self, cluster: Cluster, *, store_url: str | None, home: Path) -> None:
         self._cluster = cluster
-        self._namespace = namespace
         self._store_url = store_url
         self._home = home
         self._stack = contextlib.ExitStack()
+        self._lock = threading.Lock()
         self._store: Store | None = None
         self._collectors: dict[bool, tuple[Store, Collector]] = {}
 
@@ -68,14 +68,30 @@ class ClusterMeasurements:
         """Whether a store was named."""
         return self._store_url is not None
 
+    @property
+    def store(self) -> Store:
+        """Return the store that was named.
+
+        Raises:
+            NotFound: none was.
+            StoreError: it cannot be opened.
+        """
+        if self._store_url is None:
+            raise NotFound("no store was named", "an operator keeps what there was: --store URL")
+        with self._lock:
+            if self._store is None:
+                self._store = self._stack.enter_context(open_store(self._store_url))
+            return self._store
+
     def close(self) -> None:
         """Close what was opened."""
         self._stack.close()
 
-    def kept(self, name: str, resource: Object | None) -> Found:
+    def kept(self, namespace: str, name: str, resource: Object | None) -> Found:
         """Return what the operator's store has of a job.
 
         Args:
+            namespace: that of the job.
             name: the job.
             resource: its resource, which knows earlier than the store how far the job is; None: it is gone.
 
@@ -83,14 +99,11 @@ class ClusterMeasurements:
             NotFound: it has nothing, or there is none.
             StoreError: it cannot be read.
         """
-        if self._store_url is None:
-            raise NotFound(f"there is no job {name!r}", "an operator keeps what there was: --store URL")
-        if self._store is None:
-            self._store = self._stack.enter_context(open_store(self._store_url))
+        store = self.store
         if resource is None:
-            return Found(self._store, cluster_runs.find(self._store, self._namespace, name))
-        run = cluster_runs.find(self._store, self._namespace, name, resource["metadata"]["uid"])
-        return Found(self._store, dataclasses.replace(run, **cluster_runs.progress(resource)))
+            return Found(store, cluster_runs.find(store, namespace, name))
+        run = cluster_runs.find(store, namespace, name, resource["metadata"]["uid"])
+        return Found(store, dataclasses.replace(run, **cluster_runs.progress(resource)))
 
     async def read(self, resource: Object, found: Sequence[Object], *, whole: bool, now: float) -> Found:
         """Return what the agents of a job say now.
@@ -102,11 +115,9 @@ class ClusterMeasurements:
             now: Unix seconds.
 
         Raises:
-            ClusterError: no agent answers.
+            ClusterError: no agent answers, and there is no store to which the operator will bring it.
         """
-        if whole not in self._collectors:
-            self._collectors[whole] = self._made(whole)
-        store, collector = self._collectors[whole]
+        store, collector = self._scratch(whole)
         run = await asyncio.to_thread(cluster_runs.keep, store, resource, self._home, now=now)
         running = [
             Source.of(run, pod, sight)
@@ -116,9 +127,16 @@ class ClusterMeasurements:
         ]
         answers = await requests.answers(map(collector.collect, running))
         errors = [each for each in answers if isinstance(each, ClusterError)]
-        if errors and len(errors) == len(running):
+        if errors and len(errors) == len(running) and not self.has_store:
             raise ClusterError(errors[0].message, code=errors[0].code, hint=_HINT)
         return Found(store, await asyncio.to_thread(store.get_run, run))
+
+    def _scratch(self, whole: bool) -> tuple[Store, Collector]:
+        """Return a store for a while, and what fills it."""
+        with self._lock:
+            if whole not in self._collectors:
+                self._collectors[whole] = self._made(whole)
+            return self._collectors[whole]
 
     def _made(self, whole: bool) -> tuple[Store, Collector]:
         try:
@@ -128,10 +146,11 @@ class ClusterMeasurements:
         store = self._stack.enter_context(open_store(f"sqlite:///{folder}/paceline.db"))
         return store, Collector(self._cluster, store, last_bytes=None if whole else LOOK_BYTES)
 
-    def folder(self, name: str, resource: Object | None) -> RunFolder:
+    def folder(self, namespace: str, name: str, resource: Object | None) -> RunFolder:
         """Return where files of a job are kept on this machine, if they are.
 
         Args:
+            namespace: that of the job.
             name: the job.
             resource: its resource; None: it is gone, and the store knows it.
 
@@ -140,7 +159,7 @@ class ClusterMeasurements:
         """
         if resource is None or self.has_store:
             with contextlib.suppress(NotFound):
-                return RunFolder(Path(self.kept(name, resource).run.directory))
+                return RunFolder(Path(self.kept(namespace, name, resource).run.directory))
         if resource is None:
             raise NotFound(f"there is no job {name!r}")
         return RunFolder(cluster_runs.folder(self._home, cluster_runs.run_name(resource)))

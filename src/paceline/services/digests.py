@@ -7,7 +7,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from importlib import metadata
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from paceline.diagnosing import catalogues
 from paceline.errors import PacelineError
@@ -21,11 +21,11 @@ from paceline.model.runs import LOCAL
 from paceline.model.samples import StepReport
 from paceline.model.snapshots import Snapshot
 from paceline.model.statuses import JobPhase
-from paceline.services import looks, retentions
-from paceline.services.jobs import Jobs
+from paceline.services import looks, recordings, retentions, snapshots
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.lookouts import Lookout
 from paceline.services.looks import Look
+from paceline.stores import Store
 
 T = TypeVar("T")
 
@@ -107,20 +107,37 @@ def conclude(jobs: LifeCycle, name: str, look: Look | None = None) -> None:
     if store.conclusion(stored) is not None:
         return
     look = look or looks.Looker(jobs, name, thinned=True).look()
-    made = Conclusion(at=jobs.clock(), version=metadata.version("paceline"), explanation=look.explanation)
-    store.conclude(stored, made, digest(jobs.snapshot(name), look))
+    store.conclude(stored, _conclusion(jobs.clock(), look), digest(jobs.snapshot(name), look))
+
+
+def _conclusion(at: float, look: Look) -> Conclusion:
+    return Conclusion(at=at, version=metadata.version("paceline"), explanation=look.explanation)
+
+
+class Watched(NamedTuple):
+    """A run of a store as a job: where it is, who looks at it, its name there."""
+
+    jobs: LifeCycle
+    lookout: Lookout
+    name: str
 
 
 class Keeper:
-    """Goes round the jobs of this machine and keeps how they do, until it is told to end.
+    """Goes round the jobs of a store and keeps how they do, until it is told to end.
+
+    Several may do so for one store: what one has looked at a moment ago the others leave alone.
 
     Args:
-        jobs: the jobs.
-        lookout: looks at them.
+        store: the store.
+        engine: only jobs of this one, as in ``Run.engine``.
+        watched: says what job a run of the store is.
+        clock: Unix seconds.
     """
 
-    def __init__(self, jobs: Jobs, lookout: Lookout) -> None:
-        self._jobs, self._lookout = jobs, lookout
+    def __init__(
+        self, store: Store, engine: str, watched: Callable[[str], Watched], clock: Callable[[], float]
+    ) -> None:
+        self._store, self._engine, self._watched, self._clock = store, engine, watched, clock
         self._retention, self._ages_at = retentions.of_environment(), 0.0
         self._ended = threading.Event()
         self.failures = 0
@@ -147,30 +164,43 @@ class Keeper:
     def _running(self) -> list[str]:
         phases = tuple(phase for phase in JobPhase if not phase.is_final)
         query = RunQuery(phases=phases, limit=MOST_RUNNING)
-        return [run.name for run in self._jobs.page(query).runs]
+        found = self._store.run_page(query, engine=self._engine).runs
+        young = self._clock() - ROUND_SECONDS / 2
+        return [run.name for run in found if run.digest is None or run.digest.at < young]
 
     def _unseen(self) -> list[str]:
-        before = self._jobs.clock() - SETTLE_SECONDS
-        return self._jobs.store.unconcluded(engine=LOCAL, ended_before=before, limit=MOST_ENDED)
+        before = self._clock() - SETTLE_SECONDS
+        return self._store.unconcluded(engine=self._engine, ended_before=before, limit=MOST_ENDED)
 
-    def _keep(self, name: str) -> None:
-        made = digest(self._lookout.snapshot(name), self._lookout.look(name))
-        self._jobs.store.save_digest(name, made)
+    def _keep(self, run: str) -> None:
+        jobs, lookout, name = self._watched(run)
+        if jobs.stored(name).name == run:
+            self._store.save_digest(run, digest(lookout.snapshot(name), lookout.look(name)))
 
-    def _conclude(self, name: str) -> None:
-        conclude(self._jobs, name, self._lookout.look(name))
+    def _conclude(self, run: str) -> None:
+        jobs, lookout, name = self._watched(run)
+        if jobs.stored(name).name == run:
+            conclude(jobs, name, lookout.look(name))
+            return
+        # Another job of a cluster has its name now: what the store has is all that is known of this one.
+        now, found = self._clock(), self._store.get_run(run)
+        look = looks.of(recordings.read(self._store, found, at=now, thinned=True))
+        self._store.conclude(
+            run, _conclusion(now, look), digest(snapshots.read(self._store, found, now=now), look)
+        )
 
     def _age(self) -> None:
         """Let some runs grow old, now and then (`retentions`)."""
-        now = self._jobs.clock()
+        now = self._clock()
         if now < self._ages_at:
             return
         done = 0
-        for each in retentions.due(self._jobs.store, self._retention, now=now):
+        for each in retentions.due(self._store, self._retention, now=now):
             if each.detail is not None:
-                done += retentions.thin(self._jobs.store, each, now=now)
+                done += retentions.thin(self._store, each, now=now)
             elif each.run.engine == LOCAL:  # An operator looks after those of a cluster.
-                self._jobs.delete(each.run.name)
+                jobs, _, name = self._watched(each.run.name)
+                jobs.delete(name)
                 done += 1
             if done == MOST_AGED or self._ended.is_set():
                 return

@@ -41,6 +41,21 @@ class Digests(rows.Part):
             row = connection.execute(query).one_or_none()
         return None if row is None else read(tuple(row), name)
 
+    def digests(self, prefix: str) -> dict[str, digests.Digest]:
+        """Return how the runs whose names begin so did when somebody looked last, by their names.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        query = (
+            sa.select(tables.runs.c.name, *COLUMNS)
+            .join_from(tables.runs, tables.digests)
+            .where(tables.runs.c.name.startswith(prefix, autoescape=True))
+        )
+        with self._database.reading() as connection:
+            found = {row.name: read(tuple(row)[1:], row.name) for row in connection.execute(query)}
+        return {name: each for name, each in found.items() if each is not None}
+
 
 def save(connection: sa.Connection, run: int, digest: digests.Digest) -> None:
     """Keep the digest of a run, in place of what was kept before, within a transaction."""

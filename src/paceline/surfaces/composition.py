@@ -8,19 +8,24 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Union
 
 from paceline.errors import InvalidInput, PacelineError
 
 if TYPE_CHECKING:
+    from paceline.engines.kubernetes.clients import RealCluster
+    from paceline.engines.kubernetes.clusters import Cluster
+    from paceline.engines.kubernetes.loops import Loop
     from paceline.services.cluster_jobs import ClusterJobs
     from paceline.services.homes import Home
     from paceline.services.jobs import Jobs
     from paceline.services.life_cycles import LifeCycle
     from paceline.stores import Store
     from paceline.surfaces.client.server_jobs import ServerJobs
+    from paceline.surfaces.web.gates import Gate
+    from paceline.surfaces.web.sites import ClusterSite
 
 
 def find_home(
@@ -237,7 +242,62 @@ def opened_cluster(
         PacelineError: the client is not installed.
     """
     from paceline.engines.kubernetes import loops
+    from paceline.services.cluster_jobs import ClusterJobs
+    from paceline.services.cluster_measurements import ClusterMeasurements
 
+    store_url = store or environment.get("PACELINE_STORE") or None
+    folder = find_home(home, store, environment).path
+    with loops.opened() as loop:
+        cluster = _cluster(context, user, groups)
+        where = namespace or cluster.namespace
+        measurements = ClusterMeasurements(cluster, store_url=store_url, home=folder)
+        try:
+            yield ClusterJobs(cluster, where, loop, measurements)
+        finally:
+            measurements.close()
+            loop.run(cluster.close())
+
+
+@contextlib.contextmanager
+def opened_site(
+    home: Home,
+    gate: Callable[[Cluster, Loop], Gate],
+    *,
+    context: str | None = None,
+    namespace: str | None = None,
+    user: str | None = None,
+    groups: Sequence[str] = (),
+) -> Iterator[ClusterSite]:
+    """Give what a server on a Kubernetes cluster stands on.
+
+    Args:
+        home: its store, which the operator fills, and where traces are brought to.
+        gate: makes what says who may.
+        context: that of the kubeconfig; else the current one, or the cluster around this process.
+        namespace: the one that is meant where none is named; else that of the context.
+        user: in whose name the server asks; None: its own.
+        groups: as whose member, for a ``user``.
+
+    Raises:
+        PacelineError: as `opened_cluster`.
+        StoreError: the store cannot be opened.
+    """
+    from paceline.engines.kubernetes import loops
+    from paceline.services.cluster_measurements import ClusterMeasurements
+    from paceline.surfaces.web.sites import ClusterSite
+
+    with loops.threaded() as loop:
+        cluster = _cluster(context, user, groups)
+        measurements = ClusterMeasurements(cluster, store_url=home.store_url, home=home.path)
+        where = namespace or cluster.namespace
+        try:
+            yield ClusterSite(cluster, loop, measurements, gate(cluster, loop), namespace=where)
+        finally:
+            measurements.close()
+            loop.run(cluster.close())
+
+
+def _cluster(context: str | None, user: str | None, groups: Sequence[str]) -> RealCluster:
     if groups and user is None:
         raise InvalidInput("a group is only taken together with a user", "--as USER --as-group GROUP")
     try:
@@ -246,17 +306,4 @@ def opened_cluster(
         raise PacelineError(
             f"clusters need {error.name}, which is not installed", "pip install 'paceline[kubernetes]'"
         ) from error
-    from paceline.services.cluster_jobs import ClusterJobs
-    from paceline.services.cluster_measurements import ClusterMeasurements
-
-    store_url = store or environment.get("PACELINE_STORE") or None
-    folder = find_home(home, store, environment).path
-    with loops.opened() as loop:
-        cluster = RealCluster(context, user=user, groups=groups)
-        where = namespace or cluster.namespace
-        measurements = ClusterMeasurements(cluster, where, store_url=store_url, home=folder)
-        try:
-            yield ClusterJobs(cluster, where, loop, measurements)
-        finally:
-            measurements.close()
-            loop.run(cluster.close())
+    return RealCluster(context, user=user, groups=groups)

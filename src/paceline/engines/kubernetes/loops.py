@@ -43,6 +43,13 @@ def opened() -> Iterator[Loop]:
         with asyncio.Runner() as runner:
             yield runner
         return
+    with threaded() as made:
+        yield made
+
+
+@contextlib.contextmanager
+def threaded() -> Iterator[Loop]:
+    """Give a loop in a thread of its own, for callers in many threads at once."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="paceline-cluster", daemon=True)
     thread.start()

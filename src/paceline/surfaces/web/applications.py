@@ -15,6 +15,7 @@ from paceline.services.advisors import Advisor
 from paceline.surfaces.web import descriptions, guards, problems
 from paceline.surfaces.web.feeds import Feeds
 from paceline.surfaces.web.guards import Guard, Rates
+from paceline.surfaces.web.origins import Proxies
 from paceline.surfaces.web.pages import advice as advice_pages
 from paceline.surfaces.web.pages import compare, rendering, rules, sessions, submits
 from paceline.surfaces.web.pages import experiments as experiment_pages
@@ -30,6 +31,7 @@ from paceline.surfaces.web.routes import (
     jobs,
     logs,
     measurements,
+    quotas,
     streams,
     traces,
 )
@@ -53,6 +55,7 @@ _ROUTES = (
     audits,
     comparisons,
     experiments,
+    quotas,
 )
 _PAGES = (
     sessions,
@@ -67,13 +70,18 @@ _PAGES = (
 
 
 def application(
-    site: Site, *, hosts: Collection[str] | None = None, clock: Callable[[], float] = time.monotonic
+    site: Site,
+    *,
+    hosts: Collection[str] | None = None,
+    proxies: Proxies | None = None,
+    clock: Callable[[], float] = time.monotonic,
 ) -> FastAPI:
     """Return the application of a site.
 
     Args:
         site: what it stands on.
         hosts: the names, with ports, by which it may be called; None: any.
+        proxies: those that are believed when they say where requests come from; None: none is.
         clock: seconds of any clock that only goes on.
     """
     made = FastAPI(
@@ -94,8 +102,8 @@ def application(
     for each in _ROUTES:
         api.include_router(each.router)
     made.include_router(api)
-    made.add_api_route("/healthz", _healthy, include_in_schema=False)
-    made.add_api_route("/readyz", lambda: _ready(site), include_in_schema=False)
+    made.add_api_route(guards.LIVES, _healthy, include_in_schema=False)
+    made.add_api_route(guards.READY, lambda: _ready(site), include_in_schema=False)
     for page in _PAGES:
         made.include_router(page.router)
     made.add_api_route("/static/style.css", _style, include_in_schema=False)
@@ -105,6 +113,7 @@ def application(
         Guard,
         hosts=None if hosts is None else frozenset(hosts),
         rates=Rates(guards.RATE, guards.BURST, clock),
+        proxies=proxies or Proxies(),
     )
     return made
 

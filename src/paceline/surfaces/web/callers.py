@@ -80,12 +80,14 @@ def caller(
     check_guesses(request)
     scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
     token = bearer.strip() if scheme.lower() == "bearer" else None
+    site: Site = request.app.state.site
     if token is None and "authorization" not in request.headers:
         token = request.cookies.get(cookie(request))
         if token is not None and request.method not in _SAFE:
             _check_origin(request)
-    site: Site = request.app.state.site
-    found = site.gate.caller(Credentials(token, dict(request.headers), address(request)))
+    if site.gate.believes_headers and request.method not in _SAFE and _is_of_browser(request):
+        _check_origin(request)
+    found = site.gate.caller(credentials(request, token))
     if found is None:
         if token is not None:
             count_guess(request)
@@ -98,9 +100,17 @@ def caller(
     return found
 
 
+def credentials(request: Request, token: str | None) -> Credentials:
+    """Return what a request says of who makes it."""
+    headers: dict[str, str] = {}
+    for name, value in request.headers.items():
+        headers[name] = f"{headers[name]},{value}" if name in headers else value
+    return Credentials(token, headers, request.client.host if request.client else "")
+
+
 def address(request: Request) -> str:
-    """Return where a request comes from."""
-    return request.client.host if request.client else ""
+    """Return where a request comes from, as far as that can be believed (`guards.Guard`)."""
+    return str(request.state.origin)
 
 
 def check_guesses(request: Request) -> None:
@@ -120,6 +130,11 @@ def count_guess(request: Request) -> None:
     """Count a wrong token."""
     wrong: Rates = request.app.state.wrong
     wrong.wait_seconds(address(request))
+
+
+def _is_of_browser(request: Request) -> bool:
+    """Whether a browser makes a request that may change something: it says from which page."""
+    return any(name in request.headers for name in ("sec-fetch-site", "origin", "cookie"))
 
 
 def _check_origin(request: Request) -> None:
@@ -150,10 +165,10 @@ def may(operation: Operation) -> Callable[..., Asked]:
         descriptions.check_query(request)
         site: Site = request.app.state.site
         namespace = namespace or site.namespace
-        jobs, lookout = site.jobs(namespace), site.lookout(namespace)
         if not site.gate.allows(known, operation, namespace):
             where = f" in {namespace}" if namespace else ""
             raise Refused(HTTPStatus.FORBIDDEN, f"{known.name} may not do this{where}: {operation.value}")
+        jobs, lookout = site.jobs(namespace), site.lookout(namespace)
         return Asked(site, known, operation, jobs, lookout, namespace, address(request))
 
     asked.operation = operation  # type: ignore[attr-defined]

@@ -1,4 +1,7 @@
-"""Who asks, and what they may: on this machine whoever knows the token, and then everything."""
+"""Who asks, and what they may: on this machine whoever knows the token, and then everything.
+
+The gates of a server on a cluster are in `cluster_gates`.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import secrets
 import stat
 from collections.abc import Mapping
 from pathlib import Path
+from typing import ClassVar
 
 from paceline.errors import StoreError
 from paceline.surfaces.web.operations import Operation
@@ -23,10 +27,13 @@ class Caller:
 
     Attributes:
         groups: that they are a member of.
+        uid, extra: what else a cluster knows them by (see `reviews.Subject`).
     """
 
     name: str
     groups: tuple[str, ...] = ()
+    uid: str = ""
+    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -35,17 +42,20 @@ class Credentials:
 
     Attributes:
         token: from its ``Authorization`` or its cookie; None: it has none.
-        headers: with names in lower case.
-        address: of whoever the connection is with.
+        headers: with names in lower case; what came several times stands there with commas between.
+        peer: the address of whoever the connection is with.
     """
 
     token: str | None
     headers: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    address: str = ""
+    peer: str = ""
 
 
 class Gate(abc.ABC):
     """Knows callers and their rights."""
+
+    #: Whether headers say who asks: a browser sends those along whatever page asks.
+    believes_headers: ClassVar[bool] = False
 
     @abc.abstractmethod
     def caller(self, credentials: Credentials) -> Caller | None:

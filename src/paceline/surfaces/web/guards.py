@@ -13,6 +13,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from paceline.surfaces.web import problems
+from paceline.surfaces.web.origins import Proxies
 
 #: No script, style or picture but our own files: none that is written into a page. No frames, no plug-ins.
 _POLICY = "; ".join(
@@ -30,6 +31,8 @@ HEADERS: Mapping[str, str] = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
+#: What tells whether the server lives, and whether it can answer.
+PROBES = LIVES, READY = "/healthz", "/readyz"
 #: A job file of ten thousand lines has a tenth of it.
 MOST_BYTES = 4 << 20
 #: In which it has to come.
@@ -88,10 +91,14 @@ class Guard:
         hosts: the names by which this server is called, with ports where these belong to them; a page of
             another name that resolves to this address must not reach it. None: any.
         rates: how often an address may ask.
+        proxies: those that are believed when they say where requests come from.
     """
 
-    def __init__(self, application: ASGIApp, *, hosts: frozenset[str] | None, rates: Rates) -> None:
+    def __init__(
+        self, application: ASGIApp, *, hosts: frozenset[str] | None, rates: Rates, proxies: Proxies
+    ) -> None:
         self._application, self._hosts, self._rates = application, hosts, rates
+        self._proxies = proxies
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or have it answered."""
@@ -99,6 +106,7 @@ class Guard:
             await self._application(scope, receive, send)
             return
         headers = Headers(scope=scope)
+        self._note_origin(scope, headers)
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -123,11 +131,21 @@ class Guard:
             given = _too_large() if body is None else self._application
             await given(scope, _again(body or b"", receive), with_headers)
 
+    def _note_origin(self, scope: Scope, headers: Headers) -> None:
+        """Note where a request comes from; and whether it came encrypted, so that its cookie has to."""
+        peer = scope["client"][0] if scope.get("client") else ""
+        forwarded = ",".join(headers.getlist("x-forwarded-for"))
+        scope.setdefault("state", {})["origin"] = self._proxies.origin(peer, forwarded)
+        if self._proxies.include(peer) and headers.get("x-forwarded-proto") in ("http", "https"):
+            scope["scheme"] = headers["x-forwarded-proto"]
+
     def _refused(self, scope: Scope, headers: Headers) -> ASGIApp | None:
         host = headers.get("host", "")
-        if self._hosts is not None and host.lower() not in self._hosts:
+        # A cluster that looks whether this server lives calls it by the address of its pod.
+        is_probe = scope["path"] in PROBES
+        if self._hosts is not None and host.lower() not in self._hosts and not is_probe:
             return problems.response(HTTPStatus.MISDIRECTED_REQUEST, f"this server is not {host[:100]!r}")
-        wait = self._rates.wait_seconds(scope["client"][0] if scope.get("client") else "")
+        wait = self._rates.wait_seconds(scope["state"]["origin"])
         if wait:
             after = {"Retry-After": str(int(wait) + 1)}
             return problems.response(HTTPStatus.TOO_MANY_REQUESTS, "too many requests", headers=after)

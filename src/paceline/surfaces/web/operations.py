@@ -41,6 +41,7 @@ class Operation(enum.Enum):
     TRACE = "jobs.trace"
     DELETE = "jobs.delete"
     CLUSTER = "cluster.get"
+    QUOTAS = "quotas.list"
     AUDITS = "audits.list"
     #: Studies belong to no namespace, so whoever sees them has to be allowed to see the jobs of all.
     STUDIES = "experiments.get"
@@ -71,6 +72,7 @@ _RIGHTS = {
     Operation.TRACE: Right("patch", _JOBS),
     Operation.DELETE: Right("delete", _JOBS),
     Operation.CLUSTER: Right("list", "nodes", group="", is_namespaced=False),
+    Operation.QUOTAS: Right("list", "resourcequotas", group=""),
     Operation.AUDITS: Right("list", _JOBS, "audits"),
     Operation.STUDIES: Right("list", _JOBS, is_namespaced=False),
 }

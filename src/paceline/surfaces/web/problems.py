@@ -13,6 +13,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from paceline.engines.kubernetes.clusters import ClusterError
 from paceline.errors import (
     Conflict,
     EngineError,
@@ -129,6 +130,8 @@ def _of_any(request: Request, error: Exception) -> Refused:
 
 def _of_ours(error: PacelineError) -> Refused:
     status = next((each for kind, each in _STATUSES if isinstance(error, kind)), HTTPStatus.CONFLICT)
+    if isinstance(error, ClusterError):
+        status = _of_cluster(error)
     is_down = status is HTTPStatus.SERVICE_UNAVAILABLE
     if is_down:
         log.warning("%s", error.message)
@@ -151,6 +154,13 @@ def _of_ours(error: PacelineError) -> Refused:
         status, error.message, headers={"Retry-After": "5"} if is_down else None, hint=error.hint,
         errors=errors, findings=findings, type=ERROR_TYPE + known,
     )  # fmt: skip
+
+
+def _of_cluster(error: ClusterError) -> HTTPStatus:
+    """Return the status of what the API server says of a job; of what else it says: it does not answer."""
+    if error.is_missing or error.is_forbidden or error.is_refusal or error.is_taken or error.is_conflict:
+        return HTTPStatus(error.code or HTTPStatus.CONFLICT)
+    return HTTPStatus.SERVICE_UNAVAILABLE
 
 
 def _invalid(error: RequestValidationError) -> Refused:

@@ -6,7 +6,7 @@ import contextlib
 import ipaddress
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from urllib.parse import quote
 
 import uvicorn
@@ -14,6 +14,7 @@ import uvicorn
 from paceline.errors import EngineError, InvalidInput
 from paceline.services.digests import Keeper
 from paceline.surfaces.web.applications import application
+from paceline.surfaces.web.origins import Proxies
 from paceline.surfaces.web.sites import Site
 
 #: Streams of events never end by themselves.
@@ -21,12 +22,13 @@ GRACE_SECONDS = 3
 
 
 @contextlib.contextmanager
-def listening(address: str, port: int) -> Iterator[socket.socket]:
-    """Give a socket that listens on this machine alone.
+def listening(address: str, port: int, *, beyond: bool = False) -> Iterator[socket.socket]:
+    """Give a socket that listens, on this machine alone unless it may be reached from beyond.
 
     Args:
-        address: of the loopback interface.
+        address: of an interface.
         port: 0 takes one that is free.
+        beyond: whether others may reach it: whoever asks is somebody then, with rights of their own.
 
     Raises:
         InvalidInput: others could reach the address.
@@ -36,10 +38,11 @@ def listening(address: str, port: int) -> Iterator[socket.socket]:
         parsed = ipaddress.ip_address(address)
     except ValueError as error:
         raise InvalidInput(f"{address!r} is no address", "127.0.0.1 or ::1") from error
-    if not parsed.is_loopback:
+    if not parsed.is_loopback and not beyond:
         raise InvalidInput(
             f"others could reach {address}, and the token goes over the network as it is",
-            f"listen on 127.0.0.1, and let them come by ssh: ssh -L {port}:127.0.0.1:{port} HOST",
+            f"listen on 127.0.0.1, and let them come by ssh: ssh -L {port}:127.0.0.1:{port} HOST; "
+            "on a cluster take --gate kubernetes",
         )
     family = socket.AF_INET6 if parsed.version == 6 else socket.AF_INET
     with socket.socket(family) as made:
@@ -65,24 +68,36 @@ def entrance(listener: socket.socket, token: str) -> str:
     return f"{url(listener)}/enter?token={quote(token)}"
 
 
-def hosts(listener: socket.socket) -> frozenset[str]:
-    """Return the names by which a server on this machine is called."""
+def hosts(listener: socket.socket, named: Collection[str] = ()) -> frozenset[str]:
+    """Return the names by which a server is called: those of this machine, and others."""
     port = listener.getsockname()[1]
-    return frozenset(f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]"))
+    here = (f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]"))
+    lower = [name.lower() for name in named]
+    return frozenset((*here, *lower, *(f"{name}:{port}" for name in lower if ":" not in name)))
 
 
-def run(site: Site, listener: socket.socket, *, keeper: Keeper, ready: Callable[[], None]) -> None:
-    """Answer requests until SIGTERM or SIGINT.
+def run(
+    site: Site,
+    listener: socket.socket,
+    *,
+    ready: Callable[[], None],
+    named: Collection[str] = (),
+    proxies: Proxies | None = None,
+) -> None:
+    """Answer requests until SIGTERM or SIGINT, and look at the jobs meanwhile.
 
     Args:
         site: what the server stands on.
         listener: where it listens.
-        keeper: looks at the jobs meanwhile.
         ready: called as soon as it answers.
+        named: names by which it may be called, beside those of this machine.
+        proxies: those that are believed when they say where requests come from; None: none is.
     """
+    keeper = Keeper(site.store, site.engine, site.watched, site.clock)
     server = _Server(
         uvicorn.Config(
-            application(site, hosts=hosts(listener)),
+            application(site, hosts=hosts(listener, named), proxies=proxies),
+            proxy_headers=False,  # What they say is read where it is known who may say it (`guards`).
             log_config=None,
             access_log=False,  # A link may have the token in it.
             server_header=False,

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import abc
+import collections
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+from paceline.engines.kubernetes.clusters import Cluster
+from paceline.engines.kubernetes.loops import Loop
 from paceline.errors import InvalidInput
-from paceline.model.runs import LOCAL
+from paceline.model.quotas import QuotaUses
+from paceline.model.runs import KUBERNETES, LOCAL
+from paceline.services import quotas
+from paceline.services.cluster_jobs import ClusterJobs
+from paceline.services.cluster_measurements import ClusterMeasurements
+from paceline.services.digests import Watched
 from paceline.services.jobs import Jobs
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.lookouts import Lookout
 from paceline.stores import Store
 from paceline.surfaces.web.gates import Gate
+
+#: Of so many namespaces what was seen last is kept.
+MOST_NAMESPACES = 64
 
 
 class Site(abc.ABC):
@@ -39,6 +51,18 @@ class Site(abc.ABC):
     @abc.abstractmethod
     def lookout(self, namespace: str | None) -> Lookout:
         """Return the latest looks at the jobs of a namespace; raises as ``jobs`` does."""
+
+    @abc.abstractmethod
+    def quotas(self, namespace: str | None) -> QuotaUses:
+        """Return what bounds a namespace, and what is taken of that.
+
+        Raises:
+            ClusterError: the cluster does not answer.
+        """
+
+    @abc.abstractmethod
+    def watched(self, run: str) -> Watched:
+        """Return what job a run of the store is."""
 
     @abc.abstractmethod
     def base(self, named: str | None) -> Path:
@@ -75,6 +99,14 @@ class LocalSite(Site):
         """Return the latest looks at the jobs of this machine."""
         return self._lookout
 
+    def quotas(self, namespace: str | None) -> QuotaUses:
+        """Return what bounds this machine's user: nothing."""
+        return QuotaUses()
+
+    def watched(self, run: str) -> Watched:
+        """Return a run as a job: here it is called the same."""
+        return Watched(self._jobs, self._lookout, run)
+
     def base(self, named: str | None) -> Path:
         """Return a folder of this machine; whoever has the token may read here what the server may."""
         if named is None:
@@ -83,3 +115,78 @@ class LocalSite(Site):
         if "\0" in named or not folder.is_absolute() or not folder.is_dir():
             raise InvalidInput(f"{named!r} is no folder of this machine", "name it by its whole path")
         return folder
+
+
+class ClusterSite(Site):
+    """The jobs of a Kubernetes cluster, of any namespace that callers have rights in.
+
+    What callers may is the gate's to say; what they then ask for the server does in its own name. It could
+    act in theirs (impersonation), but whoever has the right to do that may be anybody, so a hole in the
+    server would be one in the whole cluster; and what was seen for one caller could not be shown to another,
+    which looks at large jobs need. So its rights are those that the verbs need, and no more (`deploy`).
+
+    Nothing but the store and the cluster knows anything that matters, so several servers may stand beside
+    each other.
+
+    Args:
+        cluster: where the jobs are.
+        loop: where its client lives, for many threads.
+        measurements: with the store that the operator fills.
+        gate: who may.
+        namespace: the one that is meant where none is named.
+        clock: Unix seconds.
+    """
+
+    engine = KUBERNETES
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        loop: Loop,
+        measurements: ClusterMeasurements,
+        gate: Gate,
+        *,
+        namespace: str,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.cluster, self.loop, self.gate, self.clock = cluster, loop, gate, clock
+        self.namespace = self._default = namespace
+        self.store = measurements.store
+        self._measurements = measurements
+        self._lock = threading.Lock()
+        self._known: collections.OrderedDict[str, tuple[ClusterJobs, Lookout]] = collections.OrderedDict()
+
+    def jobs(self, namespace: str | None) -> ClusterJobs:
+        """Return what can be done with the jobs of a namespace."""
+        return self._of(namespace or self._default)[0]
+
+    def lookout(self, namespace: str | None) -> Lookout:
+        """Return the latest looks at the jobs of a namespace."""
+        return self._of(namespace or self._default)[1]
+
+    def _of(self, namespace: str) -> tuple[ClusterJobs, Lookout]:
+        with self._lock:
+            if namespace not in self._known:
+                jobs = ClusterJobs(
+                    self.cluster, namespace, self.loop, self._measurements, clock=self.clock, packs=False
+                )
+                self._known[namespace] = jobs, Lookout(jobs, time.monotonic)
+                if len(self._known) > MOST_NAMESPACES:
+                    self._known.popitem(last=False)
+            self._known.move_to_end(namespace)
+            return self._known[namespace]
+
+    def quotas(self, namespace: str | None) -> QuotaUses:
+        """Return the quotas and queues of a namespace."""
+        return self.loop.run(quotas.look(self.cluster, namespace or self._default))
+
+    def watched(self, run: str) -> Watched:
+        """Return a run as a job: its name in the store begins with namespace and name."""
+        namespace, name, _ = run.split("/")
+        return Watched(*self._of(namespace), name)
+
+    def base(self, named: str | None) -> Path:
+        """Return a folder that no job file's path leads out of: the server has none for its callers."""
+        if named is not None:
+            raise InvalidInput("a server on a cluster has no folders for jobs", "leave `base` out")
+        return Path("/nonexistent")

@@ -2,39 +2,116 @@
 
 from __future__ import annotations
 
+import contextlib
+import enum
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 import click
 
+from paceline.errors import InvalidInput
 from paceline.surfaces import composition
 from paceline.surfaces.cli import options, sessions
 
+if TYPE_CHECKING:
+    from socket import socket
+
+    from paceline.engines.kubernetes.clusters import Cluster
+    from paceline.engines.kubernetes.loops import Loop
+    from paceline.surfaces.web.gates import Gate
+    from paceline.surfaces.web.origins import Proxies
+    from paceline.surfaces.web.sites import Site
+
+
+class GateKind(enum.StrEnum):
+    """Who says who may."""
+
+    TOKEN = "token"
+    KUBERNETES = "kubernetes"
+    PROXY = "proxy"
+
 
 @options.verb("serve")
+@options.engine_options
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=8470, show_default=True, help="0 takes a free one."
 )
 @click.option(
-    "--address", default="127.0.0.1", show_default=True, help="Of this machine's loopback interface."
+    "--address",
+    default="127.0.0.1",
+    show_default=True,
+    help="Of an interface; with --gate token of the loopback one.",
+)
+@click.option(
+    "--gate",
+    "kind",
+    type=click.Choice([each.value for each in GateKind]),
+    default=GateKind.TOKEN.value,
+    show_default=True,
+    help="Who may: whoever has the token; or by the rights that they have on the cluster, by their own "
+    "token or as a proxy names them.",
+)
+@click.option(
+    "--host",
+    "hosts",
+    metavar="NAME",
+    multiple=True,
+    help="A name by which it may be called from beyond this machine.",
+)
+@click.option(
+    "--proxy",
+    "proxies",
+    metavar="NETWORK",
+    multiple=True,
+    help="Proxies that are believed: X-Forwarded-For and -Proto, and with --gate proxy who asks.",
+)
+@click.option(
+    "--user-header", metavar="NAME", default="X-Forwarded-User", show_default=True, help="With --gate proxy."
+)
+@click.option(
+    "--groups-header",
+    metavar="NAME",
+    default="X-Forwarded-Groups",
+    show_default=True,
+    help="With --gate proxy.",
 )
 @click.option("--open", "opens", is_flag=True, help="Open the page in a browser.")
-def command(session: sessions.Session, port: int, address: str, opens: bool) -> None:
+def command(
+    session: sessions.Session,
+    port: int,
+    address: str,
+    kind: str,
+    hosts: tuple[str, ...],
+    proxies: tuple[str, ...],
+    user_header: str,
+    groups_header: str,
+    opens: bool,
+) -> None:
     """Serve a page about all jobs, and an API, until Ctrl-C.
 
     Only this machine can reach it, and only who knows the token, which is in server.token in the home and
-    in the link that is printed. The API is described at /api/v1/openapi.json. Needs the extra `web`.
+    in the link that is printed. With --engine kubernetes it is about the jobs of a cluster; with --gate
+    kubernetes or proxy it serves a team there, each with their own rights. The API is described at
+    /api/v1/openapi.json. Needs the extra `web`.
     """
-    import getpass
     import logging
 
     with sessions.needing("a server", "web", "fastapi", "uvicorn", "jinja2"):
-        from paceline.services.digests import Keeper
-        from paceline.surfaces.web import gates, servers
-        from paceline.surfaces.web.sites import LocalSite
+        from paceline.surfaces.web import servers
+        from paceline.surfaces.web.origins import Proxies
 
     level = logging.ERROR if session.quiet else logging.WARNING
     logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    token = gates.token(gates.token_file(session.home.path))
-    with composition.opened(session.home) as jobs, servers.listening(address, port) as listener:
-        link = servers.entrance(listener, token)
+    gate = GateKind(kind)
+    _check(session, gate, hosts, proxies)
+    known = Proxies.parse(proxies)
+    headers = user_header, groups_header
+    with (
+        servers.listening(address, port, beyond=gate is not GateKind.TOKEN) as listener,
+        _site(session, gate, known, headers) as site,
+    ):
+        link = _entrance(session, gate, listener)
 
         def ready() -> None:
             click.echo(link)
@@ -42,5 +119,74 @@ def command(session: sessions.Session, port: int, address: str, opens: bool) -> 
             if opens:
                 click.launch(link)
 
-        site = LocalSite(jobs, gates.TokenGate(token, getpass.getuser()))
-        servers.run(site, listener, keeper=Keeper(jobs, site.lookout(None)), ready=ready)
+        servers.run(site, listener, ready=ready, named=hosts, proxies=known)
+
+
+def _check(
+    session: sessions.Session, gate: GateKind, hosts: tuple[str, ...], proxies: tuple[str, ...]
+) -> None:
+    """Let options pass that make sense together.
+
+    Raises:
+        InvalidInput: they do not.
+    """
+    if gate is GateKind.TOKEN:
+        return
+    if not session.on_cluster:
+        raise InvalidInput(f"--gate {gate} asks a cluster who may what", "add --engine kubernetes")
+    if not hosts:
+        raise InvalidInput("how is the server called?", "--host paceline.example.com")
+    if gate is GateKind.PROXY and not proxies:
+        raise InvalidInput("which proxy is to be believed?", "--proxy 10.0.0.0/8")
+
+
+@contextlib.contextmanager
+def _site(
+    session: sessions.Session, gate: GateKind, proxies: Proxies, headers: tuple[str, str]
+) -> Iterator[Site]:
+    """Give what the server stands on."""
+    if not session.on_cluster:
+        from paceline.surfaces.web.sites import LocalSite
+
+        with composition.opened(session.home) as jobs:
+            yield LocalSite(jobs, _token_gate(session))
+        return
+
+    def made(cluster: Cluster, loop: Loop) -> Gate:
+        from paceline.surfaces.web import cluster_gates
+
+        if gate is GateKind.KUBERNETES:
+            return cluster_gates.KubernetesGate(cluster, loop, time.monotonic)
+        if gate is GateKind.PROXY:
+            user, groups = headers
+            return cluster_gates.ProxyGate(
+                cluster, loop, time.monotonic, proxies=proxies, user=user, groups=groups
+            )
+        return _token_gate(session)
+
+    with composition.opened_site(
+        session.home,
+        made,
+        context=session.context_option,
+        namespace=session.namespace_option,
+        user=session.as_option,
+        groups=session.as_group_option,
+    ) as site:
+        yield site
+
+
+def _token_gate(session: sessions.Session) -> Gate:
+    import getpass
+
+    from paceline.surfaces.web import gates
+
+    return gates.TokenGate(gates.token(gates.token_file(session.home.path)), getpass.getuser())
+
+
+def _entrance(session: sessions.Session, gate: GateKind, listener: socket) -> str:
+    """Return the address that lets a browser in."""
+    from paceline.surfaces.web import gates, servers
+
+    if gate is not GateKind.TOKEN:
+        return servers.url(listener)
+    return servers.entrance(listener, gates.token(gates.token_file(session.home.path)))

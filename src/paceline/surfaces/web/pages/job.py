@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import HTMLResponse, Response
 
+from paceline import specs
 from paceline.diagnosing import catalogues
 from paceline.errors import Conflict
 from paceline.services import changes
@@ -32,7 +33,7 @@ MOST_EVENTS = 200
 def show(request: Request, asked: Readable, name: Name) -> HTMLResponse:
     """Show a job."""
     run = asked.jobs.get(name)
-    return rendering.page(request, "job.html", source=run.source, **_now(asked, name))
+    return rendering.page(request, "job.html", source=specs.source_of(run), **_now(asked, name))
 
 
 @router.get("/now")

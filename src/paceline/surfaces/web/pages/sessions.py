@@ -8,7 +8,6 @@ from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
 from paceline.surfaces.web import callers, problems
-from paceline.surfaces.web.gates import Credentials
 from paceline.surfaces.web.pages import rendering
 from paceline.surfaces.web.pages.forms import Fields
 from paceline.surfaces.web.sites import Site
@@ -32,7 +31,7 @@ def enter_by_form(request: Request, fields: Fields) -> Response:
 def _entered(request: Request, token: str) -> Response:
     callers.check_guesses(request)
     site: Site = request.app.state.site
-    if site.gate.caller(Credentials(token, dict(request.headers), callers.address(request))) is None:
+    if site.gate.caller(callers.credentials(request, token)) is None:
         callers.count_guess(request)
         return entrance(request, HTTPStatus.UNAUTHORIZED)
     answer = RedirectResponse("/", HTTPStatus.SEE_OTHER)

@@ -28,7 +28,7 @@ def change(asked: Changing, name: Name, body: schemas.Change) -> dict[str, Any]:
 
     What runs stays the same: commands and code. With ``dry_run`` only what would change is said.
     """
-    source = asked.jobs.get(name).source
+    source = specs.source_of(asked.jobs.get(name))
     if bool(body.edits) is (body.source is not None):
         raise InvalidInput("give edits of the job file, or another one", "one of the two")
     if body.source is not None:
@@ -45,7 +45,7 @@ def undo(asked: Changing, name: Name) -> dict[str, Any]:
     found = [each.relay for each in changes.changes(asked.jobs, name) if each.relay.done_at is not None]
     if not found:
         raise Conflict(f"{name} was not changed", f"paceline get {name}")
-    return made(asked, name, run.source, found[-1].before, dry_run=False)
+    return made(asked, name, specs.source_of(run), found[-1].before, dry_run=False)
 
 
 @router.get("/changes", operation_id="listChanges", response_model=schemas.ChangedList)

@@ -1,0 +1,69 @@
+"""Where requests come from: through proxies that may be believed, their clients' own addresses."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable
+
+from paceline.errors import InvalidInput
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+class Proxies:
+    """Proxies whose word counts; without any, nobody's does.
+
+    Args:
+        networks: where they are.
+    """
+
+    def __init__(self, networks: Iterable[Network] = ()) -> None:
+        self._networks = tuple(networks)
+
+    @classmethod
+    def parse(cls, texts: Iterable[str]) -> Proxies:
+        """Return the proxies of addresses or networks, such as ``10.0.0.0/8``.
+
+        Raises:
+            InvalidInput: one is neither.
+        """
+        found = []
+        for text in texts:
+            try:
+                found.append(ipaddress.ip_network(text))
+            except ValueError as error:
+                raise InvalidInput(f"{text!r} is no network: {error}", "such as 10.0.0.0/8") from error
+        return cls(found)
+
+    def __bool__(self) -> bool:
+        return bool(self._networks)
+
+    def include(self, address: str) -> bool:
+        """Whether an address is one of theirs."""
+        try:
+            parsed = ipaddress.ip_address(address)
+        except ValueError:
+            return False
+        if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped is not None:
+            parsed = parsed.ipv4_mapped
+        return any(parsed in network for network in self._networks)
+
+    def origin(self, peer: str, forwarded: str) -> str:
+        """Return the address that a request comes from.
+
+        Args:
+            peer: of whoever the connection is with.
+            forwarded: ``X-Forwarded-For``: each proxy adds on the right whom it has it from, so what is left
+                of the first that is none of ours anybody may have written.
+        """
+        found = peer
+        for each in reversed(forwarded.split(",")):
+            if not self.include(found):
+                break
+            address = each.strip()
+            try:
+                ipaddress.ip_address(address)
+            except ValueError:
+                break
+            found = address
+        return found

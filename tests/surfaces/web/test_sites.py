@@ -1,0 +1,232 @@
+"""A server on a cluster: its jobs, their digests, several servers beside each other; over one in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+from collections.abc import Coroutine, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+from support import cluster_sites
+from support.agents import wait_until
+from support.cluster_sites import NAMESPACE
+from support.operator_scenes import Scene
+
+from paceline.engines.kubernetes import kinds
+from paceline.model.roles import ReplicaId, Role
+from paceline.model.samples import StepReport
+from paceline.services import cluster_runs
+from paceline.services.digests import Keeper
+from paceline.surfaces.web.applications import application
+from paceline.surfaces.web.sites import MOST_NAMESPACES, ClusterSite
+
+JOB = """\
+apiVersion: paceline.dev/v1alpha1
+kind: TrainingJob
+metadata: {name: clicks, labels: {team: ads}}
+spec:
+  image: clicks:1
+  command: [train]
+  termination_grace: 1s
+  roles:
+    ps: {replicas: 1}
+    worker: {replicas: 2, max_replicas: 4}
+"""
+EDITOR = {"Authorization": f"Bearer {cluster_sites.token('edit')}"}
+
+
+class Stage:
+    """A cluster with an operator in a thread, and a server over it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.scene = Scene()
+        cluster_sites.fill(self.scene.cluster.access)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever)
+        self.folder = folder
+
+    def run(self, coro: Coroutine[Any, Any, Any]) -> Any:
+        return asyncio.run_coroutine_threadsafe(coro, self._loop).result(30)
+
+    def __enter__(self) -> Stage:
+        self._thread.start()
+        self.run(self.scene.begin())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.run(self.scene.close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    with Stage(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def site(stage: Stage) -> Iterator[ClusterSite]:
+    with cluster_sites.opened(Shared(stage), stage.folder) as made:  # type: ignore[arg-type]
+        yield made
+
+
+class Shared:
+    """The cluster of a stage for a client in another thread, as a real one is elsewhere, too."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+
+    def __getattr__(self, name: str) -> Any:
+        asked = getattr(self._stage.scene.cluster, name)
+
+        async def passed_on(*args: Any, **kwargs: Any) -> Any:
+            return await asyncio.to_thread(lambda: self._stage.run(asked(*args, **kwargs)))
+
+        return passed_on
+
+
+@pytest.fixture
+def client(site: ClusterSite, clock) -> TestClient:
+    return TestClient(application(site, clock=clock), raise_server_exceptions=False, headers=EDITOR)
+
+
+def submit(client: TestClient, source: str = JOB, **headers: str) -> str:
+    answer = client.post("/api/v1/jobs", json={"source": source}, headers=headers)
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["name"])
+
+
+def phase(client: TestClient, name: str) -> str:
+    return str(client.get(f"/api/v1/jobs/{name}").json()["phase"])
+
+
+def test_the_life_of_a_job(client: TestClient, stage: Stage) -> None:
+    name = submit(client)
+    # Nobody has kept anything of it yet; it can be looked at all the same.
+    page = client.get(f"/jobs/{name}", headers={"Accept": "text/html"})
+    assert page.status_code == 200, page.text
+    wait_until(lambda: phase(client, name) == "running")
+    resource = stage.scene.cluster.of_kind(kinds.TRAINING_JOBS)[name]
+    assert resource["metadata"]["namespace"] == NAMESPACE
+    for path in ("", "/source", "/events", "/snapshot", "/why", "/logs", "/samples", "/changes"):
+        answer = client.get(f"/api/v1/jobs/{name}{path}")
+        assert answer.status_code == 200, (path, answer.text)
+    assert client.post(f"/api/v1/jobs/{name}/scale", json={"workers": 3}).status_code == 202
+    wait_until(lambda: len(client.get(f"/api/v1/jobs/{name}").json()["replicas"]) == 4)
+    assert client.post(f"/api/v1/jobs/{name}/stop").status_code == 202
+    wait_until(lambda: phase(client, name) == "stopped")
+    assert client.post(f"/api/v1/jobs/{name}/resume").status_code == 202
+    wait_until(lambda: phase(client, name) == "running")
+    assert client.delete(f"/api/v1/jobs/{name}").status_code == 409
+    assert client.delete(f"/api/v1/jobs/{name}?force=true").status_code == 204
+    assert client.get("/api/v1/jobs").json()["total"] == 0
+    audits = client.get("/api/v1/audits", headers={"Authorization": f"Bearer {cluster_sites.token('admin')}"})
+    done = [each["action"] for each in audits.json()["items"]]
+    verbs = ("submit", "scale", "stop", "resume", "delete", "delete")
+    assert done[::-1] == [f"jobs.{each}" for each in verbs]
+
+
+def test_a_submit_that_is_sent_again_to_another_server_makes_one_job(
+    client: TestClient, site: ClusterSite, stage: Stage, clock
+) -> None:
+    key = {"Idempotency-Key": "nightly"}
+    with cluster_sites.opened(Shared(stage), stage.folder) as beside:  # type: ignore[arg-type]
+        other = TestClient(application(beside, clock=clock), headers=EDITOR)
+        names = [submit(each, **key) for each in (client, other, client)]
+    assert names == ["clicks"] * 3
+    assert client.get("/api/v1/jobs").json()["total"] == 1
+
+
+@pytest.mark.parametrize(
+    ("source", "body", "says"),
+    [
+        (
+            JOB.replace("  command", "  code: {folder: /etc}\n  command"),
+            {},
+            "a folder of code",
+        ),
+        (JOB, {"base": "/etc"}, "no folders for jobs"),
+    ],
+)
+def test_files_of_the_server_go_with_no_job(
+    client: TestClient, stage: Stage, source: str, body: dict[str, str], says: str
+) -> None:
+    answer = client.post("/api/v1/jobs", json={"source": source, **body})
+    assert answer.status_code == 422
+    assert says in answer.json()["detail"]
+    assert stage.scene.cluster.of_kind(kinds.CONFIG_MAPS) == {}
+
+
+def test_a_change_of_a_running_job_is_refused_with_what_to_do_instead(client: TestClient) -> None:
+    name = submit(client)
+    edits = [{"path": ["spec", "roles", "worker", "replicas"], "value": 3}]
+    answer = client.post(f"/api/v1/jobs/{name}/change", json={"edits": edits})
+    assert answer.status_code == 409
+    assert "stop clicks" in answer.json()["hint"]
+
+
+def keeper(site: ClusterSite) -> Keeper:
+    return Keeper(site.store, site.engine, site.watched, site.clock)
+
+
+def kept(site: ClusterSite, stage: Stage, name: str = "clicks") -> str:
+    """Let the store know a job, as an operator does; return its run."""
+    resource = stage.scene.cluster.of_kind(kinds.TRAINING_JOBS)[name]
+    return cluster_runs.keep(site.store, resource, stage.folder, now=site.clock())
+
+
+def test_lists_say_how_jobs_do(client: TestClient, site: ClusterSite, stage: Stage) -> None:
+    name = submit(client)
+    wait_until(lambda: phase(client, name) == "running")
+    run = kept(site, stage)
+    steps = [
+        StepReport(
+            replica=ReplicaId(Role.WORKER, 0), attempt=1, at=site.clock() - ago, steps=10, examples=512
+        )
+        for ago in (3.0, 2.0, 1.0)
+    ]
+    site.store.append_step_reports(run, steps)
+    keeper(site).go_round()
+    (item,) = client.get("/api/v1/jobs?sort=speed").json()["items"]
+    first = site.store.digest(run)
+    assert first is not None
+    assert first.at == pytest.approx(site.clock(), abs=30)
+    assert item["digest"]["examples_per_second"] == first.examples_per_second
+    # Another server that goes round at the same time leaves it alone.
+    keeper(site).go_round()
+    assert site.store.digest(run) == first
+
+
+def test_a_job_whose_name_was_taken_again_is_not_mistaken_for_the_new_one(
+    client: TestClient, site: ClusterSite, stage: Stage
+) -> None:
+    name = submit(client)
+    wait_until(lambda: phase(client, name) == "running")
+    old = kept(site, stage)
+    client.delete(f"/api/v1/jobs/{name}?force=true")
+    cluster_runs.end_all_but(site.store, (), namespace=None, now=site.clock() - 60.0)
+    submit(client)
+    wait_until(lambda: phase(client, name) == "running")
+    new = kept(site, stage)
+    made = keeper(site)
+    made.go_round()
+    assert made.failures == 0
+    assert site.store.unconcluded(engine=site.engine, ended_before=math.inf) == []
+    conclusion = site.store.conclusion(old)
+    assert conclusion is not None
+    assert site.store.conclusion(new) is None
+    assert site.store.digest(new) is not None
+
+
+def test_what_is_kept_of_namespaces_is_bounded(site: ClusterSite) -> None:
+    first = site.lookout("first")
+    assert site.lookout("first") is first
+    for number in range(MOST_NAMESPACES):
+        site.jobs(f"n{number}")
+    assert site.lookout("first") is not first
