@@ -20,7 +20,7 @@ from paceline.surfaces.web.operations import Operation
 from paceline.surfaces.web.sites import ClusterSite
 from support.access import Access
 
-USERS = Path(__file__).parents[2] / "deploy" / "kustomize" / "users.yaml"
+USERS = Path(__file__).parents[2] / "deploy" / "server" / "users.yaml"
 #: In which the users of the table have their roles; in the other one nobody has any.
 NAMESPACE, OTHER = "ads", "search"
 _ASKED = {Operation.ASK}
