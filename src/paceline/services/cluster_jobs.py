@@ -23,6 +23,7 @@ from paceline.engines.kubernetes.loops import Loop
 from paceline.errors import Conflict, InvalidInput, NotFound
 from paceline.model import run_queries, trained_models
 from paceline.model.jobs import JobSpec
+from paceline.model.nodes import Node
 from paceline.model.recordings import Recording
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.run_queries import RunPage, RunQuery
@@ -31,6 +32,8 @@ from paceline.model.snapshots import Snapshot
 from paceline.model.statuses import JobPhase, ReplicaPhase
 from paceline.rendering import codes, labels, manifests, pods
 from paceline.rendering.surroundings import Surroundings
+from paceline.scheduling import fits
+from paceline.scheduling.fits import Fit
 from paceline.services import (
     cluster_runs,
     cluster_situations,
@@ -268,6 +271,15 @@ class ClusterJobs(LifeCycle):
     def cluster_state(self) -> cluster_states.ClusterState:
         """Return what the cluster has and what is taken of it."""
         return self._do(admissions.look(self.cluster, self.namespace))
+
+    def nodes(self) -> Sequence[Node]:
+        """Return the nodes of the cluster."""
+        return self.cluster_state().nodes
+
+    def fit(self, spec: JobSpec) -> Fit:
+        """Return whether all of a job fits on the cluster now, within the quotas of the namespace."""
+        state = self.cluster_state()
+        return fits.fit(spec, state.nodes, state.quotas)
 
     def situation(self, name: str) -> Situation:
         """Return all that is known of a job (see `cluster_situations`)."""

@@ -19,11 +19,14 @@ from paceline.diagnosing.situations import Situation
 from paceline.engines.local import codes, engine, folders, layouts, machines
 from paceline.errors import Conflict, EngineError, InvalidInput, NotFound, PacelineError, StoreError
 from paceline.model.jobs import JobSpec
+from paceline.model.nodes import Node
 from paceline.model.run_queries import RunPage, RunQuery
 from paceline.model.runs import LOCAL, SCALE, STOP, JobEvent, ReplicaRow, Run, RunSummary, Submit
 from paceline.model.statuses import JobPhase
+from paceline.scheduling.fits import Fit
 from paceline.services import (
     homes,
+    local_capacities,
     local_situations,
     logs,
     packed_folders,
@@ -197,6 +200,17 @@ class Jobs(LifeCycle):
     def supervisor_pids(self, run: Run) -> tuple[int, ...]:
         """Return the processes that look after a run: guard and supervisor; empty when nobody does."""
         return supervisors.pids(folder_of(run))
+
+    def nodes(self) -> Sequence[Node]:
+        """Return this machine."""
+        return (local_capacities.node(machines.read(), self._active_specs()),)
+
+    def fit(self, spec: JobSpec) -> Fit:
+        """Return whether this machine has a place for all of a job now, beside the others."""
+        return local_capacities.fit(spec, machines.read(), self._active_folders())
+
+    def _active_specs(self) -> list[JobSpec]:
+        return [self.get(run.name).spec for run in self.runs(phases=ACTIVE_PHASES)]
 
     def stop(self, name: str) -> None:
         """Ask a job to end; its replicas get SIGTERM, and SIGKILL after the job's grace.

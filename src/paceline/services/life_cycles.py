@@ -25,9 +25,11 @@ from paceline.services import logs
 from paceline.services.logs import LogLine, Reader, Wanted
 
 if TYPE_CHECKING:
+    from paceline.model.nodes import Node
     from paceline.model.recordings import Recording
     from paceline.model.retentions import Ageing
     from paceline.model.snapshots import Snapshot
+    from paceline.scheduling.fits import Fit
     from paceline.services.trace_sites import TraceSite
     from paceline.stores import Store
 
@@ -198,6 +200,18 @@ class LifeCycle(abc.ABC):
                     f"paceline {self.LOOK} {name}",
                 )
             time.sleep(self.POLL_SECONDS)
+
+    def nodes(self) -> Sequence[Node]:
+        """Return where replicas may run, and how much of each is taken.
+
+        Raises:
+            Conflict: that cannot be seen from here.
+        """
+        raise Conflict("what there is where jobs run cannot be seen from here", "GET /api/v1/cluster")
+
+    def fit(self, spec: JobSpec) -> Fit:
+        """Return whether all of a job fits now; raises as ``nodes`` does."""
+        raise Conflict("what there is where jobs run cannot be seen from here", "POST /api/v1/fit")
 
     @abc.abstractmethod
     def replicas(self, name: str) -> list[ReplicaRow]:

@@ -70,7 +70,7 @@ def test_every_operation_needs_its_own_right_and_no_other(api: jobs.Jobs, clock)
         assert not _passes(client, gate, method, path, set(Operation) - set(enough))
         used.update(enough)
         assert enough[0].changes or method in ("GET", "POST")
-    assert used >= set(Operation) - {Operation.APPLY, Operation.TRACE, Operation.CLUSTER}
+    assert used >= set(Operation) - {Operation.APPLY, Operation.TRACE}
 
 
 def _passes(client: TestClient, gate: Rights, method: str, path: str, allowed: set[Operation]) -> bool:

@@ -50,8 +50,7 @@ def choose(
     """
     others = list(others)
     taken_ports = {int(seat["address"].rpartition(":")[2]) for seat in _all_seats(others)}
-    free_cores = _free_cores(machine, others)
-    plan = host_plans.plan(spec, free_cores=free_cores, machine_memory_bytes=machine.memory_bytes)
+    plan = seated(spec, machine, others)
     replicas = spec.replicas()
     if has_network(spec, machine):
         network = networks.Network(folder.token, plan)
@@ -59,6 +58,18 @@ def choose(
     replicas += spec.spares()
     chosen = ports.choose(len(replicas), taken_ports, random.Random())
     return Layout(plan, {r: f"127.0.0.1:{port}" for r, port in zip(replicas, chosen, strict=True)})
+
+
+def seated(
+    spec: jobs.JobSpec, machine: machines.Machine, others: Iterable[folders.RunFolder]
+) -> host_plans.HostPlan:
+    """Return a seat for every replica, beside the unfinished jobs of ``others``.
+
+    Raises:
+        EngineError: the job is too big for what is free.
+    """
+    free_cores = _free_cores(machine, others)
+    return host_plans.plan(spec, free_cores=free_cores, machine_memory_bytes=machine.memory_bytes)
 
 
 def extend(

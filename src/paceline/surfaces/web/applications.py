@@ -17,13 +17,14 @@ from paceline.surfaces.web.feeds import Feeds
 from paceline.surfaces.web.guards import Guard, Rates
 from paceline.surfaces.web.origins import Proxies
 from paceline.surfaces.web.pages import advice as advice_pages
-from paceline.surfaces.web.pages import compare, rendering, rules, sessions, submits
+from paceline.surfaces.web.pages import cluster, compare, rendering, rules, sessions, submits
 from paceline.surfaces.web.pages import experiments as experiment_pages
 from paceline.surfaces.web.pages import job as job_page
 from paceline.surfaces.web.pages import jobs as job_pages
 from paceline.surfaces.web.routes import (
     advice,
     audits,
+    capacities,
     changes,
     checks,
     comparisons,
@@ -56,6 +57,7 @@ _ROUTES = (
     comparisons,
     experiments,
     quotas,
+    capacities,
 )
 _PAGES = (
     sessions,
@@ -66,6 +68,7 @@ _PAGES = (
     advice_pages,
     compare,
     experiment_pages,
+    cluster,
 )
 
 

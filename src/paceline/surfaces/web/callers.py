@@ -51,6 +51,10 @@ class Asked:
     namespace: str | None
     origin: str
 
+    def may(self, operation: Operation) -> bool:
+        """Whether whoever asks may do something else, too."""
+        return self.site.gate.allows(self.caller, operation, self.namespace)
+
     def note(self, job: str | None, detail: str = "") -> None:
         """Write a change into the audit log, before it is made: none is made that is not there.
 
