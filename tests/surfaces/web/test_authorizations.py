@@ -65,7 +65,7 @@ def test_the_api_is_among_the_routes(client: TestClient) -> None:
     described = client.get("/api/v1/openapi.json").json()["paths"]
     found = routes(client)
     assert {re.sub(r"\{\w+\}", "nobody", path) for path in described} <= {each.path for each in found}
-    assert {each.operation for each in found} >= set(Operation) - {Operation.TRACE, Operation.CLUSTER}
+    assert {each.operation for each in found} >= set(Operation) - {Operation.TRACE}
 
 
 @pytest.mark.parametrize("token", [None, "", "wrong", "token-of-admin-", "x" * 20_000])

@@ -132,6 +132,30 @@ def test_the_life_of_a_job(client: TestClient, stage: Stage) -> None:
     assert done[::-1] == [f"jobs.{each}" for each in verbs]
 
 
+def test_what_there_is_and_who_holds_it(client: TestClient, stage: Stage) -> None:
+    name = submit(client)
+    wait_until(lambda: phase(client, name) == "running")
+    assert client.get("/api/v1/cluster").status_code == 403  # Nodes are the cluster's, not the team's.
+    client.headers["Authorization"] = f"Bearer {cluster_sites.token('cluster-admin')}"
+    said = client.get("/api/v1/cluster").json()
+    nodes = {each["name"]: each for each in said["nodes"]}
+    assert nodes
+    assert sum(sum(each["replicas"].values()) for each in said["holdings"]) == 3
+    assert {each["node"] for each in said["holdings"]} <= set(nodes)
+    assert said["waiting"] == []
+    large = JOB.replace("replicas: 2", "replicas: 3, cpu: 1000").replace("name: clicks", "name: huge")
+    found = client.post("/api/v1/fit", json={"source": large}).json()
+    assert (found["fits"], found["most_workers"]) == (False, 0)
+    assert "too little CPU" in found["blockers"][0]["reason"]
+    huge = submit(client, large)
+    wait_until(lambda: bool(client.get("/api/v1/cluster").json()["waiting"]))
+    (waiting,) = client.get("/api/v1/cluster").json()["waiting"]
+    assert (waiting["job"], waiting["code"]) == (huge, "LIFE202")
+    page = client.get("/cluster").text
+    assert '<a class="code warning" href="/rules/LIFE202">' in page
+    assert client.get("/api/v1/experiments").json()["items"] == []
+
+
 def test_a_submit_that_is_sent_again_to_another_server_makes_one_job(
     client: TestClient, site: ClusterSite, stage: Stage, clock
 ) -> None:

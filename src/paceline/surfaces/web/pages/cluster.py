@@ -12,6 +12,7 @@ from paceline import specs
 from paceline.diagnosing import catalogues
 from paceline.errors import PacelineError
 from paceline.model.nodes import Node, Resources
+from paceline.model.quotas import QuotaUses
 from paceline.model.run_queries import RunQuery
 from paceline.model.runs import LOCAL
 from paceline.services import capacities
@@ -63,6 +64,7 @@ def _now(asked: Asked) -> dict[str, Any]:
         "nodes": nodes[:MOST_NODES],
         "nodes_left_out": len(nodes[MOST_NODES:]),
         "is_local": asked.site.engine == LOCAL,
+        "quotas": asked.site.quotas(asked.namespace) if asked.may(Operation.QUOTAS) else QuotaUses(),
         "total": sum((each.allocatable for each in found.nodes), Resources()),
         "taken": sum((each.used for each in found.nodes), Resources()),
         "topic": catalogues.topic,
