@@ -99,3 +99,27 @@ def test_what_is_no_recording_is_refused(home: Home, paceline: Paceline, tmp_pat
         assert missing.exit_code == 3
         assert "paceline record NAME makes one" in missing.stderr
     assert paceline("record", "nobody").exit_code == 3
+
+
+def test_a_file_becomes_a_job_again(
+    measured: Home, paceline: Paceline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (measured.runs / "clicks" / "logs").mkdir()
+    (measured.runs / "clicks" / "logs" / "worker-0.1.log").write_text("step 1\n")
+    paceline("record", "clicks")
+    made = paceline("import", "clicks.parquet")
+    assert (made.stdout, made.exit_code) == ("clicks-2 imported\n", 0)
+    assert "next: paceline why clicks-2" in made.stderr
+    assert paceline("import", "clicks.parquet", "--name", "other").stdout == "other imported\n"
+    assert paceline("logs", "other").stdout == "worker-0 | step 1\n"
+    names = paceline("list", "-o", "name").stdout.split()
+    assert sorted(names) == ["clicks", "clicks-2", "other"]
+    first, again = (json.loads(paceline("top", name, "-o", "json").stdout) for name in ("clicks", "other"))
+    assert again["examples_per_second"] == first["examples_per_second"]
+    resumed = paceline("resume", "other")
+    assert resumed.exit_code == 1
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1")
+    assert paceline("import", "bad.parquet").exit_code == 2
+    assert paceline("import", "none.parquet").exit_code == 3
+    assert paceline("import", "clicks.parquet", "--name", "../x").exit_code == 2

@@ -6,10 +6,20 @@ import dataclasses
 from collections.abc import Sequence
 
 from paceline.model.conclusions import Conclusion
-from paceline.model.runs import JobEvent, ReplicaRow, Run
+from paceline.model.roles import ReplicaId
+from paceline.model.runs import JobEvent, Relay, ReplicaRow, Run
 from paceline.model.samples import Evaluation, Sample, StepReport
 from paceline.model.traces import Trace
 from paceline.model.variable_plans import Plan
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """The end of what an attempt of a replica has printed."""
+
+    replica: ReplicaId
+    attempt: int
+    lines: tuple[str, ...]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +33,8 @@ class Recording:
         traces: those of the newest moment of tracing, one for each trainer.
         plan: which PS holds which part of which variable, with the traffic that was counted; None: not known.
         conclusion: what was found in it when it had ended; None: it goes on, or nobody has looked yet.
+        changes: other job files that it went on with while it ran.
+        output: of each attempt the last lines; only a recording that is to be a file has them.
     """
 
     run: Run
@@ -37,3 +49,5 @@ class Recording:
     traces: Sequence[Trace] = ()
     plan: Plan | None = None
     conclusion: Conclusion | None = None
+    changes: Sequence[Relay] = ()
+    output: Sequence[Output] = ()

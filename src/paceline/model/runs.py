@@ -12,6 +12,8 @@ from paceline.model import digests, jobs, roles, statuses
 #: What ``engine`` of a run says.
 LOCAL, KUBERNETES = "local", "kubernetes"
 STOP, SCALE = "stop", "scale"
+#: What happened to a run that came out of a recording.
+IMPORTED = "imported"
 
 
 class Detail(enum.StrEnum):

@@ -21,7 +21,7 @@ from paceline.errors import Conflict, EngineError, InvalidInput, NotFound, Pacel
 from paceline.model.jobs import JobSpec
 from paceline.model.nodes import Node
 from paceline.model.run_queries import RunPage, RunQuery
-from paceline.model.runs import LOCAL, SCALE, STOP, JobEvent, ReplicaRow, Run, RunSummary, Submit
+from paceline.model.runs import IMPORTED, LOCAL, SCALE, STOP, JobEvent, ReplicaRow, Run, RunSummary, Submit
 from paceline.model.statuses import JobPhase
 from paceline.scheduling.fits import Fit
 from paceline.services import (
@@ -79,7 +79,7 @@ class Jobs(LifeCycle):
         spec = variable_plans.settled(spec, base=base)
         self.prune_expired()
         machine = machines.read()
-        with self._fetched(spec, base) as fetched, self._choosing():
+        with self._fetched(spec, base) as fetched, self.choosing():
             made = None if submit is None else self.store.submitted(submit)
             if made is not None:
                 return self._submitted(made)
@@ -106,7 +106,7 @@ class Jobs(LifeCycle):
             yield None
             return
         packed = packed_folders.of_job(spec, base)
-        self._make_home()
+        self.made_home()
         with tempfile.TemporaryDirectory(dir=self.home.path, prefix=".code-") as scratch:
             codes.fetch(spec, packed, Path(scratch))
             yield Path(scratch)
@@ -122,7 +122,7 @@ class Jobs(LifeCycle):
         submit: Submit | None,
     ) -> Run:
         """Choose a name and a layout, and make folder and store know the run."""
-        name = free_name(wanted, self.store.run_names_like(wanted))
+        name = self.free_name(wanted)
         folder = self.home.folder(name)
         spec = dataclasses.replace(spec, name=name, working_dir=working_dir(spec, base, folder))
         layout = layouts.choose(spec, machine, folder, self._active_folders())
@@ -149,14 +149,19 @@ class Jobs(LifeCycle):
         return run
 
     @contextlib.contextmanager
-    def _choosing(self) -> Iterator[None]:
+    def choosing(self) -> Iterator[None]:
         """Hold the lock under which names, ports and cores are chosen, so that no two jobs get the same."""
-        self._make_home()
+        self.made_home()
         with self.home.lock.open("a") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
-    def _make_home(self) -> None:
+    def made_home(self) -> Path:
+        """Return the folder of the home, made where it is missing.
+
+        Raises:
+            StoreError: it cannot be written.
+        """
         try:
             self.home.path.mkdir(parents=True, exist_ok=True, mode=0o700)
             self.home.lock.touch()
@@ -165,6 +170,11 @@ class Jobs(LifeCycle):
                 f"the state folder {self.home.path} cannot be written: {error.strerror or error}",
                 "set PACELINE_HOME to a folder that can be written",
             ) from error
+        return self.home.path
+
+    def free_name(self, wanted: str) -> str:
+        """Return a name that no run has: the one that is wanted, or with a number."""
+        return free_name(wanted, self.store.run_names_like(wanted))
 
     def _active_folders(self, other_than: str = "") -> list[folders.RunFolder]:
         active = self.store.list_runs(phases=ACTIVE_PHASES, engine=LOCAL)
@@ -234,7 +244,7 @@ class Jobs(LifeCycle):
         """
         run = self.get(name)
         self.check_scalable(run, workers)
-        with self._choosing():
+        with self.choosing():
             spec = run.spec.with_workers(workers)
             layouts.extend(spec, machines.read(), folder_of(run), self._active_folders())
         self._request(run, f"{SCALE} {workers}")
@@ -336,7 +346,7 @@ class Jobs(LifeCycle):
     ) -> None:
         """Give an ended job a place again, and the state from which a supervisor goes on."""
         folder = folder_of(run)
-        with self._choosing():
+        with self.choosing():
             machine = machines.read()
             layouts.choose(spec, machine, folder, self._active_folders(run.name)).write(folder)
             self.store.take_requests(run.name)  # A request to stop that came too late is not for this life.
@@ -407,6 +417,25 @@ class Jobs(LifeCycle):
             engine=LOCAL,
         )
         return list(aged)
+
+    def import_file(self, path: Path, *, name: str | None = None, origin: str = "") -> Run:
+        """Keep a recording as a job that has ended (`services.imports`)."""
+        from paceline.services import imports
+
+        return imports.keep(self, path, name=name, origin=origin)
+
+    def check_resumable(self, run: Run) -> None:
+        """Let a run pass that can be brought back, which one out of a file cannot.
+
+        Raises:
+            Conflict: it cannot.
+        """
+        LifeCycle.check_resumable(self, run)  # A class with slots has no super().
+        if any(event.kind == IMPORTED for _, event in self.events(run.name)):
+            raise Conflict(
+                f"{run.name} came out of a recording, which has no checkpoints",
+                "submit its job file to train anew",
+            )
 
     def replicas(self, name: str) -> list[ReplicaRow]:
         """Return the replicas of a run.

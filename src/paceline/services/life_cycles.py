@@ -174,6 +174,19 @@ class LifeCycle(abc.ABC):
             "paceline prune --older-than 30d deletes them",
         )
 
+    def import_file(self, path: Path, *, name: str | None = None, origin: str = "") -> Run:
+        """Keep the recording of a file as a job that has ended.
+
+        Args:
+            path: the file.
+            name: of the job; else its own, with a number when that is taken.
+            origin: what the file is called; else by its name.
+
+        Raises:
+            Conflict: that is not done here.
+        """
+        raise Conflict("recordings become jobs of a home, not of a cluster", f"paceline import {path.name}")
+
     def wait(
         self,
         name: str,

@@ -14,19 +14,23 @@ from paceline.diagnosing.situations import Situation
 from paceline.errors import InvalidInput, NotFound, PacelineError
 from paceline.model import traces as models
 from paceline.model.causes import Evidence, Explanation
-from paceline.model.recordings import Recording
+from paceline.model.recordings import Output, Recording
+from paceline.model.roles import ReplicaId
 from paceline.model.runs import Run
 from paceline.model.samples import StepReport
 from paceline.model.traces import Trace
 from paceline.model.variable_plans import Plan
 from paceline.services import variable_plans
 from paceline.services.life_cycles import LifeCycle
+from paceline.services.logs import Wanted
 from paceline.stores import Store
 
 #: A thinned recording has about so many samples: 220 replicas for an hour have one in 40 seconds.
 MOST_SAMPLES = 20_000
 #: What is measured anew of a job that runs is never thinned: rules judge its last half minute.
 RECENT_SECONDS = 120.0
+#: So much of the output of each attempt goes into a file, and so much of each line.
+OUTPUT_LINES, OUTPUT_CHARACTERS = 500, 2000
 _UNKNOWN = "what its place says of its replicas, and whether it fits: a recording does not have it"
 
 
@@ -77,6 +81,7 @@ def read(
         evaluations=store.evaluations(run.name),
         events=[event for _, event in store.events(run.name)],
         conclusion=store.conclusion(run.name) if run.phase.is_final else None,
+        changes=store.relays(run.name),
     )
 
 
@@ -126,6 +131,24 @@ def whole(
     return dataclasses.replace(
         recording, traces=kept.traces(site.run), plan=kept.plan(recording.run, site.run)
     )
+
+
+def exported(jobs: LifeCycle, name: str) -> Recording:
+    """Return all that is known of a job, the end of its output, too: what a file of it has.
+
+    Raises:
+        NotFound: there is no such job.
+        StoreError: the store or the run's folder cannot be read.
+    """
+    recording = whole(jobs, name)
+    lines: dict[tuple[ReplicaId, int], list[str]] = {}
+    for line in jobs.logs(jobs.get(name), Wanted(tail=OUTPUT_LINES)):
+        lines.setdefault((line.replica, line.attempt), []).append(line.text[:OUTPUT_CHARACTERS])
+    output = tuple(
+        Output(replica=replica, attempt=attempt, lines=tuple(each))
+        for (replica, attempt), each in lines.items()
+    )
+    return dataclasses.replace(recording, output=output)
 
 
 class KeptFiles:

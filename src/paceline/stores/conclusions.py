@@ -31,9 +31,7 @@ class Conclusions(rows.Part):
             done = connection.scalar(sa.select(known.c.run_id).where(known.c.run_id == key))
             if phase not in _FINAL or done is not None:
                 return False
-            encoded = encodings.encode(conclusion.explanation)
-            values = {"at": conclusion.at, "version": conclusion.version, "explanation": encoded}
-            connection.execute(sa.insert(known).values(run_id=key, **values))
+            insert(connection, key, conclusion)
             digest_rows.save(connection, key, digest)
         return True
 
@@ -83,3 +81,10 @@ class Conclusions(rows.Part):
             query = query.where(runs.engine == engine)
         with self._database.reading() as connection:
             return list(connection.scalars(query))
+
+
+def insert(connection: sa.Connection, run: int, conclusion: conclusions.Conclusion) -> None:
+    """Insert what was found in a run, within a transaction."""
+    encoded = encodings.encode(conclusion.explanation)
+    values = {"at": conclusion.at, "version": conclusion.version, "explanation": encoded}
+    connection.execute(sa.insert(tables.conclusions).values(run_id=run, **values))

@@ -169,13 +169,13 @@ class Measurements(rows.Part):
                 )
             _set_position(connection, ids[replica], attempt, offset, known=found is not None)
             for batch in batches:
-                _insert(connection, batch, ids)
+                insert(connection, batch, ids)
             journals.insert_events(connection, run, happened)
 
     def _append(self, name: str, kind: type[M], measured: list[M]) -> None:
         with self._database.writing() as connection:
             if measured:
-                _insert(connection, measured, rows.replica_ids(connection, name, _replicas([measured])))
+                insert(connection, measured, rows.replica_ids(connection, name, _replicas([measured])))
             else:
                 rows.run_id(connection, name)
 
@@ -264,7 +264,7 @@ def _replicas(batches: Iterable[Sequence[Any]]) -> set[roles.ReplicaId]:
     return {value.replica for batch in batches for value in batch}
 
 
-def _insert(connection: sa.Connection, measured: Sequence[Any], ids: dict[roles.ReplicaId, int]) -> None:
+def insert(connection: sa.Connection, measured: Sequence[Any], ids: dict[roles.ReplicaId, int]) -> None:
     """Insert measurements of one kind in one go, and pack what there are too many of then."""
     if not measured:
         return

@@ -124,20 +124,24 @@ def insert(
     connection: sa.Connection, table: sa.Table, owner: Owner, columns: Mapping[str, Sequence[Any]]
 ) -> None:
     """Insert measurements packed, in parts of about the size of a block if they are more."""
+    for each in packed(columns):
+        owned = {"replica_id": owner.replica, "attempt": owner.attempt, **each}
+        connection.execute(sa.insert(table).values(owned))
+
+
+def packed(columns: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
+    """Yield measurements packed, in parts of about the size of a block, as rows without their owner."""
     rows = len(columns["at"])
     size = math.ceil(rows / max(1, rows // BLOCK_ROWS))
     for start in range(0, rows, size):
         part = {name: numbers[start : start + size] for name, numbers in columns.items()}
         first_at, last_at = blocks.bounds(part)
-        packed = {
-            "replica_id": owner.replica,
-            "attempt": owner.attempt,
+        yield {
             "first_at": first_at,
             "last_at": last_at,
             "measurements": len(part["at"]),
             "data": blocks.pack(part),
         }
-        connection.execute(sa.insert(table).values(packed))
 
 
 def _remove(connection: sa.Connection, table: sa.Table, ids: Sequence[int]) -> None:

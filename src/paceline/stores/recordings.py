@@ -21,15 +21,17 @@ from pyarrow import parquet
 from paceline.errors import InvalidInput, NotFound, StoreError, first_line
 from paceline.model import columns, saved_plans
 from paceline.model.conclusions import Conclusion
-from paceline.model.recordings import Recording
+from paceline.model.recordings import Output, Recording
 from paceline.model.roles import ReplicaId
-from paceline.model.runs import JobEvent, ReplicaRow, Run
+from paceline.model.runs import JobEvent, Relay, ReplicaRow, Run
 from paceline.model.samples import Evaluation, Sample, StepReport
 from paceline.model.traces import Trace
 from paceline.stores import encodings
 
 #: The form of a file; a reader refuses another.
 VERSION = 1
+#: More than this of a file nobody can hold: 1,000 replicas for an hour, and 256 MiB of all else.
+MOST_ROWS, MOST_HEAD_BYTES = 4_000_000, 1 << 28
 _KEY = b"paceline.recording"
 _KINDS: Mapping[str, type] = {"sample": Sample, "step": StepReport, "evaluation": Evaluation}
 _ROW, _REPLICA = "row", "replica"
@@ -50,6 +52,8 @@ class _Head:
     traces: tuple[Trace, ...]
     plan: Mapping[str, Any] | None = None
     conclusion: Conclusion | None = None
+    changes: tuple[Relay, ...] = ()
+    output: tuple[Output, ...] = ()
 
 
 def _fields(kind: type) -> Mapping[str, tuple[type, bool]]:
@@ -81,6 +85,8 @@ def write(path: Path, recording: Recording) -> None:
         traces=tuple(recording.traces),
         plan=None if recording.plan is None else saved_plans.write(recording.plan),
         conclusion=recording.conclusion,
+        changes=tuple(recording.changes),
+        output=tuple(recording.output),
     )
     metadata = {_KEY: _packed(encodings.encode(head))}
     table = pyarrow.table(_columns(recording), schema=_schema()).replace_schema_metadata(metadata)
@@ -120,6 +126,7 @@ def read(path: Path) -> Recording:
         InvalidInput: it cannot be read, or is no recording, and why.
     """
     try:
+        _check_rows(path)
         table = parquet.read_table(path, page_checksum_verification=True)
         head = _head((table.schema.metadata or {}).get(_KEY))
         plan = None if head.plan is None else saved_plans.read(head.plan)
@@ -141,7 +148,17 @@ def read(path: Path) -> Recording:
         traces=head.traces,
         plan=plan,
         conclusion=head.conclusion,
+        changes=head.changes,
+        output=head.output,
     )
+
+
+def _check_rows(path: Path) -> None:
+    """Let a file pass that says of itself that it can be held."""
+    with parquet.ParquetFile(path) as file:
+        rows = file.metadata.num_rows
+    if rows > MOST_ROWS:
+        raise ValueError(f"it has {rows:,} rows, and at most {MOST_ROWS:,} can be read")
 
 
 def _completed(table: pyarrow.Table) -> pyarrow.Table:
@@ -167,9 +184,12 @@ def _head(data: bytes | None) -> _Head:
     if data is None:
         raise ValueError("it is a Parquet file of something else")
     try:
-        text = zlib.decompress(data[4:])
+        unpacking = zlib.decompressobj()
+        text = unpacking.decompress(data[4:], MOST_HEAD_BYTES)
     except zlib.error as error:
         raise ValueError(f"it is damaged: {error}") from error
+    if unpacking.unconsumed_tail or not unpacking.eof:
+        raise ValueError("what is known of its job is too much, or cut off")
     if zlib.crc32(text).to_bytes(4, "big") != data[:4]:
         raise ValueError("it is damaged: its checksum is another")
     head = encodings.decode(_Head, text.decode("ascii"), what="the recording")

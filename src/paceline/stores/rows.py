@@ -72,10 +72,15 @@ def replica_ids(
         roles.ReplicaId(roles.Role(role), number): int(row) for role, number, row in connection.execute(query)
     }
     if missing := needed - found.keys():
-        raise errors.NotFound(
-            f"job {name!r} has no replica {min(missing)}", f"Look at its replicas: paceline status {name}"
-        )
+        raise no_replica(name, min(missing))
     return found
+
+
+def no_replica(name: str, replica: roles.ReplicaId) -> errors.NotFound:
+    """Return the error for a replica that a run does not have."""
+    return errors.NotFound(
+        f"job {name!r} has no replica {replica}", f"look at its replicas: paceline get {name}"
+    )
 
 
 def storable(value: Any) -> Any:

@@ -29,36 +29,8 @@ class Runs(rows.Part):
             Conflict: there is a run of that name, or one that was submitted with that key.
             StoreError: the store cannot be written.
         """
-        values = {
-            "name": run.name,
-            "engine": run.engine,
-            "directory": run.directory,
-            "submitted_at": run.submitted_at,
-            "phase": run.phase.value,
-            "started_at": run.started_at,
-            "finished_at": run.finished_at,
-            "ttl_after_finished_seconds": run.spec.ttl_after_finished_seconds,
-            "replicas": _counts(state),
-            "message": run.message,
-            "labels": json.dumps(dict(run.spec.labels)),
-            "notes": json.dumps(run.notes),
-            "source": _encoded(run.source),
-            "spec": encodings.encode(run.spec),
-            "state": encodings.encode(state),
-            "model": trained_models.name_of(run.spec),
-            "detail": run.detail.value,
-        }
         with self._database.writing() as connection:
-            try:
-                made = connection.execute(sa.insert(tables.runs).values(values))
-            except sa.exc.IntegrityError as error:
-                raise errors.Conflict(
-                    f"there is a job {run.name!r} already",
-                    f"Give this one another name, or remove that one: paceline delete {run.name}",
-                ) from error
-            key = made.inserted_primary_key[0]  # type: ignore[index]
-            _insert_replicas(connection, key, state.replicas)
-            _insert_labels(connection, key, run.spec.labels)
+            key = insert_run(connection, run, state)
             if submit is not None:
                 _insert_submit(connection, key, submit)
 
@@ -180,7 +152,7 @@ class Runs(rows.Part):
         encoded = encodings.encode(state)
         started = None if state.phase is statuses.JobPhase.PENDING else at
         finished = sa.func.coalesce(columns.finished_at, at) if state.phase.is_final else None
-        file = {} if source is None else {"source": _encoded(source)}
+        file = {} if source is None else {"source": source_bytes(source)}
         with self._database.writing() as connection:
             key = rows.run_id(connection, name, lock=True)
             connection.execute(
@@ -289,7 +261,46 @@ class Runs(rows.Part):
             ]
 
 
-def _encoded(source: str) -> bytes:
+def insert_run(connection: sa.Connection, run: runs.Run, state: states.JobState) -> int:
+    """Insert a run, its replicas and labels; return the number of its row.
+
+    Raises:
+        Conflict: there is a run of that name.
+    """
+    values = {
+        "name": run.name,
+        "engine": run.engine,
+        "directory": run.directory,
+        "submitted_at": run.submitted_at,
+        "phase": run.phase.value,
+        "started_at": run.started_at,
+        "finished_at": run.finished_at,
+        "ttl_after_finished_seconds": run.spec.ttl_after_finished_seconds,
+        "replicas": _counts(state),
+        "message": run.message,
+        "labels": json.dumps(dict(run.spec.labels)),
+        "notes": json.dumps(run.notes),
+        "source": source_bytes(run.source),
+        "spec": encodings.encode(run.spec),
+        "state": encodings.encode(state),
+        "model": trained_models.name_of(run.spec),
+        "detail": run.detail.value,
+    }
+    try:
+        made = connection.execute(sa.insert(tables.runs).values(values))
+    except sa.exc.IntegrityError as error:
+        raise errors.Conflict(
+            f"there is a job {run.name!r} already",
+            f"Give this one another name, or remove that one: paceline delete {run.name}",
+        ) from error
+    key = int(made.inserted_primary_key[0])  # type: ignore[index]
+    _insert_replicas(connection, key, state.replicas)
+    _insert_labels(connection, key, run.spec.labels)
+    return key
+
+
+def source_bytes(source: str) -> bytes:
+    """Return a job file as it is stored."""
     return source.encode("utf-8", "surrogatepass")
 
 

@@ -33,6 +33,7 @@ from paceline.surfaces.web.routes import (
     logs,
     measurements,
     quotas,
+    recordings,
     streams,
     traces,
 )
@@ -58,6 +59,7 @@ _ROUTES = (
     experiments,
     quotas,
     capacities,
+    recordings,
 )
 _PAGES = (
     sessions,

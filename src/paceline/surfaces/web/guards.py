@@ -35,6 +35,9 @@ HEADERS: Mapping[str, str] = {
 PROBES = LIVES, READY = "/healthz", "/readyz"
 #: A job file of ten thousand lines has a tenth of it.
 MOST_BYTES = 4 << 20
+#: Files are larger: what answers at these paths reads the body itself, piece by piece, and counts.
+STREAMED = frozenset({("POST", "/api/v1/recordings")})
+MOST_STREAMED_BYTES = 256 << 20
 #: In which it has to come.
 BODY_SECONDS = 30.0
 #: Requests a second of one address in the long run, and at once; a page that is open asks for one in two
@@ -122,6 +125,9 @@ class Guard:
         if refused is not None:
             await refused(scope, receive, with_headers)
             return
+        if _is_streamed(scope):
+            await self._application(scope, receive, with_headers)
+            return
         try:
             body = await asyncio.wait_for(_body(receive), BODY_SECONDS)
         except TimeoutError:
@@ -150,13 +156,18 @@ class Guard:
             after = {"Retry-After": str(int(wait) + 1)}
             return problems.response(HTTPStatus.TOO_MANY_REQUESTS, "too many requests", headers=after)
         length = headers.get("content-length", "0")
-        if not length.isascii() or not length.isdigit() or int(length[:20]) > MOST_BYTES:
-            return _too_large()
+        most = MOST_STREAMED_BYTES if _is_streamed(scope) else MOST_BYTES
+        if not length.isascii() or not length.isdigit() or int(length[:20]) > most:
+            return _too_large(most)
         return None
 
 
-def _too_large() -> ASGIApp:
-    said = f"a request has at most {MOST_BYTES} bytes"
+def _is_streamed(scope: Scope) -> bool:
+    return (scope["method"], scope["path"]) in STREAMED
+
+
+def _too_large(most: int = MOST_BYTES) -> ASGIApp:
+    said = f"a request has at most {most} bytes"
     return problems.response(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, said)
 
 

@@ -17,11 +17,12 @@ from paceline.surfaces.cli import options, sessions
     help="The file; default: NAME.parquet.",
 )  # fmt: skip
 def command(session: sessions.Session, name: str, output: str | None) -> None:
-    """Write all that is known of the job NAME into one file: spec, events, samples, steps, newest traces.
+    """Write all that is known of the job NAME into one file.
 
-    `paceline why`, `top` and `report` take the file instead of a NAME, on any machine. The job file is in it,
-    with the values of its environment. A job that runs may be recorded too. Needs pyarrow, as the extra
-    `training` has it.
+    That is its job file, with the values of its environment, and its changes; events, samples, steps, the
+    newest traces, what was found when it had ended, the last lines of output. `paceline why`, `top` and
+    `report` take the file instead of a NAME, on any machine, and `paceline import` makes a job of it again.
+    A job that runs may be recorded too. Needs pyarrow, as the extra `training` has it.
     """
     from paceline.services import recordings
 
@@ -30,11 +31,11 @@ def command(session: sessions.Session, name: str, output: str | None) -> None:
 
     target = Path(output or f"{name}.parquet")
     with session.jobs() as jobs:
-        recording = recordings.whole(jobs, name)
+        recording = recordings.exported(jobs, name)
     files.write(target, recording)
     counts = (
         f"{len(recording.samples)} samples, {len(recording.steps)} step reports, "
         f"{len(recording.traces)} traces"
     )
     session.say(f"{target} written: {counts}")
-    session.suggest(f"paceline why {target}", f"paceline report {target}")
+    session.suggest(f"paceline why {target}", f"paceline report {target}", f"paceline import {target}")

@@ -1,0 +1,114 @@
+"""Whether a recording can be what it says: files come from anywhere, and what they say is shown for years."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from paceline import specs
+from paceline.diagnosing import catalogues
+from paceline.model.causes import Cause
+from paceline.model.recordings import Recording
+from paceline.model.roles import ReplicaId
+from paceline.model.samples import Evaluation, Sample, StepReport
+from paceline.specs import fields, problems
+from paceline.stores import encodings
+
+#: Later than this is no time (Unix seconds); more is no number of an attempt; more no database holds.
+_LATEST, _MOST, _LARGEST = 1e11, 2**31, 2**63
+#: Numbers that a training script reports may be anything.
+_REPORTED = frozenset(("loss", "auc", "log_loss", "accuracy"))
+_TRAINER = re.compile(r"(worker|chief)-\d{1,9}")
+
+
+def check(recording: Recording) -> None:
+    """Let a recording pass that a job of this home could have made.
+
+    Raises:
+        ValueError: what it says cannot be, and why.
+        LookupError: a cause that was found in it is not known here.
+        InvalidInput: its job file is wrong.
+    """
+    run = recording.run
+    if not fields.is_name(run.name):
+        raise ValueError(f"{problems.shown(run.name)} cannot be a job's name")
+    specs.parse_job(specs.dump_job(run.spec), file="its job file")
+    replicas = _replicas(recording)
+    measured: list[Sample | StepReport | Evaluation] = [
+        *recording.samples, *recording.steps, *recording.evaluations
+    ]  # fmt: skip
+    for each in measured:
+        _check_measured(each, replicas)
+    for trace in recording.traces:
+        if not _TRAINER.fullmatch(trace.trainer):
+            raise ValueError(f"{problems.shown(trace.trainer)} is no trainer")
+        _check_whole(trace.attempt)
+    for output in recording.output:
+        _check_whole(output.replica.index, output.attempt)
+    for at in _times(recording):
+        _check_time(at)
+    if recording.conclusion is not None:
+        _check_causes(recording.conclusion.explanation.causes)
+    for value in (recording.conclusion, run.spec):
+        json.loads(encodings.encode(value), parse_constant=_refuse)
+
+
+def _replicas(recording: Recording) -> frozenset[ReplicaId]:
+    """Return the replicas of a job, each of which is there once."""
+    rows = frozenset(row.replica for row in recording.replicas)
+    if len(rows) != len(recording.replicas):
+        raise ValueError("a replica is there twice")
+    missing = set(recording.run.spec.replicas()) - rows
+    if missing:
+        raise ValueError(f"{min(missing)} is missing")
+    for row in recording.replicas:
+        _check_whole(row.attempt, row.restarts, row.replica.index, *row.cores)
+        if not 0 <= (row.memory_bytes or 0) < _LARGEST:
+            raise ValueError(f"{row.memory_bytes} is no size of memory")
+    return rows
+
+
+def _check_measured(measured: Sample | StepReport | Evaluation, replicas: frozenset[ReplicaId]) -> None:
+    if measured.replica not in replicas:
+        raise ValueError(f"{measured.replica} was measured, and the job has none")
+    _check_whole(measured.attempt)
+    _check_time(measured.at)
+    for field in dataclasses.fields(measured):
+        value = getattr(measured, field.name)
+        if isinstance(value, float) and not math.isfinite(value) and field.name not in _REPORTED:
+            raise ValueError(f"{field.name} is {value}")
+
+
+def _times(recording: Recording) -> Iterator[float | None]:
+    run = recording.run
+    yield from (recording.at, run.submitted_at, run.started_at, run.finished_at)
+    yield from (event.at for event in recording.events)
+    yield from (trace.at for trace in recording.traces)
+    yield from (at for each in recording.changes for at in (each.asked_at, each.done_at))
+    if recording.conclusion is not None:
+        yield recording.conclusion.at
+
+
+def _check_time(at: float | None) -> None:
+    if at is not None and not 0 <= at < _LATEST:
+        raise ValueError(f"{at} is no time")
+
+
+def _check_whole(*numbers: int) -> None:
+    for each in numbers:
+        if not 0 <= each < _MOST:
+            raise ValueError(f"{each} is no number of a replica, an attempt or a core")
+
+
+def _check_causes(causes: Iterable[Cause]) -> None:
+    for each in causes:
+        catalogues.topic(each.name)
+        _check_causes(each.effects)
+
+
+def _refuse(text: str) -> Any:
+    raise ValueError(f"{text} is no number")

@@ -1,0 +1,114 @@
+"""Runs that come as a whole, out of a recording: kept in one transaction, packed before that begins."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+
+from paceline.control import states
+from paceline.model import conclusions, digests, recordings
+from paceline.model.roles import ReplicaId
+from paceline.model.samples import Sample, StepReport
+from paceline.stores import conclusions as conclusion_rows
+from paceline.stores import digests as digest_rows
+from paceline.stores import journals, measurements, packings, rows, runs, tables
+
+
+class _Packed(NamedTuple):
+    """Older measurements of one kind of a replica and attempt, as rows of a table of blocks."""
+
+    table: sa.Table
+    replica: ReplicaId
+    values: Sequence[Mapping[str, Any]]
+
+
+class Imports(rows.Part):
+    """Runs that are recordings."""
+
+    def import_run(
+        self,
+        recording: recordings.Recording,
+        state: states.JobState,
+        conclusion: conclusions.Conclusion,
+        digest: digests.Digest,
+    ) -> None:
+        """Keep a run with all that a recording has of it: all of it or nothing.
+
+        Args:
+            recording: of a run that has ended.
+            state: where it and its replicas stand.
+            conclusion: what was found in it.
+            digest: what lists show of it.
+
+        Raises:
+            Conflict: there is a run of that name.
+            NotFound: something was measured of a replica that the run does not have.
+            StoreError: the store cannot be written.
+        """
+        name = recording.run.name
+        packed, latest = _packed(recording)
+        with self._database.writing() as connection:
+            key = runs.insert_run(connection, recording.run, state)
+            ids = rows.replica_ids(connection, name, {row.replica for row in recording.replicas})
+            facts = [
+                {
+                    "row": ids[row.replica],
+                    "host": row.host,
+                    "address": row.address,
+                    "cores": json.dumps(row.cores),
+                }
+                for row in recording.replicas
+            ]
+            if facts:
+                update = sa.update(tables.replicas).where(tables.replicas.c.id == sa.bindparam("row"))
+                named: dict[str, Any] = {each: sa.bindparam(each) for each in ("host", "address", "cores")}
+                connection.execute(update.values(named), facts)
+            for each in packed:
+                owned = [{"replica_id": _owner(ids, each.replica, name), **row} for row in each.values]
+                connection.execute(sa.insert(each.table), owned)
+            for batch in (*latest, list(recording.evaluations)):
+                known = {value.replica: _owner(ids, value.replica, name) for value in batch}
+                measurements.insert(connection, batch, known)
+            journals.insert_events(connection, key, list(recording.events))
+            for change in recording.changes:
+                files = {
+                    "source": runs.source_bytes(change.source),
+                    "before": runs.source_bytes(change.before),
+                }
+                times = {"asked_at": change.asked_at, "done_at": change.done_at}
+                connection.execute(sa.insert(tables.relays).values(run_id=key, **files, **times))
+            conclusion_rows.insert(connection, key, conclusion)
+            digest_rows.save(connection, key, digest)
+
+
+def _owner(ids: Mapping[ReplicaId, int], replica: ReplicaId, name: str) -> int:
+    if replica not in ids:
+        raise rows.no_replica(name, replica)
+    return ids[replica]
+
+
+def _packed(recording: recordings.Recording) -> tuple[list[_Packed], list[list[Any]]]:
+    """Return the older measurements packed, and the latest of each replica and attempt as they are."""
+    older: list[_Packed] = []
+    latest: list[list[Any]] = []
+    for kind, measured in ((Sample, recording.samples), (StepReport, recording.steps)):
+        packing = packings.PACKINGS[kind]
+        by_owner: dict[tuple[ReplicaId, int], list[Any]] = {}
+        for each in measured:
+            by_owner.setdefault((each.replica, each.attempt), []).append(each)
+        for (replica, attempt), values in by_owner.items():
+            values.sort(key=lambda value: value.at)
+            latest.append(values[-packing.kept :])
+            columns = dict(_columns(kind, values[: -packing.kept]))
+            if columns["at"]:
+                found = [{"attempt": attempt, **row} for row in packings.packed(columns)]
+                older.append(_Packed(packing.blocks, replica, found))
+    return older, latest
+
+
+def _columns(kind: type, values: Sequence[Any]) -> Iterator[tuple[str, list[Any]]]:
+    for name in packings.names(kind):
+        yield name, [rows.storable(getattr(value, name)) for value in values]
