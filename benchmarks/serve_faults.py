@@ -1,6 +1,5 @@
-"""A server that is killed at random moments while jobs are submitted to it: none is lost, none made twice.
-
-Whoever submits does as a careful client does: a submit that was not answered is sent again with its key.
+"""A server that is killed, whose database is killed, whose disk is full, at random moments while jobs are
+submitted to it: no job is lost, none is made twice, and what cannot be done now is said.
 """
 
 from __future__ import annotations
@@ -10,50 +9,37 @@ import functools
 import os
 import random
 import signal
+import subprocess
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import httpx2
-
-from benchmarks import leftovers, plots
-from benchmarks.protocols import Bench, Check, Result, Row, none
+from benchmarks import plots, postgresqls, submitters
+from benchmarks.protocols import Bench, Check, NotHere, Result, Row, at_most, none
 from benchmarks.served import Server, serving
-from paceline.engines.local import machines
-from paceline.engines.local.engine import release
-from paceline.services import homes, supervisors
-from paceline.services.jobs import folder_of
-from paceline.stores import open_store
+from benchmarks.submitters import Submitters
+from paceline.services import homes
 
-KILLS, QUICK_KILLS = 20, 3
-CLIENTS = 3
-#: Between two kills; a submit takes about half a second.
+#: How often each fault happens.
+FAULTS, QUICK_FAULTS = 20, 3
+#: From the first submit to the fault; a submit takes about half a second. And for how long it lasts.
 LEAST_SECONDS, MOST_SECONDS = 0.5, 4.0
-START_SECONDS = 60.0
-JOB = """\
-apiVersion: paceline.dev/v1alpha1
-kind: TrainingJob
-metadata: {name: tiny}
-spec:
-  termination_grace: 1s
-  roles:
-    worker: {command: ["true"], restart: {when: never}}
-"""
+#: From the end of a fault until a submit is answered again.
+RECOVERY_SECONDS = 10.0
+DISK_BYTES = 64 << 20
+#: What a full disk still has room for, at most.
+ROOM_BYTES = 1 << 19
 
 
 def run(bench: Bench) -> list[Check]:
-    """Kill a server again and again."""
-    kills = QUICK_KILLS if bench.quick else KILLS
-    bench.plan(kills)
-    with tempfile.TemporaryDirectory(prefix="paceline-bench-") as folder:
-        home = homes.Home.from_environment({"PACELINE_HOME": folder})
-        with open_store(home.store_url):
-            pass
-        for number in range(kills):
-            bench.repeat(f"kill {number}", functools.partial(_killed, home, number))
+    """Let each fault happen again and again."""
+    faults = QUICK_FAULTS if bench.quick else FAULTS
+    bench.plan(faults * len(SCENES))
+    for name, scene in SCENES.items():
+        for number in range(faults):
+            bench.repeat(f"{name} {number}", functools.partial(scene, random.Random(number)))
     return list(_checks(bench.rows))
 
 
@@ -62,92 +48,131 @@ def _checks(rows: Sequence[Row]) -> Iterator[Check]:
     yield none("keys of which there are two jobs", [row["doubled"] for row in rows])
     yield none("jobs that nobody looks after", [row["unattended"] for row in rows])
     yield none("changes that are not in the audit log", [row["unaudited"] for row in rows])
-    count = sum(row["answered"] for row in rows)
-    yield Check(name="submits answered", value=count, low=count, high=count, target="told", holds=True)
+    yield none("refusals that are no problem+json with 503 or 507", [len(row["wrong"]) for row in rows])
+    for name in ("database", "disk"):
+        found = [row["recovery"] for row in rows if row["key"].startswith(name)]
+        yield at_most(f"seconds until a submit is answered again, {name}", [max(found)], RECOVERY_SECONDS)
+    for what in ("answered", "refusals"):
+        count = sum(row[what] for row in rows)
+        yield Check(name=f"submits: {what}", value=count, low=count, high=count, target="told", holds=True)
 
 
-def _killed(home: homes.Home, number: int) -> dict[str, Any]:
-    """Submit jobs, kill the server meanwhile, start another, let clients go on; say what became of it."""
-    chance = random.Random(number)
-    answered: dict[str, str] = {}
-    ended = threading.Event()
+@contextlib.contextmanager
+def _home(folder: Path | None = None, store: str = "") -> Iterator[homes.Home]:
+    """Give a home, in a folder of its own if none is named."""
+    with tempfile.TemporaryDirectory(prefix="paceline-bench-", dir=folder) as made:
+        yield homes.Home.from_environment({"PACELINE_HOME": made, "PACELINE_STORE": store})
+
+
+def _pause(chance: random.Random) -> None:
+    time.sleep(chance.uniform(LEAST_SECONDS, MOST_SECONDS))
+
+
+def _row(home: homes.Home, crew: Submitters, recovery: float | None) -> dict[str, Any]:
+    more = {"refusals": crew.refusals, "wrong": crew.wrong, "recovery": recovery}
+    return {**submitters.became(home, crew.answered), **more}
+
+
+def _server_killed(chance: random.Random) -> dict[str, Any]:
+    """Kill the server while jobs are submitted, start another, let clients go on."""
     known: list[Server] = []
-    written = _audits(home)
-    clients = [
-        threading.Thread(target=_submit, args=(lambda: known[-1], f"{number}-{each}", answered, ended))
-        for each in range(CLIENTS)
-    ]
-    with serving(home) as first:
-        known.append(first)
-        for client in clients:
-            client.start()
-        time.sleep(chance.uniform(LEAST_SECONDS, MOST_SECONDS))
-        os.kill(first.pid, signal.SIGKILL)
-    with serving(home) as second:
-        known.append(second)
-        ended.set()  # Each brings the submit to its end that it has begun.
-        for client in clients:
-            client.join()
-    return {**_found(home, answered), "unaudited": max(0, len(answered) - (_audits(home) - written))}
+    with _home() as home:
+        crew = Submitters(lambda: known[-1], "key")
+        with serving(home) as first:
+            known.append(first)
+            crew.start()
+            _pause(chance)
+            os.kill(first.pid, signal.SIGKILL)
+        with serving(home) as second:
+            known.append(second)
+            crew.end()
+        return _row(home, crew, None)
 
 
-def _audits(home: homes.Home) -> int:
-    with open_store(home.store_url) as store:
-        return len(store.audits(limit=1_000_000))
+def _database_killed(chance: random.Random) -> dict[str, Any]:
+    """Kill PostgreSQL while jobs are submitted, and start it again later; the server stays."""
+    with postgresqls.running() as database, _home(store=database.new_database()) as home:
+        with serving(home) as server, _submitting(server) as crew:
+            _pause(chance)
+            database.kill()
+            _pause(chance)
+            database.start()
+            recovery = crew.goes_on()
+        return _row(home, crew, recovery)
 
 
-def _submit(
-    server: Callable[[], Server], client: str, answered: dict[str, str], ended: threading.Event
-) -> None:
-    """Submit one job after the other, each until it is answered."""
-    number = 0
-    while not ended.is_set():
-        key = f"{client}-{number}"
-        number += 1
-        while key not in answered:
-            with contextlib.suppress(httpx2.HTTPError):
-                headers = {"Authorization": f"Bearer {server().token}", "Idempotency-Key": key}
-                answer = httpx2.post(
-                    f"{server().url}/api/v1/jobs", json={"source": JOB}, headers=headers, timeout=30.0
-                )
-                if answer.status_code == 201:
-                    answered[key] = answer.json()["name"]
-                    break
-            time.sleep(0.1)
+def _disk_full(chance: random.Random) -> dict[str, Any]:
+    """Fill the disk while jobs are submitted, and make room again later; the server stays."""
+    with small_disk() as disk, _home(disk) as home:
+        with serving(home) as server, _submitting(server) as crew:
+            _pause(chance)
+            fill(disk / "filler", room_bytes=chance.randrange(ROOM_BYTES))
+            _pause(chance)
+            (disk / "filler").unlink()
+            recovery = crew.goes_on()
+        return _row(home, crew, recovery)
 
 
-def _found(home: homes.Home, answered: dict[str, str]) -> dict[str, Any]:
-    """Count what went wrong, and remove the jobs."""
-    with open_store(home.store_url) as store:
-        deadline = time.monotonic() + START_SECONDS
-        while any(supervisors.is_supervised(folder_of(run)) for run in store.list_runs()):
-            if time.monotonic() > deadline:
-                break
-            time.sleep(0.1)
-        runs = {run.name: run for run in store.list_runs()}
-        names = list(answered.values())
-        row = {
-            "answered": len(answered),
-            "lost": sum(name not in runs for name in names),
-            # Each submit has a key of its own; one that was cut off for good has a job and no answer.
-            "doubled": (len(names) - len(set(names))) + max(0, len(runs) - len(names)),
-            "unattended": sum(not run.phase.is_final for run in runs.values()),
-        }
-        for run in runs.values():
-            folder = folder_of(run)
-            for pid in leftovers.supervisor_pids(folder):
-                os.kill(pid, signal.SIGKILL)
-            release(folder, machines.read())
-            store.delete_run(run.name)
-    return row
+@contextlib.contextmanager
+def _submitting(server: Server) -> Iterator[Submitters]:
+    crew = Submitters(lambda: server, "key")
+    crew.start()
+    try:
+        yield crew
+    finally:
+        crew.end()
+
+
+@contextlib.contextmanager
+def small_disk() -> Iterator[Path]:
+    """Give a file system of its own.
+
+    Raises:
+        NotHere: this user may not mount one.
+    """
+    folder = tempfile.mkdtemp(prefix="paceline-disk-")
+    options = f"size={DISK_BYTES}"
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", options, "paceline", folder], capture_output=True, check=False
+    )
+    try:
+        if done.returncode:
+            raise NotHere("a small disk cannot be mounted: this needs root")
+        try:
+            yield Path(folder)
+        finally:
+            subprocess.run(["umount", "--lazy", folder], check=True)
+    finally:
+        os.rmdir(folder)
+
+
+def fill(path: Path, *, room_bytes: int) -> None:
+    """Write a file until the disk is full, and cut off so much that there is that room."""
+    with path.open("wb") as file:
+        with contextlib.suppress(OSError):
+            while True:
+                file.write(b"x" * (1 << 16))
+                file.flush()
+        os.truncate(path, max(0, path.stat().st_size - room_bytes))
+
+
+#: What happens, by name; each takes what is left to chance, and returns what became of the jobs.
+SCENES: Mapping[str, Callable[[random.Random], dict[str, Any]]] = {
+    "server": _server_killed, "database": _database_killed, "disk": _disk_full,
+}  # fmt: skip
 
 
 def details(rows: Sequence[Row]) -> Iterator[str]:
     """Yield what was done."""
-    yield f"{len(rows)} kills while {CLIENTS} clients submitted, each sending again what was not answered."
+    yield (
+        f"{len(rows)} faults while {submitters.CLIENTS} clients submitted, each sending again what was not "
+        "answered: the server killed, PostgreSQL killed and started again, a full disk."
+    )
 
 
 def draw(result: Result, path: Path) -> None:
-    """Draw how many submits were answered around each kill."""
-    groups = {"submits answered around a kill": [float(row["answered"]) for row in result.rows]}
-    plots.strips(path, groups, label="submits", title="A server that is killed while jobs are submitted")
+    """Draw how many submits were answered around each fault."""
+    groups: dict[str, list[float]] = {}
+    for row in result.rows:
+        groups.setdefault(row["key"].partition(" ")[0], []).append(float(row["answered"]))
+    plots.strips(path, groups, label="submits", title="Submits answered around a fault")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -27,7 +28,10 @@ def serving(home: homes.Home) -> Iterator[Server]:
     """Give a server that answers; it ends with this."""
     program = str(Path(sys.executable).parent / "paceline")
     command = [program, "serve", "--port", "0", "--home", str(home.path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+    environment = {**os.environ, "PACELINE_STORE": home.store_url}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
+    ) as process:
         try:
             assert process.stdout is not None
             url = process.stdout.readline().partition("/enter")[0]

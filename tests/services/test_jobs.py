@@ -314,6 +314,25 @@ def test_a_running_job_survives_a_disk_that_is_full_for_a_while(small_disk: Path
 
 
 @needs_root
+def test_a_job_that_was_taken_begins_when_there_is_room(
+    small_disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = homes.Home.from_environment({"PACELINE_HOME": str(small_disk / "home")})
+    start = supervisors.start
+    with open_store(home.store_url) as store:
+        api = jobs.Jobs(home, store)
+        # The disk becomes full between the answer and the first step of whoever looks after the job.
+        monkeypatch.setattr(supervisors, "start", lambda *_: None)
+        run = api.submit(shell_job("true"), source="", base=tmp_path)
+        fill(small_disk / "filler", 4096)
+        start(home.path, home.store_url, run.name, jobs.folder_of(run))
+        time.sleep(1.0)
+        assert supervisors.is_supervised(jobs.folder_of(run))
+        (small_disk / "filler").unlink()
+        assert ended(api, run).phase is JobPhase.SUCCEEDED
+
+
+@needs_root
 def test_a_read_only_state_folder_is_a_clear_error(small_disk: Path, tmp_path: Path) -> None:
     home = homes.Home.from_environment({"PACELINE_HOME": str(small_disk / "home")})
     with open_store(home.store_url):

@@ -320,11 +320,11 @@ def test_there_is_no_such_socket(tmp_path):
     assert "nothing listens there" in failure(f"postgresql://me@/name?host={tmp_path}").message
 
 
-def test_a_server_without_the_database_or_the_user(postgresql_folder):
-    error = failure(f"postgresql://paceline@/missing?host={postgresql_folder}")
+def test_a_server_without_the_database_or_the_user(postgresql):
+    error = failure(f"postgresql://paceline@/missing?host={postgresql.folder}")
     assert "no such database" in error.message
     assert "createdb" in (error.hint or "")
-    assert "let this user in" in failure(f"postgresql://stranger@/postgres?host={postgresql_folder}").message
+    assert "let this user in" in failure(f"postgresql://stranger@/postgres?host={postgresql.folder}").message
 
 
 def test_a_server_that_ends_the_connections(postgresql_url):

@@ -6,6 +6,7 @@ The kernel gives the lock back however they die, so it never lies.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import subprocess
@@ -60,9 +61,10 @@ def acquire(folder: folders.RunFolder, *, patience_seconds: float = 3.0) -> int 
 
 
 def sign(descriptor: int, guard: int, supervisor: int) -> None:
-    """Write into the lock who holds it, for people."""
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, f"{guard} {supervisor}\n".encode(), 0)
+    """Write into the lock who holds it, for people; on a full disk they are not told."""
+    with contextlib.suppress(OSError):
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{guard} {supervisor}\n".encode(), 0)
 
 
 def pids(folder: folders.RunFolder) -> tuple[int, ...]:

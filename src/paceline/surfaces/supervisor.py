@@ -8,6 +8,7 @@ over the replicas. Replicas that lose both end themselves after a while; ``pacel
 from __future__ import annotations
 
 import ctypes
+import errno
 import logging
 import os
 import signal
@@ -15,6 +16,7 @@ import sys
 import time
 
 from paceline.engines.local import engine, machines
+from paceline.errors import StoreError
 from paceline.services import homes, supervisions, supervisors
 from paceline.stores import Store, open_store
 
@@ -22,6 +24,10 @@ from paceline.stores import Store, open_store
 PR_SET_CHILD_SUBREAPER = 36
 MAX_DEATHS = 20
 PAUSE_SECONDS = 0.2
+#: The exit code of a supervisor that cannot now, for want of room or of its store (EX_TEMPFAIL of sysexits.h).
+#: That is no death, and is tried again for a day.
+NOT_NOW = 75
+NOT_NOW_PAUSE_SECONDS, NOT_NOW_SECONDS = 2.0, 86_400.0
 
 log = logging.getLogger("paceline.supervisor")
 
@@ -42,7 +48,8 @@ def main(arguments: list[str]) -> int:
     os.ftruncate(lock, 0)  # Whoever signed it before is gone.
     # Replicas of a supervisor that died become our children, so that none stays a zombie.
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    for death in range(MAX_DEATHS):
+    deaths, until = 0, time.monotonic() + NOT_NOW_SECONDS
+    while deaths < MAX_DEATHS:
         child = os.fork()
         if child == 0:
             os._exit(_supervise(home, name))
@@ -50,8 +57,12 @@ def main(arguments: list[str]) -> int:
         status = _wait(child)
         if os.WIFEXITED(status) and os.WEXITSTATUS(status) == 0:
             return 0
+        if os.WIFEXITED(status) and os.WEXITSTATUS(status) == NOT_NOW and time.monotonic() < until:
+            time.sleep(NOT_NOW_PAUSE_SECONDS)
+            continue
+        deaths += 1
         log.error("the supervisor died (wait status %d); starting another", status)
-        time.sleep(PAUSE_SECONDS * (death + 1))
+        time.sleep(PAUSE_SECONDS * deaths)
     log.error("the supervisor died %d times; giving up", MAX_DEATHS)
     return 1
 
@@ -77,10 +88,19 @@ def _supervise(home: homes.Home, name: str) -> int:
                 )
                 supervision.run()
                 goes_on = _carries_on(home, store, name)
-    except Exception:  # The loop's edge: the guard counts the death and starts another supervisor.
+    except Exception as error:  # The loop's edge: the guard starts another supervisor.
+        if _passes(error):
+            log.warning("%s cannot be looked after now, trying again: %s", name, error)
+            return NOT_NOW
         log.exception("the supervisor of %s failed", name)
         return 1
     return 0
+
+
+def _passes(error: Exception) -> bool:
+    """Whether an error passes when there is room again, or the store answers."""
+    is_full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return is_full or isinstance(error, StoreError)
 
 
 def _carries_on(home: homes.Home, store: Store, name: str) -> bool:
