@@ -1,4 +1,4 @@
-"""A server whose process, database or disk fails while jobs are submitted to it (the benchmark has it in full)."""
+"""A server whose process, database or disk fails while jobs are submitted to it; the benchmark has more."""
 
 from __future__ import annotations
 

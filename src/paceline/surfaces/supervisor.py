@@ -24,7 +24,7 @@ from paceline.stores import Store, open_store
 PR_SET_CHILD_SUBREAPER = 36
 MAX_DEATHS = 20
 PAUSE_SECONDS = 0.2
-#: The exit code of a supervisor that cannot now, for want of room or of its store (EX_TEMPFAIL of sysexits.h).
+#: Exit code of a supervisor that cannot now, for want of room or of its store (EX_TEMPFAIL in sysexits.h).
 #: That is no death, and is tried again for a day.
 NOT_NOW = 75
 NOT_NOW_PAUSE_SECONDS, NOT_NOW_SECONDS = 2.0, 86_400.0
