@@ -31,16 +31,6 @@ HOLLOW = {"paceline.dev/hollow": "true"}
 NODES = 20
 _OPERATOR_NAMESPACE = "paceline"
 _DEPLOY = ROOT / "deploy" / "kustomize"
-_TOKEN = {
-    "apiVersion": "v1",
-    "kind": "Secret",
-    "metadata": {
-        "name": "paceline-operator-process",
-        "namespace": _OPERATOR_NAMESPACE,
-        "annotations": {"kubernetes.io/service-account.name": "paceline-operator"},
-    },
-    "type": "kubernetes.io/service-account-token",
-}
 _GONE_SECONDS = 300.0
 
 Object = dict[str, Any]
@@ -123,21 +113,31 @@ def install(*namespaces: str) -> None:
         apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}])
 
 
-def operator_kubeconfig(path: Path, *, port: int | None = None) -> Path:
+def service_token(account: str, namespace: str = _OPERATOR_NAMESPACE) -> str:
+    """Return a token of a service account, which is there."""
+    name = f"{account}-process"
+    noted = {"kubernetes.io/service-account.name": account}
+    metadata = {"name": name, "namespace": namespace, "annotations": noted}
+    secret_type = "kubernetes.io/service-account-token"
+    apply([{"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": secret_type}])
+
+    def token() -> str:
+        secret = found("secret", name, "-n", namespace)
+        return str((secret.get("data") or {}).get("token", ""))
+
+    return base64.b64decode(until(token)).decode()
+
+
+def operator_kubeconfig(path: Path, *, port: int | None = None, account: str = "paceline-operator") -> Path:
     """Write a kubeconfig with the rights of the operator's own service account, and no more.
 
     Args:
         path: where.
         port: of a proxy on this machine that speaks plain HTTP; None: the API server as we reach it.
+        account: another service account beside the operator's.
     """
-    apply([_TOKEN])
-
-    def token() -> str:
-        secret = found("secret", _TOKEN["metadata"]["name"], "-n", _OPERATOR_NAMESPACE)  # type: ignore[index]
-        return str((secret.get("data") or {}).get("token", ""))
-
     config = yaml.safe_load(kubectl("config", "view", "--raw", "--flatten", "--minify"))
-    config["users"] = [{"name": "operator", "user": {"token": base64.b64decode(until(token)).decode()}}]
+    config["users"] = [{"name": "operator", "user": {"token": service_token(account)}}]
     config["contexts"][0]["context"].update(user="operator", namespace=_OPERATOR_NAMESPACE)
     if port is not None:
         config["clusters"][0]["cluster"] = {"server": f"http://127.0.0.1:{port}"}

@@ -2,10 +2,45 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
+from fastapi import FastAPI
+from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute
+
+from paceline.surfaces.web.applications import PREFIX
+from paceline.surfaces.web.operations import Operation
+
+
+class Asked(NamedTuple):
+    """A request, of a job that is not there, and the operation that it is."""
+
+    method: str
+    path: str
+    operation: Operation
+
+
+def asked(application: FastAPI) -> list[Asked]:
+    """Return every route that somebody has to be allowed: of the API, and of pages."""
+    prefix = {True: PREFIX, False: ""}
+    return [
+        Asked(method, _filled(prefix[route.include_in_schema] + route.path), each)
+        for route in routes(application.routes)
+        for each in _operations(route.dependant)
+        for method in route.methods or ()
+    ]
+
+
+def _filled(path: str) -> str:
+    return re.sub(r"\{\w+(:\w+)?\}", "nobody", path)
+
+
+def _operations(dependant: Dependant) -> set[Operation]:
+    found = {each.call.operation for each in dependant.dependencies if hasattr(each.call, "operation")}
+    return found.union(*(_operations(each) for each in dependant.dependencies))
 
 
 def routes(found: Iterable[BaseRoute]) -> Iterator[APIRoute]:

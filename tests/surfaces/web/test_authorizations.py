@@ -5,23 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
-from fastapi.dependencies.models import Dependant
 from starlette.testclient import TestClient
 from support import cluster_sites, site_routes
 from support.cluster_sites import MAY, NAMESPACE, OTHER
 from support.memory_clusters import MemoryCluster
+from support.site_routes import Asked
 
-from paceline.surfaces.web.applications import PREFIX, application
+from paceline.surfaces.web.applications import application
 from paceline.surfaces.web.operations import Operation
-
-
-class Asked(NamedTuple):
-    method: str
-    path: str
-    operation: Operation
 
 
 @pytest.fixture
@@ -38,19 +31,7 @@ def client(cluster: MemoryCluster, clock, tmp_path: Path) -> Iterator[TestClient
 
 
 def routes(client: TestClient) -> list[Asked]:
-    """Return every route that somebody has to be allowed: of the API, and of pages."""
-    prefix = {True: PREFIX, False: ""}
-    return [
-        Asked(method, re.sub(r"\{\w+(:\w+)?\}", "nobody", prefix[route.include_in_schema] + route.path), each)
-        for route in site_routes.routes(client.app.routes)
-        for each in _operations(route.dependant)
-        for method in route.methods or ()
-    ]
-
-
-def _operations(dependant: Dependant) -> set[Operation]:
-    found = {each.call.operation for each in dependant.dependencies if hasattr(each.call, "operation")}
-    return found.union(*(_operations(each) for each in dependant.dependencies))
+    return site_routes.asked(client.app)  # type: ignore[arg-type]
 
 
 def ask(client: TestClient, each: Asked, namespace: str, token: str | None) -> int:
