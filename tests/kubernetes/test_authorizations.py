@@ -201,7 +201,6 @@ def test_the_rights_of_the_server_are_enough_for_an_editor(server: Server, token
         done("GET", f"/jobs/clicks{path}")
     done("GET", "/quotas")
     done("POST", "/jobs/clicks/stop")
-    done("POST", "/jobs/clicks/resume")
     done("DELETE", "/jobs/clicks?force=true")
 
 

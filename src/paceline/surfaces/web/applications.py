@@ -15,12 +15,14 @@ from paceline.services.advisors import Advisor
 from paceline.surfaces.web import descriptions, guards, problems
 from paceline.surfaces.web.feeds import Feeds
 from paceline.surfaces.web.guards import Guard, Rates
+from paceline.surfaces.web.namespaces import Namespaces
 from paceline.surfaces.web.origins import Proxies
 from paceline.surfaces.web.pages import advice as advice_pages
 from paceline.surfaces.web.pages import cluster, compare, rendering, rules, sessions, submits
 from paceline.surfaces.web.pages import experiments as experiment_pages
 from paceline.surfaces.web.pages import job as job_page
 from paceline.surfaces.web.pages import jobs as job_pages
+from paceline.surfaces.web.pages import namespaces as namespace_pages
 from paceline.surfaces.web.routes import (
     advice,
     audits,
@@ -71,6 +73,7 @@ _PAGES = (
     compare,
     experiment_pages,
     cluster,
+    namespace_pages,
 )
 
 
@@ -114,6 +117,7 @@ def application(
     made.add_api_route("/static/style.css", _style, include_in_schema=False)
     made.mount("/static", StaticFiles(directory=rendering.STATIC))
     descriptions.describe(made)
+    made.add_middleware(Namespaces)
     made.add_middleware(
         Guard,
         hosts=None if hosts is None else frozenset(hosts),

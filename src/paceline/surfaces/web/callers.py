@@ -168,7 +168,7 @@ def may(operation: Operation) -> Callable[..., Asked]:
     def asked(request: Request, known: Known, namespace: Namespace = None) -> Asked:
         descriptions.check_query(request)
         site: Site = request.app.state.site
-        namespace = namespace or site.namespace
+        namespace = namespace or getattr(request.state, "namespace", None) or site.namespace
         if not site.gate.allows(known, operation, namespace):
             where = f" in {namespace}" if namespace else ""
             raise Refused(HTTPStatus.FORBIDDEN, f"{known.name} may not do this{where}: {operation.value}")

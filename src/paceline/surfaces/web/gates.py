@@ -56,6 +56,8 @@ class Gate(abc.ABC):
 
     #: Whether headers say who asks: a browser sends those along whatever page asks.
     believes_headers: ClassVar[bool] = False
+    #: Whether a token may stand in a link, which logs of proxies and histories of browsers keep.
+    takes_links: ClassVar[bool] = False
 
     @abc.abstractmethod
     def caller(self, credentials: Credentials) -> Caller | None:
@@ -73,6 +75,8 @@ class TokenGate(Gate):
         token: the token.
         user: what those who bring it are called.
     """
+
+    takes_links = True
 
     def __init__(self, token: str, user: str) -> None:
         self._token = token.encode()

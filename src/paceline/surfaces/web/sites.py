@@ -53,6 +53,14 @@ class Site(abc.ABC):
         """Return the latest looks at the jobs of a namespace; raises as ``jobs`` does."""
 
     @abc.abstractmethod
+    def namespaces(self) -> list[str]:
+        """Return the namespaces that have jobs, and the one that is meant where none is named.
+
+        Raises:
+            ClusterError: the cluster does not answer.
+        """
+
+    @abc.abstractmethod
     def quotas(self, namespace: str | None) -> QuotaUses:
         """Return what bounds a namespace, and what is taken of that.
 
@@ -98,6 +106,10 @@ class LocalSite(Site):
     def lookout(self, namespace: str | None) -> Lookout:
         """Return the latest looks at the jobs of this machine."""
         return self._lookout
+
+    def namespaces(self) -> list[str]:
+        """Return the namespaces of this machine: none."""
+        return []
 
     def quotas(self, namespace: str | None) -> QuotaUses:
         """Return what bounds this machine's user: nothing."""
@@ -175,6 +187,11 @@ class ClusterSite(Site):
                     self._known.popitem(last=False)
             self._known.move_to_end(namespace)
             return self._known[namespace]
+
+    def namespaces(self) -> list[str]:
+        """Return the namespaces that have jobs, and the server's own."""
+        found = {each.namespace or "" for each in self.jobs(None).runs(everywhere=True)}
+        return sorted({*found, self._default})
 
     def quotas(self, namespace: str | None) -> QuotaUses:
         """Return the quotas and queues of a namespace."""

@@ -16,7 +16,9 @@ from markupsafe import Markup, escape
 from paceline.surfaces import explanations
 from paceline.surfaces.reports import templates, texts
 from paceline.surfaces.views import cells
+from paceline.surfaces.web import namespaces
 from paceline.surfaces.web.pages import languages
+from paceline.surfaces.web.sites import Site
 
 STATIC = Path(__file__).parent / "static"
 LANGUAGE_COOKIE = "paceline-language"
@@ -36,12 +38,20 @@ def page(request: Request, template: str, *, status: int = 200, **values: Any) -
     cookie, accepted = request.cookies.get(LANGUAGE_COOKIE), request.headers.get("accept-language", "")
     language = languages.chosen(asked, cookie, accepted)
     say: Callable[[str], str] = functools.partial(languages.said, language=language)
+    site: Site = request.app.state.site
     text = (
         _environment()
         .get_template(template)
-        .render(_=say, language=language, languages=languages.LANGUAGES, path=request.url.path, **values)
+        .render(
+            _=say,
+            language=language,
+            languages=languages.LANGUAGES,
+            path=request.url.path,
+            namespace=getattr(request.state, "namespace", None) or site.namespace,
+            **values,
+        )
     )
-    answer = HTMLResponse(text, status)
+    answer = HTMLResponse(namespaces.linked(text, getattr(request.state, "prefix", "")), status)
     if asked == language:
         answer.set_cookie(LANGUAGE_COOKIE, language, max_age=365 * 86_400, samesite="strict", httponly=True)
     return answer

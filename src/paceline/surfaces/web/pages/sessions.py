@@ -19,6 +19,9 @@ SESSION_SECONDS = 7 * 86_400
 @router.get("/enter")
 def enter_by_link(request: Request, token: str = "") -> Response:
     """Let a browser in that has followed the link."""
+    site: Site = request.app.state.site
+    if not site.gate.takes_links:
+        return entrance(request, HTTPStatus.UNAUTHORIZED if token else HTTPStatus.OK)
     return _entered(request, token)
 
 
@@ -56,7 +59,9 @@ def leave(request: Request) -> Response:
 
 def entrance(request: Request, status: HTTPStatus) -> Response:
     """Return the page that asks for the token."""
-    return rendering.page(request, "entrance.html", status=status.value)
+    site: Site = request.app.state.site
+    by_proxy = site.gate.believes_headers
+    return rendering.page(request, "entrance.html", status=status.value, by_proxy=by_proxy)
 
 
 def of_problem(request: Request, problem: problems.Refused) -> Response:

@@ -1,0 +1,59 @@
+"""Which namespace of a cluster a page is about: that stands in its address, ``/n/NAME/...``.
+
+So it is in every link that somebody sends to others, and two pages that are open beside each other are about
+what they say. Pages and the API know nothing of it: their own paths stand behind it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_ADDRESS = re.compile(r"(/n/([a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?))(/.*)")
+#: Where templates lead to, but for files and for other namespaces.
+_LINK = re.compile(r' (action|data-[a-z-]+|formaction|href|hx-[a-z-]+|src)="/(?!/|n/|static/)')
+_LEADS = re.compile(r"/(?!/|n/|static/)")
+_LEADING = ("location", "hx-redirect")
+
+
+class Namespaces:
+    """Takes the namespace out of the path of a request, and puts it into where the answer leads to.
+
+    Args:
+        application: what answers.
+    """
+
+    def __init__(self, application: ASGIApp) -> None:
+        self._application = application
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        found = _ADDRESS.fullmatch(scope["path"]) if scope["type"] == "http" else None
+        if found is None:
+            await self._application(scope, receive, send)
+            return
+        prefix, name, rest = found.groups()
+
+        async def leading(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for each in _LEADING:
+                    if _LEADS.match(headers.get(each, "")):
+                        headers[each] = prefix + headers[each]
+            await send(message)
+
+        raw = scope.get("raw_path", scope["path"].encode()).removeprefix(prefix.encode())
+        state = {**scope.get("state", {}), "namespace": name, "prefix": prefix}
+        await self._application({**scope, "path": rest, "raw_path": raw, "state": state}, receive, leading)
+
+
+def linked(html: str, prefix: str) -> str:
+    """Return a page whose links stay in a namespace.
+
+    Args:
+        html: of a template; what it shows is escaped, so no quote of it is mistaken for one of a link.
+        prefix: ``/n/NAME``; empty: the page is about no namespace, or the server's own.
+    """
+    return _LINK.sub(rf' \1="{prefix}/', html) if prefix else html

@@ -1,0 +1,36 @@
+"""The page on which a namespace of the cluster is chosen."""
+
+from __future__ import annotations
+
+import re
+from http import HTTPStatus
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.responses import RedirectResponse, Response
+
+from paceline.surfaces.web.callers import Asked, may
+from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.pages import rendering
+
+router = APIRouter(include_in_schema=False, prefix="/namespaces")
+#: Of so many it is asked whether whoever looks may see their jobs.
+MOST_NAMESPACES = 200
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+@router.get("")
+def choose(
+    request: Request,
+    asked: Annotated[Asked, Depends(may(Operation.ASK))],
+    name: Annotated[str, Query(max_length=200)] = "",
+) -> Response:
+    """Show the namespaces whose jobs one may see, or go to the one that was named."""
+    if _NAME.fullmatch(name):
+        return RedirectResponse(f"/n/{name}/", HTTPStatus.SEE_OTHER)
+    found = [
+        each
+        for each in asked.site.namespaces()[:MOST_NAMESPACES]
+        if asked.site.gate.allows(asked.caller, Operation.LIST, each)
+    ]
+    return rendering.page(request, "namespaces.html", found=found, is_wrong=bool(name), name=name)
