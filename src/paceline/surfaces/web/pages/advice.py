@@ -29,7 +29,7 @@ from paceline.surfaces.views import forecasts as views
 from paceline.surfaces.web.callers import Asked, may
 from paceline.surfaces.web.operations import Operation
 from paceline.surfaces.web.pages import charts, rendering
-from paceline.surfaces.web.pages.charts import Curve, Place
+from paceline.surfaces.web.pages.charts import Curve, Place, Strip
 from paceline.surfaces.web.pages.forms import Fields
 from paceline.surfaces.web.routes import advice
 from paceline.surfaces.web.routes import changes as routes
@@ -76,7 +76,15 @@ def show_proposals(request: Request, asked: Readable, name: Name) -> HTMLRespons
     diffs = Diffs.of(run)
     found = [_row(each, diffs) for each in coming.result()] if coming.done() else None
     may_apply = bool(run.source) and run.phase.value != "succeeded"
-    return rendering.page(request, "proposals.html", name=name, found=found, may_apply=may_apply)
+    ends = [end for each in found or () for end in each["ends"] or ()]
+    return rendering.page(
+        request,
+        "proposals.html",
+        name=name,
+        found=found,
+        may_apply=may_apply,
+        strip=Strip.of(ends, is_logarithmic=True),
+    )
 
 
 def _row(each: Proposal, diffs: Diffs) -> dict[str, Any]:
