@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from types import SimpleNamespace
 
 import pytest
 from support import filled_homes
@@ -13,6 +14,12 @@ from paceline.model.statuses import JobPhase
 from paceline.services import advisors, homes, jobs, lookouts, predictions
 from paceline.services.advisors import Advisor
 from paceline.services.lookouts import Lookout
+
+
+class Made(str):
+    """A model that was made."""
+
+    measured = SimpleNamespace(layout=None)
 
 
 class Clock:
@@ -38,13 +45,14 @@ def computed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the jobs whose speed was looked into."""
     made: list[str] = []
 
-    def model(recording: object) -> str:
+    def model(recording: object) -> Made:
         made.append(recording.run.name)  # type: ignore[attr-defined]
         if len(made) == 1 and made[0] == "unmeasured":
             raise InvalidInput("it was not measured")
-        return f"model {len(made)}"
+        return Made(f"model {len(made)}")
 
     monkeypatch.setattr(predictions, "model", model)
+    monkeypatch.setattr(predictions, "forecast_of", lambda model, layout: None)
     return made
 
 

@@ -104,7 +104,7 @@ def sketch(measured: Measured, calibration: Calibration, layout: Layout) -> Fore
     The interval is that of a normal distribution, as if the logarithm of the speed depended on those of the
     costs as on a straight line.
     """
-    now, then = (predictions.speed(each, calibration.costs) for each in (measured.layout, layout))
+    now, then = (_speed(each, calibration.costs) for each in (measured.layout, layout))
     times = then.steps_per_second / now.steps_per_second
     slopes = np.array(_slopes(calibration, layout)) - np.array(_slopes(calibration, measured.layout))
     variance = float(slopes @ np.array(calibration.covariance) @ slopes)
@@ -137,13 +137,18 @@ def _forecast(
 
 
 @functools.lru_cache(maxsize=256)
+def _speed(layout: Layout, costs: Costs) -> Speed:
+    return predictions.speed(layout, costs)
+
+
+@functools.lru_cache(maxsize=256)
 def _slopes(calibration: Calibration, layout: Layout) -> tuple[float, ...]:
     """Return by how much the logarithm of a layout's speed moves with that of each cost.
 
     Whoever moves along a curve asks for the same points again.
     """
     costs = calibration.costs
-    begin = math.log(predictions.speed(layout, costs).steps_per_second)
+    begin = math.log(_speed(layout, costs).steps_per_second)
     moved = (dataclasses.replace(costs, **{name: getattr(costs, name) * math.exp(_MOVE)}) for name in ASSUMED)
     return tuple(
         (math.log(predictions.speed(layout, each).steps_per_second) - begin) / _MOVE for each in moved

@@ -46,7 +46,10 @@ class Advisor:
         def compute() -> Model:
             from paceline.services import predictions
 
-            return predictions.model(lookout.look(run.name).recording)
+            found = predictions.model(lookout.look(run.name).recording)
+            # What is known of the layout as it is belongs to every forecast, and is kept (`forecasts`).
+            predictions.forecast_of(found, found.measured.layout)
+            return found
 
         return self._models.get(_key(namespace, run), compute, is_final=run.phase.is_final)
 

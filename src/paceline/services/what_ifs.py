@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -21,6 +22,8 @@ from paceline.tuning.shapes import Shape
 #: Numbers of replicas on a curve; up to so many times as many as there are, and at least up to so many.
 _COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 MOST_TIMES, LEAST_COUNT = 4, 8
+#: A curve has about so many points: each takes some hundredths of a second.
+_POINTS = 8
 #: Multiples of the cores that each has.
 _TIMES = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0)
 #: The fields of a shape that can be swept.
@@ -112,6 +115,8 @@ def _points(model: Model, now: Shape, wanted: Shape, field: str) -> Iterator[Poi
 def _values(now: float, wanted: float) -> Sequence[float]:
     if isinstance(now, int):
         most = max(LEAST_COUNT, MOST_TIMES * now, wanted)
-        return sorted({now, wanted, *(each for each in _COUNTS if each <= most)})
+        counts = [each for each in _COUNTS if each <= most]
+        # Of many the largest, and every second, third or so below it.
+        return sorted({now, wanted, *counts[:: -math.ceil(len(counts) / _POINTS)]})
     found = {round(now * times, 3) for times in _TIMES} | {wanted}
     return sorted(each for each in found if quantities.LEAST_CORES <= each <= quantities.MOST_CORES)
