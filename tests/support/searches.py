@@ -1,10 +1,13 @@
-"""A search for a better job file that has ended, as a value."""
+"""A search for a better job file that has ended, and an experiment that has not, as values."""
 
 from __future__ import annotations
 
+import math
+
 from paceline.model.causes import Change, Gain
+from paceline.model.experiments import Experiment, Repeat, Variant
 from paceline.model.proposals import Proposal
-from paceline.model.tunings import Judgement, Objective, Outcome, Pair, Quality, Trial, Tuning
+from paceline.model.tunings import Judgement, Loss, Objective, Outcome, Pair, Quality, Trial, Tuning
 
 SOURCE = "spec:\n  training:\n    optimizer: {name: adam}\n    batch_size: 512\n"
 TUNED = SOURCE.replace("adam", "lazy-adam")
@@ -60,4 +63,25 @@ ENDED = Tuning(
     ended="all trials are made",
     pairs=(Pair(before=outcome(1_500.0), after=outcome(12_300.0)),),
     quality=Quality(examples=45_000, auc_before=0.7012, auc_after=0.7010),
+)  # fmt: skip
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+def _repeat(variant: str, number: int, speed: float) -> Repeat:
+    made = Outcome(
+        examples_per_second=(speed,) * 5, used_cores=1.5, losses=(Loss(examples=512, value=math.nan),)
+    )
+    return Repeat(variant=variant, number=number, run=f"sizes-{number}", outcome=made, cause="ps-cpu-bound")
+
+
+#: Of it a run is still to be made.
+COMPARED = Experiment(
+    name="sizes", source=SOURCE, base="/jobs", baseline="small", repeats=2, seconds=10.0,
+    variants=(
+        Variant(name="small", changes=()),
+        Variant(name=HOSTILE, changes=(Change(path=("spec", "training", "batch_size"), value=1024),)),
+    ),
+    facts=(("cores", "2"),),
+    done=(_repeat("small", 0, 100.0), _repeat(HOSTILE, 0, 300.0), _repeat(HOSTILE, 1, 310.0)),
 )  # fmt: skip

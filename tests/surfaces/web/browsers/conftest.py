@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support import browsers, filled_homes
+from support import browsers, filled_homes, searches
 
 from benchmarks.served import Server, serving
 from paceline.model.runs import JobEvent
@@ -54,6 +54,8 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
             job,
             [JobEvent(at=found.run.submitted_at + 5, kind="replica-exited", message="worker-1: exit code 1")],
         )
+        store.save_study(searches.ENDED, at=found.run.submitted_at)
+        store.save_study(searches.COMPARED, at=found.run.submitted_at + 1)
     filled_homes.fill(home, "census", loads=(0.5, 0.9), steps=3)
     filled_homes.fill(home, "gone", phase=JobPhase.FAILED, message="worker-0: exit code 1")
     filled_homes.fill(home, "lost", phase=JobPhase.RUNNING, loads=(0.9, 0.9), steps=3)

@@ -25,15 +25,25 @@ WIDTHS = (360, 1280, 2560)
 HEIGHT = 900
 PICTURES = os.environ.get("PACELINE_SCREENSHOTS")
 #: Pages that look different where an address says more than its route.
-MORE = ("/?search=nobody", "/?sort=speed&phase=succeeded&label=team%3Dads", "/?label=%3D")
+MORE = (
+    "/?search=nobody",
+    "/?sort=speed&phase=succeeded&label=team%3Dads",
+    "/?label=%3D",
+    "/experiments/clicks-trial",
+)
 
 
 def addresses(shown: Any) -> Iterator[str]:
     """Yield what may be asked for: every route for people, with what there is for its parameters."""
-    examples = {"/jobs/{name}": shown.job, "/rules/{code}": "PS101"}
+    examples = {
+        "/jobs/{name}": shown.job,
+        "/rules/{code}": "PS101",
+        "/experiments/{name}": "sizes",
+    }
     for route in site_routes.routes(application(SimpleNamespace()).routes):
         if "GET" in route.methods and not route.include_in_schema:
             yield _filled(route.path, examples)
+    yield f"/compare?job={shown.job}&job=census&job=gone"
     yield from MORE
 
 

@@ -64,7 +64,7 @@ def test_proposals_come_when_they_are_computed_and_carry_what_they_show(
     edits = json.loads(html.unescape(re.findall(r'name="changes" value="([^"]*)"', part)[0]))
     said = client.post(f"/api/v1/jobs/{recorded}/change", json={"edits": edits, "dry_run": True}).json()
     shown = html.unescape(
-        re.sub(r"</?span[^>]*>", "", re.findall(r'<pre class="diff">(.*?)</pre>', part, re.S)[0])
+        re.sub(r"</?span[^>]*>", "", re.findall(r'<pre class="diff"[^>]*>(.*?)</pre>', part, re.S)[0])
     )
     assert shown.splitlines() == said["diff"].splitlines()[2:]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 from collections.abc import Callable
 
 import pytest
@@ -12,36 +11,17 @@ from click.testing import Result
 from starlette.testclient import TestClient
 from support import filled_homes, searches
 
-from paceline.model.causes import Change
-from paceline.model.experiments import Experiment, Repeat, Variant
+from paceline.model.experiments import Experiment
 from paceline.model.statuses import JobPhase
-from paceline.model.tunings import Loss, Outcome
 from paceline.services import jobs
 from paceline.services.trials import LABEL
-
-HOSTILE = "<script>alert(1)</script>"
-
-
-def repeat(variant: str, number: int, speed: float) -> Repeat:
-    outcome = Outcome(
-        examples_per_second=(speed,) * 5, used_cores=1.5, losses=(Loss(examples=512, value=math.nan),)
-    )
-    return Repeat(
-        variant=variant, number=number, run=f"sizes-{number}", outcome=outcome, cause="ps-cpu-bound"
-    )
 
 
 @pytest.fixture
 def experiment(api: jobs.Jobs) -> Experiment:
     """One of which a run is still to be made."""
-    large = Variant(name=HOSTILE, changes=(Change(path=("spec", "training", "batch_size"), value=1024),))
-    made = Experiment(
-        name="sizes", source=searches.SOURCE, base="/jobs", baseline="small", repeats=2, seconds=10.0,
-        variants=(Variant(name="small", changes=()), large), facts=(("cores", "2"),),
-        done=(repeat("small", 0, 100.0), repeat(HOSTILE, 0, 300.0), repeat(HOSTILE, 1, 310.0)),
-    )  # fmt: skip
-    api.store.save_study(made, at=1e9)
-    return made
+    api.store.save_study(searches.COMPARED, at=1e9)
+    return searches.COMPARED
 
 
 def test_a_home_without_any_says_what_to_do(client: TestClient) -> None:
