@@ -129,7 +129,9 @@ class LifeCycle(abc.ABC):
             Conflict: it cannot.
         """
         raise Conflict(
-            "jobs on a cluster are not changed while they run", f"stop {name}, and submit the other job file"
+            "jobs on a cluster are not changed while they run",
+            f"paceline stop {name}, kubectl apply the other job file to it, and paceline resume {name}: "
+            "it goes on from its last checkpoint",
         )
 
     @abc.abstractmethod

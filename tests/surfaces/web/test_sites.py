@@ -192,7 +192,7 @@ def test_a_change_of_a_running_job_is_refused_with_what_to_do_instead(client: Te
     edits = [{"path": ["spec", "roles", "worker", "replicas"], "value": 3}]
     answer = client.post(f"/api/v1/jobs/{name}/change", json={"edits": edits})
     assert answer.status_code == 409
-    assert "stop clicks" in answer.json()["hint"]
+    assert "paceline stop clicks, kubectl apply" in answer.json()["hint"]
 
 
 def keeper(site: ClusterSite) -> Keeper:
