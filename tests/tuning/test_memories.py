@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -87,6 +88,24 @@ def test_a_run_that_does_less_with_its_cores_than_before_is_pointed_out() -> Non
     (found,) = memories.regressions(runs)
     assert (found.run.name, found.before) == ("d", ("c", "b", "a"))
     assert found.times == pytest.approx(0.6)
+    assert found.low < 0.6 < found.high < 0.7
+    assert found.measure is memories.Measure.WORK
+
+
+def test_what_noise_explains_is_no_regression() -> None:
+    wild = [run("a", 100.0, at=1.0), run("b", 50.0, at=2.0), run("c", 150.0, at=3.0), run("d", 60.0, at=4.0)]
+    assert memories.regressions(wild) == ()
+
+
+def test_a_run_that_learns_worse_is_pointed_out_too() -> None:
+    told = (0.80, 0.801, 0.799, 0.79)
+    runs = [
+        dataclasses.replace(run(name, 100.0, at=at), auc=auc)
+        for at, (name, auc) in enumerate(zip("abcd", told, strict=True))
+    ]
+    (found,) = memories.regressions(runs)
+    assert (found.run.name, found.measure) == ("d", memories.Measure.QUALITY)
+    assert found.high < 1
 
 
 def test_of_two_runs_nobody_can_say_what_is_usual() -> None:

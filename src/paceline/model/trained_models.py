@@ -2,18 +2,68 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import re
+from typing import NamedTuple
 
+from paceline.model.digests import Digest
 from paceline.model.jobs import JobSpec
 from paceline.model.roles import Role
+from paceline.model.statuses import JobPhase
 
 #: A label with which a user says which model it is, where commands have dates in them, say.
 LABEL = "model"
 #: What makes a model another one, below ``training``.
 _SHAPE = ("embedding_dimension", "hidden_units")
 _LONGEST = 40
+
+
+class Told(NamedTuple):
+    """How a run of a model did; None: not measured."""
+
+    examples_per_second: float | None
+    used_cores: float | None
+    auc: float | None
+
+    @property
+    def examples_per_core_hour(self) -> float | None:
+        """Return the examples for each hour of a core that it used."""
+        return per_core_hour(self.examples_per_second, self.used_cores)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class TrainedModel:
+    """A model in a list.
+
+    Attributes:
+        runs: how many train it.
+        last_at: when the last of them was submitted (Unix seconds).
+        told: how the newest of them did, the newest first.
+    """
+
+    name: str
+    runs: int
+    last_at: float
+    told: tuple[Told, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Trained:
+    """A run of a model, as trends need it; ``digest`` is None where nobody has looked at it."""
+
+    name: str
+    submitted_at: float
+    phase: JobPhase
+    source: str
+    spec: JobSpec
+    digest: Digest | None
+
+
+def per_core_hour(examples_per_second: float | None, used_cores: float | None) -> float | None:
+    """Return the examples for each hour of a core that was used; None: not measured."""
+    return examples_per_second / used_cores * 3600 if examples_per_second and used_cores else None
 
 
 def name_of(spec: JobSpec) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 from collections.abc import Iterator
 
 from paceline import specs
@@ -50,6 +51,7 @@ def suggestion(jobs: LifeCycle, job: JobFile, objective: Objective) -> Suggestio
     return Suggestion(runs=runs, best=best, changes=changes, regressions=memories.regressions(runs))
 
 
+@functools.lru_cache(maxsize=256)  # Of runs that are made again and again the file is the same.
 def settings(source: str) -> dict[str, object]:
     """Return what a job file says, plain."""
     found = specs.plain_text(source)

@@ -73,6 +73,27 @@ class Thinnings(rows.Part):
                 found = int(pages or 0) * int(connection.exec_driver_sql("PRAGMA page_size").scalar() or 0)
         return int(found or 0)
 
+    def detail_counts(self, *, engine: str, prefix: str = "") -> dict[str, int]:
+        """Return how many finished runs are kept in which detail.
+
+        Args:
+            engine: only runs of this one.
+            prefix: only runs whose names begin so.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        columns = tables.runs.c
+        query = (
+            sa.select(columns.detail, sa.func.count())
+            .where(columns.engine == engine, columns.finished_at.is_not(None))
+            .where(columns.name.startswith(prefix, autoescape=True))
+            .group_by(columns.detail)
+        )
+        with self._database.reading() as connection:
+            found = {detail: int(count) for detail, count in connection.execute(query)}
+        return {detail.value: found.get(detail.value, 0) for detail in Detail}
+
     def _owners(self, name: str) -> list[packings.Owner]:
         replicas = tables.replicas.c
         with self._database.reading() as connection:

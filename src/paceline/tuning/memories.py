@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
+import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -12,6 +14,7 @@ from paceline.model import trained_models
 from paceline.model.causes import Change
 from paceline.model.jobs import JobSpec
 from paceline.model.tunings import Objective
+from paceline.tuning import judgements, proofs
 
 #: Fields of a job file that decide its speed; others are what the job is, or where it puts things.
 _SPEED = (
@@ -51,17 +54,36 @@ class PastRun:
         return self.examples_per_second / self.used_cores if self.used_cores else None
 
 
+class Measure(enum.StrEnum):
+    """By what runs are compared."""
+
+    WORK = "examples for each core-second"
+    QUALITY = "AUC"
+
+
+#: What runs of one job file differ by anyway (of logarithms), and by what a run has to be worse to be told.
+_SPREADS = {
+    Measure.WORK: (judgements.RUN_SPREAD, LEAST_GAIN),
+    Measure.QUALITY: (proofs.AUC_TOLERANCE / judgements.DEVIATIONS, 1 + proofs.AUC_TOLERANCE),
+}
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Regression:
-    """A run that does less with its cores than those before it with the same settings did.
+    """A run that did worse than those before it with the same settings, beyond what runs differ by anyway.
 
     Attributes:
-        times: its examples for each core-second, over the median of theirs.
+        measure: what was worse.
+        times: its value over the median of theirs.
+        low: between which that lies, with 90 %; so is ``high``.
         before: their names, the newest first.
     """
 
     run: PastRun
+    measure: Measure
     times: float
+    low: float
+    high: float
     before: tuple[str, ...]
 
 
@@ -105,16 +127,30 @@ def regressions(runs: Sequence[PastRun]) -> tuple[Regression, ...]:
     found = []
     ordered = sorted(runs, key=lambda each: -each.submitted_at)
     for place, run in enumerate(ordered):
-        own = run.examples_per_core_second
-        same = [
-            each
-            for each in ordered[place + 1 :]
-            if each.examples_per_core_second and not differences(each.settings, run.settings)
-        ]
-        if own is None or len(same) < _LEAST_BEFORE:
-            continue
-        usual = statistics.median(each.examples_per_core_second or 0.0 for each in same)
-        if own * LEAST_GAIN < usual:
-            names = tuple(each.name for each in same)
-            found.append(Regression(run=run, times=own / usual, before=names))
+        same = [each for each in ordered[place + 1 :] if not differences(each.settings, run.settings)]
+        found += [worse for measure in Measure if (worse := _worse(run, same, measure)) is not None]
     return tuple(found)
+
+
+def _worse(run: PastRun, before: Sequence[PastRun], measure: Measure) -> Regression | None:
+    """Return that a run is worse than those before it: by enough, and beyond the noise.
+
+    A run differs from the middle of others as single runs differ, and that middle is uncertain, too. Of few
+    runs nobody can say how much they differ, so at least what runs differ by anyway is taken.
+    """
+    own, known = _value(run, measure), [each for each in before if _value(each, measure)]
+    if not own or len(known) < _LEAST_BEFORE:
+        return None
+    logs = [math.log(_value(each, measure) or 1.0) for each in known]
+    least, enough = _SPREADS[measure]
+    spread = judgements.DEVIATIONS * max(least, statistics.stdev(logs)) * math.sqrt(1 + 1 / len(logs))
+    times = own / math.exp(statistics.median(logs))
+    low, high = times * math.exp(-spread), times * math.exp(spread)
+    if times * enough >= 1 or high >= 1:
+        return None
+    names = tuple(each.name for each in known)
+    return Regression(run=run, measure=measure, times=times, low=low, high=high, before=names)
+
+
+def _value(run: PastRun, measure: Measure) -> float | None:
+    return run.examples_per_core_second if measure is Measure.WORK else run.auc

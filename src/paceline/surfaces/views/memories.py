@@ -32,10 +32,11 @@ def page(job: str, found: Suggestion, *, diffs: Diffs, width: int | None) -> Tex
             parts.append(paragraphs.filled("rests on", (f"{said}{more}", "dim"), indent=_INDENT))
     for each in found.regressions:
         text = (
-            f"{each.run.name} has {each.times:.2f} times the examples for each core-second of "
-            f"{', '.join(each.before[:_NAMED])}, whose settings are the same: paceline why {each.run.name}"
+            f"{each.run.name} has {each.times:.2f} times ({each.low:.2f} to {each.high:.2f}) the "
+            f"{each.measure} of {', '.join(each.before[:_NAMED])}, whose settings are the same: "
+            f"paceline why {each.run.name}"
         )
-        parts += [Text(), paragraphs.filled("slower", (text, "yellow"), indent=_INDENT)]
+        parts += [Text(), paragraphs.filled("worse", (text, "yellow"), indent=_INDENT)]
     return Text("\n").join(parts)
 
 

@@ -22,6 +22,7 @@ from paceline.surfaces.web.pages import cluster, compare, rendering, rules, sess
 from paceline.surfaces.web.pages import experiments as experiment_pages
 from paceline.surfaces.web.pages import job as job_page
 from paceline.surfaces.web.pages import jobs as job_pages
+from paceline.surfaces.web.pages import models as model_pages
 from paceline.surfaces.web.pages import namespaces as namespace_pages
 from paceline.surfaces.web.routes import (
     advice,
@@ -34,6 +35,7 @@ from paceline.surfaces.web.routes import (
     jobs,
     logs,
     measurements,
+    models,
     quotas,
     recordings,
     streams,
@@ -62,6 +64,7 @@ _ROUTES = (
     quotas,
     capacities,
     recordings,
+    models,
 )
 _PAGES = (
     sessions,
@@ -72,6 +75,7 @@ _PAGES = (
     advice_pages,
     compare,
     experiment_pages,
+    model_pages,
     cluster,
     namespace_pages,
 )

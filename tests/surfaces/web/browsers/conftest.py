@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support import browsers, filled_homes, searches
+from support import browsers, filled_homes, searches, trained_runs
 
 from benchmarks.served import Server, serving
 from paceline.model.runs import JobEvent
@@ -25,10 +25,12 @@ class Shown:
 
     Attributes:
         job: one that was measured, and has a cause with a change.
+        model: one with a dozen runs.
     """
 
     server: Server
     job: str
+    model: str
 
     @property
     def link(self) -> str:
@@ -60,8 +62,9 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
     filled_homes.fill(home, "gone", phase=JobPhase.FAILED, message="worker-0: exit code 1")
     filled_homes.fill(home, "lost", phase=JobPhase.RUNNING, loads=(0.9, 0.9), steps=3)
     filled_homes.fill(home, "x" * 60)
+    model = trained_runs.fill(home)
     with serving(home) as server:
-        yield Shown(server, job)
+        yield Shown(server, job, model)
 
 
 @pytest.fixture(scope="module")

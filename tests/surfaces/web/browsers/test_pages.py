@@ -39,6 +39,7 @@ def addresses(shown: Any) -> Iterator[str]:
         "/jobs/{name}": shown.job,
         "/rules/{code}": "PS101",
         "/experiments/{name}": "sizes",
+        "/models/{name}": shown.model,
     }
     for route in site_routes.routes(application(SimpleNamespace()).routes):
         if "GET" in route.methods and not route.include_in_schema:

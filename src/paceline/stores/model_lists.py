@@ -1,0 +1,96 @@
+"""The models that runs of a store train, and the runs of one of them, as trends need them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import sqlalchemy as sa
+
+from paceline.model import jobs, statuses, trained_models
+from paceline.stores import digests, encodings, rows, tables
+
+#: The newest runs, of all models together, that a list of models looks at.
+_LOOKED_AT = 5000
+
+
+class ModelLists(rows.Part):
+    """The models of a store."""
+
+    def models(self, *, engine: str, prefix: str = "", limit: int) -> list[trained_models.TrainedModel]:
+        """Return the models that were trained last, each with how its newest runs did.
+
+        Args:
+            engine: only runs of this one.
+            prefix: only runs whose names begin so.
+            limit: at most so many.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        own, known = tables.runs.c, tables.digests.c
+        conditions = tuple(_conditions(engine, prefix))
+        count = sa.func.count()
+        last = sa.func.max(own.submitted_at)
+        query = sa.select(own.model, count, last).where(own.model != "", *conditions).group_by(own.model)
+        newest = (
+            sa.select(own.model, known.examples_per_second, known.used_cores, known.auc)
+            .join_from(tables.runs, tables.digests)
+            .where(*conditions)
+            .order_by(own.submitted_at.desc(), own.id.desc())
+            .limit(_LOOKED_AT)
+        )
+        with self._database.reading() as connection:
+            found = connection.execute(query.order_by(last.desc(), own.model).limit(limit)).all()
+            told: dict[str, list[trained_models.Told]] = {}
+            for model, *numbers in connection.execute(newest):
+                told.setdefault(model, []).append(trained_models.Told(*numbers))
+        return [
+            trained_models.TrainedModel(name=model, runs=number, last_at=at, told=tuple(told.get(model, ())))
+            for model, number, at in found
+        ]
+
+    def runs_of_model(
+        self, model: str, *, engine: str, prefix: str = "", limit: int
+    ) -> list[trained_models.Trained]:
+        """Return the newest runs that train a model, the oldest first.
+
+        Args:
+            model: its name.
+            engine: only runs of this one.
+            prefix: only runs whose names begin so.
+            limit: at most so many.
+
+        Raises:
+            StoreError: the store cannot be read, or a newer program wrote a run.
+        """
+        own = tables.runs.c
+        query = (
+            sa.select(own.name, own.submitted_at, own.phase, own.source, own.spec, *digests.COLUMNS)
+            .join_from(tables.runs, tables.digests, isouter=True)
+            .where(own.model == model, *_conditions(engine, prefix))
+            .order_by(own.submitted_at.desc(), own.id.desc())
+            .limit(limit)
+        )
+        with self._database.reading() as connection:
+            found = connection.execute(query).all()
+        return [_trained(tuple(row)) for row in reversed(found)]
+
+
+def _conditions(engine: str, prefix: str) -> Iterator[sa.ColumnElement[bool]]:
+    yield tables.runs.c.engine == engine
+    if prefix:
+        yield tables.runs.c.name.startswith(prefix, autoescape=True)
+
+
+def _trained(row: tuple[Any, ...]) -> trained_models.Trained:
+    name, at, phase, source, spec, *digest = row
+    what = f"job {name!r}"
+    return trained_models.Trained(
+        name=name,
+        submitted_at=at,
+        phase=encodings.member(statuses.JobPhase, phase, what=what),
+        source=source.decode("utf-8", "surrogatepass"),
+        spec=encodings.decode(jobs.JobSpec, spec, what=what),
+        digest=digests.read(digest, name),
+    )
