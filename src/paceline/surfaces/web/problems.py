@@ -74,7 +74,7 @@ class Findings(InvalidInput):
     """A job file that is legal but wrong; ``findings`` says what is."""
 
     def __init__(self, message: str, findings: Sequence[Finding]) -> None:
-        super().__init__(message, "what a code means: GET /api/v1/rules")
+        super().__init__(message, "what a code means: GET /api/v1/codes")
         self.findings = findings
 
 
