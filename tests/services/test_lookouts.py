@@ -10,6 +10,7 @@ import pytest
 from support import filled_homes
 
 from paceline.errors import NotFound
+from paceline.model.statuses import JobPhase
 from paceline.services import jobs, lookouts, looks
 from paceline.services.lookouts import Lookout
 
@@ -29,7 +30,7 @@ def counted(api: jobs.Jobs, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_many_who_ask_at_once_get_one_look(api: jobs.Jobs, counted: list[str]) -> None:
-    filled_homes.fill(api.home, "clicks")
+    filled_homes.fill(api.home, "clicks", phase=JobPhase.RUNNING)
     now = [0.0]
     lookout = Lookout(api, lambda: now[0])
     barrier = threading.Barrier(8)
@@ -50,7 +51,7 @@ def test_many_who_ask_at_once_get_one_look(api: jobs.Jobs, counted: list[str]) -
 def test_of_many_jobs_those_are_kept_that_were_asked_for_last(api: jobs.Jobs, counted: list[str]) -> None:
     names = [f"job-{number}" for number in range(lookouts.MOST_JOBS + 1)]
     for name in names:
-        filled_homes.fill(api.home, name)
+        filled_homes.fill(api.home, name, phase=JobPhase.RUNNING)
     lookout = Lookout(api, lambda: 0.0)
     for name in names:
         lookout.snapshot(name)
@@ -71,7 +72,7 @@ def test_a_job_that_is_not_there_is_not_kept(api: jobs.Jobs) -> None:
 def test_nobody_waits_for_a_look_who_can_have_the_last_one(
     api: jobs.Jobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    filled_homes.fill(api.home, "clicks")
+    filled_homes.fill(api.home, "clicks", phase=JobPhase.RUNNING)
     now = [0.0]
     lookout = Lookout(api, lambda: now[0])
     first = lookout.snapshot("clicks")

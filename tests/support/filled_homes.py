@@ -17,6 +17,7 @@ from paceline.model.samples import Evaluation, Sample, StepReport
 from paceline.model.statuses import JobPhase, ReplicaPhase
 from paceline.services import homes
 from paceline.stores import Store, open_store
+from paceline.training import trace_files
 
 
 def spec_of(name: str, ps: int = 2, workers: int = 2) -> JobSpec:
@@ -105,4 +106,7 @@ def keep(store: Store, recording: Recording, folder: Path) -> str:
     if recording.plan is not None:
         counted = {"variables": [dataclasses.asdict(each) for each in recording.plan.variables]}
         (folder / traces.VARIABLES).write_text(json.dumps(counted))
+    for trace in recording.traces:
+        name = trace_files.name_of(trace.trainer, trace.attempt)
+        trace_files.write(trace, folder / traces.FOLDER / traces.name_at(recording.at) / name)
     return run.name

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import math
+import statistics
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -106,8 +107,8 @@ class CourseReader:
         """
         recording = self._look().recording
         run = recording.run
-        end = run.finished_at if run.phase.is_final and run.finished_at is not None else recording.at
-        grid = _grid(run.started_at, end)
+        end = self._end(recording)
+        grid = _grid(run.started_at, end, _usual_seconds(recording))
         before, at = self._seen
         goes_on = before == run.finished_at and at >= recording.at - REACH_SECONDS
         case = Case.of(recording)
@@ -121,6 +122,16 @@ class CourseReader:
         self._seen = run.finished_at, recording.at
         return self._sums.course(recording, end)
 
+    def _end(self, recording: Recording) -> float:
+        """Return when a job ended, or was measured last; now, if it goes on."""
+        run = recording.run
+        if run.phase.is_final and run.finished_at is not None:
+            return run.finished_at
+        if recording.lost:
+            store, stored = self._jobs.stored(self._name)
+            return max((each.at for each in store.latest_samples(stored).values()), default=recording.at)
+        return recording.at
+
     def _add_stored(self, sums: _Sums, cores: Mapping[ReplicaId, float | None]) -> None:
         """Add what was measured before the look reaches back."""
         store, stored = self._jobs.stored(self._name)
@@ -129,12 +140,18 @@ class CourseReader:
         sums.add_steps(store.step_reports(stored, every_seconds=every))
 
 
-def _grid(started_at: float | None, end: float) -> Grid:
+def _usual_seconds(recording: Recording) -> float:
+    """Return how long intervals are; of a large job that has ended they were made longer."""
+    seconds = [each.interval_seconds for each in recording.samples]
+    return statistics.median(seconds) if seconds and recording.run.phase.is_final else LEAST_SECONDS
+
+
+def _grid(started_at: float | None, end: float, usual_seconds: float) -> Grid:
     """Return the grid of a job; nothing was measured of one that has not started."""
     if started_at is None or end <= started_at:
         return Grid(end, LEAST_SECONDS, 0)
     width = LEAST_SECONDS
-    while (end - math.floor(started_at / width) * width) / width > MOST_CELLS:
+    while width < 0.9 * usual_seconds or (end - math.floor(started_at / width) * width) / width > MOST_CELLS:
         width *= 2
     return Grid(math.floor(started_at / width) * width, width, MOST_CELLS)
 

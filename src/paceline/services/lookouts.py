@@ -10,6 +10,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Generic, TypeVar
 
 from paceline.model.snapshots import Snapshot
+from paceline.services import snapshots
 from paceline.services.courses import Course, CourseReader
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.looks import Look, Looker, pause_seconds
@@ -115,13 +116,23 @@ class Lookout:
         ).get()
 
     def snapshot(self, name: str) -> Snapshot:
-        """Return the latest snapshot of a job; raises as ``look`` does."""
+        """Return the latest snapshot of a job; raises as ``look`` does.
+
+        Of a large job that has ended it is made from the longer intervals of a look.
+        """
         return self._of(
             self._snapshots,
             name,
-            lambda: lambda: self._jobs.snapshot(name),
+            lambda: lambda: self._see(name),
             lambda took: max(SNAPSHOT_SECONDS, took),
         ).get()
+
+    def _see(self, name: str) -> Snapshot:
+        if self._jobs.get(name).phase.is_final:
+            recording = self.look(name).recording
+            if recording.run.phase.is_final:
+                return snapshots.of(recording)
+        return self._jobs.snapshot(name)
 
     def course(self, name: str) -> Course:
         """Return the course of a job until now; raises as ``look`` does."""

@@ -63,7 +63,7 @@ def test_colours_are_left_to_the_theme() -> None:
     assert len(drawings) == 9
     for drawing in drawings:
         assert not re.findall(r"#[0-9a-f]{6}\b", drawing)
-    assert "prefers-color-scheme: dark" in html
+    assert "light-dark(" in html
     assert "@media print" in html
 
 

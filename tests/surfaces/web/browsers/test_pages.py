@@ -71,7 +71,8 @@ def test_every_page(shown: Any, browser: browsers.playwright.Browser, theme: str
     for path in addresses(shown):
         url = f"{shown.server.url}{path}{'&' if '?' in path else '?'}language={language}"
         answer = context.request.get(url, headers={"Accept": "text/html"})
-        if "<!DOCTYPE html>" not in answer.text() or path == "/enter":
+        is_file = "content-disposition" in answer.headers
+        if is_file or "<!DOCTYPE html>" not in answer.text() or path == "/enter":
             continue  # A part of a page, which is looked at where it stands; or for programs.
         count += 1
         name = re.sub(r"\W+", "-", path).strip("-") or "jobs"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,17 @@ def test_the_page_in_chinese(client: TestClient, recorded: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/jobs/{}", "/jobs/{}/now", "/jobs/{}/events", "/jobs/nobody", "/enter"]
+    "path",
+    [
+        "/",
+        "/jobs/{}",
+        "/jobs/{}/now",
+        "/jobs/{}/timeline",
+        "/jobs/{}/steps",
+        "/jobs/{}/replicas",
+        "/jobs/nobody",
+        "/enter",
+    ],
 )
 def test_no_page_has_a_script_or_a_style_in_it(client: TestClient, recorded: str, path: str) -> None:
     text = client.get(path.format(recorded), headers={"Accept": "text/html"}).text
@@ -50,7 +61,7 @@ def test_whatever_a_job_says_is_text(client: TestClient, home: homes.Home, tmp_p
     (logs / "ps-0.1.log").write_text(f"{HOSTILE}\n\x1b[31mred\x00\n{'x' * 100_000}\n")
     with open_store(home.store_url) as store:
         store.append_events("clicks", [JobEvent(at=1e9, kind="replica-exited", message=HOSTILE)])
-    for path in ("/", "/jobs/clicks", "/jobs/clicks/logs", "/jobs/clicks/events"):
+    for path in ("/", "/jobs/clicks", "/jobs/clicks/logs", "/jobs/clicks/timeline"):
         text = client.get(path).text
         assert "alert(1)" in text
         assert "<script>" not in text
@@ -78,3 +89,32 @@ def test_a_job_is_deleted_from_its_page(client: TestClient, home: homes.Home) ->
 @pytest.mark.parametrize("replica", ["x", "ps", "ps-x", "<b>-0"])
 def test_output_of_what_is_no_replica(client: TestClient, recorded: str, replica: str) -> None:
     assert client.get(f"/jobs/{recorded}/logs", params={"replica": replica}).status_code == 422
+
+
+def test_traffic_and_time_of_a_step(client: TestClient, recorded: str) -> None:
+    page = client.get(f"/jobs/{recorded}/steps").text
+    assert "What a step moves, by variable and PS" in page
+    assert page.count("<rect") > 2
+    assert "No step was traced" not in page
+
+
+def test_the_report_is_a_file(client: TestClient, recorded: str) -> None:
+    answer = client.get(f"/jobs/{recorded}/report")
+    assert answer.headers["content-disposition"] == f'attachment; filename="{recorded}-report.html"'
+    assert "PS101" in answer.text
+    assert client.get("/jobs/nobody/report").status_code == 404
+
+
+def test_without_scripts_the_page_has_the_numbers(client: TestClient, recorded: str) -> None:
+    page = client.get(f"/jobs/{recorded}").text
+    assert re.search(r'<th scope="row" class="text">worker-1</th>', page)
+
+
+def test_the_theme_is_remembered(client: TestClient, recorded: str) -> None:
+    assert "data-theme" not in client.get("/").text
+    chosen = client.get(f"/jobs/{recorded}", params={"theme": "dark"}).text
+    assert '<html lang="en" data-theme="dark">' in chosen
+    assert 'data-theme="dark"' in client.get("/", params={"theme": "nonsense"}).text
+    assert "data-theme" not in client.get("/", params={"theme": "auto"}).text
+    # What else an address says stays in it.
+    assert "/?search=a%26b&amp;language=zh" in client.get("/", params={"search": "a&b"}).text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Annotated, Any
+from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import HTMLResponse, Response
@@ -10,13 +11,17 @@ from fastapi.responses import HTMLResponse, Response
 from paceline import specs
 from paceline.diagnosing import catalogues
 from paceline.errors import Conflict
+from paceline.model import quantities
+from paceline.model.runs import Run
 from paceline.services import changes
+from paceline.sources import traces
 from paceline.specs import edits
 from paceline.surfaces import answers
 from paceline.surfaces.diffs import Diffs
+from paceline.surfaces.reports import texts
 from paceline.surfaces.web.callers import Asked, may
 from paceline.surfaces.web.operations import Operation
-from paceline.surfaces.web.pages import rendering
+from paceline.surfaces.web.pages import bars, downloads, log_folders, rendering, timelines
 from paceline.surfaces.web.pages.forms import Fields
 from paceline.surfaces.web.routes import changes as change_routes
 from paceline.surfaces.web.routes import jobs as routes
@@ -26,14 +31,16 @@ from paceline.surfaces.web.schemas.logs import LogQuery
 
 router = APIRouter(include_in_schema=False, prefix="/jobs/{name}")
 Readable = Annotated[Asked, Depends(may(Operation.GET))]
-MOST_EVENTS = 200
 
 
 @router.get("")
 def show(request: Request, asked: Readable, name: Name) -> HTMLResponse:
     """Show a job."""
-    run = asked.jobs.get(name)
-    return rendering.page(request, "job.html", source=specs.source_of(run), **_now(asked, name))
+    known = _now(asked, name)
+    run: Run = known["run"]
+    return rendering.page(
+        request, "job.html", source=specs.source_of(run), log_folders=log_folders.named(run.spec), **known
+    )
 
 
 @router.get("/now")
@@ -54,11 +61,50 @@ def _now(asked: Asked, name: str) -> dict[str, Any]:
     }
 
 
-@router.get("/events")
-def show_events(request: Request, asked: Readable, name: Name) -> HTMLResponse:
-    """Show what happened last, the latest first."""
+@router.get("/replicas")
+def show_replicas(request: Request, asked: Readable, name: Name) -> HTMLResponse:
+    """Show how each replica does, as numbers."""
+    asked.jobs.get(name)
+    return rendering.page(request, "job_replicas.html", snapshot=asked.lookout.snapshot(name))
+
+
+@router.get("/timeline")
+def show_timeline(request: Request, asked: Readable, name: Name) -> HTMLResponse:
+    """Show what happened and what was found, the latest first."""
+    store, stored = asked.jobs.stored(name)
     events = [event for _, event in asked.jobs.events(name)]
-    return rendering.page(request, "job_events.html", events=events[-MOST_EVENTS:][::-1])
+    found = timelines.entries(asked.lookout.look(name), events, store.relays(stored))
+    return rendering.page(request, "job_timeline.html", entries=found)
+
+
+@router.get("/steps")
+def show_steps(request: Request, asked: Readable, name: Name) -> HTMLResponse:
+    """Show what a step moves and where its time goes, as far as that was traced or counted."""
+    recording = asked.lookout.look(name).recording
+    newest = max((trace.at for trace in recording.traces), default=None)
+    return rendering.page(
+        request,
+        "job_steps.html",
+        run=asked.jobs.get(name),
+        traffic=bars.traffic(recording),
+        splits=bars.splits(recording),
+        newest=_newest_trace(asked, name) if newest is not None else None,
+        as_bytes=quantities.format_bytes,
+        as_milliseconds=lambda microseconds: f"{texts.number(microseconds / 1000)} ms",
+    )
+
+
+def _newest_trace(asked: Asked, name: str) -> str | None:
+    found = traces.names(asked.jobs.trace_site(asked.jobs.get(name)).run)
+    return found[-1] if found else None
+
+
+@router.get("/report")
+def send_report(asked: Readable, name: Name) -> Response:
+    """Send the page about the job that needs nothing else (``paceline report``)."""
+    asked.jobs.get(name)
+    headers = {"Content-Disposition": f'attachment; filename="{quote(name)}-report.html"'}
+    return HTMLResponse(downloads.report(asked.jobs, name), headers=headers)
 
 
 @router.get("/logs")

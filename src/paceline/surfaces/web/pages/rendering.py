@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import jinja2
 from fastapi import Request
@@ -21,7 +22,10 @@ from paceline.surfaces.web.pages import languages
 from paceline.surfaces.web.sites import Site
 
 STATIC = Path(__file__).parent / "static"
-LANGUAGE_COOKIE = "paceline-language"
+LANGUAGE_COOKIE, THEME_COOKIE = "paceline-language", "paceline-theme"
+#: The first is what the system has.
+THEMES = ("auto", "light", "dark")
+_REMEMBER_SECONDS = 365 * 86_400
 _CODE = re.compile(r"\b[A-Z]+[0-9][A-Z0-9]*\b")
 
 
@@ -39,6 +43,8 @@ def page(request: Request, template: str, *, status: int = 200, **values: Any) -
     language = languages.chosen(asked, cookie, accepted)
     say: Callable[[str], str] = functools.partial(languages.said, language=language)
     site: Site = request.app.state.site
+    wanted = request.query_params.get("theme")
+    theme = next((each for each in (wanted, request.cookies.get(THEME_COOKIE)) if each in THEMES), THEMES[0])
     text = (
         _environment()
         .get_template(template)
@@ -48,13 +54,23 @@ def page(request: Request, template: str, *, status: int = 200, **values: Any) -
             languages=languages.LANGUAGES,
             path=request.url.path,
             namespace=getattr(request.state, "namespace", None) or site.namespace,
+            theme=theme,
+            themes=THEMES,
+            here=functools.partial(_here, request),
             **values,
         )
     )
     answer = HTMLResponse(namespaces.linked(text, getattr(request.state, "prefix", "")), status)
-    if asked == language:
-        answer.set_cookie(LANGUAGE_COOKIE, language, max_age=365 * 86_400, samesite="strict", httponly=True)
+    for name, chosen, value in ((LANGUAGE_COOKIE, asked, language), (THEME_COOKIE, wanted, theme)):
+        if chosen == value:
+            answer.set_cookie(name, value, max_age=_REMEMBER_SECONDS, samesite="strict", httponly=True)
     return answer
+
+
+def _here(request: Request, **changes: str) -> str:
+    """Return the address of this page with something of its query changed."""
+    kept = [(name, value) for name, value in request.query_params.multi_items() if name not in changes]
+    return f"{request.url.path}?{urlencode([*kept, *changes.items()])}"
 
 
 @functools.cache

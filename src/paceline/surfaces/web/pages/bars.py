@@ -1,0 +1,194 @@
+"""What a traced step moves and where its time goes, as rows of stacked bars.
+
+Reports draw the same with Matplotlib; a page that is asked for by many gets its bars as a few rectangles.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+
+from paceline.diagnosing.cases import Case
+from paceline.model import trace_summaries
+from paceline.model.recordings import Recording
+from paceline.model.roles import ReplicaId
+from paceline.model.trace_summaries import Shares
+from paceline.model.traces import Direction
+
+#: More rows are not shown, nor variables that move less than this part of all.
+MOST_ROWS, LEAST_SHARE = 12, 0.005
+#: So many parameter servers have a colour of their own, those that move the most.
+MOST_COLOURS = 4
+OTHER = "server-other"
+#: The full length of a bar.
+WIDTH = 1000.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """A part of a bar, on a scale up to ``WIDTH``.
+
+    Attributes:
+        style: which colour.
+        of: what it stands for.
+    """
+
+    left: float
+    width: float
+    style: str
+    of: str
+    value: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A bar with its name and its total."""
+
+    name: str
+    total: float
+    pieces: tuple[Piece, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """What a step moves.
+
+    Attributes:
+        legend: styles, each with what it stands for, and the part of all that it moves.
+        ways: both directions, or what is known of them together: all variables in one row, then each.
+        left_out: how many variables have no row, and what they move.
+        is_traced: else it was counted from the ids of batches, for one trainer.
+    """
+
+    legend: tuple[tuple[str, str, float], ...]
+    ways: Mapping[str, tuple[Row, ...]]
+    left_out: tuple[int, float]
+    is_traced: bool
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Splits:
+    """Where the time of a step goes, trainer by trainer, in microseconds."""
+
+    rows: tuple[Row, ...]
+    left_out: int
+    shares: Shares
+
+
+_Amounts = dict[str, dict[str, float]]
+PARTS = ("pull", "compute", "push", "wait", "other")
+
+
+def traffic(recording: Recording) -> Traffic | None:
+    """Return the traffic of variables by parameter server; None: it was not measured."""
+    ways = _traced(recording)
+    is_traced = bool(ways)
+    if not ways:
+        counted: _Amounts = {}
+        for shard in Case.of(recording).traffic:
+            _add(counted, shard.variable, shard.server, shard.bytes)
+        ways = {"both": counted} if counted else {}
+    totals: dict[str, float] = {}
+    by_server: dict[str, float] = {}
+    for amounts in ways.values():
+        for variable, servers in amounts.items():
+            for server, moved in servers.items():
+                totals[variable] = totals.get(variable, 0.0) + moved
+                by_server[server] = by_server.get(server, 0.0) + moved
+    if not totals:
+        return None
+    ranked = sorted(totals, key=lambda name: (-totals[name], name))
+    least = LEAST_SHARE * sum(totals.values())
+    shown = [name for name in ranked if totals[name] >= least][:MOST_ROWS]
+    styles = _styles(by_server)
+    return Traffic(
+        legend=_legend(styles, by_server),
+        ways={way: _rows(amounts, shown, styles) for way, amounts in ways.items()},
+        left_out=(len(ranked) - len(shown), sum(totals[name] for name in ranked[len(shown) :])),
+        is_traced=is_traced,
+    )
+
+
+def _traced(recording: Recording) -> dict[str, _Amounts]:
+    """Return bytes by direction, variable and server; the ids of rows are a part of pulling them."""
+    found: dict[str, _Amounts] = {}
+    for each in trace_summaries.traffic(recording.traces):
+        if each.variable is not None and each.bytes:
+            way = "push" if each.direction is Direction.PUSH else "pull"
+            _add(found.setdefault(way, {}), each.variable, each.server, each.bytes)
+    return dict(sorted(found.items()))
+
+
+def _add(amounts: _Amounts, variable: str, server: str, moved: float | None) -> None:
+    if moved:
+        servers = amounts.setdefault(variable, {})
+        servers[server] = servers.get(server, 0.0) + moved
+
+
+def _styles(by_server: Mapping[str, float]) -> dict[str, str]:
+    """Return the colour of each server, in the order of their numbers."""
+    busiest = sorted(by_server, key=lambda server: -by_server[server])[:MOST_COLOURS]
+    named = sorted(busiest, key=ReplicaId.parse)
+    return {
+        server: f"server-{named.index(server)}" if server in named else OTHER
+        for server in sorted(by_server, key=ReplicaId.parse)
+    }
+
+
+def _legend(styles: Mapping[str, str], by_server: Mapping[str, float]) -> tuple[tuple[str, str, float], ...]:
+    total = sum(by_server.values())
+    named = [(style, of, by_server[of] / total) for of, style in styles.items() if style != OTHER]
+    others = [by_server[of] for of, style in styles.items() if style == OTHER]
+    if others:
+        named.append((OTHER, f"+ {len(others)} PS", sum(others) / total))
+    return tuple(named)
+
+
+def _rows(amounts: _Amounts, variables: Sequence[str], styles: Mapping[str, str]) -> tuple[Row, ...]:
+    longest = max((sum(amounts.get(name, {}).values()) for name in variables), default=0.0)
+    return tuple(
+        _row(
+            name,
+            [(styles[server], server, amounts.get(name, {}).get(server, 0.0)) for server in styles],
+            longest,
+        )
+        for name in variables
+    )
+
+
+def _row(name: str, parts: Iterable[tuple[str, str, float]], longest: float) -> Row:
+    pieces, left, total = [], 0.0, 0.0
+    for style, of, value in parts:
+        width = value / longest * WIDTH if longest else 0.0
+        if width > 0:
+            pieces.append(Piece(left=left, width=width, style=style, of=of, value=value))
+        left, total = left + width, total + value
+    return Row(name=name, total=total, pieces=tuple(pieces))
+
+
+def splits(recording: Recording) -> Splits | None:
+    """Return the split of a mean step of each trainer, the longest; None: no step was traced."""
+    shares = trace_summaries.shares(recording.traces)
+    known = [
+        (trace.trainer, mean)
+        for trace in recording.traces
+        if (mean := trace_summaries.mean_split(trace)) is not None
+    ]
+    if shares is None:
+        return None
+    longest = sorted(known, key=lambda pair: -pair[1].total_microseconds)[:MOST_ROWS]
+    top = longest[0][1].total_microseconds
+    rows = []
+    for trainer, mean in sorted(longest, key=lambda pair: ReplicaId.parse(pair[0])):
+        values = (
+            mean.pull_microseconds, mean.compute_microseconds, mean.push_microseconds,
+            mean.input_wait_microseconds or 0.0, mean.other_microseconds,
+        )  # fmt: skip
+        rows.append(
+            _row(
+                trainer,
+                [(f"part-{part}", part, value) for part, value in zip(PARTS, values, strict=True)],
+                top,
+            )
+        )
+    return Splits(rows=tuple(rows), left_out=len(known) - len(rows), shares=shares)

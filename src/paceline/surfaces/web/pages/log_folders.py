@@ -1,0 +1,28 @@
+"""Where a job writes what TensorBoard shows, as far as its file says so."""
+
+from __future__ import annotations
+
+import re
+
+from paceline.model.jobs import JobSpec
+
+#: Options of scripts, and variables of their environment, that name such a folder.
+_OPTION = re.compile(
+    r"--?(?:log|tensorboard|tb|summary|summaries)[-_]?dir(?:ectory)?(?:=(?P<value>.+))?", re.I
+)
+_VARIABLE = re.compile(r"(?:.*_)?(?:TENSORBOARD|TB|SUMMARY)_?(?:LOG_?)?DIR|LOG_?DIR", re.I)
+
+
+def named(spec: JobSpec) -> list[str]:
+    """Return the folders that commands and environments of a job name for its summaries."""
+    found: dict[str, None] = {}
+    for command in (spec.command, *(role.command for role in spec.roles)):
+        words = list(command or ())
+        for place, word in enumerate(words):
+            match = _OPTION.fullmatch(word)
+            if match:
+                value = match["value"] or (words[place + 1] if place + 1 < len(words) else "")
+                found |= {value: None} if value else {}
+    for environment in (spec.environment, *(role.environment for role in spec.roles)):
+        found |= {value: None for key, value in environment.items() if _VARIABLE.fullmatch(key) and value}
+    return list(found)

@@ -1,0 +1,111 @@
+"""What happened to a job and what was found in it, on one time line, the latest first."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+
+from paceline.diagnosing import catalogues
+from paceline.model.causes import Cause
+from paceline.model.findings import Severity
+from paceline.model.recordings import Recording
+from paceline.model.runs import JobEvent, Relay
+from paceline.model.statuses import JobPhase
+from paceline.services.looks import Look
+from paceline.surfaces.reports import texts
+
+#: Older ones are not shown.
+MOST_ENTRIES = 200
+#: The same of many replicas within so many seconds is one entry, which names so many of them.
+TOGETHER_SECONDS, NAMED = 10.0, 3
+MOST_CHARACTERS = 200
+_BAD = frozenset(phase.value for phase in (JobPhase.FAILED, JobPhase.RESTARTING))
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """Something on the time line.
+
+    Attributes:
+        at: Unix seconds; of what happened to many, of the first.
+        kind: a word for it; of a finding its code.
+        of: which replicas, in short; empty: the job.
+        text: what is said of it.
+        severity: of a finding; None: it is an event.
+        is_bad: whether it is worth a look.
+        is_marked: whether charts mark it: what happens to each of 220 replicas would hide what they show.
+    """
+
+    at: float
+    kind: str
+    of: str = ""
+    text: str = ""
+    severity: Severity | None = None
+    is_bad: bool = False
+    is_marked: bool = True
+
+
+def entries(look: Look, events: Iterable[JobEvent], relays: Sequence[Relay]) -> list[Entry]:
+    """Return what there is to say of a job, the latest first."""
+    found = [*_findings(look), *_changes(relays), *_events(events)]
+    return sorted(found, key=lambda each: -each.at)[:MOST_ENTRIES]
+
+
+def _findings(look: Look) -> Iterator[Entry]:
+    for cause in look.explanation.causes:
+        yield Entry(
+            at=_since(cause, look.recording),
+            kind=catalogues.topic(cause.name).code,
+            text=cause.what,
+            severity=cause.severity,
+            is_bad=not cause.is_past,
+        )
+
+
+def _since(cause: Cause, recording: Recording) -> float:
+    """Return the first moment of what a cause was seen in; now, if that is not known."""
+    told = [source.since for each in cause.evidence for source in each.sources if source.since is not None]
+    told += [each.at for each in cause.evidence if each.at is not None]
+    return min(told, default=recording.at)
+
+
+def _changes(relays: Sequence[Relay]) -> Iterator[Entry]:
+    for each in relays:
+        yield Entry(at=each.asked_at, kind="change", text="asked for")
+        if each.done_at is not None:
+            yield Entry(at=each.done_at, kind="change", text="made")
+
+
+def _events(events: Iterable[JobEvent]) -> Iterator[Entry]:
+    ordered = sorted(events, key=lambda each: each.at)
+    for _, group in itertools.groupby(ordered, key=lambda each: (each.kind, each.replica is None)):
+        for together in _together(group):
+            yield _entry(together)
+
+
+def _together(events: Iterable[JobEvent]) -> Iterator[list[JobEvent]]:
+    """Yield events of one kind, those that came about the same time as one."""
+    kept: list[JobEvent] = []
+    for each in events:
+        if kept and (each.replica is None or each.at - kept[0].at > TOGETHER_SECONDS):
+            yield kept
+            kept = []
+        kept.append(each)
+    if kept:
+        yield kept
+
+
+def _entry(events: Sequence[JobEvent]) -> Entry:
+    first = events[0]
+    names = [str(each.replica) for each in sorted(events, key=lambda each: str(each.replica)) if each.replica]
+    more = len(names) - NAMED
+    said = dict.fromkeys(each.message for each in events if each.message)
+    return Entry(
+        at=first.at,
+        kind=first.kind + (f" (attempt {first.attempt})" if (first.attempt or 0) > 1 else ""),
+        of=", ".join(names[:NAMED]) + (f" + {more}" if more > 0 else ""),
+        text=texts.shortened("; ".join(said), MOST_CHARACTERS),
+        is_bad=first.kind in _BAD,
+        is_marked=first.replica is None or first.kind == "replica-exited" or (first.attempt or 0) > 1,
+    )
