@@ -18,6 +18,7 @@ from paceline import specs
 from paceline.engines.kubernetes import kinds
 from paceline.engines.kubernetes.clusters import ClusterError, Line
 from paceline.errors import Conflict, InvalidInput, NotFound, WaitTimeout
+from paceline.model import trained_models
 from paceline.model.codes import Code, Git
 from paceline.model.jobs import Host, JobSpec
 from paceline.model.statuses import JobPhase, ReplicaPhase
@@ -265,3 +266,20 @@ def test_workers_are_scaled(cluster: Cluster) -> None:
     cluster.until_phase("clicks", "stopped")
     with pytest.raises(Conflict, match="does not run"):
         cluster.jobs.scale("clicks", 2)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        job(),
+        job(labels={"model": "deepfm"}),
+        job(command=("python", "-m", "train", "--lr=1"), training={"hidden_units": [64, 32]}),
+        dataclasses.replace(
+            job(), command=(), roles=tuple(dataclasses.replace(r, command=("a", "b.py")) for r in job().roles)
+        ),
+    ],
+)
+def test_the_model_of_a_resource_is_that_of_its_job(cluster: Cluster, spec: JobSpec) -> None:
+    cluster.jobs.submit(spec, source="", base=HERE)
+    (run,) = cluster.jobs.runs()
+    assert run.model == trained_models.name_of(spec)

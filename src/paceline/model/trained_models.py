@@ -6,7 +6,8 @@ import dataclasses
 import hashlib
 import json
 import re
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from paceline.model.digests import Digest
 from paceline.model.jobs import JobSpec
@@ -72,23 +73,27 @@ def name_of(spec: JobSpec) -> str:
     The same command, or the same label ``model``, and the same shape have the same name, and no others: the
     digits are a checksum of these. What is before them is for people.
     """
-    words = [spec.labels[LABEL]] if LABEL in spec.labels else list(_words(spec))
-    training = spec.training or {}
-    identity = [LABEL in spec.labels, words, [training.get(each) for each in _SHAPE]]
-    digits = hashlib.sha256(json.dumps(identity, sort_keys=True, default=str).encode()).hexdigest()[:8]
-    said = spec.labels.get(LABEL) or _script(spec)
-    return f"{_slug(said) or 'model'}-{digits}"
-
-
-def _words(spec: JobSpec) -> tuple[str, ...]:
     role = Role.CHIEF if spec.role(Role.CHIEF) else Role.WORKER
+    return name(spec.labels.get(LABEL), spec.command_of(role), spec.training or {})
+
+
+def name(label: str | None, command: Sequence[str], training: Mapping[str, Any]) -> str:
+    """Return the name of a model.
+
+    Args:
+        label: the value of the label ``model``; None: the job has none.
+        command: of its chief, or else of its workers.
+        training: the section of its job file.
+    """
     # The interpreter may be another one, as of another environment.
-    return spec.command_of(role)[1:]
+    words = list(command[1:])
+    identity = [label is not None, words if label is None else [label], [training.get(e) for e in _SHAPE]]
+    digits = hashlib.sha256(json.dumps(identity, sort_keys=True, default=str).encode()).hexdigest()[:8]
+    return f"{_slug(label or _script(words)) or 'model'}-{digits}"
 
 
-def _script(spec: JobSpec) -> str:
+def _script(words: Sequence[str]) -> str:
     """Return what a job runs, in a word."""
-    words = _words(spec)
     for before, word in zip(("", *words), words, strict=False):
         if before == "-m":
             return word.rpartition(".")[2]

@@ -74,6 +74,7 @@ class ClusterJobs(LifeCycle):
         runner: where its client lives.
         measurements: what was measured of them.
         packs: whether folders of this machine may go with jobs; not those of a server, which others ask.
+        listed: gives `summaries` as they were a moment ago, for many who ask; None: they are read anew.
     """
 
     POLL_SECONDS: ClassVar[float] = 0.5
@@ -86,6 +87,7 @@ class ClusterJobs(LifeCycle):
     measurements: ClusterMeasurements
     clock: Callable[[], float] = time.time
     packs: bool = True
+    listed: Callable[[], Sequence[RunSummary]] | None = None
 
     @property
     def keeps(self) -> bool:
@@ -197,15 +199,18 @@ class ClusterJobs(LifeCycle):
         return sorted(wanted, key=lambda run: (run.submitted_at, run.name), reverse=True)
 
     def page(self, query: RunQuery) -> RunPage:
-        """Return a page of the runs of the namespace, with their digests if a store was named."""
+        """Return a page of the runs of the namespace, with their digests."""
+        return run_queries.page((self.listed or self.summaries)(), query)
+
+    def summaries(self) -> list[RunSummary]:
+        """Return all runs of the namespace, with their digests if a store was named."""
         known = {}
         if self.measurements.has_store:
             known = self.measurements.store.digests(f"{self.namespace}/")
-        runs = [
+        return [
             dataclasses.replace(_summary(each), digest=known.get(cluster_runs.run_name(each)))
             for each in self._resources(self.namespace)
         ]
-        return run_queries.page(runs, query)
 
     def get(self, name: str) -> Run:
         """Return one run; of one whose resource is gone, what the operator has kept.
@@ -500,9 +505,15 @@ def _summary(resource: Object) -> RunSummary:
 
 
 def _model(resource: Object) -> str:
+    """Return which model a job trains; read as it stands, for to check a whole spec takes a list too long."""
+    spec = resource.get("spec") or {}
     try:
-        return trained_models.name_of(custom_resources.job_spec(resource))
-    except InvalidInput:
+        roles = spec.get("roles") or {}
+        role = roles.get(str(Role.CHIEF)) or roles.get(str(Role.WORKER)) or {}
+        label = (resource["metadata"].get("labels") or {}).get(trained_models.LABEL)
+        command = role.get("command") or spec.get("command") or ()
+        return trained_models.name(label, [str(word) for word in command], spec.get("training") or {})
+    except (AttributeError, TypeError):  # It is no job.
         return ""
 
 

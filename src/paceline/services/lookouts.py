@@ -37,7 +37,7 @@ class _Seen(Generic[T]):
     until: float
 
 
-class _Latest(Generic[T]):
+class Latest(Generic[T]):
     """What was seen last, until it is too old.
 
     Args:
@@ -95,9 +95,9 @@ class Lookout:
         self._jobs, self._clock = jobs, clock
         self._beside = ThreadPoolExecutor(1, "looks")
         self._lock = threading.Lock()
-        self._looks: collections.OrderedDict[str, _Latest[Look]] = collections.OrderedDict()
-        self._snapshots: collections.OrderedDict[str, _Latest[Snapshot]] = collections.OrderedDict()
-        self._courses: collections.OrderedDict[str, _Latest[Course]] = collections.OrderedDict()
+        self._looks: collections.OrderedDict[str, Latest[Look]] = collections.OrderedDict()
+        self._snapshots: collections.OrderedDict[str, Latest[Snapshot]] = collections.OrderedDict()
+        self._courses: collections.OrderedDict[str, Latest[Course]] = collections.OrderedDict()
 
     def look(self, name: str) -> Look:
         """Return the latest look at a job.
@@ -146,15 +146,15 @@ class Lookout:
 
     def _of(
         self,
-        kept: collections.OrderedDict[str, _Latest[T]],
+        kept: collections.OrderedDict[str, Latest[T]],
         name: str,
         see: Callable[[], Callable[[], T]],
         pause: Callable[[float], float],
         beside: Executor | None = None,
-    ) -> _Latest[T]:
+    ) -> Latest[T]:
         with self._lock:
             if name not in kept:
-                kept[name] = _Latest(see(), self._clock, pause, beside)
+                kept[name] = Latest(see(), self._clock, pause, beside)
                 if len(kept) > MOST_JOBS:
                     kept.popitem(last=False)
             kept.move_to_end(name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import collections
+import dataclasses
 import threading
 import time
 from collections.abc import Callable
@@ -20,10 +21,12 @@ from paceline.services.cluster_measurements import ClusterMeasurements
 from paceline.services.digests import Watched
 from paceline.services.jobs import Jobs
 from paceline.services.life_cycles import LifeCycle
-from paceline.services.lookouts import Lookout
+from paceline.services.lookouts import Latest, Lookout
 from paceline.stores import Store
 from paceline.surfaces.web.gates import Gate
 
+#: How old a list of jobs may be.
+LIST_SECONDS = 1.0
 #: Of so many namespaces what was seen last is kept.
 MOST_NAMESPACES = 64
 
@@ -182,6 +185,9 @@ class ClusterSite(Site):
                 jobs = ClusterJobs(
                     self.cluster, namespace, self.loop, self._measurements, clock=self.clock, packs=False
                 )
+                # A page that is open asks for the list every two seconds, and a team has many open.
+                lists = Latest(jobs.summaries, time.monotonic, lambda took: max(LIST_SECONDS, took))
+                jobs = dataclasses.replace(jobs, listed=lists.get)
                 self._known[namespace] = jobs, Lookout(jobs, time.monotonic)
                 if len(self._known) > MOST_NAMESPACES:
                     self._known.popitem(last=False)
