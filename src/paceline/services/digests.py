@@ -132,12 +132,20 @@ class Keeper:
         engine: only jobs of this one, as in ``Run.engine``.
         watched: says what job a run of the store is.
         clock: Unix seconds.
+        every_seconds: how old a line may be before its job is looked at again.
     """
 
     def __init__(
-        self, store: Store, engine: str, watched: Callable[[str], Watched], clock: Callable[[], float]
+        self,
+        store: Store,
+        engine: str,
+        watched: Callable[[str], Watched],
+        clock: Callable[[], float],
+        *,
+        every_seconds: float = 0.0,
     ) -> None:
         self._store, self._engine, self._watched, self._clock = store, engine, watched, clock
+        self._every_seconds = every_seconds
         self._retention, self._ages_at = retentions.of_environment(), 0.0
         self._ended = threading.Event()
         self.failures = 0
@@ -165,7 +173,7 @@ class Keeper:
         phases = tuple(phase for phase in JobPhase if not phase.is_final)
         query = RunQuery(phases=phases, limit=MOST_RUNNING)
         found = self._store.run_page(query, engine=self._engine).runs
-        young = self._clock() - ROUND_SECONDS / 2
+        young = self._clock() - max(self._every_seconds, ROUND_SECONDS / 2)
         return [run.name for run in found if run.digest is None or run.digest.at < young]
 
     def _unseen(self) -> list[str]:

@@ -93,7 +93,7 @@ def run(
         named: names by which it may be called, beside those of this machine.
         proxies: those that are believed when they say where requests come from; None: none is.
     """
-    keeper = Keeper(site.store, site.engine, site.watched, site.clock)
+    keeper = Keeper(site.store, site.engine, site.watched, site.clock, every_seconds=site.DIGEST_SECONDS)
     server = _Server(
         uvicorn.Config(
             application(site, hosts=hosts(listener, named), proxies=proxies),

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import ClassVar
 
 from paceline.engines.kubernetes.clusters import Cluster
 from paceline.engines.kubernetes.loops import Loop
@@ -34,6 +35,8 @@ MOST_NAMESPACES = 64
 class Site(abc.ABC):
     """A place with jobs that a server gives access to."""
 
+    #: How old the line that lists show of a job may be.
+    DIGEST_SECONDS: ClassVar[float] = 0.0
     #: What runs the jobs, as in ``Run.engine``.
     engine: str
     #: The namespace that is meant where none is named; None: this machine has none.
@@ -152,6 +155,8 @@ class ClusterSite(Site):
         clock: Unix seconds.
     """
 
+    #: Samples come no sooner from the operator; and each look asks the API server for pods, events and nodes.
+    DIGEST_SECONDS = ClusterJobs.DELAY_SECONDS
     engine = KUBERNETES
 
     def __init__(
