@@ -1,0 +1,63 @@
+"""``paceline serve``: what it refuses to begin with, before anybody could reach it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from paceline.surfaces.web import servers
+
+Paceline = Callable[..., Result]
+CLUSTER = ("--engine", "kubernetes")
+HOST = ("--host", "paceline.example.com")
+
+
+@pytest.mark.parametrize(
+    ("options", "says", "next_"),
+    [
+        (("--address", "0.0.0.0"), "others could reach 0.0.0.0", "--gate kubernetes"),
+        ((*CLUSTER, "--address", "10.0.0.1"), "others could reach 10.0.0.1", "--gate kubernetes"),
+        (("--gate", "kubernetes"), "asks a cluster who may what", "add --engine kubernetes"),
+        (("--gate", "proxy", *HOST), "asks a cluster who may what", "add --engine kubernetes"),
+        ((*CLUSTER, "--gate", "kubernetes"), "how is the server called?", "--host paceline.example.com"),
+        ((*CLUSTER, "--gate", "proxy", *HOST), "which proxy is to be believed?", "--proxy 10.0.0.0/8"),
+        ((*CLUSTER, "--gate", "proxy", *HOST, "--proxy", "web"), "'web' is no network", "such as 10.0.0.0/8"),
+        (("--address", "here"), "'here' is no address", "127.0.0.1"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(
+    paceline: Paceline, options: tuple[str, ...], says: str, next_: str
+) -> None:
+    refused = paceline("serve", "--port", "0", *options)
+    said = " ".join(refused.stderr.split())
+    assert refused.exit_code != 0
+    assert says in said
+    assert next_ in said
+
+
+def test_without_a_cluster_it_says_so(
+    paceline: Paceline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    nowhere = str(tmp_path / "none")
+    refused = paceline("serve", "--port", "0", *CLUSTER, "--gate", "kubernetes", *HOST, KUBECONFIG=nowhere)
+    assert refused.exit_code != 0
+    assert "no Kubernetes cluster can be found" in " ".join(refused.stderr.split())
+
+
+def test_the_names_of_a_server() -> None:
+    with servers.listening("127.0.0.1", 0) as listener:
+        port = listener.getsockname()[1]
+        names = servers.hosts(listener, ["Paceline.example.com", "other:8443"])
+    assert names == {
+        f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}",
+        "paceline.example.com", f"paceline.example.com:{port}", "other:8443",
+    }  # fmt: skip
+
+
+def test_beyond_this_machine_only_with_a_gate_that_knows_people() -> None:
+    with servers.listening("0.0.0.0", 0, beyond=True) as listener:
+        assert servers.url(listener).startswith("http://0.0.0.0:")
