@@ -134,13 +134,15 @@ def test_within_one_namespace_only_reviews_are_asked_of_the_cluster() -> None:
 
 def test_an_ingress_is_encrypted() -> None:
     ingress = {"enabled": True, "host": "p.example.com", "tlsSecret": "tls", "className": "nginx"}
-    made = chart(ingress=ingress)
+    made = chart(ingress=ingress, proxies=["10.0.0.0/8"])
     spec = of_kind(made, "Ingress")["spec"]
     assert spec["tls"] == [{"hosts": ["p.example.com"], "secretName": "tls"}]
     assert spec["ingressClassName"] == "nginx"
     assert "--host=p.example.com" in container(made)["args"]
     with pytest.raises(Exception, match="tokens must not go over the network"):
-        chart(ingress={**ingress, "tlsSecret": ""})
+        chart(ingress={**ingress, "tlsSecret": ""}, proxies=["10.0.0.0/8"])
+    with pytest.raises(Exception, match="from which network does the ingress come"):
+        chart(ingress=ingress)
 
 
 def test_a_server_needs_a_store() -> None:

@@ -61,6 +61,9 @@ _NO_OPERATOR = (
 #: Annotations by which a submit that is made twice is known as one.
 SUBMIT, FINGERPRINT = "paceline.dev/submit", "paceline.dev/submit-fingerprint"
 
+#: What resources may be called.
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+
 T = TypeVar("T")
 
 
@@ -445,6 +448,9 @@ class ClusterJobs(LifeCycle):
 
     def _resource(self, name: str) -> Object:
         try:
+            if not _NAME.fullmatch(name):
+                # In a path of the API server it would be something else, such as all jobs.
+                raise ClusterError(f"{name!r} is no name", code=HTTPStatus.NOT_FOUND)
             return self._do(self.cluster.get(kinds.TRAINING_JOBS, name, self.namespace))
         except ClusterError as error:
             if not error.is_missing:

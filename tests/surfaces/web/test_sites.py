@@ -187,6 +187,21 @@ def test_files_of_the_server_go_with_no_job(
     assert stage.scene.cluster.of_kind(kinds.CONFIG_MAPS) == {}
 
 
+@pytest.mark.parametrize(
+    "name", ["%3F", "clicks%3Fdry=1", "..", "%2E%2E", "clicks%23", "Clicks", "a%00", "%25", "x" * 253]
+)
+def test_what_is_no_name_is_asked_of_no_cluster(client: TestClient, stage: Stage, name: str) -> None:
+    """In the paths of the API server it would be something else: all jobs, say."""
+    submit(client)
+    stage.scene.cluster.calls.clear()
+    for method, path in (("GET", ""), ("DELETE", "?force=true"), ("POST", "/stop"), ("GET", "/logs")):
+        answer = client.request(method, f"/api/v1/jobs/{name}{path}")
+        assert answer.status_code in (404, 405), (method, path, answer.text)
+    asked = {what for _, what in stage.scene.cluster.calls if what.startswith("trainingjobs/")}
+    assert asked <= {"trainingjobs/", "trainingjobs/clicks", f"trainingjobs/{'x' * 253}"}
+    assert list(stage.scene.cluster.of_kind(kinds.TRAINING_JOBS)) == ["clicks"]
+
+
 def test_a_change_of_a_running_job_is_refused_with_what_to_do_instead(client: TestClient) -> None:
     name = submit(client)
     edits = [{"path": ["spec", "roles", "worker", "replicas"], "value": 3}]
