@@ -76,14 +76,19 @@ class Postgresql:
             self._server.send_signal(signal.SIGINT)
             self._server.wait(timeout=START_SECONDS)
 
-    def new_database(self) -> str:
-        """Return the URL of a new, empty database."""
+    def new_database(self, like: str = "template1") -> str:
+        """Return the URL of a new database, a copy of one to which nobody is connected."""
         name = f"store_{os.getpid()}_{next(self._numbers)}"
         engine = sa.create_engine(f"postgresql+psycopg://paceline@/postgres?host={self.folder}")
         with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-            connection.exec_driver_sql(f"CREATE DATABASE {name}")
+            connection.exec_driver_sql(f"CREATE DATABASE {name} TEMPLATE {like}")
         engine.dispose()
         return f"postgresql://paceline@/{name}?host={self.folder}"
+
+
+def name_of(url: str) -> str:
+    """Return the name of the database that a URL is of."""
+    return str(sa.make_url(url).database)
 
 
 @contextlib.contextmanager

@@ -46,14 +46,25 @@ def blank_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def home(tmp_path: Path, blank_store: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[homes.Home]:
+def other_store() -> str | None:
+    """The URL of an empty store that the home has; None: a file in it."""
+    return None
+
+
+@pytest.fixture
+def home(
+    tmp_path: Path, blank_store: Path, other_store: str | None, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[homes.Home]:
     """A home that the environment names; every job that a test leaves is ended and deleted."""
     path = tmp_path / "home"
     path.mkdir(mode=0o700)
-    (path / "paceline.db").write_bytes(blank_store.read_bytes())
     monkeypatch.setenv("PACELINE_HOME", str(path))
     for name in ("PACELINE_STORE", "NO_COLOR", "FORCE_COLOR", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
+    if other_store is None:
+        (path / "paceline.db").write_bytes(blank_store.read_bytes())
+    else:
+        monkeypatch.setenv("PACELINE_STORE", other_store)
     found = composition.find_home()
     yield found
     with composition.opened(found) as jobs:
