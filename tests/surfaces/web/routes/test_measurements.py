@@ -93,3 +93,9 @@ def test_the_course_of_a_job_and_what_comes_after(client: TestClient, recorded: 
     assert {value for row in nothing["values"] for value in row} == {None}
     assert client.get(path, params={"gauge": "heat"}).status_code == 422
     assert client.get("/api/v1/jobs/nobody/course").status_code == 404
+
+
+def test_a_recording_says_what_it_is(client: TestClient, recorded: str) -> None:
+    answer = client.get(f"/api/v1/jobs/{recorded}/recording")
+    assert answer.headers["content-type"] == "application/vnd.apache.parquet"
+    assert answer.content.startswith(b"PAR1")

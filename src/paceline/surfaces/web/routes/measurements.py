@@ -79,7 +79,12 @@ def get_recording(
         path.unlink()
         raise
     removal = BackgroundTask(path.unlink, missing_ok=True)
-    return RecordingResponse(path, filename=f"{recording.run.name}.parquet", background=removal)
+    return RecordingResponse(
+        path,
+        media_type=RecordingResponse.media_type,  # Else it is guessed from the name.
+        filename=f"{recording.run.name}.parquet",
+        background=removal,
+    )
 
 
 @router.get("/samples", operation_id="listSamples", response_model=schemas.SeriesList)

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Request
 from fastapi import Path as InPath
@@ -94,7 +95,7 @@ def get_trace(asked: Readable, name: Name, trace: TraceName) -> dict[str, Any]:
 def get_perfetto(asked: Readable, name: Name, trace: TraceName) -> JSONResponse:
     """Return all events of all trainers and PS as a file for ui.perfetto.dev."""
     found = _read(_site(asked, name, trace), name, trace)
-    headers = {"Content-Disposition": f'attachment; filename="{name}-{trace}.perfetto.json"'}
+    headers = {"Content-Disposition": f'attachment; filename="{quote(name)}-{trace}.perfetto.json"'}
     return JSONResponse(perfetto.document(found.traces), headers=headers)
 
 
@@ -114,7 +115,7 @@ def get_file(
     """Return the trace of one trainer, as Parquet."""
     for path in sources.files(_site(asked, name, trace).run, trace):
         if path.name == file:
-            return TraceFileResponse(path, filename=file)
+            return TraceFileResponse(path, media_type=TraceFileResponse.media_type, filename=file)
     raise NotFound(f"trace {trace} of {name} has no file {file!r}", f"paceline trace {name} --last")
 
 
