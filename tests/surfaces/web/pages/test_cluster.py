@@ -38,6 +38,7 @@ def test_a_job_that_runs_holds_something(client: TestClient, sleeping: Sleeping)
 def test_the_page_of_this_machine(client: TestClient, home: homes.Home) -> None:
     filled_homes.fill(home, "waits", phase=JobPhase.PENDING, message="<b>soon</b>")
     page = client.get("/cluster").text
+    assert client.get("/cluster/fit").status_code == 200
     for shown in ("This machine", "every 5s", '<a href="/jobs/waits">', "<option>waits</option>"):
         assert shown in page
     assert "<b>" not in page

@@ -31,6 +31,7 @@ _NO_FIT: Mapping[str, Any] = {"fit": None, "spec": None, "free": None, "complain
 
 
 @router.get("")
+@router.get("/fit")  # Where a browser without script is when it has asked whether a job fits.
 def show(request: Request, asked: Looking, part: bool = False) -> HTMLResponse:
     """Show what there is, or the part of the page that changes."""
     if part:
