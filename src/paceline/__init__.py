@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         StoreError,
         WaitTimeout,
     )
-    from paceline.surfaces.api import JobHandle, get, submit
+    from paceline.surfaces.api import JobHandle, experiment, get, load, submit
     from paceline.surfaces.api import list_jobs as list
 
 __all__ = [
@@ -34,12 +34,17 @@ __all__ = [
     "PacelineError",
     "StoreError",
     "WaitTimeout",
+    "experiment",
     "get",
     "list",
+    "load",
     "submit",
 ]
 
-_API = {"JobHandle": "JobHandle", "get": "get", "list": "list_jobs", "submit": "submit"}
+_API = {
+    "JobHandle": "JobHandle", "experiment": "experiment", "get": "get", "list": "list_jobs", "load": "load",
+    "submit": "submit",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

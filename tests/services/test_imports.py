@@ -63,6 +63,7 @@ def test_a_job_is_what_it_was(api: jobs.Jobs, whole: Recording, tmp_path: Path) 
         each.causes for each in (found.conclusion.explanation, recordings.explain(api, "again", anew=True)[1])
     )
     assert (first.name, other.name) == ("ps-cpu-bound", "ps-cpu-bound")
+    assert found.conclusion.explanation.job == "again"
     digest = api.store.digest("again")
     assert digest is not None
     assert digest.code == "PS101"

@@ -40,6 +40,18 @@ def diagnose(recording: Recording, situation: Situation, *, case: Case | None = 
     )
 
 
+def recalled(found: Explanation, situation: Situation) -> Explanation:
+    """Return an answer of before, with where the job stands as it is said now: how long ago it ended.
+
+    Args:
+        found: the answer.
+        situation: where the job stands now.
+    """
+    alone = standing(situation)
+    summary = _summary(alone, found.causes, situation, is_known=not found.unknown)
+    return dataclasses.replace(found, job=alone.job, summary=summary)
+
+
 def standing(situation: Situation) -> Explanation:
     """Return the answer of a job of which nothing else is known: why it is where it is."""
     found = standstills.explain(situation)

@@ -56,7 +56,8 @@ def keep(jobs: Jobs, path: Path, *, name: str | None = None, origin: str = "") -
         raise InvalidInput(error.message.replace(str(path), called)) from error
     with _explained(called):
         recording_checks.check(found)
-        found = _ended(found, called)
+        # What is found in it speaks of it by its name here.
+        found = _named(_ended(found, called), jobs.free_name(name or found.run.name))
         look = looks.of(found)
         digest = digests.digest(snapshots.of(found), look)
     conclusion = found.conclusion or Conclusion(
@@ -67,12 +68,9 @@ def keep(jobs: Jobs, path: Path, *, name: str | None = None, origin: str = "") -
         with _explained(called):
             _fill(folder, found)
         with jobs.choosing():
-            wanted = name or found.run.name
-            chosen = jobs.free_name(wanted)
+            chosen = jobs.free_name(found.run.name)
             home = jobs.home.folder(chosen).path
-            spec = dataclasses.replace(found.run.spec, name=chosen)
-            run = dataclasses.replace(found.run, name=chosen, spec=spec, directory=str(home))
-            named = dataclasses.replace(found, run=run)
+            named = _named(found, chosen, directory=str(home))
             home.parent.mkdir(parents=True, exist_ok=True)
             folder.rename(home)
             try:
@@ -128,6 +126,12 @@ def _ended(recording: Recording, origin: str) -> Recording:
     )
 
 
+def _named(recording: Recording, name: str, **values: Any) -> Recording:
+    run = recording.run
+    spec = dataclasses.replace(run.spec, name=name)
+    return dataclasses.replace(recording, run=dataclasses.replace(run, name=name, spec=spec, **values))
+
+
 def _state(recording: Recording) -> states.JobState:
     run = recording.run
     replicas = tuple(
@@ -158,8 +162,10 @@ def _fill(path: Path, recording: Recording) -> None:
     for each in recording.output:
         text = "".join(f"{_line(line)}\n" for line in each.lines)
         folder.log(each.replica, each.attempt).write_bytes(text.encode("utf-8", "replace"))
+    # They are of one moment, though each trainer's clock says another.
+    moment = traces.name_at(max((trace.at for trace in recording.traces), default=0.0))
     for trace in recording.traces:
-        _write_trace(path, trace)
+        _write_trace(path / traces.FOLDER / moment, trace)
     if recording.plan is not None:
         counted = {"variables": [dataclasses.asdict(each) for each in recording.plan.variables]}
         (path / traces.VARIABLES).write_text(json.dumps(counted))
@@ -169,7 +175,7 @@ def _line(text: str) -> str:
     return text.replace("\n", " ")
 
 
-def _write_trace(run: Path, trace: traces.Trace) -> None:
+def _write_trace(folder: Path, trace: traces.Trace) -> None:
     """Write a trace as the training library does, which needs pyarrow as reading does."""
     import pyarrow
     from pyarrow import parquet
@@ -179,6 +185,6 @@ def _write_trace(run: Path, trace: traces.Trace) -> None:
         [(name, types[kind]) for name, kind in trace_tables.COLUMNS.items()],
         metadata=trace_tables.labels(trace),
     )
-    path = run / traces.FOLDER / traces.name_at(trace.at) / f"{trace.trainer}.{trace.attempt}.parquet"
+    path = folder / f"{trace.trainer}.{trace.attempt}.parquet"
     path.parent.mkdir(parents=True, exist_ok=True)
     parquet.write_table(pyarrow.table(trace_tables.columns(trace), schema=schema), path, compression="zstd")

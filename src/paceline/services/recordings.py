@@ -235,10 +235,11 @@ def judged(recording: Recording, situation: Situation) -> Explanation:
     kept = recording.conclusion
     if kept is None:
         return diagnoses.diagnose(recording, situation)
+    found = diagnoses.recalled(kept.explanation, situation)
     if kept.version == metadata.version("paceline"):
-        return kept.explanation
+        return found
     by = f"what this version would find: Paceline {kept.version} judged it when it had ended"
-    return dataclasses.replace(kept.explanation, unknown=(*kept.explanation.unknown, by))
+    return dataclasses.replace(found, unknown=(*found.unknown, by))
 
 
 def explain(

@@ -20,8 +20,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from paceline.errors import JobFailed, PacelineError
+from paceline.errors import JobFailed, NotFound, PacelineError
 from paceline.model.causes import Explanation
+from paceline.model.experiments import Experiment
 from paceline.model.jobs import JobSpec
 from paceline.model.recordings import Recording
 from paceline.model.roles import Role
@@ -29,10 +30,11 @@ from paceline.model.runs import Run
 from paceline.model.samples import Evaluation, Sample, StepReport
 from paceline.model.snapshots import Snapshot
 from paceline.model.statuses import JobPhase
+from paceline.model.tunings import Objective
 from paceline.services import recordings
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.logs import LogLine, Wanted
-from paceline.surfaces import composition
+from paceline.surfaces import composition, notebooks
 
 if TYPE_CHECKING:
     import pandas
@@ -146,6 +148,48 @@ def list_jobs(
     wanted = None if phases is None else [JobPhase(phase) for phase in phases]
     with composition.opened_place(place) as jobs:
         return [JobHandle(run.name, place) for run in jobs.runs(phases=wanted)]
+
+
+def load(
+    path: _PathLike, *, name: str | None = None, home: _PathLike | None = None, store: str | None = None
+) -> JobHandle:
+    """Keep the file of a recording (``paceline record``) as a job that has ended, and return that.
+
+    Args:
+        path: the file.
+        name: of the job; else its own, with a number when that is taken.
+        home: the state folder; else ``PACELINE_HOME`` or its default.
+        store: the store's URL; else ``PACELINE_STORE`` or its default.
+
+    Raises:
+        NotFound: there is no such file.
+        InvalidInput: it is no recording, or the name cannot be a job's.
+    """
+    from paceline.surfaces import job_names
+
+    if name is not None:
+        job_names.check(name)
+    place = composition.find_home(home, store)
+    with composition.opened(place) as jobs:
+        return JobHandle(jobs.import_file(Path(path), name=name).name, place)
+
+
+def experiment(name: str, *, home: _PathLike | None = None, store: str | None = None) -> Experiment:
+    """Return an experiment (``paceline experiment run``), as far as it is.
+
+    Args:
+        name: the name.
+        home: the state folder; else ``PACELINE_HOME`` or its default.
+        store: the store's URL; else ``PACELINE_STORE`` or its default.
+
+    Raises:
+        NotFound: there is none of that name.
+    """
+    with composition.opened_store(composition.find_home(home, store)) as opened:
+        found = opened.study(name)
+    if not isinstance(found, Experiment):
+        raise NotFound(f"{name!r} is a search, not an experiment", f"paceline report {name}")
+    return found
 
 
 def _place(
@@ -276,6 +320,18 @@ class JobHandle:
             _, found = recordings.explain(jobs, self.name)
         return found
 
+    def proposals(self) -> notebooks.Proposals:
+        """Return what to change in the job, the likeliest first, as ``paceline tune NAME`` says it.
+
+        Raises:
+            PacelineError: scipy is not installed.
+        """
+        from paceline.services import proposals
+
+        with self._jobs() as jobs:
+            found = recordings.whole(jobs, self.name, thinned=True)
+        return notebooks.Proposals(proposals.proposals(found, Objective()))
+
     def snapshot(self) -> Snapshot:
         """Return what ``paceline top`` shows, as a value."""
         with self._jobs() as jobs:
@@ -318,6 +374,12 @@ class JobHandle:
             return f"<JobHandle {self.name!r}: {error.message}>"
         return f"<JobHandle {self.name!r}: {phase}{f', {run.message}' if run.message else ''}>"
 
+    def _repr_html_(self) -> str:
+        try:
+            return notebooks.job(self.snapshot(), self.why())
+        except PacelineError as error:
+            return notebooks.complaint(self.name, error.message)
+
     def _jobs(self) -> contextlib.AbstractContextManager[LifeCycle]:
         return composition.opened_place(self.place)
 
@@ -356,3 +418,6 @@ def _frame(pandas: Any, kind: type[M], values: Sequence[M]) -> Any:
     frame = pandas.DataFrame(columns)
     frame["at"] = pandas.to_datetime(frame["at"], unit="s", utc=True)
     return frame
+
+
+notebooks.register()
