@@ -179,11 +179,7 @@ def _document(answer: httpx2.Response) -> Any:
     try:
         return json.loads(_read(answer))
     except (ValueError, RecursionError) as error:
-        url = str(answer.url.copy_with(path="/", query=None))
-        raise SourceError(
-            f"{url} does not answer as a Paceline server does",
-            "is this its address? paceline serve prints it",
-        ) from error
+        raise _otherwise(answer) from error
 
 
 def _read(answer: httpx2.Response) -> bytes:
@@ -192,11 +188,20 @@ def _read(answer: httpx2.Response) -> bytes:
 
 def _chunks(answer: httpx2.Response, most_bytes: int) -> Iterator[bytes]:
     size = 0
-    for chunk in answer.iter_bytes():
-        size += len(chunk)
-        if size > most_bytes:
-            raise SourceError(f"the server answers with more than {most_bytes} bytes")
-        yield chunk
+    try:
+        for chunk in answer.iter_bytes():
+            size += len(chunk)
+            if size > most_bytes:
+                raise SourceError(f"{answer.url.host} answers with more than {most_bytes} bytes")
+            yield chunk
+    except httpx2.DecodingError as error:
+        raise _otherwise(answer) from error
+
+
+def _otherwise(answer: httpx2.Response) -> SourceError:
+    server = answer.url.copy_with(path="/", query=None)
+    hint = "is this its address? paceline serve prints it"
+    return SourceError(f"{server} does not answer as a Paceline server does", hint)
 
 
 @contextlib.contextmanager

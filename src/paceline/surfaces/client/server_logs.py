@@ -13,6 +13,8 @@ from paceline.surfaces.client.connections import Connection
 
 #: More are not named in a request: all lines come then, and those that are not wanted are left out here.
 MOST_NAMED = 200
+#: As many lines as a server gives at once.
+PAGE_LINES = 5000
 CUT = " ... (a server sends no more of a line)"
 
 
@@ -45,7 +47,9 @@ class ServerReader:
         """Yield what has come since (see `services.logs.Reader`)."""
         is_full = True
         while is_full:
-            document = self._connection.get(self._path, **self._choice, **self._place(), unfinished=ended)
+            document = self._connection.get(
+                self._path, **self._choice, **self._place(), limit=PAGE_LINES, unfinished=ended
+            )
             with readings.understanding("output"):
                 lines = list(map(_line, document["items"]))
                 self._after, is_full = document["after"], document["is_full"]
