@@ -162,9 +162,11 @@ class FolderReader:
         tail = _Tail(path, replica, attempt)
         if self._is_first:
             tail.skip(self._wanted.tail, self._wanted.since)
-        position = (self._wanted.behind or {}).get((replica, attempt), "0")
-        # Whoever has read it from elsewhere, as from its pod, has read it.
-        tail.offset = max(tail.offset, int(position) if position.isdecimal() else path.stat().st_size)
+        position = (self._wanted.behind or {}).get((replica, attempt))
+        if position is not None:
+            # Whoever has read it from elsewhere, as from its pod, has read it.
+            size = path.stat().st_size
+            tail.offset = min(int(position), size) if position.isdecimal() else size
         return tail
 
 

@@ -9,7 +9,7 @@ import contextlib
 import dataclasses
 import datetime
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from paceline.diagnosing.situations import Situation
 from paceline.errors import SourceError
@@ -21,6 +21,8 @@ from paceline.model.samples import Evaluation
 from paceline.model.snapshots import Imbalance, ReplicaSnapshot, RoleSnapshot, Snapshot
 from paceline.model.statuses import ExitReason, JobPhase, ReplicaPhase
 from paceline.stores import encodings
+
+T = TypeVar("T")
 
 Document = Mapping[str, Any]
 LOST = "lost"
@@ -44,6 +46,16 @@ def understanding(what: str) -> Iterator[None]:
             f"what the server says of {what} cannot be read: {said}",
             "client and server should be of the same version: paceline version",
         ) from error
+
+
+def check_goes_on(before: object, after: object) -> None:
+    """Let a page pass behind which there are others.
+
+    Raises:
+        ValueError: the next one would be the same again.
+    """
+    if before == after:
+        raise ValueError("a page ends where it begins")
 
 
 def run(document: Document, source: str) -> Run:
@@ -84,7 +96,7 @@ def summary(document: Document) -> RunSummary:
 
 
 def _digest(document: Document) -> Digest:
-    return encodings.value(Digest, {**_fields(Digest, document), "at": instant(document["at"])})
+    return _value(Digest, {**document, "at": instant(document["at"])})
 
 
 def replica(document: Document) -> ReplicaRow:
@@ -95,7 +107,7 @@ def replica(document: Document) -> ReplicaRow:
         attempt=document["attempt"],
         restarts=document["restarts"],
         memory_bytes=document["memory_limit_bytes"],
-        exit=None if document["exit"] is None else encodings.value(ExitReason, document["exit"]),
+        exit=None if document["exit"] is None else _value(ExitReason, document["exit"]),
         host=document["host"],
         address=document["address"],
         pid=document["pid"],
@@ -124,7 +136,7 @@ def snapshot(document: Document, of: Run) -> Snapshot:
     """Return how a run does."""
     evaluation = document["evaluation"]
     if evaluation is not None:
-        evaluation = encodings.value(Evaluation, {**evaluation, "at": instant(evaluation["at"])})
+        evaluation = _value(Evaluation, {**evaluation, "at": instant(evaluation["at"])})
     return Snapshot(
         run=of,
         at=_known(document["at"]),
@@ -149,7 +161,7 @@ def _role(document: Document) -> RoleSnapshot:
     return RoleSnapshot(
         role=Role(document["role"]),
         replicas=tuple(map(_replica_snapshot, document["replicas"])),
-        imbalances=tuple(encodings.value(Imbalance, each) for each in document["imbalances"]),
+        imbalances=tuple(_value(Imbalance, each) for each in document["imbalances"]),
         **{
             name: document[name]
             for name in ("cpu_cores", "memory_bytes", "received_bytes_per_second", "sent_bytes_per_second")
@@ -164,7 +176,7 @@ def _replica_snapshot(document: Document) -> ReplicaSnapshot:
 
 def situation(document: Document) -> Situation:
     """Return where a job stands."""
-    return encodings.value(Situation, _fields(Situation, document))
+    return _value(Situation, document)
 
 
 def instant(text: str | None) -> float | None:
@@ -174,6 +186,10 @@ def instant(text: str | None) -> float | None:
 
 def _known(text: str) -> float:
     return datetime.datetime.fromisoformat(text).timestamp()
+
+
+def _value(kind: type[T], document: Document) -> T:
+    return encodings.value(kind, _fields(kind, document))
 
 
 def _fields(kind: Any, document: Document) -> dict[str, Any]:

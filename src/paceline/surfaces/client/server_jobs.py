@@ -76,11 +76,13 @@ class ServerJobs(LifeCycle):
                 found = [
                     (readings.summary(each), each["phase"] == readings.LOST) for each in document["items"]
                 ]
-                after = None if document["after"] is None else Cursor.parse(document["after"])
+                if document["after"] is not None:
+                    after = Cursor.parse(document["after"])
+                    readings.check_goes_on(query.after, after)
+                    query = dataclasses.replace(query, after=after)
             yield from found
-            if after is None:
+            if document["after"] is None:
                 return
-            query = dataclasses.replace(query, after=after)
 
     def page(self, query: RunQuery) -> RunPage:
         """Return a page of the runs."""

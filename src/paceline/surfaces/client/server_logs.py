@@ -52,7 +52,9 @@ class ServerReader:
             )
             with readings.understanding("output"):
                 lines = list(map(_line, document["items"]))
-                self._after, is_full = document["after"], document["is_full"]
+                before, self._after, is_full = self._after, document["after"], document["is_full"]
+                if is_full:
+                    readings.check_goes_on(before, self._after)
             yield from (line for line in lines if self._wanted.replica(line.replica))
 
     def _place(self) -> dict[str, Any]:

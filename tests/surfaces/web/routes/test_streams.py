@@ -2,37 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable
 
 import pytest
 from starlette.testclient import TestClient
 from support import filled_homes
+from support.event_streams import Sent, sent
 
 from paceline.services import homes, jobs
 from paceline.surfaces.web import feeds
 
 Sleeping = Callable[[str], str]
-
-
-class Sent(NamedTuple):
-    kind: str
-    id: int | None
-    data: Any
-
-
-def sent(lines: Iterable[str]) -> Iterator[Sent]:
-    """Yield the events of a stream."""
-    fields: dict[str, str] = {}
-    for line in lines:
-        name, _, value = line.partition(": ")
-        if name in ("event", "id", "data"):
-            fields[name] = value
-        elif not line and fields:
-            number = int(fields["id"]) if "id" in fields else None
-            yield Sent(fields["event"], number, json.loads(fields["data"]))
-            fields = {}
 
 
 def follow(client: TestClient, name: str, last: int = 0, **params: bool) -> list[Sent]:
@@ -55,11 +35,11 @@ def test_a_job_is_followed_to_its_end(
     assert kinds.count("digest") >= 2
     told = [each for each in found if each.kind == "event"]
     assert [(each.id, each.data["id"]) for each in told] == [
-        (number, number) for number, _ in api.events("clicks")
+        (str(number), number) for number, _ in api.events("clicks")
     ]
     assert told[-1].data["kind"] == "succeeded"
     # A connection that broke goes on behind the last event that was seen.
-    again = [each for each in follow(client, "clicks", told[1].id or 0) if each.kind == "event"]
+    again = [each for each in follow(client, "clicks", int(told[1].id or 0)) if each.kind == "event"]
     assert again == told[2:]
 
 
