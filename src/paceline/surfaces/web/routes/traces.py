@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -88,7 +87,8 @@ async def _hold(held: contextlib.ExitStack) -> None:
 def get_trace(asked: Readable, name: Name, trace: TraceName) -> dict[str, Any]:
     """Return what the traces of a moment say: bytes and time by variable and PS, where a step's time goes."""
     found = _read(_site(asked, name, trace), name, trace)
-    return documents.trace(name, found.name, found.traces, [Path(each).name for each in found.broken])
+    broken = [each.replace(f"{found.folder}/", "") for each in found.broken]
+    return documents.trace(name, found.name, found.traces, broken)
 
 
 @router.get("/{trace}/perfetto", operation_id="getPerfettoFile", response_class=JSONResponse)
