@@ -17,6 +17,7 @@ from paceline.model.findings import Severity
 from paceline.model.run_queries import RunPage, RunQuery
 from paceline.model.statuses import JobPhase
 from paceline.services import homes, jobs
+from paceline.surfaces.web.routes import jobs as routes
 
 Sleeping = Callable[[str], str]
 
@@ -170,3 +171,20 @@ def test_a_job_that_is_deleted_meanwhile_keeps_nobody_from_the_list(
     monkeypatch.setattr(jobs.Jobs, "page", deleting)
     found = client.get("/api/v1/jobs").json()["items"]
     assert {each["name"]: each["phase"] for each in found} == {"gone": "running", "there": "succeeded"}
+
+
+def test_old_jobs_are_pruned(
+    client: TestClient, home: homes.Home, api: jobs.Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("census", "clicks", "wide"):
+        filled_homes.fill(home, name)
+    filled_homes.fill(home, "goes-on", phase=JobPhase.RUNNING)
+    monkeypatch.setattr(routes, "MOST_PRUNED", 2)
+    old = {"older_than_seconds": 60}
+    would = client.post("/api/v1/jobs/prune", json={**old, "dry_run": True}).json()
+    assert (len(would["names"]), would["left"], would["dry_run"]) == (2, 1, True)
+    assert client.post("/api/v1/jobs/prune", json=old).json()["names"] == would["names"]
+    assert client.post("/api/v1/jobs/prune", json=old).json()["left"] == 0
+    assert [run.name for run in api.runs()] == ["goes-on"]
+    assert [audit.action for _, audit in api.store.audits(limit=9)] == ["jobs.delete"] * 3
+    assert client.post("/api/v1/jobs/prune", json={}).status_code == 422

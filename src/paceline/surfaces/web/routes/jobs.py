@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from typing import Annotated, Any
@@ -10,7 +11,7 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Response
 from fastapi.responses import PlainTextResponse
 
 from paceline import linting, specs
-from paceline.errors import InvalidInput, NotFound
+from paceline.errors import Conflict, InvalidInput, NotFound
 from paceline.model import selectors
 from paceline.model.roles import ReplicaId
 from paceline.model.run_queries import Cursor, RunQuery
@@ -26,6 +27,8 @@ from paceline.surfaces.web.schemas import runs as schemas
 
 router = APIRouter(prefix="/jobs", tags=["jobs"])
 _LARGEST = 2**63 - 1
+#: To remove a job takes some ten milliseconds, and more where it has many checkpoints.
+MOST_PRUNED = 100
 #: Any text is looked up, and found or not: names of jobs on a cluster may be such as none here has.
 Name = Annotated[str, Path(description="of the job", max_length=253)]
 IdempotencyKey = Annotated[
@@ -211,6 +214,21 @@ def scale_job(
     asked.note(name, f"workers: {body.workers}")
     asked.jobs.scale(name, body.workers)
     return _document(asked, asked.jobs.get(name))
+
+
+@router.post("/prune", operation_id="pruneJobs", response_model=schemas.PruneList)
+def prune_jobs(
+    asked: Annotated[Asked, Depends(may(Operation.DELETE))], body: schemas.Prune
+) -> dict[str, Any]:
+    """Remove jobs that ended some time ago, a hundred at once; with ``dry_run`` only say which."""
+    names = asked.jobs.prune(older_than_seconds=body.older_than_seconds, dry_run=True)
+    chosen = names[:MOST_PRUNED]
+    for name in () if body.dry_run else chosen:
+        asked.note(name, f"ended {body.older_than_seconds:g} s ago or earlier")
+        with contextlib.suppress(NotFound, Conflict):  # It was deleted, or brought back, meanwhile.
+            asked.jobs.delete(name)
+    found = {"names": chosen, "left": len(names) - len(chosen), "dry_run": body.dry_run}
+    return documents.document("PruneList", found)
 
 
 @router.delete("/{name}", operation_id="deleteJob", status_code=204)

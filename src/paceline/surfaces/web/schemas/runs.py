@@ -176,6 +176,22 @@ class Scale(Schema):
     workers: Annotated[int, Field(ge=0, le=1_000_000)]
 
 
+class Prune(Schema):
+    """Which jobs are old."""
+
+    older_than_seconds: Annotated[float, Field(description="since they ended", ge=0, le=1e10)]
+    dry_run: Annotated[bool, Field(description="only say which")] = False
+
+
+class PruneList(Document):
+    """Jobs that were removed, or would be; ``left`` is how many more there are."""
+
+    kind: Literal["PruneList"] = "PruneList"
+    names: list[str]
+    left: int
+    dry_run: bool
+
+
 class Edit(Schema):
     """What a field of the job file should say; null: it is to be left out."""
 
