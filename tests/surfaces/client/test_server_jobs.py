@@ -97,8 +97,9 @@ def test_a_job_with_all_that_is_known_of_it(api: jobs.Jobs, served: ServerJobs, 
 
 def files_equal(recording: Any) -> Any:
     """Return a recording with sequences as those of a file are."""
-    names = ("replicas", "samples", "steps", "evaluations", "events", "facts", "traces")
-    return dataclasses.replace(recording, **{name: tuple(getattr(recording, name)) for name in names})
+    names = [field.name for field in dataclasses.fields(recording)]
+    lists = {name: getattr(recording, name) for name in names if isinstance(getattr(recording, name), list)}
+    return dataclasses.replace(recording, **{name: tuple(found) for name, found in lists.items()})
 
 
 def test_causes_are_the_same(api: jobs.Jobs, served: ServerJobs, recorded: str) -> None:
