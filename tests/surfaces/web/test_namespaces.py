@@ -117,3 +117,11 @@ def test_a_token_of_a_cluster_never_stands_in_a_link(client: TestClient, clock) 
     assert answer.status_code == 401
     assert "set-cookie" not in answer.headers
     assert client.get("/enter", headers=HTML).status_code == 200
+
+
+def test_who_may_not_look_here_is_shown_where_else(client: TestClient) -> None:
+    client.headers["Authorization"] = f"Bearer {cluster_sites.token('view')}"
+    answer = client.get(f"/n/{OTHER}/", headers=HTML)
+    assert answer.status_code == 403
+    assert f'href="/n/{OTHER}/namespaces"' in answer.text
+    assert client.get(f"/n/{OTHER}/namespaces", headers=HTML).status_code == 200
