@@ -31,7 +31,7 @@ LOOK_SECONDS, FOLLOW_SECONDS = 60.0, 600.0
 QUICK_LOOK_SECONDS, QUICK_FOLLOW_SECONDS = 10.0, 20.0
 #: How often a browser opens each page.
 PAINTS, QUICK_PAINTS = 20, 5
-#: An open page asks for what changes so often.
+#: Each user waits so long between two requests: an open page asks for what changes so often.
 PAUSE_SECONDS = 2.0
 ANSWER_SECONDS, BEHIND_SECONDS, PAINT_SECONDS, MEMORY_BYTES, GROWTH = 0.3, 2.0, 1.0, 400e6, 1.05
 JOB_PAGE = f"/jobs/{large_jobs.NAME}"
@@ -41,6 +41,8 @@ PAGES = {"job list": "/", "job page": JOB_PAGE}
 PATHS = {
     **PAGES, "job list, sorted": "/?sort=speed", "job list, found": "/?search=job-77&label=team=ads",
     "job list, part": "/?part=true", "job page, part": f"{JOB_PAGE}/now",
+    "job page, course": f"/api/v1{JOB_PAGE}/course?gauge=cpu", "job page, time line": f"{JOB_PAGE}/timeline",
+    "job page, steps": f"{JOB_PAGE}/steps", "job page, output": f"/api/v1{JOB_PAGE}/logs?after=",
 }  # fmt: skip
 
 

@@ -107,8 +107,11 @@ def test_what_any_older_program_kept_comes_through(engine, fresh_url, make_run, 
         databases.upgrade(connection, "here", revision)
         metadata = sa.MetaData()
         metadata.reflect(connection)
+        runs = metadata.tables["runs"]
+        named = {"model": trained_models.name_of(run.spec)} if "model" in runs.c else {}
         connection.execute(
-            sa.insert(metadata.tables["runs"]).values(
+            sa.insert(runs).values(
+                **named,
                 id=7, name="demo", engine="local", directory=run.directory, submitted_at=5.0, phase="running",
                 replicas="ps 1/1, worker 1/1", message="", labels='{"team": "ads"}', notes="[]",
                 source=b"kind: TrainingJob\n", spec=encodings.encode(run.spec), state=encodings.encode(state),

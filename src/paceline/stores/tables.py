@@ -86,6 +86,7 @@ runs = sa.Table(
     sa.Column("model", Text, nullable=False, server_default=""),
     sa.Column("detail", Text, nullable=False, server_default="full"),
     sa.Index("runs_by_submitted_at", "submitted_at"),
+    sa.Index("runs_by_engine", "engine", "submitted_at", "name"),
     sa.Index("runs_by_phase", "phase"),
     sa.Index("runs_by_model", "model", "submitted_at"),
     sqlite_autoincrement=True,
