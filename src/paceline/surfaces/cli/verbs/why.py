@@ -24,8 +24,11 @@ if TYPE_CHECKING:
     type=click.Choice(["info", "warning", "error"]),
     help="From which severity on of a cause that is not over to exit with 4; default: never.",
 )
+@click.option(
+    "--anew", is_flag=True, help="Judge a job that has ended by the rules of today, whatever was found then."
+)
 @options.output_option("table", "diff", "markdown", "html", "json", "yaml")
-def command(session: sessions.Session, name: str, fail_on: str | None, output: str) -> None:
+def command(session: sessions.Session, name: str, fail_on: str | None, anew: bool, output: str) -> None:
     """Say why the job NAME is pending, failed, restarting or slow, or that nothing is wrong.
 
     From what happened to it, why its replicas ended, what its pods wait for, whether it fits, and what was
@@ -42,10 +45,12 @@ def command(session: sessions.Session, name: str, fail_on: str | None, output: s
     recording = sessions.recording(name)
     is_file = recording is not None
     if recording is not None:
-        found = diagnoses.diagnose(recording, recordings.situation(recording))
+        situation = recordings.situation(recording)
+        judge = diagnoses.diagnose if anew else recordings.judged
+        found = judge(recording, situation)
     else:
         with session.jobs() as jobs:
-            recording, found = recordings.explain(jobs, name, thinned=True)
+            recording, found = recordings.explain(jobs, name, thinned=True, anew=anew)
     _show(session, recording, found, output)
     _fail(found, fail_on)
     codes = [f"paceline explain {catalogues.topic(cause.name).code}" for cause in found.causes[:1]]

@@ -1,0 +1,43 @@
+"""A home that was lost, restored from its copy: the job that ran goes on."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sqlite3
+from pathlib import Path
+
+import pytest
+from support.shell_jobs import Submit, shell_job
+
+from benchmarks import leftovers
+from paceline.engines.local import engine, machines
+from paceline.model.statuses import JobPhase
+from paceline.services import jobs
+from paceline.stores import open_store
+
+
+@pytest.mark.slow
+def test_a_job_that_ran_goes_on(api: jobs.Jobs, submit: Submit, tmp_path: Path) -> None:
+    run = submit(shell_job("sleep 3; echo done"))
+    api.wait(run.name, timeout_seconds=30, until=lambda found: found.phase is JobPhase.RUNNING)
+    database = api.home.path / "paceline.db"
+    with sqlite3.connect(database) as connection:
+        connection.execute("VACUUM INTO ?", (str(tmp_path / "copy.db"),))
+    connection.close()
+    shutil.copytree(api.home.runs, tmp_path / "copied", symlinks=True)
+    # The machine is gone, with all that ran on it.
+    for pid in leftovers.supervisor_pids(jobs.folder_of(run)):
+        os.kill(pid, signal.SIGKILL)
+    engine.release(jobs.folder_of(run), machines.read())
+    api.store.close()
+    shutil.rmtree(api.home.path)
+    api.home.path.mkdir()
+    shutil.copy(tmp_path / "copy.db", database)
+    shutil.copytree(tmp_path / "copied", api.home.runs, symlinks=True)
+    with open_store(api.home.store_url) as store:
+        restored = jobs.Jobs(api.home, store)
+        assert restored.is_lost(restored.get(run.name))
+        restored.resume(run.name)
+        assert restored.wait(run.name, timeout_seconds=60).phase is JobPhase.SUCCEEDED
