@@ -13,6 +13,7 @@ from paceline.services.logs import FolderReader, LogLine, Positions, Wanted
 #: An attempt, and its pod's name.
 Attempt = tuple[tuple[ReplicaId, int], str]
 _MARK, _COUNT = "@", "#"
+_MANY = 10**9
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -91,9 +92,12 @@ class PodReader:
         tail = self._wanted.tail if begins and self._is_first and behind is None else None
         since = self._wanted.since if behind is None else None
         old = None if since is None else max(1, round(self._clock() - since))
+        lines, left = self._read(pod, None if tail is None else max(1, tail), old), place.count
+        if tail is not None and lines:
+            # How many lines of the first moment come before these is not known: all of them count as read.
+            place, left, lines = _Place(lines[0].at, _MANY), 0, lines[:tail]
         self._places[attempt] = place
-        left = place.count
-        for line in self._read(pod, tail, old):
+        for line in lines:
             if line.at < place.at:
                 continue
             if line.at == place.at and left > 0:  # It was read before.

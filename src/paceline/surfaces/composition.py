@@ -193,8 +193,7 @@ def opened_server(place: Server) -> Iterator[ServerJobs]:
         raise PacelineError(
             f"servers need {error.name}, which is not installed", "pip install 'paceline[client]'"
         ) from error
-    is_here = connections.is_loopback(connections.address(place.url))
-    known = _token(place.home) if is_here else None
+    known = _token(place.home) if connections.is_loopback(connections.address(place.url)) else None
     token = place.token or known
     with (
         tempfile.TemporaryDirectory(prefix="paceline-") as folder,

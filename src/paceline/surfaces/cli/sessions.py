@@ -85,6 +85,7 @@ class Session:
     as_option: str | None = None
     as_group_option: tuple[str, ...] = ()
     quiet: bool = False
+    has_warned: bool = False
 
     @property
     def home(self) -> Home:
@@ -128,7 +129,8 @@ class Session:
             with composition.opened(self.home) as local:
                 yield local
 
-    def _server_jobs(self) -> contextlib.AbstractContextManager[ServerJobs]:
+    @contextlib.contextmanager
+    def _server_jobs(self) -> Iterator[ServerJobs]:
         given = {"--context": self.context_option, "--as": self.as_option, "--store": self.store_option}
         for option in (name for name, value in given.items() if value):
             raise InvalidInput(f"{option} is not for a server: it knows its own", f"leave out {option}")
@@ -138,8 +140,12 @@ class Session:
             home=self.home_option,
             namespace=composition.Namespace(namespace=self.namespace_option),
         )
-        assert isinstance(place, composition.Server)
-        return composition.opened_server(place)
+        assert isinstance(place, composition.Server), "a server was named"
+        with composition.opened_server(place) as jobs:
+            if jobs.is_overheard and not self.has_warned:
+                self.say(f"{place.url} is asked over http: whoever is on the way can read the token")
+                self.has_warned = True
+            yield jobs
 
     def studies(self) -> contextlib.AbstractContextManager[Store]:
         """Give the store that has the studies of the home, of jobs of a cluster, too."""

@@ -74,6 +74,11 @@ class Connection:
         """Return the address of the server."""
         return str(self._client.base_url).rstrip("/")
 
+    @property
+    def is_overheard(self) -> bool:
+        """Whether others on the way can read what is sent."""
+        return self._client.base_url.scheme == "http" and not is_loopback(self._client.base_url)
+
     def get(self, path: str, **params: Any) -> Any:
         """Return a document.
 

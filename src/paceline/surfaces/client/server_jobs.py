@@ -47,6 +47,11 @@ class ServerJobs(LifeCycle):
         self._files: dict[str, tuple[JobSpec, str]] = {}
         self.clock = lambda: time.time() + connection.ahead_seconds
 
+    @property
+    def is_overheard(self) -> bool:
+        """Whether others on the way to the server can read what is sent."""
+        return self._connection.is_overheard
+
     def submit(
         self, spec: JobSpec, *, source: str, base: Path, name: str | None = None, submit: Submit | None = None
     ) -> Run:

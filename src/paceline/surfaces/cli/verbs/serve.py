@@ -97,6 +97,8 @@ def command(
     """
     import logging
 
+    if session.server_option:
+        session.without_server("serving", "leave out --server")
     with sessions.needing("a server", "web", "fastapi", "uvicorn", "jinja2"):
         from paceline.surfaces.web import servers
         from paceline.surfaces.web.origins import Proxies
