@@ -40,7 +40,7 @@ def ran(api: jobs.Jobs, spec: JobSpec, base: Path) -> tuple[Path, set[str], tupl
     run = api.wait(api.submit(spec, source="", base=base).name, timeout_seconds=60)
     assert run.phase is JobPhase.SUCCEEDED, run.message
     folder = jobs.folder_of(run)
-    return folder.path, {line.text for line in logs.lines(folder)}, run.notes
+    return folder.path, {line.text for line in logs.lines(logs.FolderReader(folder, logs.ALL))}, run.notes
 
 
 def test_from_git_with_its_commit_in_the_notes(api: jobs.Jobs, source: Path, tmp_path: Path) -> None:

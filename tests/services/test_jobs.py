@@ -48,7 +48,8 @@ def ended(api: jobs.Jobs, run: Run, seconds: float = 30.0) -> Run:
 
 
 def output(run: Run, replica: ReplicaId) -> list[str]:
-    return [line.text for line in logs.lines(jobs.folder_of(run), wanted=lambda r: r == replica)]
+    reader = logs.FolderReader(jobs.folder_of(run), logs.Wanted(replica=replica.__eq__))
+    return [line.text for line in logs.lines(reader)]
 
 
 def agent_pid(run: Run, replica: ReplicaId, attempt: int = 1) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,10 @@ from support import filled_homes
 
 from paceline.errors import InvalidInput
 from paceline.model.retentions import DAY_SECONDS, Retention
-from paceline.model.runs import Detail
+from paceline.model.runs import LOCAL, Detail
 from paceline.model.statuses import JobPhase
 from paceline.services import digests, jobs, retentions
-from paceline.services.digests import Keeper
+from paceline.services.digests import Keeper, Watched
 from paceline.services.lookouts import Lookout
 
 ENDED = 1e9 + 11
@@ -68,7 +69,8 @@ def test_the_summary_and_the_end(old: jobs.Jobs, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_server_does_it_by_itself(old: jobs.Jobs) -> None:
-    keeper = Keeper(old, Lookout(old, lambda: 0.0))
+    watched = functools.partial(Watched, old, Lookout(old, lambda: 0.0))
+    keeper = Keeper(old.store, LOCAL, watched, old.clock)
     keeper.go_round()
     assert old.get("old").detail is Detail.MINUTES
     assert keeper.failures == 0

@@ -97,6 +97,12 @@ async def keeping(home: Path) -> AsyncIterator[Kept]:
                 agent.kill()
 
 
+def printed(folder: Path, wanted: Callable[[ReplicaId], bool] = lambda replica: True) -> list[str]:
+    """Return what is kept of the output of a run's replicas."""
+    reader = logs.FolderReader(RunFolder(folder), logs.Wanted(replica=wanted))
+    return [line.text for line in logs.lines(reader)]
+
+
 def test_samples_steps_and_output_outlive_the_pods(tmp_path: Path) -> None:
     async def play() -> None:
         async with keeping(tmp_path) as kept:
@@ -127,8 +133,7 @@ def test_samples_steps_and_output_outlive_the_pods(tmp_path: Path) -> None:
                 (row,) = [row for row in store.replicas(run.name) if row.replica == WORKER]
                 assert row.exit is not None
             assert run.started_at is not None
-            lines = logs.lines(RunFolder(Path(run.directory)), wanted=WORKER.__eq__)
-            assert [line.text for line in lines] == ["begun", "done"]
+            assert printed(Path(run.directory), WORKER.__eq__) == ["begun", "done"]
 
     asyncio.run(play())
 
@@ -157,8 +162,7 @@ def test_another_operator_goes_on_where_one_was_killed(tmp_path: Path) -> None:
                 run = cluster_runs.find(store, "default", "clicks")
                 steps = [each.step for each in store.step_reports(run.name)]
             assert steps == [line["step"] for line in agent.lines("step")]
-            lines = logs.lines(RunFolder(Path(run.directory)))
-            assert [line.text for line in lines] == [f"line {number}" for number in range(5)]
+            assert printed(Path(run.directory)) == [f"line {number}" for number in range(5)]
 
     asyncio.run(play())
 
@@ -178,8 +182,8 @@ def test_a_broken_store_and_silent_pods_disturb_nobody(
             kept.scene.cluster.outputs["clicks-ps-0-1"] = [Line("2027-01-15T08:00:00Z", "serving")]
             await kept.until(lambda store: store.run_names_like("default/clicks/"))
             with open_store(kept.url) as store:
-                folder = RunFolder(Path(cluster_runs.find(store, "default", "clicks").directory))
-            await kept.scene.until(lambda: [line.text for line in logs.lines(folder)] == ["serving"])
+                folder = Path(cluster_runs.find(store, "default", "clicks").directory)
+            await kept.scene.until(lambda: printed(folder) == ["serving"])
             await kept.scene.edit("clicks", suspend=True)
             await kept.scene.until_phase("stopped")
             assert counters.answers == 0
