@@ -9,6 +9,7 @@ import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
@@ -21,14 +22,16 @@ from paceline.errors import Conflict, InvalidInput, NotFound, WaitTimeout
 from paceline.model import trained_models
 from paceline.model.codes import Code, Git
 from paceline.model.jobs import Host, JobSpec
+from paceline.model.runs import Submit
 from paceline.model.statuses import JobPhase, ReplicaPhase
 from paceline.model.tunings import Objective
 from paceline.services import packed_folders, tunings
-from paceline.services.cluster_jobs import ClusterJobs
+from paceline.services.cluster_jobs import FINGERPRINT, SUBMIT, ClusterJobs
 from paceline.services.cluster_measurements import ClusterMeasurements
 from paceline.services.logs import Wanted
 from paceline.services.operators import executions
 from paceline.services.tunings import Tuner
+from paceline.specs import custom_resources
 from paceline.stores import open_store
 
 HERE = Path()
@@ -283,3 +286,27 @@ def test_the_model_of_a_resource_is_that_of_its_job(cluster: Cluster, spec: JobS
     cluster.jobs.submit(spec, source="", base=HERE)
     (run,) = cluster.jobs.runs()
     assert run.model == trained_models.name_of(spec)
+
+
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_two_servers_that_are_sent_one_submit_at_once_make_one_job(cluster: Cluster, at: int) -> None:
+    """Another one is quicker, whenever this one looks at what there is."""
+    key = Submit(key="nightly", fingerprint="f")
+    memory = cluster.scene.cluster
+    looks = 0
+
+    async def listed(kind: kinds.Kind, **where: Any) -> Any:
+        nonlocal looks
+        looks += kind is kinds.TRAINING_JOBS
+        found = await type(memory).list(memory, kind, **where)
+        if kind is kinds.TRAINING_JOBS and looks == at:
+            other = custom_resources.resource(job(), "default")
+            other["metadata"]["annotations"] = {SUBMIT: key.key, FINGERPRINT: key.fingerprint}
+            await memory.create(kinds.TRAINING_JOBS, other)
+        return found
+
+    # Only this one's client: the operator's looks are its own.
+    client = SimpleNamespace(list=listed, create=memory.create, get=memory.get)
+    jobs = dataclasses.replace(cluster.jobs, cluster=client)  # type: ignore[arg-type]
+    jobs.submit(job(), source="", base=HERE, submit=key)
+    assert list(memory.of_kind(kinds.TRAINING_JOBS)) == ["clicks"]

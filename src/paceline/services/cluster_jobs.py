@@ -108,10 +108,12 @@ class ClusterJobs(LifeCycle):
             ClusterError: the cluster refuses it.
         """
         while True:
-            known = None if submit is None else self._submitted(submit)
+            # One look for both: a job that the first does not see has taken no name for the second.
+            present = self._resources(self.namespace)
+            known = None if submit is None else _submitted(present, submit)
             if known is not None:
                 return _run(known)
-            made, folder = self._made(spec, base, name)
+            made, folder = self._made(spec, base, name, present)
             if submit is not None:
                 made["metadata"]["annotations"] = {
                     **(made["metadata"].get("annotations") or {}),
@@ -125,16 +127,6 @@ class ClusterJobs(LifeCycle):
                 if submit is None or error.code != HTTPStatus.CONFLICT:
                     raise
 
-    def _submitted(self, submit: Submit) -> Object | None:
-        """Return what a submit made before; the API server's own lists lack nothing that it has answered."""
-        for each in self._resources(self.namespace):
-            annotations = each["metadata"].get("annotations") or {}
-            if annotations.get(SUBMIT) == submit.key:
-                if annotations.get(FINGERPRINT) != submit.fingerprint:
-                    raise submit.taken(each["metadata"]["name"])
-                return each
-        return None
-
     async def _create(self, made: Object) -> Object:
         return await self.cluster.create(kinds.TRAINING_JOBS, made)
 
@@ -145,11 +137,15 @@ class ClusterJobs(LifeCycle):
             InvalidInput: as `submit`.
             ClusterError: as `submit`.
         """
-        made, _ = self._made(spec, base, name)
+        made, _ = self._made(spec, base, name, self._resources(self.namespace))
         return _run(self._do(self.cluster.create(kinds.TRAINING_JOBS, made, dry_run=True)))
 
-    def _made(self, spec: JobSpec, base: Path, name: str | None) -> tuple[Object, Object | None]:
-        """Return the resource of a job, and the config map of its folder of code if it has one."""
+    def _made(
+        self, spec: JobSpec, base: Path, name: str | None, present: Sequence[Object]
+    ) -> tuple[Object, Object | None]:
+        """Return the resource of a job beside those that there are, and the config map of its folder of code
+        if it has one.
+        """
         if not self.packs and spec.code is not None and spec.code.folder is not None:
             raise InvalidInput(
                 "a folder of code is where whoever submits is, not where the server is",
@@ -162,7 +158,7 @@ class ClusterJobs(LifeCycle):
             spec = codes.carried(spec, folder_name)
         manifests.check(spec)
         wanted = name or spec.name
-        taken = {each["metadata"]["name"] for each in self._resources(self.namespace)}
+        taken = {each["metadata"]["name"] for each in present}
         spec = dataclasses.replace(spec, name=free_name(wanted, taken))
         made = custom_resources.resource(spec, self.namespace)
         if packed is None:
@@ -476,6 +472,17 @@ class ClusterJobs(LifeCycle):
 
     def _do(self, wanted: Coroutine[Any, Any, T]) -> T:
         return self.runner.run(wanted)
+
+
+def _submitted(present: Sequence[Object], submit: Submit) -> Object | None:
+    """Return what a submit made before; the API server's own lists lack nothing that it has answered."""
+    for each in present:
+        annotations = each["metadata"].get("annotations") or {}
+        if annotations.get(SUBMIT) == submit.key:
+            if annotations.get(FINGERPRINT) != submit.fingerprint:
+                raise submit.taken(each["metadata"]["name"])
+            return each
+    return None
 
 
 def _run(resource: Object) -> Run:
