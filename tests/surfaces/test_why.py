@@ -19,7 +19,7 @@ from paceline.model.causes import Cause, Change, Evidence, Explanation, Gain, Op
 from paceline.model.findings import Severity
 from paceline.model.statuses import JobPhase
 from paceline.services.homes import Home
-from paceline.stores import recordings
+from paceline.stores import open_store, recordings
 from paceline.surfaces.diffs import Diffs
 from paceline.surfaces.views import causes
 
@@ -283,3 +283,20 @@ def test_a_job_that_is_not_there(home: Home, paceline: Paceline) -> None:
     result = paceline("why", "click")
     assert result.exit_code == 3
     assert "Did you mean clicks?" in result.stderr
+
+
+def test_what_was_found_first_is_kept(paceline: Paceline, home: Home) -> None:
+    fill(home, "done", phase=JobPhase.FAILED, message="worker-0: exit code 1", loads=(0.5, 0.9), steps=3)
+    fill(home, "live", phase=JobPhase.RUNNING, loads=(0.5, 0.9))
+    first = json.loads(paceline("why", "done", "--anew", "-o", "json").stdout)
+    with open_store(home.store_url) as store:
+        assert store.conclusion("done") is None
+        paceline("why", "live")
+        paceline("why", "done")
+        assert store.conclusion("live") is None
+        kept, digest = store.conclusion("done"), store.digest("done")
+    assert kept is not None
+    assert digest is not None
+    assert [cause.what for cause in kept.explanation.causes] == [each["what"] for each in first["causes"]]
+    assert digest.codes[0] == first["causes"][0]["code"]
+    assert paceline("list", "--search", digest.codes[0], "-o", "name").stdout == "done\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 import threading
@@ -108,6 +109,19 @@ def conclude(jobs: LifeCycle, name: str, look: Look | None = None) -> None:
         return
     look = look or looks.Looker(jobs, name, thinned=True).look()
     store.conclude(stored, _conclusion(jobs.clock(), look), digest(jobs.snapshot(name), look))
+
+
+def remember(jobs: LifeCycle, look: Look) -> None:
+    """Keep what somebody has found in a run that has ended, where there is a place for it.
+
+    Servers do so by themselves; where there is none, whoever looks first does.
+    """
+    recording = look.recording
+    if recording.run.phase.is_final and recording.conclusion is None and jobs.keeps:
+        with contextlib.suppress(
+            PacelineError
+        ):  # It is a server's, or nothing can be written: nothing is lost.
+            conclude(jobs, recording.run.name, look)
 
 
 def _conclusion(at: float, look: Look) -> Conclusion:

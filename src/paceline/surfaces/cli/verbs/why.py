@@ -40,7 +40,8 @@ def command(session: sessions.Session, name: str, fail_on: str | None, anew: boo
     NAME may be the file of a recording (`paceline record`).
     """
     from paceline.diagnosing import catalogues, diagnoses
-    from paceline.services import recordings
+    from paceline.services import digests, recordings
+    from paceline.services.looks import Look
 
     recording = sessions.recording(name)
     is_file = recording is not None
@@ -51,6 +52,8 @@ def command(session: sessions.Session, name: str, fail_on: str | None, anew: boo
     else:
         with session.jobs() as jobs:
             recording, found = recordings.explain(jobs, name, thinned=True, anew=anew)
+            if recording is not None and not anew:
+                digests.remember(jobs, Look(recording=recording, explanation=found))
     _show(session, recording, found, output)
     _fail(found, fail_on)
     codes = [f"paceline explain {catalogues.topic(cause.name).code}" for cause in found.causes[:1]]
