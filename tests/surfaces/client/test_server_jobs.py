@@ -152,6 +152,21 @@ def test_the_life_of_a_job(api: jobs.Jobs, served: ServerJobs) -> None:
     assert [each.action for _, each in api.store.audits(limit=50)][-1] == "jobs.submit"
 
 
+def test_a_recording_becomes_a_job(api: jobs.Jobs, served: ServerJobs, tmp_path: Path) -> None:
+    file = RECORDED / "ps-cpu-bound.gross.deepfm-large-plain-4.parquet"
+    run = served.import_file(file, name="mine")
+    assert run == rounded(api.get("mine"))
+    assert run.phase is JobPhase.STOPPED
+    broken = tmp_path / "broken.parquet"
+    broken.write_bytes(file.read_bytes()[:1000])
+    for path in (broken, tmp_path):
+        with pytest.raises(InvalidInput):
+            served.import_file(path)
+    with pytest.raises(NotFound):
+        served.import_file(tmp_path / "nothing")
+    assert [run.name for run in api.runs()] == ["mine"]
+
+
 def test_old_jobs_are_pruned(home: homes.Home, served: ServerJobs) -> None:
     for name in ("census", "clicks"):
         filled_homes.fill(home, name)

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import httpx2
 
@@ -110,6 +110,15 @@ class Connection:
         """Remove something; raises as ``get`` does."""
         self._asked("DELETE", path, _read, params=params, again=False)
 
+    def upload(self, path: str, source: Path, **params: Any) -> Any:
+        """Give the server a file; return what it is about then. Raises as ``get`` does.
+
+        Raises:
+            OSError: the file cannot be read.
+        """
+        with source.open("rb") as file:
+            return self._asked("POST", path, _document, params=params, content=file, again=False)
+
     def download(self, path: str, target: Path, **params: Any) -> None:
         """Write what the server gives into a file; raises as ``get`` does.
 
@@ -132,6 +141,7 @@ class Connection:
         *,
         params: Params | None = None,
         body: Mapping[str, Any] | None = None,
+        content: BinaryIO | None = None,
         headers: Mapping[str, str] | None = None,
         again: bool = True,
     ) -> T:
@@ -142,7 +152,9 @@ class Connection:
         pauses = iter(self._pauses_seconds)
         while True:
             try:
-                return self._once(method, path, take, params=given, json=body, headers=headers)
+                return self._once(
+                    method, path, take, params=given, json=body, content=content, headers=headers
+                )
             except _Busy as busy:
                 # Of too many requests none was looked at.
                 may = again or busy.status == HTTPStatus.TOO_MANY_REQUESTS

@@ -186,6 +186,23 @@ class ServerJobs(LifeCycle):
         """
         self._connection.delete(_path(name), force=force)
 
+    def import_file(self, path: Path, *, name: str | None = None, origin: str = "") -> Run:
+        """Keep the recording of a file as a job that has ended; the server says where it came from.
+
+        Raises:
+            NotFound: there is no such file.
+            InvalidInput: it is no recording, or cannot be read.
+        """
+        try:
+            document = self._connection.upload("/recordings", path, name=name)
+        except FileNotFoundError as error:
+            raise NotFound(f"there is no file {path}", "paceline record NAME makes one") from error
+        except OSError as error:
+            raise InvalidInput(f"{path} cannot be read: {error.strerror or error}") from error
+        with readings.understanding("the job"):
+            made = str(document["name"])
+        return self.get(made)
+
     def events(self, name: str, *, since_id: int = 0) -> list[tuple[int, JobEvent]]:
         """Return what happened to a run after the event of a number, each with its number."""
         document = self._connection.get(_path(name, "events"), since_id=since_id)
