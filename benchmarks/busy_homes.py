@@ -49,7 +49,7 @@ def fill(home: homes.Home, jobs: int) -> None:
             digest = Digest(
                 at=at + 600, examples_per_second=1000.0 + number, trend=tuple(map(float, range(20))),
                 progress=1.0, imbalance=1.0 + number % 7, code="PS101",
-                finding="Every PS is at its CPU limit.",
+                codes=("PS101",), finding="Every PS is at its CPU limit.",
             )  # fmt: skip
             found = Explanation(job=spec.name, summary="it has succeeded")
             store.conclude(spec.name, Conclusion(at=at + 600, version="0", explanation=found), digest)

@@ -53,7 +53,8 @@ def keep(jobs: Jobs, path: Path, *, name: str | None = None, origin: str = "") -
     try:
         found = recordings.read(path)
     except InvalidInput as error:
-        raise InvalidInput(error.message.replace(str(path), called)) from error
+        hint = "paceline record NAME makes one"
+        raise InvalidInput(error.message.replace(str(path), called), hint) from error
     with _explained(called):
         recording_checks.check(found)
         # What is found in it speaks of it by its name here.

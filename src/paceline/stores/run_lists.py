@@ -76,7 +76,10 @@ class RunLists(rows.Part):
         conditions = list(_conditions(wanted))
         if engine is not None:
             conditions.append(tables.runs.c.engine == engine)
-        count = sa.select(sa.func.count()).select_from(tables.runs).where(*conditions)
+        whole: sa.FromClause = tables.runs
+        if wanted.search or wanted.finding:  # What is found is looked for, too.
+            whole = sa.outerjoin(tables.runs, tables.digests)
+        count = sa.select(sa.func.count()).select_from(whole).where(*conditions)
         with self._database.reading() as connection:
             total = connection.scalar(count) or 0
             query = self._sorted(_listed(), wanted).where(*conditions)
@@ -129,12 +132,12 @@ def _conditions(wanted: RunQuery) -> Iterator[sa.ColumnElement[bool]]:
             each.icontains(wanted.search, autoescape=True)
             for each in (columns.name, columns.model, labels.value, digest.finding, digest.codes)
         )
-        yield name | model | _labelled(value) | _digested(finding | codes)
+        yield name | model | _labelled(value) | finding | codes
     if wanted.model:
         yield columns.model == wanted.model
     if wanted.finding:
         known = sa.literal(" ") + tables.digests.c.codes + " "
-        yield _digested(known.contains(f" {wanted.finding} ", autoescape=True))
+        yield known.contains(f" {wanted.finding} ", autoescape=True)
     for requirement in wanted.selector.requirements:
         yield _required(requirement)
     if wanted.since is not None:
@@ -145,10 +148,6 @@ def _conditions(wanted: RunQuery) -> Iterator[sa.ColumnElement[bool]]:
 
 def _labelled(*conditions: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
     return sa.exists().where(tables.labels.c.run_id == tables.runs.c.id, *conditions)
-
-
-def _digested(condition: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
-    return sa.exists().where(tables.digests.c.run_id == tables.runs.c.id, condition).correlate(tables.runs)
 
 
 def _required(requirement: Requirement) -> sa.ColumnElement[bool]:
