@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 
+import sqlalchemy as sa
+
 from paceline.model.causes import Explanation
 from paceline.model.conclusions import Conclusion
 from paceline.model.digests import Digest
 from paceline.model.findings import Severity
 from paceline.services import homes
-from paceline.stores import open_store
+from paceline.stores import open_store, tables
 from support import filled_homes
 
 FILE = """\
@@ -32,7 +34,8 @@ def fill(home: homes.Home, *, runs: int = 12, worse: int = 10) -> str:
         run = filled_homes.fill(home, job, spec=spec, submitted_at=1.7e9 + number * DAY)
         with open_store(home.store_url) as store:
             with store._database.writing() as connection:
-                connection.exec_driver_sql("UPDATE runs SET source = ? WHERE name = ?", (FILE.encode(), job))
+                mine = sa.update(tables.runs).where(tables.runs.c.name == job)
+                connection.execute(mine.values(source=FILE.encode()))
             speed = 9000.0 + 150 * (number % 3) - (4000.0 if number == worse else 0.0)
             digest = Digest(
                 at=1e9, examples_per_second=speed if number else None, used_cores=3.6 if number else None,
