@@ -115,6 +115,17 @@ def test_a_job_that_has_ended_needs_no_store(api: jobs.Jobs, run: Run) -> None:
     assert known(reader.course(), Gauge.CPU) == [0.5] * 9
 
 
+def test_ends_that_only_some_trainers_are_in_say_nothing_of_all(api: jobs.Jobs, run: Run) -> None:
+    sight = Sight(dataclasses.replace(run, phase=JobPhase.SUCCEEDED, finished_at=START + 10))
+    for of, seconds in ((0, range(2, 11)), (1, range(1, 9))):
+        sight.steps += [report(replica(Role.WORKER, of), second, examples=10) for second in seconds]
+    sight.now = START + 10
+    speed = list(CourseReader(api, run.name, sight.look).course().examples_per_second)
+    assert speed[1:9] == [20.0] * 7 + [10.0]
+    assert math.isnan(speed[0])
+    assert speed[9] == 10.0  # One has ended before.
+
+
 def test_a_job_that_has_not_started_has_no_course(api: jobs.Jobs, run: Run) -> None:
     found = CourseReader(api, run.name, Sight(dataclasses.replace(run, started_at=None)).look).course()
     assert (found.grid.cells, found.replicas, list(found.loss)) == (0, (), [])

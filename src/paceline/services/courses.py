@@ -29,6 +29,8 @@ from paceline.services.looks import REACH_SECONDS, Look
 MOST_CELLS = 240
 #: The narrowest cell: a sample is taken every second.
 LEAST_SECONDS = 1.0
+#: A cell at an end that trainers cover for a smaller part than they do the next one is left out.
+WHOLE_SHARE = 0.75
 
 
 class Gauge(enum.StrEnum):
@@ -181,6 +183,11 @@ class _Means:
         sums, seconds = (_grown(each, rows)[:, :cells] for each in (self._sums, self._seconds))
         return _quotient(sums, seconds)
 
+    def covered(self, cells: int) -> Array:
+        """Return for how many seconds of all rows together there is something in each cell."""
+        seconds: Array = self._seconds[:, :cells].sum(axis=0)
+        return seconds
+
 
 def _grown(array: Array, rows: int) -> Array:
     grown: Array = numpy.pad(array, ((0, rows - len(array)), (0, 0)))
@@ -255,6 +262,7 @@ class _Sums:
         examples, loss = (each.means(len(self._trainers), cells) for each in (self._examples, self._loss))
         if not recording.run.phase.is_final:
             examples[:, self._told(cells) :] = math.nan
+        examples[:, _ragged(self._examples.covered(cells))] = math.nan
         return Course(
             grid=dataclasses.replace(self.grid, cells=cells),
             replicas=tuple(order),
@@ -272,6 +280,15 @@ class _Sums:
             return cells
         middle = sorted(latest.values())[len(latest) // 2]
         return math.ceil((middle - self.grid.since) / self.grid.cell_seconds)
+
+
+def _ragged(covered: Array) -> list[int]:
+    """Return the cells at both ends that only some trainers are in: they say nothing of all."""
+    known = numpy.flatnonzero(covered)
+    if len(known) < 3:
+        return []
+    ends = ((known[0], known[1]), (known[-1], known[-2]))
+    return [int(end) for end, inner in ends if covered[end] < WHOLE_SHARE * covered[inner]]
 
 
 def _place(replica: ReplicaId) -> tuple[int, int]:

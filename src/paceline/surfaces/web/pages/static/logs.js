@@ -25,6 +25,8 @@ export class Logs {
     this.pause.addEventListener("click", () => {
       this.isPaused = !this.isPaused;
       this.pause.setAttribute("aria-pressed", String(this.isPaused));
+      clearTimeout(this.waiting);
+      this.turn++; // What is on its way is not waited for: it is asked for again.
       if (!this.isPaused) this.read(this.turn);
     });
     this.form.addEventListener("submit", (event) => { event.preventDefault(); this.start(); });

@@ -1,0 +1,133 @@
+"""The page of a job in a browser: charts are drawn, in every theme and language; output comes by itself."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support import browsers, filled_homes
+
+from benchmarks.served import serving
+from paceline.model.statuses import JobPhase
+from paceline.services import homes
+from paceline.stores import open_store, recordings
+from paceline.surfaces.web.pages import languages
+
+pytestmark = [*browsers.MARKS, pytest.mark.timeout(300)]
+RECORDED = Path(__file__).parents[4] / "benchmarks" / "diagnosis" / "recordings"
+expect = browsers.playwright.expect
+#: How many different colours a canvas has.
+COLOURS = """canvas => new Set(new Uint32Array(
+    canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.buffer)).size"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Jobs:
+    """A server over two jobs.
+
+    Attributes:
+        url: of the server.
+        link: the link into it.
+        measured: the name of one that was measured and traced, and has ended.
+        printing: the output of a replica of the one that goes on, which is called ``going``.
+    """
+
+    url: str
+    link: str
+    measured: str
+    printing: Path
+
+
+@pytest.fixture(scope="module")
+def jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jobs]:
+    folder = tmp_path_factory.mktemp("job")
+    home = homes.Home.from_environment({"PACELINE_HOME": str(folder / "home")})
+    with open_store(home.store_url) as store:
+        found = recordings.read(RECORDED / "evaluation-starves.gross.wide-deep-middle-evaluated-4.parquet")
+        ended = dataclasses.replace(
+            found.run, phase=JobPhase.STOPPED, finished_at=max(each.at for each in found.samples)
+        )
+        measured = filled_homes.keep(store, dataclasses.replace(found, run=ended), folder)
+    going = filled_homes.fill(home, "going", phase=JobPhase.RUNNING, loads=(0.5, 0.9), steps=3)
+    printing = Path(going.directory) / "logs" / "worker-0.1.log"
+    printing.parent.mkdir(parents=True)
+    printing.write_text("the first line\n")
+    with serving(home) as server:
+        yield Jobs(server.url, f"{server.url}/enter?token={server.token}", measured, printing)
+
+
+@pytest.fixture
+def page(jobs: Jobs) -> Iterator[browsers.playwright.Page]:
+    """A page of a browser that has followed the link; nothing goes wrong in it."""
+    with browsers.launched() as browser:
+        made = browser.new_page(viewport={"width": 1280, "height": 900})
+        wrong = browsers.listened(made)
+        made.goto(jobs.link)
+        yield made
+    assert wrong == []
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("language", languages.LANGUAGES)
+def test_charts_are_drawn(page: browsers.playwright.Page, jobs: Jobs, theme: str, language: str) -> None:
+    page.goto(f"{jobs.url}/jobs/{jobs.measured}?theme={theme}&language={language}")
+    page.wait_for_selector("#course[data-drawn=cpu]")
+    assert page.locator(".heat canvas").evaluate(COLOURS) > 20
+    curves = page.locator(".curve canvas")
+    expect(curves).to_have_count(3)
+    assert all(each.evaluate(COLOURS) > 5 for each in curves.all())
+    expect(page.locator(".bars rect").first).to_be_attached()
+    # Another load, and the numbers of a place in it.
+    page.locator("[data-gauge=sent]").click()
+    page.wait_for_selector("#course[data-drawn=sent]")
+    page.locator(".heat canvas").press("ArrowRight")
+    expect(page.locator(".tip")).to_contain_text("iB/s")
+    # A part of the time, in all charts, and all of it again.
+    frame = page.locator(".curve .u-over").first
+    place = frame.bounding_box()
+    assert place is not None
+    page.mouse.move(place["x"] + 200, place["y"] + 40)
+    page.mouse.down()
+    page.mouse.move(place["x"] + 320, place["y"] + 40, steps=3)
+    page.mouse.up()
+    page.locator("button.whole").click()
+    expect(page.locator("button.whole")).to_be_hidden()
+
+
+def test_output_comes_by_itself(page: browsers.playwright.Page, jobs: Jobs) -> None:
+    page.goto(f"{jobs.url}/jobs/going?language=en")
+    log = page.locator(".log")
+    expect(log).to_contain_text("the first line")
+    with jobs.printing.open("a") as file:
+        file.write("\x1b[31m<b>the second</b>\x1b[0m\u202e\n")
+    expect(log).to_contain_text("<b>the second</b>\ufffd")
+    page.get_by_role("button", name="Pause").click()
+    with jobs.printing.open("a") as file:
+        file.write("the third\n")
+    page.wait_for_timeout(2500)
+    expect(log).not_to_contain_text("the third")
+    page.keyboard.press("p")
+    expect(log).to_contain_text("the third")
+    assert log.locator("div").count() == 3  # None twice.
+    page.get_by_role("searchbox").fill("THIRD")
+    expect(log.locator("div")).to_have_count(1)
+    expect(log.locator("mark")).to_have_text("third")
+
+
+def test_keys(page: browsers.playwright.Page, jobs: Jobs) -> None:
+    page.goto(f"{jobs.url}/?language=en")
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.keyboard.press("/")
+    expect(page.get_by_role("searchbox")).to_be_focused()
+    page.keyboard.press("Escape")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("k")
+    row = page.locator("table.jobs tbody tr").first.get_by_role("link").first
+    expect(row).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("#course")).to_be_attached()
