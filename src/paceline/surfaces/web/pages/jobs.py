@@ -88,7 +88,7 @@ def _row(item: Mapping[str, Any]) -> dict[str, Any]:
         "code": digest.get("code"),
         "severity": digest.get("severity"),
         "finding": digest.get("finding"),
-        "submitted": item["submitted_at"][:19].replace("T", " "),
+        "submitted": item["submitted_at"][:16].replace("T", " "),
     }
 
 
