@@ -6,6 +6,7 @@ import dataclasses
 import json
 from collections.abc import Sequence
 from typing import Annotated, Any
+from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
@@ -119,9 +120,10 @@ def apply(
     except ValidationError as error:
         raise InvalidInput("the changes cannot be read", "load the page again") from error
     routes.change(asked, name, body)
+    page = f"/jobs/{quote(name, safe='')}"
     if "hx-request" in request.headers:
-        return Response(status_code=204, headers={"HX-Redirect": f"/jobs/{name}"})
-    return RedirectResponse(f"/jobs/{name}", 303)
+        return Response(status_code=204, headers={"HX-Redirect": page})
+    return RedirectResponse(page, 303)
 
 
 @router.get("/what-if")
