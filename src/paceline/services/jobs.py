@@ -13,11 +13,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from paceline.control import events, states
-from paceline.control import machines as control
+from paceline.control import states
 from paceline.diagnosing.situations import Situation
 from paceline.engines.local import codes, engine, folders, layouts, machines
-from paceline.errors import Conflict, EngineError, InvalidInput, NotFound, PacelineError, StoreError
+from paceline.errors import Conflict, EngineError, PacelineError, StoreError
 from paceline.model.jobs import JobSpec
 from paceline.model.nodes import Node
 from paceline.model.run_queries import RunPage, RunQuery
@@ -86,7 +85,7 @@ class Jobs(LifeCycle):
             run = self._record(spec, source, base, name or spec.name, machine, fetched, submit)
         folder = folders.RunFolder(Path(run.directory))
         try:
-            self._supervise(run)
+            self.supervise(run)
         except EngineError:
             self._forget(run.name, folder)
             raise
@@ -96,7 +95,7 @@ class Jobs(LifeCycle):
         """Return what a submit made before; whoever made it may have been killed before it was begun."""
         run = self.store.get_run(name)
         if run.phase is JobPhase.PENDING and self.is_lost(run):
-            self._supervise(run)
+            self.supervise(run)
         return run
 
     @contextlib.contextmanager
@@ -125,7 +124,7 @@ class Jobs(LifeCycle):
         name = self.free_name(wanted)
         folder = self.home.folder(name)
         spec = dataclasses.replace(spec, name=name, working_dir=working_dir(spec, base, folder))
-        layout = layouts.choose(spec, machine, folder, self._active_folders())
+        layout = layouts.choose(spec, machine, folder, self.active_folders())
         run = Run(
             name=name, spec=spec, source=source, engine=LOCAL,
             directory=str(folder.path), submitted_at=self.clock(),
@@ -176,7 +175,8 @@ class Jobs(LifeCycle):
         """Return a name that no run has: the one that is wanted, or with a number."""
         return free_name(wanted, self.store.run_names_like(wanted))
 
-    def _active_folders(self, other_than: str = "") -> list[folders.RunFolder]:
+    def active_folders(self, other_than: str = "") -> list[folders.RunFolder]:
+        """Return the folders of the runs that have not ended, without one."""
         active = self.store.list_runs(phases=ACTIVE_PHASES, engine=LOCAL)
         return [folders.RunFolder(Path(run.directory)) for run in active if run.name != other_than]
 
@@ -217,7 +217,7 @@ class Jobs(LifeCycle):
 
     def fit(self, spec: JobSpec) -> Fit:
         """Return whether this machine has a place for all of a job now, beside the others."""
-        return local_capacities.fit(spec, machines.read(), self._active_folders())
+        return local_capacities.fit(spec, machines.read(), self.active_folders())
 
     def _active_specs(self) -> list[JobSpec]:
         return [self.get(run.name).spec for run in self.runs(phases=ACTIVE_PHASES)]
@@ -246,14 +246,14 @@ class Jobs(LifeCycle):
         self.check_scalable(run, workers)
         with self.choosing():
             spec = run.spec.with_workers(workers)
-            layouts.extend(spec, machines.read(), folder_of(run), self._active_folders())
+            layouts.extend(spec, machines.read(), folder_of(run), self.active_folders())
         self._request(run, f"{SCALE} {workers}")
 
     def _request(self, run: Run, kind: str) -> None:
         """Leave a request for whoever looks after a run, and see to it that somebody does."""
         self.store.add_request(run.name, kind, at=self.clock())
         if self.is_lost(run):
-            self._supervise(run)
+            self.supervise(run)
 
     def resume(self, name: str) -> None:
         """Bring back a stopped or failed job, or one that nobody looks after, from its last checkpoint.
@@ -264,101 +264,27 @@ class Jobs(LifeCycle):
         run = self.get(name)
         self.check_resumable(run)
         if run.phase.is_final and not self.carry_on(name):
-            self._bring_back(run, run.spec)
-        self._supervise(run)
+            relays.bring_back(self, run, run.spec)
+        self.supervise(run)
 
     def change(self, name: str, source: str) -> None:
-        """Let a job go on as another job file has it, from its last checkpoint.
-
-        Its name, its command and where that starts stay; replicas, cores, hosts and training may differ.
-        One that runs is asked to end; whoever looks after it brings it back then, whoever asked may be gone.
-
-        Args:
-            name: the job.
-            source: the job file.
-
-        Raises:
-            Conflict: it has succeeded, or is being changed already.
-            InvalidInput: the job file is wrong, or runs something else.
-            EngineError: it has ended, and does not fit this machine then.
-        """
-        run = self.get(name)
-        if run.phase.is_final:
-            self.check_resumable(run)
-        spec = relays.relayed(run, source)
-        self.store.ask_relay(name, source, at=self.clock())
-        if run.phase.is_final:
-            try:
-                self._bring_back(run, spec, source=source)
-            except EngineError:
-                self.store.drop_relay(name)
-                raise
-        if self.is_lost(self.get(name)):
-            self._supervise(run)
+        """Let a job go on as another job file has it, from its last checkpoint (`services.relays`)."""
+        relays.change(self, name, source)
 
     def carry_on(self, name: str) -> bool:
         """Give an ended run the job file that it was asked to go on with, for whoever looks after it.
 
-        If it cannot go on with that it goes on as it was.
-
         Returns:
-            Whether it goes on; it does not if nothing was asked, or if it has succeeded meanwhile.
+            Whether it goes on (`services.relays`).
+        """
+        return relays.carry_on(self, name)
+
+    def supervise(self, run: Run) -> None:
+        """Have somebody look after a run.
 
         Raises:
-            EngineError: it does not fit this machine, neither changed nor as it was.
-            StoreError: the store cannot be written.
+            EngineError: nobody begins to.
         """
-        relay, run = self.store.waiting_relay(name), self.get(name)
-        if relay is None:
-            return False
-        if run.phase is JobPhase.SUCCEEDED:
-            self.store.drop_relay(name)
-            late = self._event("not-changed", "it had succeeded before it could be changed")
-            self.store.append_events(name, [late])
-            return False
-        made = self._event("changed", "it goes on with another job file, from its last checkpoint")
-        try:
-            self._bring_back(run, relays.relayed(run, relay.source), source=relay.source, told=[made])
-        except (InvalidInput, NotFound, EngineError) as error:
-            self._go_on_unchanged(run, error.message)
-        return True
-
-    def _go_on_unchanged(self, run: Run, reason: str) -> None:
-        refused = self._event("not-changed", reason)
-        try:
-            self._bring_back(run, run.spec, drops_relay=True, told=[refused])
-        except EngineError:
-            self.store.drop_relay(run.name)
-            self.store.append_events(run.name, [refused])
-            raise
-
-    def _event(self, kind: str, message: str) -> JobEvent:
-        return JobEvent(at=self.clock(), kind=kind, message=message)
-
-    def _bring_back(
-        self,
-        run: Run,
-        spec: JobSpec,
-        *,
-        source: str | None = None,
-        drops_relay: bool = False,
-        told: Sequence[JobEvent] = (),
-    ) -> None:
-        """Give an ended job a place again, and the state from which a supervisor goes on."""
-        folder = folder_of(run)
-        with self.choosing():
-            machine = machines.read()
-            layouts.choose(spec, machine, folder, self._active_folders(run.name)).write(folder)
-            self.store.take_requests(run.name)  # A request to stop that came too late is not for this life.
-            asked = events.ResumeRequested(spec=None if source is None else spec)
-            state, _ = control.advance(self.store.load_state(run.name), asked)
-            if source is not None:
-                (folder.path / "job.yaml").write_text(source)
-            self.store.save_state(
-                run.name, state, at=self.clock(), events=told, source=source, drops_relay=drops_relay
-            )
-
-    def _supervise(self, run: Run) -> None:
         supervisors.start(self.home.path, self.home.store_url, run.name, folder_of(run))
 
     def delete(self, name: str, *, force: bool = False, timeout_seconds: float = 120.0) -> None:

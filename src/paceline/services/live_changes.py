@@ -9,7 +9,7 @@ from collections.abc import Callable
 from paceline.errors import Conflict
 from paceline.model.proposals import Proposal
 from paceline.model.tunings import Judgement, Objective, Outcome
-from paceline.services import trials
+from paceline.services import relays, trials
 from paceline.services.jobs import Jobs
 from paceline.services.trials import Times
 from paceline.specs import edits
@@ -90,7 +90,7 @@ class Changer:
             time.sleep(self.jobs.POLL_SECONDS)
         last = store.relays(name)[-1:]
         if not last or last[0].source != source or last[0].done_at is None:
-            told = [event.message for _, event in self.jobs.events(name) if event.kind == "not-changed"]
+            told = [event.message for _, event in self.jobs.events(name) if event.kind == relays.NOT_CHANGED]
             raise Conflict(f"{name} was not changed: {told[-1]}", f"paceline top {name}")
         return last[0].done_at
 
