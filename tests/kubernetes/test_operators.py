@@ -17,9 +17,11 @@ from support.real_clusters import (
     until_phase,
 )  # fmt: skip
 
+from paceline import specs
 from paceline.model.jobs import FitPolicy, JobSpec, RoleSpec, Scheduling
 from paceline.model.placements import Placement, PlacementStrategy
 from paceline.model.roles import Role
+from paceline.surfaces import composition
 
 HOLLOW = {"paceline.dev/hollow": "true"}
 
@@ -67,6 +69,19 @@ def test_a_job_runs_is_stopped_and_resumed(operator: OperatorProcess) -> None:
     assert "Suspended" in told or "suspended" in told
     kubectl("delete", "tj", "clicks", "-n", NAMESPACE)
     until(lambda: not pods("clicks"), lambda: names("clicks"))
+
+
+def test_a_job_that_runs_goes_on_with_another_file(operator: OperatorProcess) -> None:
+    submit(job())
+    until_phase("clicks", "running")
+    other = specs.dump_job(job(ps=1, workers=2))
+    with composition.opened_cluster(namespace=NAMESPACE) as jobs:
+        jobs.change("clicks", other)
+    wanted = ["clicks-ps-0-2", "clicks-worker-0-2", "clicks-worker-1-2"]
+    until(
+        lambda: status("clicks").get("ready") == "3/3" and names("clicks") == wanted, lambda: names("clicks")
+    )
+    assert status("clicks")["phase"] == "running"
 
 
 def test_an_operator_that_is_killed_at_any_moment_loses_and_doubles_nothing(

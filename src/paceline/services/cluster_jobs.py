@@ -35,6 +35,7 @@ from paceline.rendering.surroundings import Surroundings
 from paceline.scheduling import fits
 from paceline.scheduling.fits import Fit
 from paceline.services import (
+    cluster_changes,
     cluster_runs,
     cluster_situations,
     node_labels,
@@ -239,7 +240,7 @@ class ClusterJobs(LifeCycle):
         run = self.get(name)
         if run.phase.is_final:
             raise Conflict(f"{name} has ended already ({run.phase})")
-        self._patch(name, {"spec": {custom_resources.SUSPEND: True}})
+        self.patch(name, {"spec": {custom_resources.SUSPEND: True}})
 
     def scale(self, name: str, workers: int) -> None:
         """Ask for another number of workers in a job that runs (see `Jobs.scale`).
@@ -249,11 +250,15 @@ class ClusterJobs(LifeCycle):
         Raises:
             Conflict: it has ended, or cannot have so many.
         """
-        resource = self._resource(name)
+        resource = self.resource(name)
         run = _run(resource)
         record = records.read(resource.get("status") or {}, run.spec)
         self.check_scalable(dataclasses.replace(run, spec=record.state.spec) if record else run, workers)
-        self._patch(name, {"spec": {"roles": {str(Role.WORKER): {"replicas": workers}}}})
+        self.patch(name, {"spec": {"roles": {str(Role.WORKER): {"replicas": workers}}}})
+
+    def change(self, name: str, source: str) -> None:
+        """Let a job go on as another job file has it, from its last checkpoint (`cluster_changes`)."""
+        cluster_changes.change(self, name, source)
 
     def resume(self, name: str) -> None:
         """Bring back a stopped or failed job from its last checkpoint.
@@ -263,7 +268,7 @@ class ClusterJobs(LifeCycle):
         """
         self.check_resumable(self.get(name))
         asked = {"annotations": {RESUME: str(self.clock())}}
-        self._patch(name, {"spec": {custom_resources.SUSPEND: False}, "metadata": asked})
+        self.patch(name, {"spec": {custom_resources.SUSPEND: False}, "metadata": asked})
 
     def delete(self, name: str, *, force: bool = False) -> None:
         """Remove a job with all of its pods (see `Jobs.delete`)."""
@@ -287,7 +292,7 @@ class ClusterJobs(LifeCycle):
 
     def situation(self, name: str) -> Situation:
         """Return all that is known of a job (see `cluster_situations`)."""
-        resource = self._resource(name)
+        resource = self.resource(name)
         try:
             replicas = self._replicas(resource)
         except InvalidInput:  # The situation says what is wrong with its spec.
@@ -342,7 +347,7 @@ class ClusterJobs(LifeCycle):
 
     def _told(self, name: str) -> list[tuple[int, JobEvent]]:
         """Return what the cluster has been told of a job."""
-        uid = self._resource(name)["metadata"]["uid"]
+        uid = self.resource(name)["metadata"]["uid"]
         selector = f"{labels.JOB}={name}"
         found = self._do(self.cluster.list(kinds.EVENTS, namespace=self.namespace, selector=selector)).objects
         own = [each for each in found if each["involvedObject"].get("uid") == uid]
@@ -436,13 +441,19 @@ class ClusterJobs(LifeCycle):
     def _found(self, name: str) -> Object | None:
         """Return a job's resource; None when it is gone, but a store was named that may know it."""
         try:
-            return self._resource(name)
+            return self.resource(name)
         except NotFound:
             if not self.measurements.has_store:
                 raise
             return None
 
-    def _resource(self, name: str) -> Object:
+    def resource(self, name: str) -> Object:
+        """Return a job's resource.
+
+        Raises:
+            NotFound: there is none.
+            ClusterError: the cluster does not answer.
+        """
         try:
             if not _NAME.fullmatch(name):
                 # In a path of the API server it would be something else, such as all jobs.
@@ -467,7 +478,12 @@ class ClusterJobs(LifeCycle):
         known = [(attempt, pod) for attempt, pod in found if attempt is not None]
         return sorted(known, key=lambda each: each[0])
 
-    def _patch(self, name: str, changes: Object) -> None:
+    def patch(self, name: str, changes: Object) -> None:
+        """Merge changes into a job's resource.
+
+        Raises:
+            ClusterError: the cluster refuses them.
+        """
         self._do(self.cluster.patch(kinds.TRAINING_JOBS, name, self.namespace, changes))
 
     def _do(self, wanted: Coroutine[Any, Any, T]) -> T:

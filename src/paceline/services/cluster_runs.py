@@ -6,6 +6,7 @@ named by namespace, name and the resource's identity, and the newest of a name i
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from collections.abc import Collection, Iterable
 from pathlib import Path
@@ -18,6 +19,7 @@ from paceline.errors import Conflict, NotFound
 from paceline.model.runs import KUBERNETES, JobEvent, Run, RunSummary
 from paceline.model.statuses import JobPhase
 from paceline.services.operators import records
+from paceline.services.operators.reconcilers import CHANGE
 from paceline.specs import custom_resources
 from paceline.stores import Store
 
@@ -92,6 +94,7 @@ def keep(store: Store, resource: Object, home: Path, *, now: float) -> str:
             store.create_run(run, before)
         except Conflict:  # somebody else was quicker
             before = store.load_state(name)
+    _settle(store, name, resource, now)
     if state == before:
         return name
     reached = progress(resource)
@@ -100,6 +103,14 @@ def keep(store: Store, resource: Object, home: Path, *, now: float) -> str:
     store.save_state(name, state, at=finished or started or now, events=told)
     store.update_run(name, started_at=started)
     return name
+
+
+def _settle(store: Store, name: str, resource: Object, now: float) -> None:
+    """Note that a job goes on with the spec that it was asked to, when its operator says so."""
+    asked = (resource["metadata"].get("annotations") or {}).get(CHANGE)
+    if asked and asked == (resource.get("status") or {}).get("changed"):
+        with contextlib.suppress(ValueError):  # Somebody else's word for it: nothing is noted of that.
+            store.settle_relay(name, asked_at=float(asked), at=now)
 
 
 def happened(before: states.JobState, after: states.JobState, *, at: float) -> list[JobEvent]:

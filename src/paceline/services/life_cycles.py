@@ -122,17 +122,9 @@ class LifeCycle(abc.ABC):
         if not run.phase.is_final and not self.is_lost(run):
             raise Conflict(f"{run.name} is {run.phase} already", f"paceline {self.LOOK} {run.name}")
 
+    @abc.abstractmethod
     def change(self, name: str, source: str) -> None:
-        """Let a job go on as another job file has it, from its last checkpoint.
-
-        Raises:
-            Conflict: it cannot.
-        """
-        raise Conflict(
-            "jobs on a cluster are not changed while they run",
-            f"paceline stop {name}, kubectl apply the other job file to it, and paceline resume {name}: "
-            "it goes on from its last checkpoint",
-        )
+        """Let a job go on as another job file has it, from its last checkpoint."""
 
     @abc.abstractmethod
     def scale(self, name: str, workers: int) -> None:

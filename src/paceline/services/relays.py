@@ -135,19 +135,27 @@ def bring_back(
 
 
 def relayed(run: Run, source: str) -> JobSpec:
+    """Return as what a run of this machine goes on, with the plan of variables that its file names.
+
+    Raises:
+        InvalidInput: the file is wrong, or runs something else.
+        NotFound: there is no such plan.
+    """
+    return variable_plans.settled(successor(run, source), base=Path(run.spec.working_dir or "."))
+
+
+def successor(run: Run, source: str) -> JobSpec:
     """Return as what a run goes on: as the file says, but with its own name, labels and folder.
 
     Raises:
         InvalidInput: the file is wrong, or runs something else.
-        NotFound: there is no such plan of variables as it names.
     """
     asked = specs.parse_job(source).spec
     if not _runs_the_same(asked, run.spec):
         raise InvalidInput(
             f"the job file runs something other than {run.name}", "submit it as a job of its own"
         )
-    spec = dataclasses.replace(asked, name=run.name, working_dir=run.spec.working_dir, labels=run.spec.labels)
-    return variable_plans.settled(spec, base=Path(run.spec.working_dir or "."))
+    return dataclasses.replace(asked, name=run.name, working_dir=run.spec.working_dir, labels=run.spec.labels)
 
 
 def _runs_the_same(spec: JobSpec, other: JobSpec) -> bool:

@@ -34,9 +34,35 @@ class Relays(rows.Part):
                     f"{name} is being changed already", f"when it runs again: paceline wait {name}"
                 )
             before = connection.scalar(sa.select(tables.runs.c.source).where(tables.runs.c.id == key))
-            made = {"source": source.encode("utf-8", "surrogatepass"), "before": before}
-            connection.execute(sa.insert(tables.relays).values(run_id=key, asked_at=at, **made))
+            _insert(connection, key, source, before or b"", at)
             connection.execute(sa.insert(tables.requests).values(run_id=key, kind=runs.STOP, at=at))
+
+    def note_relay(self, name: str, source: str, *, before: str, at: float) -> None:
+        """Note with what job file a run goes on that others bring back.
+
+        Args:
+            name: the run.
+            source: the job file.
+            before: the one until then.
+            at: when it was asked (Unix seconds).
+
+        Raises:
+            NotFound: there is no such run.
+            StoreError: the store cannot be written.
+        """
+        with self._database.writing() as connection:
+            key = rows.run_id(connection, name, lock=True)
+            _insert(connection, key, source, before.encode("utf-8", "surrogatepass"), at)
+
+    def settle_relay(self, name: str, *, asked_at: float, at: float) -> None:
+        """Note that a run goes on with what it was asked to, until a moment (Unix seconds); raises as
+        ``note_relay`` does.
+        """
+        columns = tables.relays.c
+        with self._database.writing() as connection:
+            key = rows.run_id(connection, name, lock=True)
+            open_ = (columns.run_id == key, columns.done_at.is_(None), columns.asked_at <= asked_at)
+            connection.execute(sa.update(tables.relays).where(*open_).values(done_at=at))
 
     def relays(self, name: str) -> list[runs.Relay]:
         """Return what a run was asked to go on with, the oldest first.
@@ -72,6 +98,11 @@ class Relays(rows.Part):
         """
         with self._database.writing() as connection:
             drop(connection, rows.run_id(connection, name, lock=True))
+
+
+def _insert(connection: sa.Connection, run: int, source: str, before: bytes, at: float) -> None:
+    made = {"source": source.encode("utf-8", "surrogatepass"), "before": before}
+    connection.execute(sa.insert(tables.relays).values(run_id=run, asked_at=at, **made))
 
 
 def settle(connection: sa.Connection, run: int, at: float) -> None:

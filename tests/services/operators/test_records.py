@@ -56,7 +56,10 @@ def all_records(draw: st.DrawFn) -> Record:
     )
     places = {replica: draw(st.sampled_from("ab")) for replica in SPEC.replicas() if draw(st.booleans())}
     return Record(
-        progress=Progress(state=state, timers=timers), places=places, resumed=draw(st.text(max_size=4))
+        progress=Progress(state=state, timers=timers),
+        places=places,
+        resumed=draw(st.text(max_size=4)),
+        changed=draw(st.text(max_size=4)),
     )
 
 

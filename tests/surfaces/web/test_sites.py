@@ -21,6 +21,7 @@ from paceline.model.roles import ReplicaId, Role
 from paceline.model.samples import StepReport
 from paceline.services import cluster_runs
 from paceline.services.digests import Keeper
+from paceline.services.operators.reconcilers import CHANGE
 from paceline.surfaces.web.applications import application
 from paceline.surfaces.web.sites import MOST_NAMESPACES, ClusterSite
 
@@ -202,12 +203,15 @@ def test_what_is_no_name_is_asked_of_no_cluster(client: TestClient, stage: Stage
     assert list(stage.scene.cluster.of_kind(kinds.TRAINING_JOBS)) == ["clicks"]
 
 
-def test_a_change_of_a_running_job_is_refused_with_what_to_do_instead(client: TestClient) -> None:
+def test_a_running_job_goes_on_with_another_file(client: TestClient, stage: Stage) -> None:
     name = submit(client)
     edits = [{"path": ["spec", "roles", "worker", "replicas"], "value": 3}]
     answer = client.post(f"/api/v1/jobs/{name}/change", json={"edits": edits})
-    assert answer.status_code == 409
-    assert "paceline stop clicks, kubectl apply" in answer.json()["hint"]
+    assert answer.status_code == 202
+    assert "replicas: 3" in answer.json()["diff"]
+    resource = stage.scene.cluster.of_kind(kinds.TRAINING_JOBS)[name]
+    assert resource["spec"]["roles"]["worker"]["replicas"] == 3
+    assert CHANGE in resource["metadata"]["annotations"]
 
 
 def keeper(site: ClusterSite) -> Keeper:

@@ -30,6 +30,8 @@ from paceline.specs import custom_resources, parse_job
 
 #: A new value of this annotation brings a failed job back.
 RESUME = f"{kinds.TRAINING_JOBS.group}/resume"
+#: Annotation: one that runs is to end, and to go on as its spec has it now; another value is another wish.
+CHANGE = f"{kinds.TRAINING_JOBS.group}/change"
 #: How often even a job without news is looked at: containers may be stuck, and nodes silent.
 LOOK_SECONDS = 15.0
 _NOT_YET = (JobPhase.PENDING, JobPhase.STARTING, JobPhase.RESTARTING)
@@ -278,11 +280,15 @@ def _requested(
     """Return the record and what is asked for, by the resource and by the state of the cluster."""
     phase, resource = record.state.phase, look.resource
     suspended = bool((resource.get("spec") or {}).get(custom_resources.SUSPEND))
-    asked = str((resource["metadata"].get("annotations") or {}).get(RESUME, ""))
+    annotations = resource["metadata"].get("annotations") or {}
+    asked, change = str(annotations.get(RESUME, "")), str(annotations.get(CHANGE, ""))
     again = phase is JobPhase.STOPPED or (asked != record.resumed and phase is JobPhase.FAILED)
     record = dataclasses.replace(record, resumed=asked)
     if suspended:
         return record, [events.StopRequested(reason="suspended")]
+    if change != record.changed and not (phase.is_final or phase is JobPhase.PENDING):
+        return record, [events.StopRequested(reason="changed")]
+    record = dataclasses.replace(record, changed=change)
     if not again and phase is not JobPhase.PENDING:
         return _scaled(record, wanted, look)
     if isinstance(wanted, str):

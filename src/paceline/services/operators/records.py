@@ -32,11 +32,13 @@ class Record:
     Attributes:
         places: the node that each replica was promised, where it was.
         resumed: the last wish to resume that was answered.
+        changed: the last wish to go on with another spec that was answered.
     """
 
     progress: Progress
     places: Mapping[ReplicaId, str] = dataclasses.field(default_factory=dict)
     resumed: str = ""
+    changed: str = ""
 
     @property
     def state(self) -> JobState:
@@ -85,6 +87,7 @@ def status(
         "finishedAt": finished,
         "outcome": str(state.outcome) if state.outcome else None,
         "resumed": record.resumed or None,
+        "changed": record.changed or None,
         "notes": list(dict.fromkeys((*(before.get("notes") or ()), *notes))) or None,
         "conditions": _conditions(state, before, now),
         "replicas": [_replica(each, record.places.get(each.replica)) for each in state.replicas],
@@ -132,7 +135,12 @@ def _read(found: Object, spec: JobSpec) -> Record:
     timers = dict(_read_timer(each) for each in found.get("timers", ()))
     places = {replica: each["node"] for replica, each in known.items() if "node" in each}
     progress = Progress(state=state, timers=timers)
-    return Record(progress=progress, places=places, resumed=found.get("resumed") or "")
+    return Record(
+        progress=progress,
+        places=places,
+        resumed=found.get("resumed") or "",
+        changed=found.get("changed") or "",
+    )
 
 
 def _scaled(spec: JobSpec, found: Object) -> JobSpec:

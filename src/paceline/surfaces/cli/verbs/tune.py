@@ -165,7 +165,8 @@ def _change(session: sessions.Session, name: str, objective: Objective, times: T
 
     if session.on_cluster:
         raise InvalidInput(
-            "jobs on a cluster are not changed while they run", f"paceline tune {name}, and submit that"
+            "--live measures and changes jobs of this machine",
+            f"paceline tune {name} says what to change; the page of paceline serve applies and measures it",
         )
     recording = session.measured(name)
     objective = tunings.limited(objective, recording.run.spec, on_cluster=False)

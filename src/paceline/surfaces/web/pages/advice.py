@@ -76,7 +76,7 @@ def show_proposals(request: Request, asked: Readable, name: Name) -> HTMLRespons
     coming = _advisor(request).proposals(asked.namespace, run, asked.lookout)
     diffs = Diffs.of(run)
     found = [_row(each, diffs) for each in coming.result()] if coming.done() else None
-    may_apply = bool(run.source) and run.phase.value != "succeeded"
+    may_apply = routes.can_go_on(run)
     ends = [end for each in found or () for end in each["ends"] or ()]
     return rendering.page(
         request,
@@ -135,7 +135,7 @@ async def show_what_if(
     coming = _advisor(request).model(asked.namespace, run, asked.lookout)
     model = await advice.computed(coming)
     values = await run_in_threadpool(_what_if, model, given)
-    may_apply = bool(run.source) and run.phase.value != "succeeded"
+    may_apply = routes.can_go_on(run)
     return rendering.page(
         request,
         "what_if_told.html" if part else "what_if.html",

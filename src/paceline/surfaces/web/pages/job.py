@@ -56,6 +56,7 @@ def _now(asked: Asked, name: str) -> dict[str, Any]:
         "run": run,
         "snapshot": asked.lookout.snapshot(name),
         "answer": answers.answer(found, diffs=Diffs.of(run)),
+        "may_apply": change_routes.can_go_on(run),
         "changes": changes.changes(asked.jobs, name)[::-1],
         "is_lost": not run.phase.is_final and asked.jobs.is_lost(run),
     }
@@ -136,7 +137,7 @@ def apply(
     cause = next((each for each in found if catalogues.topic(each.name).code == code), None)
     if cause is None or not cause.changes:
         raise Conflict(f"{code} is not there any more, or proposes nothing", f"paceline why {name}")
-    source = asked.jobs.get(name).source
+    source = specs.source_of(asked.jobs.get(name))
     change_routes.made(asked, name, source, edits.edited(source, cause.changes), dry_run=False)
     return show_now(request, asked, name)
 

@@ -9,6 +9,8 @@ from fastapi import APIRouter, Depends
 from paceline import specs
 from paceline.errors import Conflict, InvalidInput
 from paceline.model import causes
+from paceline.model.runs import KUBERNETES, Run
+from paceline.model.statuses import JobPhase
 from paceline.services import changes
 from paceline.services.changes import Changed
 from paceline.specs import edits
@@ -53,6 +55,11 @@ def list_changes(asked: Annotated[Asked, Depends(may(Operation.GET))], name: Nam
     """Return the changes of a job that ran, and how fast it was before and after each."""
     items = [_item(each) for each in changes.changes(asked.jobs, name)]
     return documents.document("ChangeList", {"items": items})
+
+
+def can_go_on(run: Run) -> bool:
+    """Whether a job can go on with another file; here not one that was begun without any."""
+    return run.phase is not JobPhase.SUCCEEDED and (bool(run.source) or run.engine == KUBERNETES)
 
 
 def made(asked: Asked, name: str, source: str, wanted: str, *, dry_run: bool) -> dict[str, Any]:

@@ -1,0 +1,72 @@
+"""Jobs of a cluster that go on from their last checkpoint as another job file has them.
+
+The wish is a value of an annotation beside the other spec, in one patch, so it is made once or not at all.
+The operator ends the job for it and brings it back; what it brought is measured where the operator keeps what
+there was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from paceline import specs
+from paceline.engines.kubernetes.clusters import Object
+from paceline.errors import Conflict, NotFound
+from paceline.rendering import manifests
+from paceline.services import relays
+from paceline.services.operators.reconcilers import CHANGE, RESUME
+from paceline.specs import custom_resources
+
+if TYPE_CHECKING:
+    from paceline.services.cluster_jobs import ClusterJobs
+    from paceline.services.cluster_measurements import Found
+
+
+def change(jobs: ClusterJobs, name: str, source: str) -> None:
+    """Let a job go on as another job file has it; where there is no room for that it waits.
+
+    Args:
+        jobs: those of its namespace.
+        name: the job.
+        source: the job file.
+
+    Raises:
+        Conflict: it has succeeded, or is being changed already.
+        InvalidInput: the job file is wrong, lacks what Kubernetes needs, or runs something else.
+        ClusterError: the cluster refuses it.
+    """
+    run = jobs.get(name)
+    if run.phase.is_final:
+        jobs.check_resumable(run)
+    spec = relays.successor(run, source)
+    manifests.check(spec)
+    resource, at = jobs.resource(name), jobs.clock()
+    known = _known(jobs, name, resource)
+    if known is not None and known.store.waiting_relay(known.run.name) is not None:
+        raise Conflict(f"{name} is being changed already", f"when it runs again: paceline wait {name}")
+    wanted = {**custom_resources.resource(spec, jobs.namespace)["spec"], custom_resources.SUSPEND: False}
+    metadata = {
+        "resourceVersion": resource["metadata"]["resourceVersion"],
+        "annotations": {CHANGE: repr(at), RESUME: repr(at)},
+    }
+    jobs.patch(name, {"metadata": metadata, "spec": merge_patch(resource["spec"], wanted)})
+    if known is not None:
+        known.store.note_relay(known.run.name, source, before=specs.source_of(run), at=at)
+
+
+def _known(jobs: ClusterJobs, name: str, resource: Object) -> Found | None:
+    """Return the job where an operator keeps it; None: it does not, or not yet."""
+    if jobs.measurements.has_store:
+        with contextlib.suppress(NotFound):
+            return jobs.measurements.kept(jobs.namespace, name, resource)
+    return None
+
+
+def merge_patch(before: Any, after: Any) -> Any:
+    """Return what makes one JSON value of another when it is merged into that (RFC 7386)."""
+    if not isinstance(before, dict) or not isinstance(after, dict):
+        return after
+    gone = dict.fromkeys(before.keys() - after.keys())
+    changed = {key: merge_patch(before.get(key), value) for key, value in after.items()}
+    return {**gone, **changed}
