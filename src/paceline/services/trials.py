@@ -16,6 +16,7 @@ from paceline.errors import EngineError, InvalidInput, NotFound
 from paceline.model import rates
 from paceline.model.jobs import JobSpec
 from paceline.model.recordings import Recording
+from paceline.model.roles import ReplicaId
 from paceline.model.runs import Run
 from paceline.model.samples import StepReport
 from paceline.model.tunings import Loss, Outcome
@@ -30,6 +31,8 @@ _STRETCHES = 5
 #: A job of few steps is measured until it has made so many, but no longer than so many times as long.
 _LEAST_STEPS, _MOST_TIMES = 50, 4.0
 _POLL_SECONDS = 0.5
+#: What was said before a moment is stored so long after it at the latest.
+_STORED_SECONDS = 5.0
 #: A script that goes on beyond so many times as many examples as it should learn from does not end by itself.
 _MOST_EXAMPLES = 1.5
 #: More passes over the examples than anybody waits for.
@@ -199,11 +202,27 @@ def measured(jobs: LifeCycle, run: Run, since: float, times: Times) -> float:
     while True:
         now = jobs.clock() - jobs.DELAY_SECONDS
         passed = now - since
-        if passed >= _MOST_TIMES * times.window_seconds or jobs.get(run.name).phase.is_final:
+        if jobs.get(run.name).phase.is_final:
             return now
         is_long = passed >= times.window_seconds
-        if is_long and sum(each.steps or 0 for each in _steps(jobs, run, since)) >= _LEAST_STEPS:
+        is_enough = is_long and sum(each.steps or 0 for each in _steps(jobs, run, since)) >= _LEAST_STEPS
+        if is_enough or passed >= _MOST_TIMES * times.window_seconds:
+            _stored(jobs, run, since, now)
             return now
+        time.sleep(_POLL_SECONDS)
+
+
+def _stored(jobs: LifeCycle, run: Run, since: float, until: float) -> None:
+    """Wait until all is stored that was said before a moment: whoever has said something since another one
+    has said more after it, or says nothing any more. Else the last stretch would look slower than it was.
+    """
+    deadline = time.monotonic() + _STORED_SECONDS
+    while time.monotonic() < deadline and not jobs.get(run.name).phase.is_final:
+        latest: dict[ReplicaId, float] = {}
+        for each in _steps(jobs, run, since):
+            latest[each.replica] = max(each.at, latest.get(each.replica, each.at))
+        if all(at >= until for at in latest.values()):
+            return
         time.sleep(_POLL_SECONDS)
 
 
