@@ -6,6 +6,9 @@ READY := $(VENV)/.ready
 # How many times as fast as the sizes of models expect a machine is on which the corpus is recorded.
 SPEED ?= 1
 
+# Slow tests that measure nothing, so that two at once are as good as one after the other.
+ALIKE := tests/training tests/surfaces/web
+
 .PHONY: help demo test test-fast e2e torch screenshots check bench bench-diagnosis docs lock format clean
 
 help: ## show this list
@@ -24,7 +27,8 @@ demo: $(READY) ## train a click model over 2 PS and 2 workers, live, and write d
 
 test: $(READY) ## all tests, those that start TensorFlow included
 	$(BIN)/python -m pytest -m "not slow and not kubernetes" -n 2
-	$(BIN)/python -m pytest -m slow --durations=8
+	$(BIN)/python -m pytest -m slow $(ALIKE) -n 2 --dist loadfile
+	$(BIN)/python -m pytest -m slow $(patsubst %,--ignore=%,$(ALIKE)) --durations=8
 
 test-fast: $(READY) ## only the tests that run in seconds
 	$(BIN)/python -m pytest -m "not slow and not kubernetes" -n 2
