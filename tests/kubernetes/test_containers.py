@@ -206,7 +206,8 @@ def test_the_clicks_example_trains_to_its_auc(
     assert of_worker["sent_bytes_per_second"] > 0
     why = json.loads(paceline("why", "clicks", "-n", NAMESPACE, "-o", "json"))
     # Of what runs on this machine beside the cluster it may say so: that other programs use the job's cores.
-    assert {cause["code"] for cause in why["causes"]} <= {"CPU003"}, json.dumps(why["causes"])
+    harmful = {cause["code"] for cause in why["causes"] if cause["severity"] != "info"}
+    assert harmful <= {"CPU003"}, json.dumps(why["causes"])
     # Nobody tells how fast the node's link is.
     assert re.match(r"(nothing is wrong as far as can be seen: )?clicks runs", why["summary"]), why["summary"]
     checks = paceline("doctor", str(file), "-n", NAMESPACE)
