@@ -54,7 +54,7 @@ def test_the_numbers_fit_a_terminal_whatever_was_measured(load: float | None) ->
 
 @needs_tensorflow
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 def test_demo_twice(tmp_path: Path) -> None:
     output = tmp_path / "out put"
     small = (
