@@ -109,8 +109,10 @@ def _settle(store: Store, name: str, resource: Object, now: float) -> None:
     """Note that a job goes on with the spec that it was asked to, when its operator says so."""
     asked = (resource["metadata"].get("annotations") or {}).get(CHANGE)
     if asked and asked == (resource.get("status") or {}).get("changed"):
+        waiting = store.waiting_relay(name)  # Jobs are kept each second: only what waits is written.
         with contextlib.suppress(ValueError):  # Somebody else's word for it: nothing is noted of that.
-            store.settle_relay(name, asked_at=float(asked), at=now)
+            if waiting is not None and waiting.asked_at <= float(asked):
+                store.settle_relay(name, at=now)
 
 
 def happened(before: states.JobState, after: states.JobState, *, at: float) -> list[JobEvent]:

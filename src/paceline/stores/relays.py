@@ -54,15 +54,10 @@ class Relays(rows.Part):
             key = rows.run_id(connection, name, lock=True)
             _insert(connection, key, source, before.encode("utf-8", "surrogatepass"), at)
 
-    def settle_relay(self, name: str, *, asked_at: float, at: float) -> None:
-        """Note that a run goes on with what it was asked to, until a moment (Unix seconds); raises as
-        ``note_relay`` does.
-        """
-        columns = tables.relays.c
+    def settle_relay(self, name: str, *, at: float) -> None:
+        """Note that a run goes on with what it was asked to (Unix seconds); raises as ``note_relay`` does."""
         with self._database.writing() as connection:
-            key = rows.run_id(connection, name, lock=True)
-            open_ = (columns.run_id == key, columns.done_at.is_(None), columns.asked_at <= asked_at)
-            connection.execute(sa.update(tables.relays).where(*open_).values(done_at=at))
+            settle(connection, rows.run_id(connection, name, lock=True), at)
 
     def relays(self, name: str) -> list[runs.Relay]:
         """Return what a run was asked to go on with, the oldest first.
