@@ -23,7 +23,7 @@ from paceline.model.roles import ReplicaId, Role
 from paceline.model.runs import Run
 from paceline.model.runs import Submit as SubmitKey
 from paceline.model.statuses import ExitKind, JobPhase, ReplicaPhase
-from paceline.services import homes, jobs, logs, supervisors
+from paceline.services import homes, jobs, logs, relays, supervisors
 from paceline.stores import Store, open_store
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounting a file system needs root")
@@ -530,9 +530,9 @@ def test_whoever_refuses_a_change_may_die_before_the_job_goes_on(
     with monkeypatch.context() as patched:
         patched.setattr(Store, "save_state", killed)
         with pytest.raises(KeyboardInterrupt):
-            api.carry_on("job")
+            relays.carry_on(api, "job")
     assert api.store.waiting_relay("job") is not None
-    assert api.carry_on("job")
+    assert relays.carry_on(api, "job")
     assert api.store.waiting_relay("job") is None
     assert not api.get("job").phase.is_final
     api.resume("job")

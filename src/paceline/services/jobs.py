@@ -263,21 +263,13 @@ class Jobs(LifeCycle):
         """
         run = self.get(name)
         self.check_resumable(run)
-        if run.phase.is_final and not self.carry_on(name):
+        if run.phase.is_final and not relays.carry_on(self, name):
             relays.bring_back(self, run, run.spec)
         self.supervise(run)
 
     def change(self, name: str, source: str) -> None:
         """Let a job go on as another job file has it, from its last checkpoint (`services.relays`)."""
         relays.change(self, name, source)
-
-    def carry_on(self, name: str) -> bool:
-        """Give an ended run the job file that it was asked to go on with, for whoever looks after it.
-
-        Returns:
-            Whether it goes on (`services.relays`).
-        """
-        return relays.carry_on(self, name)
 
     def supervise(self, run: Run) -> None:
         """Have somebody look after a run.

@@ -107,9 +107,11 @@ def _carries_on(home: homes.Home, store: Store, name: str) -> bool:
     """Whether a job that has ended goes on with another file."""
     if store.waiting_relay(name) is None:
         return False
-    from paceline.services.jobs import Jobs  # Most jobs never need it.
+    # Most jobs never need these.
+    from paceline.services import relays
+    from paceline.services.jobs import Jobs
 
-    return Jobs(home, store).carry_on(name)
+    return relays.carry_on(Jobs(home, store), name)
 
 
 if __name__ == "__main__":
