@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from support import filled_homes
+from support.clocks import Clock
 
 from paceline.errors import InvalidInput
 from paceline.model.runs import Run
@@ -20,14 +21,6 @@ class Made(str):
     """A model that was made."""
 
     measured = SimpleNamespace(layout=None)
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 from support import filled_homes
+from support.clocks import Clock
 
 from paceline.services import homes, jobs
 from paceline.stores import recordings
@@ -19,16 +20,6 @@ from paceline.surfaces.web.sites import LocalSite
 TOKEN = "the-token"
 HOST = "testserver"
 RECORDED = Path(__file__).parents[3] / "benchmarks" / "diagnosis" / "recordings"
-
-
-class Clock:
-    """Seconds that pass when a test says so."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture
