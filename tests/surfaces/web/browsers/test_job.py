@@ -116,6 +116,21 @@ def test_output_comes_by_itself(page: browsers.playwright.Page, jobs: Jobs) -> N
     expect(log.locator("mark")).to_have_text("third")
 
 
+def test_no_click_is_lost_while_scripts_come(page: browsers.playwright.Page, jobs: Jobs) -> None:
+    held: list[browsers.playwright.Route] = []
+    page.route("**/static/htmx.min.js", lambda route: held.append(route))
+    page.goto(f"{jobs.url}/jobs/going?language=en", wait_until="commit")
+    stop = page.get_by_role("button", name="Stop")
+    expect(stop).to_be_visible()
+    with pytest.raises(browsers.playwright.TimeoutError):
+        stop.click(timeout=1000)
+    held[0].continue_()
+    with page.expect_event("dialog") as asked:
+        page.once("dialog", lambda dialog: dialog.dismiss())
+        stop.click()
+    assert asked.value.message == "Stop this job?"
+
+
 def test_keys(page: browsers.playwright.Page, jobs: Jobs) -> None:
     page.goto(f"{jobs.url}/?language=en")
     page.keyboard.press("?")
