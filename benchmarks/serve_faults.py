@@ -1,5 +1,5 @@
-"""A server that is killed, whose database is killed, whose disk is full, at random moments while jobs are
-submitted to it: no job is lost, none is made twice, and what cannot be done now is said.
+"""A server that is killed, alone or beside another, whose database is killed, whose disk is full, at random
+moments while jobs are submitted to it: no job is lost, none is made twice, what cannot be done now is said.
 """
 
 from __future__ import annotations
@@ -89,6 +89,30 @@ def _server_killed(chance: random.Random) -> dict[str, Any]:
         return _row(home, crew, None)
 
 
+def _twin_killed(chance: random.Random) -> dict[str, Any]:
+    """Send each submit to two servers over one PostgreSQL at about the same time, and kill one of them."""
+    with postgresqls.running() as database, _home(store=database.new_database()) as home:
+        with serving(home) as staying:
+            known = [staying]
+            crews = [Submitters(lambda: known[-1], "key"), Submitters(lambda: staying, "key")]
+            with serving(home) as dying:
+                known.append(dying)
+                for crew in crews:
+                    crew.start()
+                _pause(chance)
+                os.kill(dying.pid, signal.SIGKILL)
+            known.append(staying)
+            _pause(chance)
+            for crew in crews:
+                crew.end()
+        one, other = crews
+        # Where they say two jobs of one key, there is one more than there are keys.
+        one.answered |= other.answered
+        one.refusals += other.refusals
+        one.wrong += other.wrong
+        return _row(home, one, None)
+
+
 def _database_killed(chance: random.Random) -> dict[str, Any]:
     """Kill PostgreSQL while jobs are submitted, and start it again later; the server stays."""
     with postgresqls.running() as database, _home(store=database.new_database()) as home:
@@ -158,7 +182,7 @@ def fill(path: Path, *, room_bytes: int) -> None:
 
 #: What happens, by name; each takes what is left to chance, and returns what became of the jobs.
 SCENES: Mapping[str, Callable[[random.Random], dict[str, Any]]] = {
-    "server": _server_killed, "database": _database_killed, "disk": _disk_full,
+    "server": _server_killed, "twin": _twin_killed, "database": _database_killed, "disk": _disk_full,
 }  # fmt: skip
 
 
@@ -166,7 +190,8 @@ def details(rows: Sequence[Row]) -> Iterator[str]:
     """Yield what was done."""
     yield (
         f"{len(rows)} faults while {submitters.CLIENTS} clients submitted, each sending again what was not "
-        "answered: the server killed, PostgreSQL killed and started again, a full disk."
+        "answered: the server killed; one of two servers over one PostgreSQL killed, to both of which each "
+        "submit was sent; PostgreSQL killed and started again; a full disk."
     )
 
 
