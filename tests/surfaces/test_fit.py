@@ -1,4 +1,4 @@
-"""``paceline fit``: whether a job fits on a cluster."""
+"""``paceline fit``: whether a job fits where jobs run, or on a cluster of a file."""
 
 import json
 
@@ -73,3 +73,16 @@ def test_the_document(paceline, files):
         {"reason": "the placement wants no more than 1 on a node", "nodes": ["a"], "what": "ps", "missing": 1}
     ]
     assert done.exit_code == 1
+
+
+def test_this_machine(paceline, files):
+    job, _ = files
+    job.write_text(JOB.replace("  placement: {strategy: spread-ps}\n", ""))
+    done = paceline("fit", str(job))
+    assert done.exit_code == 0, done.output
+    assert done.stdout.splitlines()[0] == "clicks fits: 8 replicas on 1 node"
+    job.write_text(JOB.replace("6, cpu: 2, memory: 1Gi", "6, cpu: 2, memory: 900Ti"))
+    done = paceline("fit", str(job))
+    assert done.exit_code == 1
+    assert done.stderr.startswith("error: clicks does not fit")
+    assert max(map(len, done.stdout.splitlines())) <= 80

@@ -216,9 +216,9 @@ class LifeCycle(abc.ABC):
         """
         raise Conflict("what there is where jobs run cannot be seen from here", "GET /api/v1/cluster")
 
+    @abc.abstractmethod
     def fit(self, spec: JobSpec) -> Fit:
-        """Return whether all of a job fits now; raises as ``nodes`` does."""
-        raise Conflict("what there is where jobs run cannot be seen from here", "POST /api/v1/fit")
+        """Return whether all of a job fits now."""
 
     @abc.abstractmethod
     def replicas(self, name: str) -> list[ReplicaRow]:

@@ -154,7 +154,7 @@ _ROW_FIELDS = ("row", "measured_at")
 
 
 def fit(spec: jobs.JobSpec, found: Fit) -> dict[str, Any]:
-    """Return what is said of whether a job fits on a cluster."""
+    """Return what is said of whether a job fits."""
     return {
         "name": spec.name,
         "fits": found.fits,

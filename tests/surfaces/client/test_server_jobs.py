@@ -175,6 +175,17 @@ def test_old_jobs_are_pruned(home: homes.Home, served: ServerJobs) -> None:
     assert served.runs() == []
 
 
+def test_whether_a_job_fits(api: jobs.Jobs, served: ServerJobs) -> None:
+    small = specs.parse_job(SLEEPING, file="sleepy.yaml").spec
+    large = dataclasses.replace(
+        small, roles=tuple(dataclasses.replace(each, memory_bytes=1 << 60) for each in small.roles)
+    )
+    for spec in (small, large):
+        assert served.fit(spec) == api.fit(spec)
+    assert served.fit(small).fits
+    assert not served.fit(large).fits
+
+
 @pytest.mark.parametrize("name", ["nobody", "..", "a/b", "a?x=1", "", "ä", "a" * 300, "\x1b[31m"])
 def test_what_is_not_there(home: homes.Home, served: ServerJobs, name: str) -> None:
     filled_homes.fill(home, "nobodi")

@@ -48,7 +48,7 @@ VERBS = {
         Verb("lint", "Check", "Check a job file or a Kubernetes manifest."),
         Verb("plan", "Check", "Compare layouts of a model's variables over the PS."),
         Verb("simulate", "Check", "Simulate a job, and record what would be measured."),
-        Verb("fit", "Check", "Say whether a job fits on a cluster, and what blocks it."),
+        Verb("fit", "Check", "Say whether all of a job fits now, and what blocks it."),
         Verb("render", "Check", "Print a job as objects of Kubernetes."),
         Verb("doctor", "Check", "Check what this machine or a cluster lets Paceline do."),
         Verb("init", "Set up", "Write a commented job file to start from."),

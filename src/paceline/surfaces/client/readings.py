@@ -20,6 +20,7 @@ from paceline.model.runs import JobEvent, ReplicaRow, Run, RunSummary
 from paceline.model.samples import Evaluation
 from paceline.model.snapshots import Imbalance, ReplicaSnapshot, RoleSnapshot, Snapshot
 from paceline.model.statuses import ExitReason, JobPhase, ReplicaPhase
+from paceline.scheduling.fits import Fit
 from paceline.stores import encodings
 
 T = TypeVar("T")
@@ -172,6 +173,11 @@ def _role(document: Document) -> RoleSnapshot:
 def _replica_snapshot(document: Document) -> ReplicaSnapshot:
     measured = _fields(ReplicaSnapshot, {**document, "row": replica(document)})
     return ReplicaSnapshot(**{**measured, "measured_at": instant(document["measured_at"])})
+
+
+def fit(document: Document) -> Fit:
+    """Return whether a job fits."""
+    return _value(Fit, document)
 
 
 def situation(document: Document) -> Situation:

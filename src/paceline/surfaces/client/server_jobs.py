@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import quote
 
+from paceline import specs
 from paceline.diagnosing.situations import Situation
 from paceline.errors import InvalidInput, NotFound, PacelineError, StoreError
 from paceline.model.jobs import JobSpec
@@ -20,6 +21,7 @@ from paceline.model.run_queries import MOST_RUNS, Cursor, RunPage, RunQuery
 from paceline.model.runs import JobEvent, ReplicaRow, Run, RunSummary, Submit
 from paceline.model.snapshots import Snapshot
 from paceline.model.statuses import JobPhase
+from paceline.scheduling.fits import Fit
 from paceline.services.life_cycles import LifeCycle, Stored
 from paceline.services.logs import Wanted
 from paceline.surfaces.client import readings
@@ -145,6 +147,12 @@ class ServerJobs(LifeCycle):
         document = self._document(name)
         with readings.understanding(name):
             return [readings.replica(each) for each in document["replicas"]]
+
+    def fit(self, spec: JobSpec) -> Fit:
+        """Return whether all of a job fits now where the server's jobs run."""
+        document = self._connection.post("/fit", {"source": specs.dump_job(spec)})
+        with readings.understanding("whether the job fits"):
+            return readings.fit(document)
 
     def stop(self, name: str) -> None:
         """Ask a job to end.

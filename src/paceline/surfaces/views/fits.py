@@ -1,4 +1,4 @@
-"""Whether a job fits on a cluster: what would lie on which node, or what blocks it where."""
+"""Whether a job fits: what would lie on which node, or what blocks it where."""
 
 from __future__ import annotations
 
@@ -23,13 +23,18 @@ def fit(spec: JobSpec, found: Fit, *, width: int | None) -> RenderableType:
 
 def _answer(spec: JobSpec, found: Fit) -> str:
     if found.fits:
-        return f"{spec.name} fits: {len(found.places)} replicas on {len(set(found.places.values()))} nodes"
+        replicas, nodes = len(found.places), len(set(found.places.values()))
+        return f"{spec.name} fits: {_of(replicas, 'replica')} on {_of(nodes, 'node')}"
     worker = spec.role(Role.WORKER)
     if worker is None:
         return f"{spec.name} does not fit"
     if found.most_workers is None:
         return f"{spec.name} does not fit, not even without workers"
     return f"{spec.name} does not fit: {found.most_workers} of {worker.replicas} workers would"
+
+
+def _of(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _places(spec: JobSpec, found: Fit, width: int | None) -> Text:

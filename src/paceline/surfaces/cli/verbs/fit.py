@@ -1,4 +1,4 @@
-"""``paceline fit``: whether all of a job fits on a cluster at once."""
+"""``paceline fit``: whether all of a job fits at once, on this machine, a cluster or a server's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from paceline.errors import EngineError
 from paceline.surfaces.cli import job_files, options, printing, sessions
 
 if TYPE_CHECKING:
-    from paceline.engines.kubernetes.cluster_states import ClusterState
     from paceline.model.jobs import JobSpec
     from paceline.scheduling.fits import Fit
 
@@ -21,36 +20,35 @@ if TYPE_CHECKING:
     "--cluster",
     metavar="FILE",
     type=click.Path(dir_okay=False),
-    help="What `kubectl get nodes,pods,resourcequotas --all-namespaces -o json` printed; else the cluster.",
+    help="What `kubectl get nodes,pods,resourcequotas --all-namespaces -o json` printed: a cluster then.",
 )
 @options.cluster_options
 @options.identity_options
 @options.output_option("table", "json", "yaml")
 def command(session: sessions.Session, file: str, cluster: str | None, output: str) -> None:
-    """Say whether all replicas of the job in FILE fit on a cluster at once, as it is now.
+    """Say whether all replicas of the job in FILE fit at once where jobs run, as it is now.
 
-    By node: cores, memory, GPUs and pods that are free, taints, labels, and the placement of the job; and
-    the quotas of the namespace. Exits with 1 when they do not fit, and says how many workers would, and
-    what blocks the others on which nodes.
+    On a cluster by node: cores, memory, GPUs and pods that are free, taints, labels, and the placement of
+    the job; and the quotas of the namespace. Exits with 1 when they do not fit, and says how many workers
+    would, and what blocks the others on which nodes.
     """
-    from paceline.scheduling import fits
-
-    job, _ = job_files.read(file)
-    state = _state(session, cluster)
-    found = fits.fit(job.spec, state.nodes, state.quotas)
-    _show(job.spec, found, output)
+    spec = job_files.read(file)[0].spec
+    found = _found(session, spec, cluster)
+    _show(spec, found, output)
     if not found.fits:
-        raise EngineError(f"{job.spec.name} does not fit on the cluster", _way_out(job.spec, found))
+        raise EngineError(f"{spec.name} does not fit", _way_out(spec, found))
     session.suggest(f"paceline lint {file}", f"paceline submit {file}")
 
 
-def _state(session: sessions.Session, file: str | None) -> ClusterState:
+def _found(session: sessions.Session, spec: JobSpec, file: str | None) -> Fit:
+    if file is None:
+        with session.jobs() as jobs:
+            return jobs.fit(spec)
     from paceline.engines.kubernetes import cluster_states
+    from paceline.scheduling import fits
 
-    if file is not None:
-        return cluster_states.load(file, session.namespace_option or "default")
-    with session.cluster() as jobs:
-        return jobs.cluster_state()
+    state = cluster_states.load(file, session.namespace_option or "default")
+    return fits.fit(spec, state.nodes, state.quotas)
 
 
 def _show(spec: JobSpec, found: Fit, output: str) -> None:
