@@ -27,8 +27,15 @@ from support.real_clusters import (
     until_phase,
 )  # fmt: skip
 
+from paceline.model.causes import Change
 from paceline.model.jobs import JobSpec, MemoryGrowth, RestartPolicy, RoleSpec
+from paceline.model.proposals import Proposal
 from paceline.model.roles import Role
+from paceline.model.statuses import JobPhase
+from paceline.model.tunings import Objective
+from paceline.services.live_changes import Changer
+from paceline.services.trials import Times
+from paceline.surfaces import composition
 
 ROOT = Path(__file__).parents[2]
 IMAGE = "localhost/paceline-training:1"
@@ -228,6 +235,34 @@ def test_the_clicks_example_trains_to_its_auc(
     assert re.search(r"parameters start from \S*checkpoints/", lines), "it went on from its checkpoint"
     reached, best = map(float, re.search(r"AUC (0\.\d+); the best possible is (0\.\d+)", lines).groups())
     assert best - reached < 0.006, lines[-2000:]
+
+
+@pytest.mark.timeout(20 * MINUTES)
+def test_a_change_of_a_job_that_runs_is_tried_out(
+    operator: OperatorProcess, image: str, names: None, home: Path, tmp_path: Path
+) -> None:
+    data, runs = tmp_path / "data", tmp_path / "runs"
+    runs.mkdir()
+    subprocess.run([sys.executable, "-m", "examples.clicks.generate", "--output", data], cwd=ROOT, check=True)
+    file = tmp_path / "job.yaml"
+    text = CLICKS.format(image=image, root=ROOT, data=data, runs=runs)
+    file.write_text(text.replace("clicks}", "changed}").replace("epochs: 2", "epochs: 1000"))
+    paceline("submit", str(file), "-n", NAMESPACE)
+    larger = Change(path=("spec", "training", "batch_size"), value=4096)
+    proposal = Proposal(name="larger-batches", what="", changes=(larger,), gain=None, basis="")
+    store = f"sqlite:///{home}/paceline.db"
+    with composition.opened_cluster(namespace=NAMESPACE, home=home, store=store) as jobs:
+        changer = Changer(jobs=jobs, objective=Objective(), times=Times(window_seconds=10.0))
+        jobs.wait("changed", timeout_seconds=180.0, until=lambda run: run.phase is JobPhase.RUNNING)
+        done = changer.change("changed", proposal)
+        assert done.judgement.kept, done
+        assert done.judgement.times > 1.2
+        (relay,) = jobs.relays("changed")
+        assert (jobs.get("changed").spec.training or {})["batch_size"] == 4096
+    assert relay.done_at is not None
+    lines = paceline("logs", "changed", "-n", NAMESPACE)
+    assert re.search(r"parameters start from \S*checkpoints/", lines), "it went on from its checkpoint"
+    paceline("delete", "changed", "--force", "-n", NAMESPACE)
 
 
 #: Two variants of the job above on one node; "wide" asks for more nodes than there are.

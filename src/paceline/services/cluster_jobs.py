@@ -46,7 +46,7 @@ from paceline.services import (
 from paceline.services.cluster_logs import PodReader
 from paceline.services.cluster_measurements import ClusterMeasurements, Found
 from paceline.services.jobs import free_name
-from paceline.services.life_cycles import LifeCycle, Stored
+from paceline.services.life_cycles import CLUSTER_DELAY_SECONDS, LifeCycle, Stored
 from paceline.services.logs import Wanted
 from paceline.services.operators import admissions, records
 from paceline.services.operators.reconcilers import RESUME
@@ -82,8 +82,7 @@ class ClusterJobs(LifeCycle):
     """
 
     POLL_SECONDS: ClassVar[float] = 0.5
-    #: By so much clocks may differ, too.
-    DELAY_SECONDS: ClassVar[float] = 15.0
+    DELAY_SECONDS: ClassVar[float] = CLUSTER_DELAY_SECONDS
     LOOK: ClassVar[str] = "get"
     cluster: Cluster
     namespace: str

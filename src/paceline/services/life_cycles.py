@@ -19,7 +19,7 @@ from paceline.model import run_queries
 from paceline.model.jobs import JobSpec
 from paceline.model.roles import ReplicaId
 from paceline.model.run_queries import RunPage, RunQuery
-from paceline.model.runs import JobEvent, ReplicaRow, Run, RunSummary, Submit
+from paceline.model.runs import JobEvent, Relay, ReplicaRow, Run, RunSummary, Submit
 from paceline.model.statuses import JobPhase
 from paceline.services import logs
 from paceline.services.logs import LogLine, Reader, Wanted
@@ -32,6 +32,11 @@ if TYPE_CHECKING:
     from paceline.scheduling.fits import Fit
     from paceline.services.trace_sites import TraceSite
     from paceline.stores import Store
+
+
+#: What is measured on a cluster is known so much later at most: its operator asks for it now and then, and
+#: clocks differ.
+CLUSTER_DELAY_SECONDS = 15.0
 
 
 class Stored(NamedTuple):
@@ -125,6 +130,11 @@ class LifeCycle(abc.ABC):
     @abc.abstractmethod
     def change(self, name: str, source: str) -> None:
         """Let a job go on as another job file has it, from its last checkpoint."""
+
+    def relays(self, name: str) -> Sequence[Relay]:
+        """Return the changes that were asked of a run, but for those that were refused; the oldest first."""
+        store, stored = self.stored(name)
+        return store.relays(stored)
 
     @abc.abstractmethod
     def scale(self, name: str, workers: int) -> None:

@@ -6,11 +6,12 @@ import dataclasses
 import time
 from collections.abc import Callable
 
+from paceline import specs
 from paceline.errors import Conflict
 from paceline.model.proposals import Proposal
 from paceline.model.tunings import Judgement, Objective, Outcome
 from paceline.services import relays, trials
-from paceline.services.jobs import Jobs
+from paceline.services.life_cycles import LifeCycle
 from paceline.services.trials import Times
 from paceline.specs import edits
 from paceline.tuning import judgements
@@ -43,7 +44,7 @@ class Changer:
         tell: is told what goes on, in few words.
     """
 
-    jobs: Jobs
+    jobs: LifeCycle
     objective: Objective
     times: Times = dataclasses.field(default_factory=Times)
     tell: Callable[[str], None] = lambda _: None
@@ -55,8 +56,11 @@ class Changer:
             Conflict: the job does not run, or does not train.
             InvalidInput: the change cannot be made.
         """
-        run = self.jobs.get(name)
-        source = run.source
+        if not self.jobs.keeps:
+            raise Conflict(
+                "nobody keeps here what a change brings", "an operator with a store does: --store URL"
+            )
+        source = specs.source_of(self.jobs.get(name))
         changed = edits.edited(source, proposal.changes)
         self.tell(f"{name} is measured as it is")
         before = self._measured(name, after=self.jobs.clock() - self.times.window_seconds)
@@ -75,24 +79,36 @@ class Changer:
         Raises:
             Conflict: the job cannot go on with it, and goes on as it was; or nobody looks after it.
         """
+        known = max((each.id for each in self.jobs.relays(name)), default=0)
         self.tell(f"{name} saves its parameters and stops")
         self.jobs.change(name, source)
-        at = self._made(name, source)
+        at = self._made(name, known)
         self.tell(f"{name} goes on from its checkpoint")
         return self._measured(name, after=at)
 
-    def _made(self, name: str, source: str) -> float:
-        """Wait until whoever looks after the job has made a change; return when that was."""
-        store = self.jobs.store
-        while store.waiting_relay(name) is not None:
+    def _made(self, name: str, known: int) -> float:
+        """Wait until whoever looks after the job has made the change after a known one; return when that was.
+
+        Raises:
+            Conflict: it was refused, or is not made in time; or nobody looks after the job.
+        """
+        deadline = time.monotonic() + self.times.start_seconds
+        while time.monotonic() < deadline:
+            made = [each for each in self.jobs.relays(name) if each.id > known]
+            if not made:
+                raise Conflict(f"{name} was not changed{self._refusal(name)}", f"paceline why {name}")
+            if made[-1].done_at is not None:
+                return made[-1].done_at
             if self.jobs.is_lost(self.jobs.get(name)):
                 raise Conflict(f"nobody looks after {name}: its supervisor died", f"paceline resume {name}")
             time.sleep(self.jobs.POLL_SECONDS)
-        last = store.relays(name)[-1:]
-        if not last or last[0].source != source or last[0].done_at is None:
-            told = [event.message for _, event in self.jobs.events(name) if event.kind == relays.NOT_CHANGED]
-            raise Conflict(f"{name} was not changed: {told[-1]}", f"paceline top {name}")
-        return last[0].done_at
+        raise Conflict(
+            f"{name} was not changed within {self.times.start_seconds:g} s", f"paceline why {name}"
+        )
+
+    def _refusal(self, name: str) -> str:
+        told = [each.message for _, each in self.jobs.events(name) if each.kind == relays.NOT_CHANGED]
+        return f": {told[-1]}" if told else ""
 
     def _measured(self, name: str, *, after: float) -> Outcome:
         run = self.jobs.get(name)

@@ -6,17 +6,23 @@ import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
-from support import filled_homes
+from support import filled_homes, paced_jobs
 
 from paceline import specs
 from paceline.errors import Conflict, InvalidInput, NotFound, PacelineError
+from paceline.model.causes import Change
+from paceline.model.proposals import Proposal
 from paceline.model.run_queries import Order, RunQuery
 from paceline.model.runs import Run, Submit
 from paceline.model.selectors import parse
 from paceline.model.statuses import JobPhase
+from paceline.model.tunings import Objective
 from paceline.services import homes, jobs, recordings
+from paceline.services.live_changes import Changer
+from paceline.services.trials import Times
 from paceline.stores import recordings as files
 from paceline.surfaces import documents
 from paceline.surfaces.client.connections import Connection
@@ -25,6 +31,7 @@ from paceline.surfaces.diffs import Diffs
 
 RECORDED = Path(__file__).parents[3] / "benchmarks" / "diagnosis" / "recordings"
 
+QUICK = Times(start_seconds=60.0, settle_seconds=0.3, window_seconds=1.5)
 SLEEPING = """\
 apiVersion: paceline.dev/v1alpha1
 kind: TrainingJob
@@ -150,6 +157,31 @@ def test_the_life_of_a_job(api: jobs.Jobs, served: ServerJobs) -> None:
     served.delete("sleepy", force=True)
     assert api.runs() == []
     assert [each.action for _, each in api.store.audits(limit=50)][-1] == "jobs.submit"
+
+
+@pytest.mark.slow
+def test_a_change_is_tried_out(api: jobs.Jobs, served: ServerJobs, tmp_path: Path) -> None:
+    source = paced_jobs.source(tmp_path)
+    served.submit(specs.parse_job(source).spec, source=source, base=tmp_path)
+    changer = Changer(jobs=served, objective=Objective(), times=QUICK)
+    done = changer.change("paced", proposal(("spec", "training", "fused_tables"), True))
+    assert done.judgement.kept
+    assert done.after.speed == pytest.approx(2 * done.before.speed, rel=0.2)
+    (relay,) = served.relays("paced")
+    (made,) = api.relays("paced")
+    moments = {"asked_at": pytest.approx(made.asked_at, abs=0.001), "done_at": ANY}
+    assert relay == dataclasses.replace(made, **moments)
+    assert served.get("paced").source == relay.source != source
+    # What does not fit is refused, and the job goes on as it is.
+    with pytest.raises(Conflict, match=r"paced was not changed: .*900"):
+        changer.change("paced", proposal(("spec", "roles", "worker", "memory"), "900Ti"))
+    assert served.get("paced").source == relay.source
+    assert served.relays("paced") == [relay]
+    served.delete("paced", force=True)
+
+
+def proposal(path: tuple[str, ...], value: object) -> Proposal:
+    return Proposal(name="a change", what="", changes=(Change(path=path, value=value),), gain=None, basis="")
 
 
 def test_a_recording_becomes_a_job(api: jobs.Jobs, served: ServerJobs, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ AT = ("--server", URL)
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("tune", "job.yaml", "--trials", "3"), ("tune", "clicks", "--live"), ("experiment", "status", "x"),
+        ("tune", "job.yaml", "--trials", "3"), ("experiment", "status", "x"),
         ("doctor",), ("submit", "JOB", "--dry-run"), ("run", "JOB", "--dry-run"),
     ],
 )  # fmt: skip

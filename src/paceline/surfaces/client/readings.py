@@ -16,7 +16,7 @@ from paceline.errors import SourceError
 from paceline.model.digests import Digest
 from paceline.model.jobs import JobSpec
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.runs import JobEvent, ReplicaRow, Run, RunSummary
+from paceline.model.runs import JobEvent, Relay, ReplicaRow, Run, RunSummary
 from paceline.model.samples import Evaluation
 from paceline.model.snapshots import Imbalance, ReplicaSnapshot, RoleSnapshot, Snapshot
 from paceline.model.statuses import ExitReason, JobPhase, ReplicaPhase
@@ -131,6 +131,12 @@ def event(document: Document) -> JobEvent:
         replica=None if document["replica"] is None else ReplicaId.parse(document["replica"]),
         attempt=document["attempt"],
     )
+
+
+def relay(document: Document) -> Relay:
+    """Return a change."""
+    moments = {name: instant(document[name]) for name in ("asked_at", "done_at")}
+    return _value(Relay, {**document, **moments})
 
 
 def snapshot(document: Document, of: Run) -> Snapshot:

@@ -18,11 +18,11 @@ from paceline.model.jobs import JobSpec
 from paceline.model.recordings import Recording
 from paceline.model.roles import ReplicaId
 from paceline.model.run_queries import MOST_RUNS, Cursor, RunPage, RunQuery
-from paceline.model.runs import JobEvent, ReplicaRow, Run, RunSummary, Submit
+from paceline.model.runs import JobEvent, Relay, ReplicaRow, Run, RunSummary, Submit
 from paceline.model.snapshots import Snapshot
 from paceline.model.statuses import JobPhase
 from paceline.scheduling.fits import Fit
-from paceline.services.life_cycles import LifeCycle, Stored
+from paceline.services.life_cycles import CLUSTER_DELAY_SECONDS, LifeCycle, Stored
 from paceline.services.logs import Wanted
 from paceline.surfaces.client import readings
 from paceline.surfaces.client.connections import Connection
@@ -43,6 +43,8 @@ class ServerJobs(LifeCycle):
     """
 
     POLL_SECONDS: ClassVar[float] = 0.5
+    #: Its jobs may be those of a cluster.
+    DELAY_SECONDS: ClassVar[float] = CLUSTER_DELAY_SECONDS
 
     def __init__(self, connection: Connection, folder: Path, *, shares_files: bool) -> None:
         self._connection, self._folder, self._shares_files = connection, folder, shares_files
@@ -177,6 +179,12 @@ class ServerJobs(LifeCycle):
             Conflict: it cannot.
         """
         self._connection.post(_path(name, "change"), {"source": source})
+
+    def relays(self, name: str) -> list[Relay]:
+        """Return the changes that were asked of a run (see `LifeCycle.relays`)."""
+        document = self._connection.get(_path(name, "changes"))
+        with readings.understanding(name):
+            return [readings.relay(each) for each in document["items"]]
 
     def scale(self, name: str, workers: int) -> None:
         """Ask for another number of workers in a job that runs.

@@ -42,7 +42,7 @@ _JOB_FILES = (".yaml", ".yml", ".json")
 )  # fmt: skip
 @click.option(
     "--live", "apply", flag_value="live",
-    help="Make the likeliest change to a job that runs here: it goes on from its checkpoint, is measured, "
+    help="Make the likeliest change to a job that runs: it goes on from its checkpoint, is measured, "
     "and goes back if it is no better.",
 )  # fmt: skip
 @click.option("--again", is_flag=True, help="With --trials: begin anew, whatever was found before.")
@@ -70,11 +70,10 @@ def command(
         from paceline.services.trials import Times
         from paceline.services.tunings import Effort
     _check(target, trials, apply)
-    if trials is not None or apply == "live":
+    if trials is not None:
         session.without_server(
             "a trial", "run it on the server's machine; paceline tune NAME says here what to change"
         )
-    if trials is not None:
         how = Effort(trials=trials, pairs=pairs, times=Times(window_seconds=seconds), anew=again)
         _try(session, target, objective, how, apply=apply is not None, output=output)
     elif apply == "live":
@@ -160,21 +159,18 @@ def _advise(session: sessions.Session, name: str, objective: Objective, output: 
 
 def _change(session: sessions.Session, name: str, objective: Objective, times: Times, output: str) -> None:
     """Make the likeliest change to a job that runs."""
+    from paceline.model.runs import KUBERNETES
     from paceline.services import live_changes, proposals, tunings
-    from paceline.surfaces import composition, documents
+    from paceline.surfaces import documents
 
-    if session.on_cluster:
-        raise InvalidInput(
-            "--live measures and changes jobs of this machine",
-            f"paceline tune {name} says what to change; the page of paceline serve applies and measures it",
-        )
     recording = session.measured(name)
-    objective = tunings.limited(objective, recording.run.spec, on_cluster=False)
+    on_cluster = recording.run.engine == KUBERNETES
+    objective = tunings.limited(objective, recording.run.spec, on_cluster=on_cluster)
     found = proposals.proposals(recording, objective)
     if not found:
         session.say(f"{name} stays as it is: nothing promises more than the noise of a run")
         return
-    with composition.opened(session.home) as jobs:
+    with session.jobs() as jobs:
         changer = live_changes.Changer(jobs=jobs, objective=objective, times=times, tell=session.say)
         done = changer.change(name, found[0])
     if output == "table":

@@ -72,9 +72,8 @@ def show_replicas(request: Request, asked: Readable, name: Name) -> HTMLResponse
 @router.get("/timeline")
 def show_timeline(request: Request, asked: Readable, name: Name) -> HTMLResponse:
     """Show what happened and what was found, the latest first."""
-    store, stored = asked.jobs.stored(name)
     events = [event for _, event in asked.jobs.events(name)]
-    found = timelines.entries(asked.lookout.look(name), events, store.relays(stored))
+    found = timelines.entries(asked.lookout.look(name), events, asked.jobs.relays(name))
     return rendering.page(request, "job_timeline.html", entries=found)
 
 

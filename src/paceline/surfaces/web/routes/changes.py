@@ -82,6 +82,8 @@ def _item(each: Changed) -> dict[str, Any]:
         "id": each.relay.id,
         "asked_at": documents.instant(each.relay.asked_at),
         "done_at": documents.instant(each.relay.done_at),
+        "before": each.relay.before,
+        "source": each.relay.source,
         "diff": edits.difference(each.relay.before, each.relay.source),
         "before_examples_per_second": each.before,
         "after_examples_per_second": each.after,

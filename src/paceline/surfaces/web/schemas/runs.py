@@ -223,12 +223,15 @@ class Changed(Schema):
 
     Attributes:
         done_at: null: the job has not ended yet to begin anew.
+        before, source: the job file that it had, and the one that it goes on with; ``diff`` is between them.
         before_examples_per_second: null: not measured; so is ``gained``.
     """
 
     id: int
     asked_at: Instant
     done_at: Instant | None
+    before: str
+    source: str
     diff: str
     before_examples_per_second: float | None
     after_examples_per_second: float | None
