@@ -4,6 +4,7 @@ why`` from it, and the time from when a fault of a real job begins until it is t
 
 from __future__ import annotations
 
+import compileall
 import dataclasses
 import functools
 import os
@@ -16,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import paceline
 from benchmarks import large_jobs, plots
 from benchmarks.diagnosis import onsets
 from benchmarks.diagnosis.bases import Base
@@ -40,6 +42,7 @@ def run(bench: Bench) -> list[Check]:
     """Fill a store once, then ask it several times; then let faults begin."""
     seconds, repeats, bases = (QUICK_SECONDS, 3, BASES[:1]) if bench.quick else (SECONDS, 10, BASES)
     bench.plan(1 + repeats + len(bases) * len(onsets.ONSETS))
+    compileall.compile_dir(Path(paceline.__file__).parent, quiet=1)
     with tempfile.TemporaryDirectory(prefix="paceline-bench-") as folder:
         home = homes.Home.from_environment({"PACELINE_HOME": folder})
         filled = bench.repeat("fill", functools.partial(_fill, home, seconds))
@@ -113,7 +116,9 @@ def _bytes(home: homes.Home) -> int:
 
 def _why(home: homes.Home) -> dict[str, float]:
     program = Path(sys.executable).parent / "paceline"
-    environment = {**os.environ, "PACELINE_HOME": str(home.path)}
+    # What is installed has its bytecode.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment["PACELINE_HOME"] = str(home.path)
     start = time.perf_counter()
     with subprocess.Popen(
         [program, "why", large_jobs.NAME], env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL

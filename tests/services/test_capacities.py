@@ -93,5 +93,3 @@ def test_what_is_too_large_has_none_with_however_few_workers(api: jobs.Jobs) -> 
 def test_where_nobody_can_look(api: jobs.Jobs) -> None:
     with pytest.raises(Conflict, match="cannot be seen"):
         LifeCycle.nodes(api)
-    with pytest.raises(Conflict, match="cannot be seen"):
-        LifeCycle.fit(api, spec_of("any"))

@@ -51,10 +51,7 @@ def test_the_last_that_was_saved_counts(store):
     assert store.tuning(TUNING.name) == ended
 
 
-def test_what_is_forgotten_is_not_there(store):
-    store.save_study(TUNING, at=1.0)
-    store.delete_study(TUNING.name)
-    store.delete_study(TUNING.name)
+def test_what_was_never_saved_is_not_there(store):
     with pytest.raises(NotFound, match="there is no tuning 'clicks-trial'"):
         store.tuning(TUNING.name)
 

@@ -8,7 +8,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from importlib import metadata
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from paceline.diagnosing import catalogues
 from paceline.errors import PacelineError
@@ -24,9 +24,11 @@ from paceline.model.snapshots import Snapshot
 from paceline.model.statuses import JobPhase
 from paceline.services import looks, recordings, retentions, snapshots
 from paceline.services.life_cycles import LifeCycle
-from paceline.services.lookouts import Lookout
 from paceline.services.looks import Look
 from paceline.stores import Store
+
+if TYPE_CHECKING:
+    from paceline.services.lookouts import Lookout
 
 T = TypeVar("T")
 
@@ -108,7 +110,7 @@ def conclude(jobs: LifeCycle, name: str, look: Look | None = None) -> None:
     if store.conclusion(stored) is not None:
         return
     look = look or looks.Looker(jobs, name, thinned=True).look()
-    store.conclude(stored, _conclusion(jobs.clock(), look), digest(jobs.snapshot(name), look))
+    store.conclude(stored, _conclusion(jobs.clock(), look), digest(snapshots.of(look.recording), look))
 
 
 def remember(jobs: LifeCycle, look: Look) -> None:
@@ -207,9 +209,7 @@ class Keeper:
         # Another job of a cluster has its name now: what the store has is all that is known of this one.
         now, found = self._clock(), self._store.get_run(run)
         look = looks.of(recordings.read(self._store, found, at=now, thinned=True))
-        self._store.conclude(
-            run, _conclusion(now, look), digest(snapshots.read(self._store, found, now=now), look)
-        )
+        self._store.conclude(run, _conclusion(now, look), digest(snapshots.of(look.recording), look))
 
     def _age(self) -> None:
         """Let some runs grow old, now and then (`retentions`)."""

@@ -175,6 +175,8 @@ class KeptFiles:
 
     def traces(self, folder: Path) -> tuple[Trace, ...]:
         """Return the newest traces in the folder of a run, without their events."""
+        if not (folder / models.FOLDER).is_dir():  # Then pyarrow need not be loaded.
+            return ()
         try:
             from paceline.sources import traces
         except ModuleNotFoundError:  # pyarrow comes with the extra `training`

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 #: What floats hold exactly.
 MOST_UNITS = 2**53
@@ -112,6 +112,27 @@ class Meaning:
         """Return the number that a code stands for."""
         units = lengthened(code, self.digits)
         return units << self.unit_bits if self.decimals is None else units / 10**self.decimals
+
+    def each(self, codes: Sequence[int]) -> Sequence[int | float]:
+        """Return the numbers that codes stand for, sooner than one by one."""
+        units = _each_lengthened(codes, self.digits)
+        if self.decimals is None:
+            return [number << self.unit_bits for number in units] if self.unit_bits else units
+        factor = 10**self.decimals
+        return [number / factor for number in units]
+
+
+def _each_lengthened(codes: Sequence[int], digits: int) -> Sequence[int]:
+    if not digits or not codes:
+        return codes
+    if min(codes) >> digits <= 0:
+        return [lengthened(code, digits) for code in codes]
+    lengthened(max(codes), digits)  # raises if there is no such number
+    # All of them have dropped digits, so the first of `digits` is a one, which codes do not say.
+    shift = digits - 1
+    first = 1 << shift
+    rest = first - 1
+    return [(code & rest | first) << (code >> shift) - 1 for code in codes]
 
 
 class Numbers(dict[int, "int | float"]):

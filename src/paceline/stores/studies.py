@@ -88,15 +88,6 @@ class Studies(rows.Part):
             found = connection.execute(query).all()
         return [(each.changed_at, _decoded(each.kind, each.data, each.name)) for each in found]
 
-    def delete_study(self, name: str) -> None:
-        """Forget a study, if there is one of that name; its runs stay.
-
-        Raises:
-            StoreError: the store cannot be written.
-        """
-        with self._database.writing() as connection:
-            connection.execute(sa.delete(tables.studies).where(tables.studies.c.name == name))
-
     def _load(self, of: type[_Study], name: str, hint: str) -> _Study:
         kind = _KINDS[of]
         with self._database.reading() as connection:
