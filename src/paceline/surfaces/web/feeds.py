@@ -73,6 +73,8 @@ class Feed:
             return self._seen[1]
 
     def _look(self) -> Update:
+        # What is told of its end is there as soon as it has ended: so whether it has is asked first.
+        is_over = self._jobs.get(self._name).phase.is_final
         last = self._events[-1][0] if self._events else 0
         self._events.extend(events(self._jobs, self._name, last))
         snapshot, look = self._lookout.snapshot(self._name), self._lookout.look(self._name)
@@ -80,7 +82,7 @@ class Feed:
             digest=json.dumps(documents.digest(digests.digest(snapshot, look))),
             snapshot=json.dumps(documents.snapshot(snapshot, look)),
             events=tuple(self._events),
-            is_over=self._jobs.get(self._name).phase.is_final,
+            is_over=is_over,
         )
 
 

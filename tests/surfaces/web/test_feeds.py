@@ -1,0 +1,55 @@
+"""What is told of a job to those who follow it."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from support import filled_homes
+
+from paceline.model.runs import JobEvent
+from paceline.model.snapshots import Snapshot
+from paceline.model.statuses import JobPhase
+from paceline.services import homes, jobs
+from paceline.services.lookouts import Lookout
+from paceline.surfaces import composition
+from paceline.surfaces.web import feeds
+
+
+@pytest.fixture
+def api(home: homes.Home) -> Iterator[jobs.Jobs]:
+    with composition.opened(home) as opened:
+        yield opened
+
+
+class SlowLookout(Lookout):
+    """A lookout that takes so long that the job ends meanwhile."""
+
+    def snapshot(self, name: str) -> Snapshot:
+        store = self._jobs.stored(name).store
+        if not store.get_run(name).phase.is_final:
+            ended = dataclasses.replace(store.load_state(name), phase=JobPhase.SUCCEEDED)
+            event = JobEvent(at=time.time(), kind="succeeded", message="")
+            store.save_state(name, ended, at=time.time(), events=[event])
+        return super().snapshot(name)
+
+
+def test_a_job_that_ends_during_a_look_is_told_of_to_its_end(
+    home: homes.Home, api: jobs.Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feeds, "LOOK_SECONDS", 0.01)
+    filled_homes.fill(home, "going", phase=JobPhase.RUNNING, loads=(0.5, 0.9), steps=3)
+    feed = feeds.Feed(api, SlowLookout(api, time.monotonic), "going", time.monotonic)
+
+    async def told() -> list[Any]:
+        return [each async for each in feeds.followed(feed, api, "going", 0, whole=False)]
+
+    found = asyncio.run(told())
+    assert found[-1].event == "end"
+    events = [json.loads(each.raw_data) for each in found if each.event == "event"]
+    assert [each["kind"] for each in events][-1:] == ["succeeded"]
