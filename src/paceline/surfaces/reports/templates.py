@@ -19,18 +19,24 @@ def rendered(template: str, **values: Any) -> str:
         values: what it shows.
     """
     style = (resources.files("paceline.surfaces.reports") / "style.css").read_text(encoding="utf-8")
-    return environment("paceline.surfaces.reports", "").get_template(template).render(style=style, **values)
+    made = environment("paceline.surfaces.reports", "")
+    # What reports share with pages is in English here, and its codes lead nowhere.
+    made.globals["_"] = made.filters["coded"] = str
+    return made.get_template(template).render(style=style, **values)
 
 
 def environment(package: str, folder: str) -> jinja2.Environment:
-    """Return the templates of a package: what they are filled with is escaped, and has no control characters.
+    """Return the templates of a package, and of reports: what they are filled with is escaped, and has no
+    control characters.
 
     Args:
         package: its name.
         folder: of it that has the templates.
     """
     made = jinja2.Environment(
-        loader=jinja2.PackageLoader(package, folder),
+        loader=jinja2.ChoiceLoader(
+            [jinja2.PackageLoader(package, folder), jinja2.PackageLoader("paceline.surfaces.reports", "")]
+        ),
         autoescape=True,
         finalize=_without_controls,
         undefined=jinja2.StrictUndefined,

@@ -7,14 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from paceline.surfaces.reports import templates
 from paceline.surfaces.web.pages import languages
 
-TEMPLATES = Path(languages.__file__).parent / "templates"
+#: Reasons are the same in reports.
+TEMPLATES = (Path(languages.__file__).parent / "templates", Path(templates.__file__).parent)
 TEXTS = re.compile(r"_\('((?:[^'\\]|\\.)*)'\)")
 
 
 def test_every_text_is_translated_and_no_other() -> None:
-    used = {text for file in TEMPLATES.glob("*.html") for text in TEXTS.findall(file.read_text())}
+    files = [file for folder in TEMPLATES for file in folder.glob("*.html")]
+    used = {text for file in files for text in TEXTS.findall(file.read_text())}
     assert len(used) > 40
     for language in languages.LANGUAGES:
         if language != languages.ENGLISH:
