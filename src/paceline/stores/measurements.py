@@ -5,11 +5,13 @@ The three kinds are kept alike: a table each, whose columns have the names of th
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import functools
+import itertools
 import math
 import operator
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
@@ -247,13 +249,20 @@ def _measured(kind: type[M], found: Iterable[Any]) -> list[M]:
     ]
 
 
-def _values(kind: type[M], chunk: packings.Chunk) -> Iterator[M]:
-    """Yield the measurements of a chunk."""
-    names = packings.names(kind)
-    nothing = [None] * len(chunk.columns["at"])
-    for row in zip(*(chunk.columns.get(name, nothing) for name in names), strict=True):
-        numbers: dict[str, Any] = dict(zip(names, row, strict=True))
-        yield kind(replica=chunk.replica, attempt=chunk.owner.attempt, **numbers)
+def _values(kind: type[M], chunk: packings.Chunk) -> list[M]:
+    """Return the measurements of a chunk.
+
+    They are made column by column: a frozen value that is made alone sets each of its fields by a call, which
+    takes five times as long, and a look at a large job makes tens of thousands.
+    """
+    rows = len(chunk.columns["at"])
+    made = [object.__new__(kind) for _ in range(rows)]
+    same = {"replica": chunk.replica, "attempt": chunk.owner.attempt}
+    for field in dataclasses.fields(kind):
+        column = chunk.columns.get(field.name) or itertools.repeat(same.get(field.name), rows)
+        set_field = kind.__dict__[field.name].__set__  # its slot
+        collections.deque(map(set_field, made, column), maxlen=0)
+    return made
 
 
 def _combined(chunk: packings.Chunk, every_seconds: float) -> packings.Chunk:

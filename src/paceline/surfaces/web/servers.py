@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import socket
+import sys
 import threading
 from collections.abc import Callable, Collection, Iterator
 from urllib.parse import quote
@@ -17,6 +18,9 @@ from paceline.surfaces.web.applications import application
 from paceline.surfaces.web.origins import Proxies
 from paceline.surfaces.web.sites import Site
 
+#: A look at a large job keeps the interpreter busy for a second; an answer that has to wait for it does so
+#: a dozen times, by default for 5 ms each.
+SWITCH_SECONDS = 0.0005
 #: Streams of events never end by themselves.
 GRACE_SECONDS = 3
 
@@ -93,6 +97,7 @@ def run(
         named: names by which it may be called, beside those of this machine.
         proxies: those that are believed when they say where requests come from; None: none is.
     """
+    sys.setswitchinterval(SWITCH_SECONDS)
     keeper = Keeper(site.store, site.engine, site.watched, site.clock, every_seconds=site.DIGEST_SECONDS)
     server = _Server(
         uvicorn.Config(
