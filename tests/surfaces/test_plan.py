@@ -1,9 +1,13 @@
 """``paceline plan``: layouts of variables side by side."""
 
+import dataclasses
 import json
+from pathlib import Path
 
 import pytest
+from support import filled_homes
 
+from paceline import specs
 from paceline.services import variable_plans
 from paceline.surfaces.cli.verbs import plan
 
@@ -43,6 +47,27 @@ def test_plans_stand_side_by_side(paceline, files):
     assert rows["job-file"][-1] == rows["round-robin"][-1] == "1.90"
     assert rows["by-traffic"][-1] == "1.00"
     assert rows["partitioned"][-1] != rows["partitioned"][-3]
+
+
+def test_a_job_has_its_own_variables(paceline, files, home):
+    job, variables = files
+    spec = dataclasses.replace(specs.parse_job(JOB).spec, name="counted")
+    folder = Path(filled_homes.fill(home, "counted", spec=spec).directory)
+    done = paceline("plan", "counted")
+    assert done.exit_code == 2
+    assert "nobody has counted the variables of counted" in done.stderr
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "variables.json").write_text(json.dumps(VARIABLES))
+    of_job = paceline("plan", "counted")
+    assert of_job.exit_code == 0, of_job.output
+    assert of_job.stdout == paceline("plan", str(job), "--variables", str(variables)).stdout
+    assert paceline("plan", "nobody").exit_code == 3
+
+
+def test_a_file_says_nothing_of_variables(paceline, files):
+    done = paceline("plan", str(files[0]))
+    assert done.exit_code == 2
+    assert "--variables FILE" in done.stderr
 
 
 def test_the_document_has_every_shard(paceline, files):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,9 +14,10 @@ from paceline.surfaces.cli import job_files, options, printing, sessions
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from paceline.model.jobs import JobSpec
     from paceline.model.plan_comparisons import Difference
     from paceline.model.variable_plans import Plan
-    from paceline.model.variables import Shard
+    from paceline.model.variables import Shard, Variable
     from paceline.services.variable_plans import Alternative
 
 #: As in `services.variable_plans`; written out, so that no model is loaded for the help.
@@ -23,13 +25,13 @@ NAMES = ("job-file", "round-robin", "greedy", "partitioned", "balanced", "by-tra
 
 
 @options.verb("plan")
-@click.argument("file", metavar="FILE", type=click.Path(allow_dash=True))
+@options.engine_options
+@click.argument("target", metavar="TARGET", shell_complete=options.complete_job_names)
 @click.option(
     "--variables",
     metavar="FILE",
-    required=True,
     type=click.Path(),
-    help="The model's variables; a training writes variables.json into its run's folder.",
+    help="The model's variables; a training writes variables.json into its run's folder. A job has its own.",
 )
 @click.option("--choose", type=click.Choice(NAMES), help="Show this one, shard by shard.")
 @click.option(
@@ -47,24 +49,23 @@ NAMES = ("job-file", "round-robin", "greedy", "partitioned", "balanced", "by-tra
 @options.output_option("table", "json", "yaml")
 def command(
     session: sessions.Session,
-    file: str,
-    variables: str,
+    target: str,
+    variables: str | None,
     choose: str | None,
     save: str | None,
     diff: str | None,
     output: str,
 ) -> None:
-    """Show how the variables of a model would lie over the PS of the job in FILE.
+    """Show how the variables of a model would lie over the PS of a job.
 
+    TARGET is a job whose trainers have counted their variables, or a job file; then --variables says which.
     Beside what the job file asks for: round-robin and greedy, as TensorFlow does them, tables cut into
     ranges, the default of a job, and parts placed by measured traffic. Size is not traffic: a part with
     hot ids may be small.
     """
     from paceline import specs
-    from paceline.services import variable_plans
 
-    job, base = job_files.read(file)
-    found = variable_plans.alternatives(job.spec, specs.load_variables(variables), base=base)
+    found = _alternatives(session, target, variables)
     if save is not None:
         _save(_chosen(found, choose), save)
         session.say(f"saved: {save}; a job obeys it with training: {{variable_plan: {save}}}")
@@ -74,10 +75,45 @@ def command(
         _show_plan(choose, _chosen(found, choose), output)
     elif save is None:
         _show_all(found, output)
-        session.suggest(
-            f"paceline plan {file} --variables {variables} --choose by-traffic --save plan.json",
-            f"paceline run {file}",
+        session.suggest(f"paceline tune {target}" if _is_job(target) else f"paceline run {target}")
+
+
+def _is_job(target: str) -> bool:
+    """Whether it is a job's name: those have no dots in them."""
+    return target != "-" and "." not in target and "/" not in target
+
+
+def _alternatives(session: sessions.Session, target: str, variables: str | None) -> Sequence[Alternative]:
+    from paceline import specs
+    from paceline.services import variable_plans
+
+    if _is_job(target):
+        spec, known = _counted(session, target)
+        if variables is not None:
+            known = specs.load_variables(variables)
+        elif not known:
+            raise InvalidInput(
+                f"nobody has counted the variables of {target}",
+                "paceline.training does; else: --variables FILE",
+            )
+        return variable_plans.alternatives(spec, known, base=Path(spec.working_dir or "."))
+    if variables is None:
+        raise InvalidInput(
+            f"which variables does the model of {target} have?",
+            "--variables FILE; a training writes variables.json into its run's folder",
         )
+    job, base = job_files.read(target)
+    return variable_plans.alternatives(job.spec, specs.load_variables(variables), base=base)
+
+
+def _counted(session: sessions.Session, name: str) -> tuple[JobSpec, Sequence[Variable]]:
+    """Return what a job is, and the variables that its trainers have counted; none: they have not."""
+    from paceline.services import recordings
+
+    with session.jobs() as jobs:
+        recording = recordings.whole(jobs, name, since=jobs.clock())
+    shards = () if recording.plan is None else recording.plan.shards
+    return recording.run.spec, tuple({each.variable.name: each.variable for each in shards}.values())
 
 
 def _chosen(found: Sequence[Alternative], name: str | None) -> Plan:
