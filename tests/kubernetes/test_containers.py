@@ -184,6 +184,14 @@ def pods_of(job: str) -> list[dict[str, Any]]:
     return sorted(found_pods, key=lambda pod: pod["metadata"]["name"])
 
 
+def clicks(image: str, folder: Path) -> str:
+    """Return the file of the clicks job; its data is made in a folder, and its runs are kept there."""
+    data, runs = folder / "data", folder / "runs"
+    runs.mkdir()
+    subprocess.run([sys.executable, "-m", "examples.clicks.generate", "--output", data], cwd=ROOT, check=True)
+    return CLICKS.format(image=image, root=ROOT, data=data, runs=runs)
+
+
 def top(*arguments: str) -> dict[str, Any]:
     """Return what is measured of replicas, by their names."""
     shown = json.loads(paceline("top", *arguments, "--once", "-o", "json"))
@@ -194,11 +202,8 @@ def top(*arguments: str) -> dict[str, Any]:
 def test_the_clicks_example_trains_to_its_auc(
     operator: OperatorProcess, image: str, names: None, home: Path, tmp_path: Path
 ) -> None:
-    data, runs = tmp_path / "data", tmp_path / "runs"
-    runs.mkdir()
-    subprocess.run([sys.executable, "-m", "examples.clicks.generate", "--output", data], cwd=ROOT, check=True)
     file = tmp_path / "job.yaml"
-    file.write_text(CLICKS.format(image=image, root=ROOT, data=data, runs=runs))
+    file.write_text(clicks(image, tmp_path))
     paceline("submit", str(file), "-n", NAMESPACE)
     until_phase("clicks", "running", 180.0)
 
@@ -206,7 +211,11 @@ def test_the_clicks_example_trains_to_its_auc(
     assert 1 not in exclusive_cores("clicks-ps-0-1")
 
     # A checkpoint counts when its checksums are there.
-    until(lambda: list(runs.glob("clicks/checkpoints/*.checksums.json")), lambda: status("clicks"), 300.0)
+    until(
+        lambda: list((tmp_path / "runs").glob("clicks/checkpoints/*.checksums.json")),
+        lambda: status("clicks"),
+        300.0,
+    )
     of_worker = top("clicks", "-n", NAMESPACE)["worker-0"]
     assert of_worker["cpu_cores"] > 0.1
     assert of_worker["memory_bytes"] > 100 << 20
@@ -241,12 +250,10 @@ def test_the_clicks_example_trains_to_its_auc(
 def test_a_change_that_makes_a_job_slower_is_tried_out_and_undone(
     operator: OperatorProcess, image: str, names: None, home: Path, tmp_path: Path
 ) -> None:
-    data, runs = tmp_path / "data", tmp_path / "runs"
-    runs.mkdir()
-    subprocess.run([sys.executable, "-m", "examples.clicks.generate", "--output", data], cwd=ROOT, check=True)
     file = tmp_path / "job.yaml"
-    text = CLICKS.format(image=image, root=ROOT, data=data, runs=runs)
-    file.write_text(text.replace("clicks}", "changed}").replace("epochs: 2", "epochs: 1000"))
+    file.write_text(
+        clicks(image, tmp_path).replace("clicks}", "changed}").replace("epochs: 2", "epochs: 1000")
+    )
     paceline("submit", str(file), "-n", NAMESPACE)
     smaller = Change(path=("spec", "training", "batch_size"), value=16)
     proposal = Proposal(name="smaller-batches", what="", changes=(smaller,), gain=None, basis="")
@@ -287,10 +294,7 @@ spec:
 def test_an_experiment_that_is_killed_goes_on_and_leaves_no_label(
     operator: OperatorProcess, image: str, names: None, tmp_path: Path
 ) -> None:
-    data, runs = tmp_path / "data", tmp_path / "runs"
-    runs.mkdir()
-    subprocess.run([sys.executable, "-m", "examples.clicks.generate", "--output", data], cwd=ROOT, check=True)
-    (tmp_path / "job.yaml").write_text(CLICKS.format(image=image, root=ROOT, data=data, runs=runs))
+    (tmp_path / "job.yaml").write_text(clicks(image, tmp_path))
     (tmp_path / "experiment.yaml").write_text(EXPERIMENT)
     store = ("--home", str(tmp_path / "own"), "-n", NAMESPACE)
     asked = [*PACELINE, "experiment", "run", str(tmp_path / "experiment.yaml"), *store]

@@ -6,7 +6,6 @@ import asyncio
 import dataclasses
 import json
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -17,14 +16,7 @@ from paceline.model.snapshots import Snapshot
 from paceline.model.statuses import JobPhase
 from paceline.services import homes, jobs
 from paceline.services.lookouts import Lookout
-from paceline.surfaces import composition
 from paceline.surfaces.web import feeds
-
-
-@pytest.fixture
-def api(home: homes.Home) -> Iterator[jobs.Jobs]:
-    with composition.opened(home) as opened:
-        yield opened
 
 
 class SlowLookout(Lookout):

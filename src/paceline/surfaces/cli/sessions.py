@@ -58,14 +58,19 @@ def needing(what: str, extra: str, *modules: str) -> Iterator[None]:
         ) from error
 
 
+def is_job(name: str) -> bool:
+    """Whether what a command line names is a job, not a file: a job's name has no dot in it."""
+    return "." not in name and "/" not in name
+
+
 def recording(name: str) -> Recording | None:
-    """Return the recording of the file that NAME is; None: it is a job's name, which has no dot in it.
+    """Return the recording of the file that NAME is; None: it is a job's name.
 
     Raises:
         NotFound: there is no such file.
         InvalidInput: it is no recording.
     """
-    if "." not in name and "/" not in name:
+    if is_job(name):
         return None
     with needing("a recording", "training", "pyarrow"):
         from paceline.stores import recordings

@@ -65,7 +65,8 @@ def command(
     """
     from paceline import specs
 
-    found = _alternatives(session, target, variables)
+    is_job = target != "-" and sessions.is_job(target)
+    found = _of_job(session, target, variables) if is_job else _of_file(target, variables)
     if save is not None:
         _save(_chosen(found, choose), save)
         session.say(f"saved: {save}; a job obeys it with training: {{variable_plan: {save}}}")
@@ -75,35 +76,35 @@ def command(
         _show_plan(choose, _chosen(found, choose), output)
     elif save is None:
         _show_all(found, output)
-        session.suggest(f"paceline tune {target}" if _is_job(target) else f"paceline run {target}")
+        session.suggest(f"paceline {'tune' if is_job else 'run'} {target}")
 
 
-def _is_job(target: str) -> bool:
-    """Whether it is a job's name: those have no dots in them."""
-    return target != "-" and "." not in target and "/" not in target
-
-
-def _alternatives(session: sessions.Session, target: str, variables: str | None) -> Sequence[Alternative]:
+def _of_file(file: str, variables: str | None) -> Sequence[Alternative]:
     from paceline import specs
     from paceline.services import variable_plans
 
-    if _is_job(target):
-        spec, known = _counted(session, target)
-        if variables is not None:
-            known = specs.load_variables(variables)
-        elif not known:
-            raise InvalidInput(
-                f"nobody has counted the variables of {target}",
-                "paceline.training does; else: --variables FILE",
-            )
-        return variable_plans.alternatives(spec, known, base=Path(spec.working_dir or "."))
     if variables is None:
         raise InvalidInput(
-            f"which variables does the model of {target} have?",
+            f"which variables does the model of {file} have?",
             "--variables FILE; a training writes variables.json into its run's folder",
         )
-    job, base = job_files.read(target)
+    job, base = job_files.read(file)
     return variable_plans.alternatives(job.spec, specs.load_variables(variables), base=base)
+
+
+def _of_job(session: sessions.Session, name: str, variables: str | None) -> Sequence[Alternative]:
+    from paceline import specs
+    from paceline.services import variable_plans
+
+    spec, known = _counted(session, name)
+    if variables is not None:
+        known = specs.load_variables(variables)
+    elif not known:
+        raise InvalidInput(
+            f"nobody has counted the variables of {name}",
+            "paceline.training does; else: --variables FILE",
+        )
+    return variable_plans.alternatives(spec, known, base=Path(spec.working_dir or "."))
 
 
 def _counted(session: sessions.Session, name: str) -> tuple[JobSpec, Sequence[Variable]]:

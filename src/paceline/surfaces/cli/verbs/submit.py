@@ -99,7 +99,6 @@ def _show_rehearsal(
     session: sessions.Session, spec: JobSpec, base: Path, name: str | None, output: str
 ) -> None:
     """Print what a submit to a cluster would do, and whether all of the job would fit now."""
-    from paceline.scheduling import fits
     from paceline.surfaces import documents
     from paceline.surfaces.views import fits as fit_views
 
@@ -107,8 +106,7 @@ def _show_rehearsal(
     with session.cluster() as jobs:
         run = jobs.rehearse(spec, base=base, name=name)
         try:
-            state = jobs.cluster_state()
-            found = fits.fit(spec, state.nodes, state.quotas)
+            found = jobs.fit(spec)
         except EngineError as error:  # Who may submit a job need not be allowed to look at the nodes.
             unknown = error.message
     if output == "name":
