@@ -26,8 +26,9 @@ from paceline.model.runs import Submit
 from paceline.model.statuses import JobPhase, ReplicaPhase
 from paceline.model.tunings import Objective
 from paceline.services import packed_folders, tunings
-from paceline.services.cluster_jobs import FINGERPRINT, SUBMIT, ClusterJobs
+from paceline.services.cluster_jobs import ClusterJobs
 from paceline.services.cluster_measurements import ClusterMeasurements
+from paceline.services.cluster_submits import FINGERPRINT, SUBMIT
 from paceline.services.logs import Wanted
 from paceline.services.operators import executions
 from paceline.services.tunings import Tuner

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import re
-import secrets
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from http import HTTPStatus
@@ -17,38 +16,38 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from paceline.diagnosing.situations import Situation
-from paceline.engines.kubernetes import cluster_states, kinds, sights, times
+from paceline.engines.kubernetes import cluster_states, kinds, sights
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Line, Object
 from paceline.engines.kubernetes.loops import Loop
 from paceline.errors import Conflict, InvalidInput, NotFound
-from paceline.model import run_queries, trained_models
+from paceline.model import run_queries
 from paceline.model.jobs import JobSpec
 from paceline.model.nodes import Node
 from paceline.model.recordings import Recording
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.run_queries import RunPage, RunQuery
-from paceline.model.runs import KUBERNETES, JobEvent, ReplicaRow, Run, RunSummary, Submit, replica_counts
+from paceline.model.runs import JobEvent, ReplicaRow, Run, RunSummary, Submit
 from paceline.model.snapshots import Snapshot
-from paceline.model.statuses import JobPhase, ReplicaPhase
-from paceline.rendering import codes, labels, manifests, pods
-from paceline.rendering.surroundings import Surroundings
+from paceline.model.statuses import JobPhase
+from paceline.rendering import labels, pods
 from paceline.scheduling import fits
 from paceline.scheduling.fits import Fit
 from paceline.services import (
     cluster_changes,
+    cluster_resources,
     cluster_runs,
     cluster_situations,
+    cluster_submits,
     node_labels,
-    packed_folders,
     recordings,
     snapshots,
 )
 from paceline.services.cluster_logs import PodReader
 from paceline.services.cluster_measurements import ClusterMeasurements, Found
-from paceline.services.jobs import free_name
+from paceline.services.cluster_submits import Made
 from paceline.services.life_cycles import CLUSTER_DELAY_SECONDS, LifeCycle, Stored
 from paceline.services.logs import Wanted
-from paceline.services.operators import admissions, records
+from paceline.services.operators import admissions
 from paceline.services.operators.reconcilers import RESUME
 from paceline.services.trace_sites import PodSite
 from paceline.sources import agents
@@ -58,9 +57,6 @@ _NO_OPERATOR = (
     "the cluster has to know what a TrainingJob is: paceline schema --crd | kubectl apply -f -, "
     "and an operator has to run: paceline operator"
 )
-
-#: Annotations by which a submit that is made twice is known as one.
-SUBMIT, FINGERPRINT = "paceline.dev/submit", "paceline.dev/submit-fingerprint"
 
 #: What resources may be called.
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
@@ -110,25 +106,16 @@ class ClusterJobs(LifeCycle):
         while True:
             # One look for both: a job that the first does not see has taken no name for the second.
             present = self._resources(self.namespace)
-            known = None if submit is None else _submitted(present, submit)
+            known = cluster_submits.known(present, submit)
             if known is not None:
-                return _run(known)
-            made, folder = self._made(spec, base, name, present)
-            if submit is not None:
-                made["metadata"]["annotations"] = {
-                    **(made["metadata"].get("annotations") or {}),
-                    SUBMIT: submit.key, FINGERPRINT: submit.fingerprint,
-                }  # fmt: skip
-            creation = self._create_with(folder, made) if folder else self._create(made)
+                return cluster_resources.run(known)
+            made = self._made(spec, base, name, present, submit)
             try:
-                return _run(self._do(creation))
+                return cluster_resources.run(self._do(cluster_submits.create(self.cluster, made)))
             except ClusterError as error:
                 # Somebody was quicker: the same submit, or another job of that name.
                 if submit is None or error.code != HTTPStatus.CONFLICT:
                     raise
-
-    async def _create(self, made: Object) -> Object:
-        return await self.cluster.create(kinds.TRAINING_JOBS, made)
 
     def rehearse(self, spec: JobSpec, *, base: Path, name: str | None = None) -> Run:
         """Return what a submit would make, by the API server's own word, and make nothing.
@@ -137,43 +124,21 @@ class ClusterJobs(LifeCycle):
             InvalidInput: as `submit`.
             ClusterError: as `submit`.
         """
-        made, _ = self._made(spec, base, name, self._resources(self.namespace))
-        return _run(self._do(self.cluster.create(kinds.TRAINING_JOBS, made, dry_run=True)))
+        made = self._made(spec, base, name, self._resources(self.namespace), None)
+        creation = self.cluster.create(kinds.TRAINING_JOBS, made.resource, dry_run=True)
+        return cluster_resources.run(self._do(creation))
 
     def _made(
-        self, spec: JobSpec, base: Path, name: str | None, present: Sequence[Object]
-    ) -> tuple[Object, Object | None]:
-        """Return the resource of a job beside those that there are, and the config map of its folder of code
-        if it has one.
-        """
+        self, spec: JobSpec, base: Path, name: str | None, present: Sequence[Object], submit: Submit | None
+    ) -> Made:
         if not self.packs and spec.code is not None and spec.code.folder is not None:
             raise InvalidInput(
                 "a folder of code is where whoever submits is, not where the server is",
                 "paceline submit FILE --engine kubernetes, or code from git or an archive",
             )
-        packed, folder_name = packed_folders.of_job(spec, base), ""
-        if packed is not None:
-            # Each job its own: that of a job which was deleted a moment ago may still be there.
-            folder_name = f"{name or spec.name}-code-{secrets.token_hex(4)}"
-            spec = codes.carried(spec, folder_name)
-        manifests.check(spec)
-        wanted = name or spec.name
-        taken = {each["metadata"]["name"] for each in present}
-        spec = dataclasses.replace(spec, name=free_name(wanted, taken))
-        made = custom_resources.resource(spec, self.namespace)
-        if packed is None:
-            return made, None
-        return made, codes.config_map(spec, folder_name, packed, Surroundings(namespace=self.namespace))
-
-    async def _create_with(self, folder: Object, made: Object) -> Object:
-        """Make the config map of a folder and then the job, to which the operator ties it."""
-        await self.cluster.create(kinds.CONFIG_MAPS, folder)
-        try:
-            return await self.cluster.create(kinds.TRAINING_JOBS, made)
-        except ClusterError as error:
-            if error.code is not None:  # else the job may be there all the same
-                await self.cluster.delete(kinds.CONFIG_MAPS, folder["metadata"]["name"], self.namespace)
-            raise
+        return cluster_submits.made(
+            spec, base, name=name or spec.name, namespace=self.namespace, present=present, submit=submit
+        )
 
     @contextlib.contextmanager
     def housed(self, spec: JobSpec, study: str) -> Iterator[JobSpec]:
@@ -193,7 +158,7 @@ class ClusterJobs(LifeCycle):
 
     def runs(self, *, phases: Sequence[JobPhase] | None = None, everywhere: bool = False) -> list[RunSummary]:
         """Return the runs, newest first; with ``everywhere`` those of all namespaces."""
-        found = map(_summary, self._resources(None if everywhere else self.namespace))
+        found = map(cluster_resources.summary, self._resources(None if everywhere else self.namespace))
         wanted = (run for run in found if phases is None or run.phase in phases)
         return sorted(wanted, key=lambda run: (run.submitted_at, run.name), reverse=True)
 
@@ -207,7 +172,9 @@ class ClusterJobs(LifeCycle):
         if self.measurements.has_store:
             known = self.measurements.store.digests(f"{self.namespace}/")
         return [
-            dataclasses.replace(_summary(each), digest=known.get(cluster_runs.run_name(each)))
+            dataclasses.replace(
+                cluster_resources.summary(each), digest=known.get(cluster_runs.run_name(each))
+            )
             for each in self._resources(self.namespace)
         ]
 
@@ -220,7 +187,7 @@ class ClusterJobs(LifeCycle):
         resource = self._found(name)
         if resource is None:
             return self.measurements.kept(self.namespace, name, None).named(name)
-        return _run(resource)
+        return cluster_resources.run(resource)
 
     def is_lost(self, run: Run | RunSummary) -> bool:
         """Whether nobody looks after the run: a cluster keeps its operator alive."""
@@ -250,8 +217,8 @@ class ClusterJobs(LifeCycle):
             Conflict: it has ended, or cannot have so many.
         """
         resource = self.resource(name)
-        run = _run(resource)
-        record = records.read(resource.get("status") or {}, run.spec)
+        run = cluster_resources.run(resource)
+        record = cluster_resources.record(resource)
         self.check_scalable(dataclasses.replace(run, spec=record.state.spec) if record else run, workers)
         self.patch(name, {"spec": {"roles": {str(Role.WORKER): {"replicas": workers}}}})
 
@@ -312,26 +279,8 @@ class ClusterJobs(LifeCycle):
         return self._replicas(resource)
 
     def _replicas(self, resource: Object) -> list[ReplicaRow]:
-        name = resource["metadata"]["name"]
-        record = records.read(resource.get("status") or {}, custom_resources.job_spec(resource))
-        if record is None:
-            return []
-        by_name = {pod["metadata"]["name"]: pod for pod in self._pods(name)}
-        rows = []
-        for each in record.state.replicas:
-            pod = by_name.get(labels.pod_name(name, each.replica, each.attempt), {})
-            row = ReplicaRow(
-                replica=each.replica,
-                phase=each.phase,
-                attempt=each.attempt,
-                restarts=each.restarts,
-                memory_bytes=each.memory_bytes,
-                exit=each.exit,
-                host=(pod.get("spec") or {}).get("nodeName"),
-                address=(pod.get("status") or {}).get("podIP"),
-            )
-            rows.append(row)
-        return rows
+        name, record = resource["metadata"]["name"], cluster_resources.record(resource)
+        return [] if record is None else cluster_resources.replicas(name, record, self._pods(name))
 
     def events(self, name: str, *, since_id: int = 0) -> list[tuple[int, JobEvent]]:
         """Return what happened to a run, numbered: as the operator's store has it, or as the cluster does.
@@ -351,7 +300,7 @@ class ClusterJobs(LifeCycle):
         found = self._do(self.cluster.list(kinds.EVENTS, namespace=self.namespace, selector=selector)).objects
         own = [each for each in found if each["involvedObject"].get("uid") == uid]
         ordered = sorted(own, key=lambda each: each["metadata"]["name"])
-        return list(enumerate(map(_event, ordered), start=1))
+        return list(enumerate(map(cluster_resources.event, ordered), start=1))
 
     def log_reader(self, run: Run, wanted: Wanted) -> PodReader:
         """Return what reads the output of a run's replicas; of pods that are gone as far as an operator on
@@ -487,72 +436,3 @@ class ClusterJobs(LifeCycle):
 
     def _do(self, wanted: Coroutine[Any, Any, T]) -> T:
         return self.runner.run(wanted)
-
-
-def _submitted(present: Sequence[Object], submit: Submit) -> Object | None:
-    """Return what a submit made before; the API server's own lists lack nothing that it has answered."""
-    for each in present:
-        annotations = each["metadata"].get("annotations") or {}
-        if annotations.get(SUBMIT) == submit.key:
-            if annotations.get(FINGERPRINT) != submit.fingerprint:
-                raise submit.taken(each["metadata"]["name"])
-            return each
-    return None
-
-
-def _run(resource: Object) -> Run:
-    spec, status = custom_resources.job_spec(resource), resource.get("status") or {}
-    namespace, name = resource["metadata"]["namespace"], resource["metadata"]["name"]
-    return Run(
-        name=name,
-        spec=spec,
-        source="",
-        engine=KUBERNETES,
-        directory=f"{namespace}/{name}",
-        notes=tuple(status.get("notes") or ()),
-        **cluster_runs.progress(resource),
-    )
-
-
-def _summary(resource: Object) -> RunSummary:
-    metadata, status = resource["metadata"], resource.get("status") or {}
-    return RunSummary(
-        name=metadata["name"],
-        namespace=metadata["namespace"],
-        engine=KUBERNETES,
-        directory=f"{metadata['namespace']}/{metadata['name']}",
-        ttl_after_finished_seconds=None,
-        replicas=replica_counts(
-            (each["name"].rpartition("-")[0], each["phase"] == ReplicaPhase.RUNNING)
-            for each in status.get("replicas") or ()
-        ),
-        labels=metadata.get("labels") or {},
-        model=_model(resource),
-        **cluster_runs.progress(resource),
-    )
-
-
-def _model(resource: Object) -> str:
-    """Return which model a job trains; read as it stands, for to check a whole spec takes a list too long."""
-    spec = resource.get("spec") or {}
-    try:
-        roles = spec.get("roles") or {}
-        role = roles.get(str(Role.CHIEF)) or roles.get(str(Role.WORKER)) or {}
-        label = (resource["metadata"].get("labels") or {}).get(trained_models.LABEL)
-        command = role.get("command") or spec.get("command") or ()
-        return trained_models.name(label, [str(word) for word in command], spec.get("training") or {})
-    except (AttributeError, TypeError):  # It is no job.
-        return ""
-
-
-def _event(found: Object) -> JobEvent:
-    replica, attempt = sights.attempt_of(found) or (None, None)
-    message = found.get("message", "").removeprefix(f"{replica}: ")
-    kind = re.sub(r"(?<!^)(?=[A-Z])", "-", found["reason"]).lower()
-    return JobEvent(
-        at=times.seconds(found["firstTimestamp"]),
-        kind=kind,
-        message="" if message == kind else message,
-        replica=replica,
-        attempt=attempt,
-    )
