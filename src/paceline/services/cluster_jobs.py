@@ -47,7 +47,7 @@ from paceline.services.cluster_measurements import ClusterMeasurements, Found
 from paceline.services.cluster_submits import Made
 from paceline.services.life_cycles import CLUSTER_DELAY_SECONDS, LifeCycle, Stored
 from paceline.services.logs import Wanted
-from paceline.services.operators import admissions
+from paceline.services.operators import admissions, records
 from paceline.services.operators.reconcilers import RESUME
 from paceline.services.trace_sites import PodSite
 from paceline.sources import agents
@@ -218,7 +218,7 @@ class ClusterJobs(LifeCycle):
         """
         resource = self.resource(name)
         run = cluster_resources.run(resource)
-        record = cluster_resources.record(resource)
+        record = records.read(resource.get("status") or {}, run.spec)
         self.check_scalable(dataclasses.replace(run, spec=record.state.spec) if record else run, workers)
         self.patch(name, {"spec": {"roles": {str(Role.WORKER): {"replicas": workers}}}})
 
@@ -279,7 +279,8 @@ class ClusterJobs(LifeCycle):
         return self._replicas(resource)
 
     def _replicas(self, resource: Object) -> list[ReplicaRow]:
-        name, record = resource["metadata"]["name"], cluster_resources.record(resource)
+        name, spec = resource["metadata"]["name"], custom_resources.job_spec(resource)
+        record = records.read(resource.get("status") or {}, spec)
         return [] if record is None else cluster_resources.replicas(name, record, self._pods(name))
 
     def events(self, name: str, *, since_id: int = 0) -> list[tuple[int, JobEvent]]:

@@ -13,7 +13,6 @@ from paceline.model.runs import KUBERNETES, JobEvent, ReplicaRow, Run, RunSummar
 from paceline.model.statuses import ReplicaPhase
 from paceline.rendering import labels
 from paceline.services import cluster_runs
-from paceline.services.operators import records
 from paceline.services.operators.records import Record
 from paceline.specs import custom_resources
 
@@ -54,15 +53,6 @@ def summary(resource: Object) -> RunSummary:
         model=_model(resource),
         **cluster_runs.progress(resource),
     )
-
-
-def record(resource: Object) -> Record | None:
-    """Return what the operator knows of a job; None: it has not seen it yet.
-
-    Raises:
-        InvalidInput: its spec is wrong.
-    """
-    return records.read(resource.get("status") or {}, custom_resources.job_spec(resource))
 
 
 def replicas(job: str, known: Record, pods: Iterable[Object]) -> list[ReplicaRow]:

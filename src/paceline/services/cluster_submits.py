@@ -27,7 +27,7 @@ class Made(NamedTuple):
 
     Attributes:
         resource: of the job.
-        folder: the config map of its folder of code, to which the operator ties the job; None: it has none.
+        folder: the config map of its folder of code, which the operator ties to the job; None: it has none.
     """
 
     resource: Object
@@ -86,18 +86,18 @@ def known(present: Sequence[Object], submit: Submit | None) -> Object | None:
     return None
 
 
-async def create(cluster: Cluster, made: Made) -> Object:
+async def create(cluster: Cluster, wanted: Made) -> Object:
     """Make the config map of a folder, if there is one, and then the job; return its resource.
 
     Raises:
         ClusterError: the cluster refuses one of them, so neither is there; or it does not answer.
     """
-    if made.folder is not None:
-        await cluster.create(kinds.CONFIG_MAPS, made.folder)
+    if wanted.folder is not None:
+        await cluster.create(kinds.CONFIG_MAPS, wanted.folder)
     try:
-        return await cluster.create(kinds.TRAINING_JOBS, made.resource)
+        return await cluster.create(kinds.TRAINING_JOBS, wanted.resource)
     except ClusterError as error:
-        if made.folder is not None and error.code is not None:  # else the job may be there all the same
-            metadata = made.folder["metadata"]
+        if wanted.folder is not None and error.code is not None:  # else the job may be there all the same
+            metadata = wanted.folder["metadata"]
             await cluster.delete(kinds.CONFIG_MAPS, metadata["name"], metadata["namespace"])
         raise
