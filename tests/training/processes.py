@@ -44,6 +44,7 @@ class Processes:
             TF_CPP_MIN_LOG_LEVEL="2",
             TF_CONFIG=json.dumps({"cluster": self.cluster, "task": {"type": role, "index": index}}),
             GRPC_FAIL_FAST="use_caller",
+            PYTHONFAULTHANDLER="1",
             TF_NUM_INTRAOP_THREADS="1",
             TF_NUM_INTEROP_THREADS="2",
             PACELINE_ATTEMPT=str(attempt),
@@ -62,13 +63,25 @@ class Processes:
         process.send_signal(number)
         return process.wait(timeout=30)
 
-    def wait(self, role, index, timeout=90.0):
+    def wait(self, role, index, timeout=240.0):
         try:
             code = self.running[role, index].wait(timeout=timeout)
         except subprocess.TimeoutExpired:
-            raise AssertionError(f"{role} {index} hangs:\n{self.log(role, index)}") from None
+            raise AssertionError(f"{role} {index} hangs:\n{self.stacks()}") from None
         assert code == 0, self.log(role, index)
         del self.running[role, index]
+
+    def stacks(self):
+        """Ends all that runs; returns what each has logged, and where each of its threads stood."""
+        texts = []
+        for (role, index), process in sorted(self.running.items()):
+            ended = process.poll()
+            if ended is None:
+                process.send_signal(signal.SIGABRT)  # Python's fault handler then writes its threads
+                process.wait(timeout=30)
+            state = "still ran" if ended is None else f"had ended with {ended}"
+            texts.append(f"--- {role} {index} {state}:\n{self.log(role, index)}")
+        return "\n".join(texts)
 
     def log(self, role, index):
         return (self.folder / f"{role}-{index}.log").read_text()

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(480)]
 
 STEPS = 2500
 LONG = {
@@ -112,6 +112,26 @@ def test_trainers_that_wait_for_each_other_outlive_the_loss_of_each_kind(job, co
     processes.wait("worker", 0)
     processes.wait("worker", 1)
     finished(processes, steps=1200)
+
+
+@pytest.mark.parametrize("mode", ["asynchronous", "synchronous"])
+def test_a_parameter_server_that_stops_answering_is_waited_for_anew(job, mode):
+    """It lives and listens; as it seems to a trainer whose call TensorFlow's runtime has lost."""
+    chosen = {**LONG, "max_steps": 1000, "consistency": {"mode": mode}}
+    processes = job(chosen, script="impatient_job.py", ps=2, worker=2)
+    processes.start_all()
+    processes.await_checkpoint()
+    processes.await_step(50)
+    server = processes.running["ps", 1]
+    server.send_signal(signal.SIGSTOP)
+    processes.await_that(
+        lambda: "has not answered for 4 s" in processes.log("worker", 0), "the end of a call"
+    )
+    server.send_signal(signal.SIGCONT)
+    processes.wait("worker", 0)
+    processes.wait("worker", 1)
+    finished(processes, steps=1000)
+    assert processes.log("worker", 0).count("parameters start from") == 1  # they were there all the time
 
 
 def test_parameter_server_lost_before_the_first_checkpoint(job):

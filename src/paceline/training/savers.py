@@ -18,7 +18,7 @@ from typing import Any
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from paceline.training import parameters
+from paceline.training import deadlines, parameters
 
 PIECE_BYTES = 32 * 2**20
 _WHOLE = 2**63
@@ -114,11 +114,11 @@ class Saver:
         feed = {self._prefix: prefix, self._temporary: temporary}
         for each in self._writes[gathered].rounds:
             session.run(each, feed)
-        session.run(self._writes[gathered].joined, feed)
+        session.run(self._writes[gathered].joined, feed, options=deadlines.UNHURRIED)
 
     def restore(self, session: Any, prefix: str, *, gathered: bool) -> None:
         """Reads a checkpoint whose rows are in the order of these shards."""
-        session.run(self._reads[gathered], {self._prefix: prefix})
+        session.run(self._reads[gathered], {self._prefix: prefix}, options=deadlines.UNHURRIED)
 
     def stranger(self, session: Any, prefix: str) -> str | None:
         """The first parameter server that does not share the checkpoint's folder with the chief; None if all

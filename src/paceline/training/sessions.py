@@ -18,12 +18,15 @@ from typing import Any
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from paceline.training import checkpoints, clusters, errors, graphs, servers
+from paceline.training import checkpoints, clusters, deadlines, errors, graphs, servers
 
 _log = logging.getLogger(__name__)
 
-CONNECTION_LOST = (tf.errors.AbortedError, tf.errors.UnavailableError)
-"""A parameter server ended or was restarted."""
+NOT_ANSWERED = tf.errors.DeadlineExceededError
+"""A parameter server did not answer in time (`deadlines`)."""
+
+CONNECTION_LOST = (tf.errors.AbortedError, tf.errors.UnavailableError, NOT_ANSWERED)
+"""A parameter server ended, was restarted or does not answer."""
 
 STATE_LOST = (
     *CONNECTION_LOST,
@@ -35,6 +38,7 @@ STATE_LOST = (
 transfers.
 """
 
+_TWICE = "request was received twice"
 _POLL_SECONDS = 0.5
 _PROBE_SECONDS = 2.0
 _NOTICE_SECONDS = 10.0
@@ -58,10 +62,11 @@ class Sessions:
         self._last_step = last_step
         self._server = None if cluster.is_local else servers.start(cluster)
 
-    def open(self, stopping: Callable[[], bool]) -> Any | None:
-        """Waits until the parameters have values, for ever if need be, and returns a session; None when this
-        trainer is `stopping`, or when they are lost and training is over, so that there is no chief any more
-        who would give them values.
+    def open(self, stopping: Callable[[], bool], deadline_seconds: float) -> Any | None:
+        """Waits until the parameters have values, for ever if need be, and returns a session, whose calls
+        have this deadline or a longer one where it was missed already; None when this trainer is `stopping`,
+        or when they are lost and training is over, so that there is no chief any more who would give them
+        values.
 
         Raises:
             CheckpointError: the checkpoints do not fit the model, or are all damaged.
@@ -71,12 +76,14 @@ class Sessions:
             self._wait_for_parameter_servers(stopping)
             if stopping():
                 return None
-            session = self._connect()
+            session = self._connect(deadline_seconds)
             try:
                 if self._is_ready(session):
                     return session
             except STATE_LOST as error:
                 _log.warning("parameters are not reachable yet: %s", errors.reason(error))
+                if isinstance(error, NOT_ANSWERED):
+                    deadline_seconds = deadlines.following(deadline_seconds, steps=0)
             close(session)
             if self._is_over():
                 return None
@@ -92,7 +99,7 @@ class Sessions:
             return False
         restored = self._saved.restore(session)
         if restored is None:
-            session.run(self._graph.initialise)
+            session.run(self._graph.initialise, options=deadlines.UNHURRIED)
         _log.info("parameters start from %s", restored or "their first values")
         return True
 
@@ -100,10 +107,13 @@ class Sessions:
         newest = None if self._cluster.is_chief else self._saved.latest()
         return newest is not None and checkpoints.step_of(newest) >= self._last_step
 
-    def _connect(self) -> Any:
+    def _connect(self, deadline_seconds: float) -> Any:
         if self._server is None:
             return tf1.Session(graph=self._graph.graph)
-        config = tf1.ConfigProto(device_filters=["/job:ps", self._cluster.task_device])
+        config = tf1.ConfigProto(
+            device_filters=["/job:ps", self._cluster.task_device],
+            operation_timeout_in_ms=round(deadline_seconds * 1000),
+        )
         return tf1.Session(self._server.target, graph=self._graph.graph, config=config)
 
     def _wait_for_parameter_servers(self, stopping: Callable[[], bool]) -> None:
@@ -117,6 +127,15 @@ class Sessions:
                     noticed = time.monotonic()
                     _log.info("still waiting for ps %d at %s", index, address)
                 time.sleep(_POLL_SECONDS)
+
+
+def loss(error: Exception, deadline_seconds: float) -> str:
+    """What one of `STATE_LOST` says of how the session was lost."""
+    if isinstance(error, NOT_ANSWERED):
+        return f"a parameter server has not answered for {deadline_seconds:.0f} s"
+    if _TWICE in str(error):
+        return "TensorFlow took a call for an earlier one, whose number it had given it again"
+    return f"lost a parameter server ({type(error).__name__})"
 
 
 def close(session: Any) -> None:

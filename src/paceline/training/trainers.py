@@ -26,6 +26,7 @@ from paceline.training import (
     checkpoints,
     clusters,
     consistencies,
+    deadlines,
     errors,
     evaluations,
     features,
@@ -125,10 +126,10 @@ class Trainer:
     def run(self) -> evaluations.Evaluation | None:
         """Trains to the end; the chief then saves, evaluates and returns what it found."""
         with self._stoppable() if self._cluster.is_chief else contextlib.nullcontext():
-            fruitless = 0
+            fruitless, deadline_seconds = 0, deadlines.FIRST_SECONDS
             while True:
                 before = self._steps
-                session = self._sessions.open(lambda: self._stopping)
+                session = self._sessions.open(lambda: self._stopping, deadline_seconds)
                 if session is None:
                     if self._stopping:
                         self._end_unsaved()
@@ -142,7 +143,9 @@ class Trainer:
                     fruitless = 0 if self._steps > before else fruitless + 1
                     if fruitless > _FRUITLESS_TRIES and not isinstance(error, sessions.CONNECTION_LOST):
                         raise
-                    _log.warning("lost a parameter server (%s), waiting for it", type(error).__name__)
+                    _log.warning("%s: connecting anew", sessions.loss(error, deadline_seconds))
+                    if isinstance(error, sessions.NOT_ANSWERED):
+                        deadline_seconds = deadlines.following(deadline_seconds, self._steps - before)
                 finally:
                     sessions.close(session)
                     self._saved.settle()
@@ -325,8 +328,12 @@ def evaluate(
     session: Any, graph: graphs.Graph, chunks: Any, step: int, reporting: reports.Reports, **more: object
 ) -> evaluations.Evaluation:
     """Evaluates the session's parameters, logs the result and reports it with what else there is to say."""
-    predict = session.make_callable(graph.probabilities, feed_list=list(graph.inputs[:2]))
-    result = evaluations.evaluate(lambda batch: predict(*batch[:2]), chunks, step)
+    predict = session.make_callable(
+        graph.probabilities, feed_list=list(graph.inputs[:2]), accept_options=True
+    )
+    result = evaluations.evaluate(
+        lambda batch: predict(*batch[:2], options=deadlines.UNHURRIED), chunks, step
+    )
     _log.info(
         "step %d: AUC %s, log loss %.4f, accuracy %.4f over %d examples",
         step,
