@@ -110,11 +110,13 @@ class Sessions:
     def _connect(self, deadline_seconds: float) -> Any:
         if self._server is None:
             return tf1.Session(graph=self._graph.graph)
-        config = tf1.ConfigProto(
-            device_filters=["/job:ps", self._cluster.task_device],
-            operation_timeout_in_ms=round(deadline_seconds * 1000),
+        return deadlines.Session(
+            self._server.target,
+            graph=self._graph.graph,
+            config=tf1.ConfigProto(device_filters=["/job:ps", self._cluster.task_device]),
+            ports={int(address.rpartition(":")[2]) for address in self._cluster.addresses["ps"]},
+            seconds=deadline_seconds,
         )
-        return tf1.Session(self._server.target, graph=self._graph.graph, config=config)
 
     def _wait_for_parameter_servers(self, stopping: Callable[[], bool]) -> None:
         """Waits in Python, where a signal gets through; TensorFlow would wait inside a call."""
