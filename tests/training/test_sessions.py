@@ -17,11 +17,18 @@ def test_a_trainer_that_is_stopped_waits_for_no_parameter_server(monkeypatch):
     cluster = clusters.Cluster(addresses=addresses, role="chief", index=0)
     waiting = sessions.Sessions(graph=None, cluster=cluster, saved=None, last_step=10)
     looks = itertools.count()
-    assert waiting.open(lambda: next(looks) > 5, 60.0) is None
+    assert waiting.open(lambda: next(looks) > 5) is None
     assert next(looks) > 6
 
 
-def test_a_loss_is_told_by_its_cause():
+def lonely(monkeypatch):
+    """Sessions of a trainer whose server is never asked."""
+    monkeypatch.setattr(servers, "start", lambda cluster: None)
+    cluster = clusters.Cluster(addresses={"ps": (UNREACHABLE,)}, role="worker", index=0)
+    return sessions.Sessions(graph=None, cluster=cluster, saved=None, last_step=10)
+
+
+def test_a_loss_is_told_by_its_cause(monkeypatch, caplog):
     from tensorflow import errors
 
     numbered = "From /job:ps/replica:0/task:1:\nThe same RunGraph (Worker) request was received twice. graph"
@@ -34,8 +41,19 @@ def test_a_loss_is_told_by_its_cause():
         ),
         (errors.UnavailableError(None, None, "Socket closed"), "lost a parameter server (UnavailableError)"),
     ):
-        assert told in sessions.loss(error, 30.0)
+        caplog.clear()
+        lonely(monkeypatch).lost(error, steps=0)
+        assert told in caplog.text
         assert isinstance(error, sessions.STATE_LOST)
+
+
+def test_a_deadline_that_is_missed_again_is_told_as_long_as_it_was(monkeypatch, caplog):
+    missed = sessions.NOT_ANSWERED(None, None, "no answer")
+    opened = lonely(monkeypatch)
+    for steps, seconds in ((0, 30), (0, 60), (100, 120), (0, 30)):
+        caplog.clear()
+        opened.lost(missed, steps)
+        assert f"not answered for {seconds} s" in caplog.text
 
 
 @pytest.mark.slow
@@ -49,10 +67,11 @@ def test_a_call_that_is_never_answered_ends_at_its_deadline(cluster, monkeypatch
             queue = tf1.FIFOQueue(1, [tf1.int32], shapes=[()])
             never, put = queue.dequeue(), queue.enqueue(7)
         ready = tf1.constant(True)
+    monkeypatch.setattr(deadlines, "FIRST_SECONDS", 0.5)
     monkeypatch.setattr(servers, "start", lambda cluster: types.SimpleNamespace(target=target))
     graph = types.SimpleNamespace(graph=graph, ready=ready)
     opened = sessions.Sessions(graph=graph, cluster=known, saved=None, last_step=10)
-    session = opened.open(lambda: False, 0.5)
+    session = opened.open(lambda: False)
     with pytest.raises(sessions.NOT_ANSWERED):
         session.run(never)
     assert issubclass(sessions.NOT_ANSWERED, sessions.STATE_LOST)

@@ -56,7 +56,7 @@ class Session(tf1.Session):  # type: ignore[misc]
         self._ports = ports
         self._seconds = seconds
         self._due: dict[object, float] = {}  # when each call that is under way has to be answered
-        self._closed_for_good = threading.Event()
+        self._ended = threading.Event()
         threading.Thread(target=self._look, name="deadlines", daemon=True).start()
 
     def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
@@ -81,7 +81,7 @@ class Session(tf1.Session):  # type: ignore[misc]
         try:
             super().close()
         finally:
-            self._closed_for_good.set()
+            self._ended.set()
 
     @contextlib.contextmanager
     def _deadline(self, options: Any) -> Iterator[None]:
@@ -98,7 +98,7 @@ class Session(tf1.Session):  # type: ignore[misc]
             del self._due[call]
 
     def _look(self) -> None:
-        while not self._closed_for_good.wait(_LOOK_SECONDS):
+        while not self._ended.wait(_LOOK_SECONDS):
             if min(self._due.copy().values(), default=float("inf")) < time.monotonic():
                 _hang_up(self._ports)
 

@@ -60,13 +60,13 @@ class Sessions:
         self._cluster = cluster
         self._saved = saved
         self._last_step = last_step
+        self._deadline_seconds = deadlines.FIRST_SECONDS
         self._server = None if cluster.is_local else servers.start(cluster)
 
-    def open(self, stopping: Callable[[], bool], deadline_seconds: float) -> Any | None:
-        """Waits until the parameters have values, for ever if need be, and returns a session, whose calls
-        have this deadline or a longer one where it was missed already; None when this trainer is `stopping`,
-        or when they are lost and training is over, so that there is no chief any more who would give them
-        values.
+    def open(self, stopping: Callable[[], bool]) -> Any | None:
+        """Waits until the parameters have values, for ever if need be, and returns a session; None when this
+        trainer is `stopping`, or when they are lost and training is over, so that there is no chief any more
+        who would give them values.
 
         Raises:
             CheckpointError: the checkpoints do not fit the model, or are all damaged.
@@ -76,14 +76,13 @@ class Sessions:
             self._wait_for_parameter_servers(stopping)
             if stopping():
                 return None
-            session = self._connect(deadline_seconds)
+            session = self._connect()
             try:
                 if self._is_ready(session):
                     return session
             except STATE_LOST as error:
                 _log.warning("parameters are not reachable yet: %s", errors.reason(error))
-                if isinstance(error, NOT_ANSWERED):
-                    deadline_seconds = deadlines.following(deadline_seconds, steps=0)
+                self._adapt(error, steps=0)
             close(session)
             if self._is_over():
                 return None
@@ -91,6 +90,21 @@ class Sessions:
                 noticed = time.monotonic()
                 _log.info("still waiting for the chief to initialise the parameters")
             time.sleep(_POLL_SECONDS)
+
+    def lost(self, error: Exception, steps: int) -> None:
+        """Tells how the session was lost, by one of `STATE_LOST`, when so many of its steps had finished."""
+        if isinstance(error, NOT_ANSWERED):
+            how = f"a parameter server has not answered for {self._deadline_seconds:.0f} s"
+        elif _TWICE in str(error):
+            how = "TensorFlow took a call for an earlier one, whose number it had given it again"
+        else:
+            how = f"lost a parameter server ({type(error).__name__})"
+        _log.warning("%s: connecting anew", how)
+        self._adapt(error, steps)
+
+    def _adapt(self, error: Exception, steps: int) -> None:
+        if isinstance(error, NOT_ANSWERED):
+            self._deadline_seconds = deadlines.following(self._deadline_seconds, steps)
 
     def _is_ready(self, session: Any) -> bool:
         if session.run(self._graph.ready):
@@ -107,7 +121,7 @@ class Sessions:
         newest = None if self._cluster.is_chief else self._saved.latest()
         return newest is not None and checkpoints.step_of(newest) >= self._last_step
 
-    def _connect(self, deadline_seconds: float) -> Any:
+    def _connect(self) -> Any:
         if self._server is None:
             return tf1.Session(graph=self._graph.graph)
         return deadlines.Session(
@@ -115,7 +129,7 @@ class Sessions:
             graph=self._graph.graph,
             config=tf1.ConfigProto(device_filters=["/job:ps", self._cluster.task_device]),
             ports={int(address.rpartition(":")[2]) for address in self._cluster.addresses["ps"]},
-            seconds=deadline_seconds,
+            seconds=self._deadline_seconds,
         )
 
     def _wait_for_parameter_servers(self, stopping: Callable[[], bool]) -> None:
@@ -129,15 +143,6 @@ class Sessions:
                     noticed = time.monotonic()
                     _log.info("still waiting for ps %d at %s", index, address)
                 time.sleep(_POLL_SECONDS)
-
-
-def loss(error: Exception, deadline_seconds: float) -> str:
-    """What one of `STATE_LOST` says of how the session was lost."""
-    if isinstance(error, NOT_ANSWERED):
-        return f"a parameter server has not answered for {deadline_seconds:.0f} s"
-    if _TWICE in str(error):
-        return "TensorFlow took a call for an earlier one, whose number it had given it again"
-    return f"lost a parameter server ({type(error).__name__})"
 
 
 def close(session: Any) -> None:

@@ -126,10 +126,10 @@ class Trainer:
     def run(self) -> evaluations.Evaluation | None:
         """Trains to the end; the chief then saves, evaluates and returns what it found."""
         with self._stoppable() if self._cluster.is_chief else contextlib.nullcontext():
-            fruitless, deadline_seconds = 0, deadlines.FIRST_SECONDS
+            fruitless = 0
             while True:
                 before = self._steps
-                session = self._sessions.open(lambda: self._stopping, deadline_seconds)
+                session = self._sessions.open(lambda: self._stopping)
                 if session is None:
                     if self._stopping:
                         self._end_unsaved()
@@ -143,9 +143,7 @@ class Trainer:
                     fruitless = 0 if self._steps > before else fruitless + 1
                     if fruitless > _FRUITLESS_TRIES and not isinstance(error, sessions.CONNECTION_LOST):
                         raise
-                    _log.warning("%s: connecting anew", sessions.loss(error, deadline_seconds))
-                    if isinstance(error, sessions.NOT_ANSWERED):
-                        deadline_seconds = deadlines.following(deadline_seconds, self._steps - before)
+                    self._sessions.lost(error, self._steps - before)
                 finally:
                     sessions.close(session)
                     self._saved.settle()
