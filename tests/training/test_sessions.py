@@ -2,6 +2,7 @@
 
 import itertools
 import types
+from concurrent import futures
 
 import pytest
 
@@ -78,4 +79,24 @@ def test_a_call_that_is_never_answered_ends_at_its_deadline(cluster, monkeypatch
     assert session.run(ready)  # others were answered all the time
     session.run(put)
     assert session.run(never, options=deadlines.UNHURRIED) == 7
+    sessions.close(session)
+
+
+@pytest.mark.slow
+def test_calls_that_fail_for_one_that_is_overdue_end_as_it_does(cluster, monkeypatch):
+    import tensorflow.compat.v1 as tf1
+
+    known, target = cluster
+    with tf1.Graph().as_default() as graph, tf1.device("/job:ps/task:1"):
+        never = tf1.FIFOQueue(1, [tf1.int32], shapes=[()]).dequeue()
+        ready = tf1.constant(True)
+    monkeypatch.setattr(deadlines, "FIRST_SECONDS", 0.5)
+    monkeypatch.setattr(servers, "start", lambda cluster: types.SimpleNamespace(target=target))
+    graph = types.SimpleNamespace(graph=graph, ready=ready)
+    session = sessions.Sessions(graph=graph, cluster=known, saved=None, last_step=10).open(lambda: False)
+    with futures.ThreadPoolExecutor(2) as pool:
+        overdue = pool.submit(session.run, never)
+        unhurried = pool.submit(session.run, never, options=deadlines.UNHURRIED)
+        assert isinstance(overdue.exception(), sessions.NOT_ANSWERED)
+        assert isinstance(unhurried.exception(), sessions.NOT_ANSWERED)
     sessions.close(session)

@@ -46,7 +46,7 @@ class Session(tf1.Session):  # type: ignore[misc]
     """A session whose calls raise a DeadlineExceededError when servers have not answered in time.
 
     A thread looks for calls that are overdue, and ends the connections to the servers' `ports` for them: all
-    other calls that are under way then fail, too. A call's options can give it another deadline.
+    other calls that are under way then end so, too. A call's options can give it another deadline.
     """
 
     def __init__(
@@ -56,6 +56,7 @@ class Session(tf1.Session):  # type: ignore[misc]
         self._ports = ports
         self._seconds = seconds
         self._due: dict[object, float] = {}  # when each call that is under way has to be answered
+        self._has_missed = False
         self._ended = threading.Event()
         threading.Thread(target=self._look, name="deadlines", daemon=True).start()
 
@@ -86,20 +87,21 @@ class Session(tf1.Session):  # type: ignore[misc]
     @contextlib.contextmanager
     def _deadline(self, options: Any) -> Iterator[None]:
         seconds = options.timeout_in_ms / 1000 if options and options.timeout_in_ms else self._seconds
-        call, due = object(), time.monotonic() + seconds
-        self._due[call] = due
+        call = object()
+        self._due[call] = time.monotonic() + seconds
         try:
             yield
         except tf.errors.OpError as error:
-            if time.monotonic() < due:
+            if not self._has_missed:
                 raise
-            raise tf.errors.DeadlineExceededError(None, None, f"no answer for {seconds:g} s") from error
+            raise tf.errors.DeadlineExceededError(None, None, "a call was not answered in time") from error
         finally:
             del self._due[call]
 
     def _look(self) -> None:
         while not self._ended.wait(_LOOK_SECONDS):
             if min(self._due.copy().values(), default=float("inf")) < time.monotonic():
+                self._has_missed = True
                 _hang_up(self._ports)
 
 
