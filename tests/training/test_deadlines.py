@@ -1,5 +1,9 @@
 """How long an answer is waited for."""
 
+import threading
+
+import tensorflow.compat.v1 as tf1
+
 from paceline.training import deadlines
 
 
@@ -14,3 +18,15 @@ def test_who_was_fast_before_is_given_the_first_deadline_again():
 
 def test_there_is_a_longest_deadline():
     assert deadlines.following(deadlines.LONGEST_SECONDS, steps=0) == deadlines.LONGEST_SECONDS
+
+
+def test_a_closed_session_leaves_no_thread_behind():
+    """The thread might be the last that knows the session, and delete it while Python ends, which aborts."""
+    before = set(threading.enumerate())
+    with tf1.Graph().as_default() as graph:
+        one = tf1.constant(1)
+    session = deadlines.Session("", graph=graph, config=None, ports=(), seconds=30.0)
+    assert session.run(one) == 1
+    assert set(threading.enumerate()) > before
+    session.close()
+    assert set(threading.enumerate()) == before

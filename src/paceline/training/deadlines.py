@@ -58,7 +58,8 @@ class Session(tf1.Session):  # type: ignore[misc]
         self._due: dict[object, float] = {}  # when each call that is under way has to be answered
         self._has_missed = False
         self._ended = threading.Event()
-        threading.Thread(target=self._look, name="deadlines", daemon=True).start()
+        self._thread = threading.Thread(target=self._look, name="deadlines", daemon=True)
+        self._thread.start()
 
     def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
         """Runs as `tf1.Session.run` does."""
@@ -78,11 +79,16 @@ class Session(tf1.Session):  # type: ignore[misc]
         return call
 
     def close(self) -> None:
-        """Closes the session, which waits for the calls that are under way."""
+        """Closes the session, which waits for the calls that are under way.
+
+        The thread must not outlive this: were it the last to know the session, it would delete it while
+        Python ends, and TensorFlow aborts a process whose thread is ended inside of it.
+        """
         try:
             super().close()
         finally:
             self._ended.set()
+            self._thread.join()
 
     @contextlib.contextmanager
     def _deadline(self, options: Any) -> Iterator[None]:
