@@ -1,3 +1,6 @@
+import itertools
+import subprocess
+import sys
 import threading
 import time
 
@@ -5,12 +8,30 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from paceline.training import errors, features, shards, sources
 from paceline.training import inputs as reading
 from paceline.training.input_costs import Pauses
 
 ENCODER = features.FeatureSet((features.Numeric("x"),), (features.Hashed("w", 50),), features.Label("y"))
+
+ENDS_EARLY = """
+import io, sys, time
+from paceline.training import locations, sources
+
+class Slow(io.FileIO):
+    def read(self, size):
+        time.sleep(0.1)
+        return super().read(size)
+
+path = sys.argv[1]
+locations.opened = lambda *_: Slow(path)
+sources._BLOCK_BYTES = 4_096
+source = sources.Source((path,), column_names=("x",))
+print(next(sources.chunks(source, path, {"x": "number"}))["x"][0])
+"""
 
 
 def parquet(path, rows, start=0, row_group_size=None):
@@ -57,6 +78,36 @@ def test_count_of_lines_does_not_depend_on_blocks_or_line_ends(tmp_path, monkeyp
     for block in range(1, 12):
         monkeypatch.setattr(sources, "_BLOCK_BYTES", block)
         assert sources.count(source) == 2
+
+
+@given(
+    rows=st.lists(st.tuples(st.integers(-99, 99), st.sampled_from(["a", "é", "b c"])), max_size=30),
+    ends=st.lists(st.sampled_from(["\n", "\r\n", "\r", "\n\n", "\r\n\r\n"]), min_size=1, max_size=4),
+    is_ended=st.booleans(),
+    block=st.integers(12, 60),
+)
+def test_rows_do_not_depend_on_blocks_or_line_ends(tmp_path_factory, rows, ends, is_ended, block):
+    path = tmp_path_factory.mktemp("csv") / "a.csv"
+    lines = ["x,w,y", *(f"{x},{w},1" for x, w in rows)]
+    text = "".join(line + end for line, end in zip(lines, itertools.cycle(ends)))
+    path.write_bytes((text if is_ended else text.rstrip("\r\n")).encode())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sources, "_BLOCK_BYTES", block)
+        chunks = list(reading.once(sources.Source((str(path),)), ENCODER))
+    assert [int(x) for chunk in chunks for x in chunk.numeric[:, 0]] == [x for x, _ in rows]
+
+
+def test_a_line_longer_than_a_block_is_explained(tmp_path, monkeypatch):
+    (tmp_path / "a.csv").write_bytes(b"1" * 5_000)
+    monkeypatch.setattr(sources, "_BLOCK_BYTES", 1_000)
+    with pytest.raises(errors.InputError, match=r"a\.csv: a line has more than 1,000 bytes; is this CSV\?"):
+        read(sources.Source((str(tmp_path / "a.csv"),), column_names=("x", "w", "y")))
+
+
+def test_a_process_may_end_while_a_slow_file_is_read(tmp_path):
+    path = csv(tmp_path / "a.csv", map(str, range(50_000)))
+    ended = subprocess.run([sys.executable, "-c", ENDS_EARLY, path], capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == (0, "0.0\n"), ended.stderr
 
 
 def test_csv_without_a_header_and_with_a_line_to_skip(tmp_path):

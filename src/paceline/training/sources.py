@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any, Literal, NoReturn
+from typing import Any, BinaryIO, Literal, NoReturn
 
 import pyarrow as pa
 import pyarrow.csv
@@ -208,24 +208,48 @@ def _csv_tables(source: Source, file: str, kinds: Mapping[str, features.Kind]) -
     for name in kinds:
         if name not in names:
             _missing_column(file, name, names)
+    skip = source.skip_rows + (0 if source.column_names else 1)
     with locations.opened(file, source.cache) as stream:
         try:
-            for batch in pyarrow.csv.open_csv(
-                stream,
-                pyarrow.csv.ReadOptions(
-                    column_names=list(names),
-                    skip_rows=source.skip_rows + (0 if source.column_names else 1),
-                    block_size=_BLOCK_BYTES,
-                ),
-                pyarrow.csv.ParseOptions(),
-                pyarrow.csv.ConvertOptions(
-                    column_types={name: types.get(kind, pa.string()) for name, kind in kinds.items()},
-                    include_columns=list(kinds),
-                ),
-            ):
-                yield pa.Table.from_batches([batch])
+            for block in _csv_blocks(stream, file):
+                yield pyarrow.csv.read_csv(
+                    pa.BufferReader(block),
+                    pyarrow.csv.ReadOptions(column_names=list(names), skip_rows=skip, block_size=block.size),
+                    pyarrow.csv.ParseOptions(),
+                    pyarrow.csv.ConvertOptions(
+                        column_types={name: types.get(kind, pa.string()) for name, kind in kinds.items()},
+                        include_columns=list(kinds),
+                    ),
+                )
+                skip = 0
         except pa.ArrowInvalid as error:
             _explain(source, file, names, kinds, error)
+
+
+def _csv_blocks(stream: BinaryIO, file: str) -> Iterator[Any]:
+    """Whole lines, some megabytes at a time, in memory of pyarrow's own.
+
+    pyarrow could read the stream itself. But then its threads call Python, and nobody waits for them: a
+    process that ends meanwhile is aborted.
+    """
+    rest = b""
+    while data := stream.read(_BLOCK_BYTES):
+        end = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
+        if end:
+            yield _buffer(rest, data[:end])
+            rest = b""
+        rest += data[end:]
+        if len(rest) > _BLOCK_BYTES:
+            raise errors.InputError(f"{file}: a line has more than {_BLOCK_BYTES:,} bytes; is this CSV?")
+    if rest:
+        yield _buffer(rest, b"\n")
+
+
+def _buffer(*parts: bytes) -> Any:
+    stream = pa.BufferOutputStream()
+    for part in parts:
+        stream.write(part)
+    return stream.getvalue()
 
 
 def _csv_header(source: Source, file: str) -> tuple[str, ...]:
