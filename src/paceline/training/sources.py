@@ -208,20 +208,19 @@ def _csv_tables(source: Source, file: str, kinds: Mapping[str, features.Kind]) -
     for name in kinds:
         if name not in names:
             _missing_column(file, name, names)
-    skip = source.skip_rows + (0 if source.column_names else 1)
+    wanted = pyarrow.csv.ConvertOptions(
+        column_types={name: types.get(kind, pa.string()) for name, kind in kinds.items()},
+        include_columns=list(kinds),
+    )
+    reading = pyarrow.csv.ReadOptions(
+        column_names=list(names), skip_rows=source.skip_rows + (0 if source.column_names else 1)
+    )
     with locations.opened(file, source.cache) as stream:
         try:
             for block in _csv_blocks(stream, file):
-                yield pyarrow.csv.read_csv(
-                    pa.BufferReader(block),
-                    pyarrow.csv.ReadOptions(column_names=list(names), skip_rows=skip, block_size=block.size),
-                    pyarrow.csv.ParseOptions(),
-                    pyarrow.csv.ConvertOptions(
-                        column_types={name: types.get(kind, pa.string()) for name, kind in kinds.items()},
-                        include_columns=list(kinds),
-                    ),
-                )
-                skip = 0
+                reading.block_size = block.size  # one chunk a block, however long its lines are
+                yield pyarrow.csv.read_csv(pa.BufferReader(block), reading, convert_options=wanted)
+                reading.skip_rows = 0
         except pa.ArrowInvalid as error:
             _explain(source, file, names, kinds, error)
 
