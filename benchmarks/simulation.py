@@ -42,13 +42,14 @@ def run(bench: Bench) -> list[Check]:
     rows = written_rows("prediction")
     if not rows:
         raise NotHere("the layouts were not measured: python -m benchmarks prediction")
-    found = list(zip(rows, runs.all_measured(rows), strict=True))
-    others = [(row["key"], each) for row, each in found if not row["learnt"]][: 10 if bench.quick else None]
+    learnt = [runs.measured(row) for row in rows if row["learnt"]]
+    others = [(row["layout"], runs.measured(row)) for row in rows if not row["learnt"]]
+    others = others[: 10 if bench.quick else None]
     repeats = 2 if bench.quick else 5
     bench.plan(repeats + len(others))
     for number in range(repeats):
         bench.repeat(f"{_LARGE} {number}", functools.partial(_large, number))
-    calibration = calibrations.calibrated([each for row, each in found if row["learnt"]])
+    calibration = calibrations.calibrated(learnt)
     for key, each in others:
         bench.repeat(key, functools.partial(_simulated, calibration, each))
     return list(_checks(bench.rows))

@@ -61,7 +61,7 @@ def _grid() -> dict[Variant, Measured]:
     rows = written_rows("prediction")
     if not rows:
         raise NotHere("the layouts were not measured: python -m benchmarks prediction")
-    known = {row["key"]: each for row, each in zip(rows, runs.all_measured(rows), strict=True)}
+    known = {row["layout"]: runs.measured(row) for row in rows}
     return {each: known[each.name] for each in variants.grid() if each.name in known}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import statistics
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,6 +19,8 @@ from paceline.modelling.calibrations import Measured
 
 MEDIAN, NINETIETH, BINDS, OF_PUBLISHED = 0.10, 0.25, 0.9, 0.5
 PACELINE, OPTIMUS, DLROVER = "Paceline", "Optimus", "DLRover-RM"
+#: Of the layouts that are learnt from.
+ROUNDS = 4
 #: A bound that is used so far binds, whatever is foretold of others that are used as far within a tenth.
 _BINDING = 0.9
 
@@ -26,18 +29,18 @@ def run(bench: Bench) -> list[Check]:
     """Run every layout, and judge; with ``--quick`` a few."""
     if machines.read().lacks_namespaces:
         raise NotHere("this benchmark needs emulated hosts, so root")
-    chosen = variants.every()[: 5 if bench.quick else None]
-    bench.plan(len(chosen))
-    for variant in chosen:
-        bench.repeat(variant.name, functools.partial(runs.measure, variant))
+    rounds, most = (2, 2) if bench.quick else (ROUNDS, None)
+    planned = list(variants.planned(rounds=rounds, most=most))
+    bench.plan(len(planned))
+    for key, variant in planned:
+        bench.repeat(key, functools.partial(runs.measure, variant))
     return list(_checks(bench.rows))
 
 
 def told(rows: Sequence[Row]) -> dict[str, list[tuple[Measured, float, str | None]]]:
     """Return by model each run that it did not learn from, the speed that it tells, and what binds."""
-    found = list(zip(rows, runs.all_measured(rows), strict=True))
-    learnt = [each for row, each in found if row["learnt"]]
-    others = [each for row, each in found if not row["learnt"]]
+    learnt = [runs.measured(row) for row in rows if row["learnt"]]
+    others = [runs.measured(row) for row in rows if not row["learnt"]]
     costs = calibrations.calibrated(learnt).costs
     made: dict[str, list[tuple[Measured, float, str | None]]] = {PACELINE: []}
     for each in others:
@@ -57,6 +60,7 @@ def _checks(rows: Sequence[Row]) -> Iterator[Check]:
     yield Check(
         name="layouts foretold", value=count, low=count, high=count, target=">= 57", holds=count >= 57
     )
+    yield _spread(rows)
     for name, own in errors.items():
         yield _quantile(f"{name}: median error", own, 0.5, MEDIAN if name == PACELINE else None)
         yield _quantile(f"{name}: 90th percentile", own, 0.9, NINETIETH if name == PACELINE else None)
@@ -72,6 +76,19 @@ def _checks(rows: Sequence[Row]) -> Iterator[Check]:
     yield Check(
         name="what binds is right", value=share, low=None, high=None,
         target=f">= {BINDS:g}", holds=share is not None and share >= BINDS,
+    )  # fmt: skip
+
+
+def _spread(rows: Sequence[Row]) -> Check:
+    """Return by how much runs of one layout differ: no model can be nearer to a single run than that."""
+    runs_of: dict[str, list[float]] = {}
+    for row in rows:
+        if row["learnt"]:
+            runs_of.setdefault(row["layout"], []).append(math.log(runs.measured(row).steps_per_second))
+    spreads = [statistics.stdev(each) for each in runs_of.values()]
+    return Check(
+        name="standard deviation of runs of one layout, as share", value=statistics.mean(spreads),
+        low=min(spreads), high=max(spreads), target="told", holds=True,
     )  # fmt: skip
 
 
@@ -111,7 +128,7 @@ def _binds(run: Measured, told: str | None) -> bool | None:
 def details(rows: Sequence[Row]) -> Iterator[str]:
     """Yield what was told of each layout."""
     yield "| layout | steps/s | told | error | binds, as told |\n| --- | --- | --- | --- | --- |"
-    names = [row["key"] for row in rows if not row["learnt"]]
+    names = [row["layout"] for row in rows if not row["learnt"]]
     for name, (each, speed, binds) in zip(names, told(rows)[PACELINE], strict=True):
         error = speed / each.steps_per_second - 1
         yield f"| {name} | {each.steps_per_second:.1f} | {speed:.1f} | {error:+.0%} | {binds} |"

@@ -1,11 +1,10 @@
-"""A run of a layout: how fast it is, what it uses, and how fast the machine was meanwhile."""
+"""A run of a layout: how fast it is, and what it uses."""
 
 from __future__ import annotations
 
 import dataclasses
-import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from benchmarks import trials as jobs_trials
@@ -22,14 +21,12 @@ from paceline.services import predictions, recordings
 
 #: The first steps are slower; together longer than `paceline why` looks back.
 SETTLE_SECONDS, WINDOW_SECONDS = 5.0, 27.0
-_PROBE_ROUNDS = 3_000_000
 
 
 def measure(variant: Variant) -> Mapping[str, Any]:
-    """Run a layout; return what was measured, and how long the machine took for something else then."""
+    """Run a layout; return what was measured."""
     BASE.make_data()
     spec = variant.job()
-    before = _probe_seconds()
     with jobs_trials.service() as api:
         run = api.submit(spec, source=specs.dump_job(spec), base=ROOT)
         try:
@@ -40,29 +37,11 @@ def measure(variant: Variant) -> Mapping[str, Any]:
             found = predictions.model(recordings.whole(api, run.name)).measured
         finally:
             trials.end_job(api, run)
-    return {
-        "learnt": variant.learnt,
-        "probe_seconds": (before + _probe_seconds()) / 2,
-        "measured": dataclasses.asdict(found),
-    }
+    return {"layout": variant.name, "learnt": variant.learnt, "measured": dataclasses.asdict(found)}
 
 
-def _probe_seconds() -> float:
-    """Return how long this machine takes for the same work: it is not as fast at all times."""
-    start = time.perf_counter()
-    total = 0
-    for number in range(_PROBE_ROUNDS):
-        total += number
-    return time.perf_counter() - start
-
-
-def all_measured(rows: Sequence[Row]) -> list[Measured]:
-    """Return what rows say, each as on a machine that is as fast as it was in the middle of them."""
-    probe = statistics.median(row["probe_seconds"] for row in rows)
-    return [_measured(row, probe_seconds=probe) for row in rows]
-
-
-def _measured(row: Mapping[str, Any], *, probe_seconds: float) -> Measured:
+def measured(row: Row) -> Measured:
+    """Return what a row says."""
     given = row["measured"]
     layout = given["layout"]
     return Measured(
@@ -81,7 +60,7 @@ def _measured(row: Mapping[str, Any], *, probe_seconds: float) -> Measured:
             batch_size=layout["batch_size"],
             steps_in_flight=layout["steps_in_flight"],
         ),
-        steps_per_second=given["steps_per_second"] * row["probe_seconds"] / probe_seconds,
+        steps_per_second=given["steps_per_second"],
         trainer_cores=given["trainer_cores"],
         server_cores=tuple(given["server_cores"]),
     )

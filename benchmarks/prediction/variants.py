@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import random
+from collections.abc import Iterator
 from typing import Any
 
 from benchmarks.diagnosis import changes
@@ -94,3 +96,21 @@ def every() -> tuple[Variant, ...]:
     )
     alike = {dataclasses.replace(each, learnt=False) for each in learnt}
     return (*learnt, *(each for each in (*narrow, *grid()) if each not in alike))
+
+
+def planned(*, rounds: int, most: int | None = None) -> Iterator[tuple[str, Variant]]:
+    """Yield the runs in their order, each with a key of its own.
+
+    The machine is not as fast at all times. So what is learnt from is run in several rounds, the first before
+    and the last after all others, and the others once, in an order drawn at random.
+
+    Args:
+        rounds: of what is learnt from; at least two.
+        most: of the others; None: all.
+    """
+    learnt = [each for each in every() if each.learnt]
+    others = [each for each in every() if not each.learnt]
+    others = random.Random(0).sample(others, len(others))[:most]
+    for number in range(rounds):
+        yield from ((f"{each.name} ({number + 1})", each) for each in learnt)
+        yield from ((each.name, each) for each in others[number :: rounds - 1] if number < rounds - 1)
