@@ -33,6 +33,7 @@ NAMES = (
     "diagnosis",
     "evidence",
     "scenes-small",
+    "visits",
     "prediction",
     "tuning",
     "simulation",

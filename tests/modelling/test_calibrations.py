@@ -20,8 +20,8 @@ from paceline.stores import recordings
 RECORDINGS = Path(__file__).parents[2] / "benchmarks" / "diagnosis" / "recordings"
 TRUE = Costs(
     trainer_seconds=0.006,
-    trainer_visit_seconds=4e-4,
-    server_visit_seconds=5e-4,
+    trainer_visit_seconds=7e-4,
+    server_visit_seconds=1e-3,
     server_byte_seconds=3e-9,
     server_row_seconds=3e-7,
     own_seconds=0.001,
