@@ -16,7 +16,7 @@ from paceline.modelling.layouts import Layout
 from paceline.modelling.predictions import Speed
 
 #: Standard deviation of what the model itself misses of another layout, as a share: of the layouts of the
-#: benchmark `prediction` nine tenths are missed by less than 0.23, which is 1.64 of them.
+#: benchmark `prediction` nine tenths were missed by less than 0.17 to 0.23, whose larger is 1.64 of them.
 MODEL_SPREAD = 0.14
 #: What is less is within the noise of a run.
 WORTH = 1.1
