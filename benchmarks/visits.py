@@ -9,8 +9,7 @@ import contextlib
 import functools
 import itertools
 import json
-import math
-import socket
+import random
 import statistics
 import subprocess
 import sys
@@ -23,7 +22,8 @@ import psutil
 
 from benchmarks import plots
 from benchmarks.protocols import ROOT, Bench, Check, Result, Row, reported
-from paceline.modelling.calibrations import ASSUMED, Assumed
+from paceline.engines.local import ports
+from paceline.modelling.calibrations import ASSUMED
 
 REPEATS = 3
 SECONDS = 8.0
@@ -45,8 +45,8 @@ def run(bench: Bench) -> list[Check]:
 
 def _measure(servers: int, variables: int, pace_seconds: float) -> Row:
     with contextlib.ExitStack() as started:
-        ports = _free_ports(servers + 1)
-        addresses = [f"127.0.0.1:{port}" for port in ports]
+        chosen = ports.choose(servers + 1, frozenset(), random.Random())
+        addresses = [f"127.0.0.1:{port}" for port in chosen]
         cluster = json.dumps({"ps": addresses[:servers], "worker": addresses[servers:]})
         processes = [started.enter_context(_process("ps", cluster, str(index))) for index in range(servers)]
         numbers = (str(variables), str(pace_seconds), str(SECONDS))
@@ -64,14 +64,6 @@ def _measure(servers: int, variables: int, pace_seconds: float) -> Row:
         "server_visit_seconds": (ended - begun) / after["steps"] / servers,
         "idle_cores": (idle - ended) / _IDLE_SECONDS / servers,
     }
-
-
-def _free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as opened:
-        sockets = [opened.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [int(each.getsockname()[1]) for each in sockets]
 
 
 @contextlib.contextmanager
@@ -102,12 +94,12 @@ def _cpu_seconds(processes: Sequence[subprocess.Popen[str]]) -> float:
 
 def _checks(rows: Sequence[Row]) -> Iterator[Check]:
     yield _assumed("server_visit_seconds", [row["server_visit_seconds"] for row in rows])
-    yield _assumed("trainer_visit_seconds", trainer_visits(rows))
+    yield _assumed("trainer_visit_seconds", _trainer_visits(rows))
     idle = [row["idle_cores"] for row in rows]
     yield reported("cores of a server that nobody visits", idle)
 
 
-def trainer_visits(rows: Sequence[Row]) -> list[float]:
+def _trainer_visits(rows: Sequence[Row]) -> list[float]:
     """Return what one more server costs a trainer in a step, by pairs of runs that differ in nothing else."""
     few, many = ([row for row in rows if row["servers"] == count] for count in SERVERS)
     return [
@@ -122,8 +114,7 @@ def _in_order(rows: Sequence[Row]) -> list[Row]:
 
 def _assumed(name: str, seconds: Sequence[float]) -> Check:
     """Return the check that what is assumed of a cost is what is measured: within its factor, on average."""
-    assumed: Assumed = ASSUMED[name]
-    value = math.exp(statistics.mean(math.log(each) for each in seconds))
+    assumed, value = ASSUMED[name], statistics.geometric_mean(seconds)
     lowest, highest = assumed.median / assumed.factor, assumed.median * assumed.factor
     return Check(
         name=f"{name.removesuffix('_seconds').replace('_', ' ')}, seconds of a core", value=value,
@@ -134,12 +125,8 @@ def _assumed(name: str, seconds: Sequence[float]) -> Check:
 
 def draw(result: Result, path: Path) -> None:
     """Draw what visits cost a server."""
-    groups = {
-        f"{row['variables']} variables, rests of {row['pace_seconds']:g} s": [
-            1000 * other["server_visit_seconds"]
-            for other in result.rows
-            if (other["variables"], other["pace_seconds"]) == (row["variables"], row["pace_seconds"])
-        ]
-        for row in result.rows
-    }
+    groups: dict[str, list[float]] = {}
+    for row in result.rows:
+        name = f"{row['variables']} variables, rests of {row['pace_seconds']:g} s"
+        groups.setdefault(name, []).append(1000 * row["server_visit_seconds"])
     plots.strips(path, groups, label="ms of a server's core for a visit", title="A visit, bare TensorFlow")

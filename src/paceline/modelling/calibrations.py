@@ -21,8 +21,9 @@ from paceline.modelling.costs import Costs
 from paceline.modelling.layouts import Layout
 
 #: Standard deviations of what is measured from what the likeliest costs tell, as shares. Runs of one layout
-#: differ by the first. Cores of a step differ by up to the second, as these few costs miss that they are less
-#: where much waits: so far off are they when all layouts of the benchmark `prediction` are fitted at once.
+#: that follow soon differ by the first. Cores of a step differ by up to the second, as these few costs miss
+#: that they are less where much waits: so far off are they when all layouts of the benchmark `prediction` are
+#: fitted at once.
 SPEED_SPREAD, CORES_SPREAD = 0.04, 0.1
 #: A cost of which the runs leave this share of what was assumed of its uncertainty is not told by them.
 UNTOLD = 0.7
