@@ -286,6 +286,26 @@ def test_a_stopped_job_resumes_with_new_attempts_and_all_its_restarts() -> None:
     assert all(replica.restarts == 0 for replica in state.replicas)
 
 
+def test_a_role_that_comes_back_goes_on_from_its_attempts() -> None:
+    stop = (events.StopRequested(), events.Released())
+    without = events.ResumeRequested(spec=job(worker=2))
+    _, wanted = drive(
+        job(), *RUNNING, stop[0], exited(W0), exited(W1), exited(PS0), exited(PS1), stop[1],
+        without, *stop, events.ResumeRequested(spec=job()), events.Begin(),
+    )  # fmt: skip
+    launched = {c.replica: c.attempt for c in wanted if isinstance(c, commands.Launch)}
+    assert launched == {PS0: 2, PS1: 2, W0: 2, W1: 2}
+
+
+def test_who_is_no_longer_of_a_resumed_job_has_used_no_restart() -> None:
+    backed_off = (*RUNNING, exited(PS1, FAILED), events.StopRequested())
+    ended = (exited(W0), exited(W1), exited(PS0), events.Released())
+    state, _ = drive(job(), *backed_off, *ended, events.ResumeRequested(spec=job(limit=0, ps=1, worker=2)))
+    gone = state.replica(PS1)
+    assert gone is not None
+    assert (gone.phase, gone.restarts) == (ReplicaPhase.STOPPED, 0)
+
+
 def test_a_succeeded_job_cannot_be_resumed() -> None:
     ended = (*RUNNING, exited(W0), exited(W1), exited(PS0), exited(PS1), events.Released())
     state, wanted = drive(job(), *ended, events.ResumeRequested())

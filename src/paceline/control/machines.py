@@ -309,7 +309,9 @@ def _resume(state: JobState, spec: jobs.JobSpec | None) -> Step:
     if spec is not None:
         state = _relaid(state, spec)
     fresh = tuple(
-        dataclasses.replace(r, phase=ReplicaPhase.PENDING, restarts=0) if state.spec.has(r.replica) else r
+        dataclasses.replace(
+            r, phase=ReplicaPhase.PENDING if state.spec.has(r.replica) else r.phase, restarts=0
+        )
         for r in state.replicas
     )
     pending = dataclasses.replace(state, phase=JobPhase.PENDING, replicas=fresh, outcome=None, message="")
@@ -317,15 +319,16 @@ def _resume(state: JobState, spec: jobs.JobSpec | None) -> Step:
 
 
 def _relaid(state: JobState, spec: jobs.JobSpec) -> JobState:
-    """Return the state of an ended job as one with other replicas: those that it had before keep count."""
+    """Return the state of an ended job as one with other replicas: all that it ever had keep count.
+
+    An attempt has files of its own, so a replica that comes back must not take one that there was.
+    """
     known = {each.replica: each for each in state.replicas}
     wanted = initial(spec).replicas
     kept = tuple(
         dataclasses.replace(known.get(each.replica, each), memory_bytes=each.memory_bytes) for each in wanted
     )
-    others = tuple(
-        each for each in state.replicas if not spec.has(each.replica) and spec.role(each.replica.role)
-    )
+    others = tuple(each for each in state.replicas if not spec.has(each.replica))
     return dataclasses.replace(state, spec=spec, replicas=(*kept, *others))
 
 

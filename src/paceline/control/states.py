@@ -32,8 +32,9 @@ class JobState:
 
     Attributes:
         spec: the job as it is now, with as many workers as were asked for last.
-        replicas: those of the spec, and workers beyond it that the job had before: stopping, or ended. One
-            that comes back goes on from its attempt.
+        replicas: those of the spec, and others that the job had before: workers beyond it are stopping or
+            ended, those of a role that it no longer has are ended. One that comes back goes on from its
+            attempt.
         outcome: the final phase that was decided on; set from ``stopping`` on.
         message: why the job is in this phase, for people.
     """
@@ -78,9 +79,10 @@ def broken_invariants(state: JobState) -> list[str]:
     for replica in state.replicas:
         spec = state.spec.role(replica.replica.role)
         is_wanted = state.spec.has(replica.replica)
-        if spec is None or not (is_wanted or replica.phase is live.STOPPING or replica.phase.is_final):
+        may_stop = spec is not None and replica.phase is live.STOPPING
+        if not (is_wanted or may_stop or replica.phase.is_final):
             broken.append(f"{replica.replica} is not in the spec")
-        elif replica.restarts > spec.restart.limit:
+        elif replica.restarts > (spec.restart.limit if spec else 0):
             broken.append(f"{replica.replica} was restarted more often than its limit")
         if replica.phase.is_live and replica.attempt < 1:
             broken.append(f"{replica.replica} lives without an attempt")
