@@ -18,6 +18,8 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from paceline.agent import agent
+
 BUSY = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; "
 SLEEPER = BUSY + "echo $$ > ready.tmp; mv ready.tmp ready; while :; do sleep 0.05; done"
 TRACE = "2027-01-15T08-00-00.000Z"
@@ -207,8 +209,43 @@ def test_the_end_waits_for_a_reader_that_promised_to_come_back(running: Any, por
     head, data = page(port, "offset=0&again=15")
     assert json.loads(data.splitlines()[-1])["type"] == "exited"
     page(port, f"offset={head['size']}&again=15")
-    waiting.join(timeout=10)
+    waiting.join(timeout=25)
     assert ended[0][1] < 10
+
+
+@pytest.fixture
+def pages(replica: Callable[..., Any]) -> agent.Pages:
+    """What is answered of a spool of three bytes."""
+    one = replica("true")
+    one.spool.write_text("{}\n")
+    config = agent.parse_config(json.dumps(one.config))
+    return agent.Pages(config, agent.Metrics(config))
+
+
+def spool_request(offset: int) -> agent.Request:
+    return agent.Request("GET", "/spool", {"offset": str(offset), "again": "15"})
+
+
+def test_a_promise_counts_before_its_answer_has_arrived(pages: agent.Pages) -> None:
+    assert not pages.is_awaited(time.monotonic())
+    pages.answer(spool_request(0))
+    assert pages.is_awaited(time.monotonic())
+
+
+def test_the_last_answer_arrives_before_the_reader_has_all(pages: agent.Pages) -> None:
+    pages.answer(spool_request(3))
+    assert pages.is_awaited(time.monotonic())
+    pages.heard(spool_request(3), came=1.0)
+    assert not pages.is_awaited(time.monotonic())
+
+
+def test_what_a_reader_asked_last_counts_though_it_is_noted_first(pages: agent.Pages) -> None:
+    """Two threads answered; the first was held up between its answer and the note of it."""
+    pages.answer(spool_request(0))
+    pages.answer(spool_request(3))
+    pages.heard(spool_request(3), came=2.0)
+    pages.heard(spool_request(0), came=1.0)
+    assert not pages.is_awaited(time.monotonic())
 
 
 @pytest.mark.parametrize("query", ["offset=0", "offset=0&again=0", "offset=0&again=x"])

@@ -1182,6 +1182,13 @@ class Request(NamedTuple):
         value = self.query.get(name, "")
         return int(value) if re.match(r"^[0-9]{1,18}$", value) else None
 
+    def promised_seconds(self) -> Optional[float]:
+        """Return within what time a reader of the spool will ask for more, if it says so."""
+        again = self.number("again")
+        if self.path != "/spool" or again is None or self.number("offset") is None:
+            return None
+        return min(float(again), LINGER_SECONDS)
+
 
 def parse_request(data: bytes) -> Optional[Request]:
     """Read the request line of HTTP/1 (RFC 9112, 3); None when it is none."""
@@ -1207,6 +1214,7 @@ class Pages:
         self._metrics, self._spool = metrics, config.spool
         self._run = config.placeholders.get("run_dir", "")
         self._read_to, self._expected_until = 0, -math.inf
+        self._last_came, self._hearing = -math.inf, threading.Lock()
         self._request_until = -math.inf
 
     def answer(self, request: Request) -> Answer:
@@ -1234,6 +1242,9 @@ class Pages:
     def _page(self, request: Request) -> Answer:
         """Return a stretch of the spool behind a line that says where it begins."""
         offset, last = request.number("offset") or 0, request.number("last")
+        promised = request.promised_seconds()
+        if promised is not None:  # from here on: its answer may be the last thing before the command ends
+            self._expected_until = time.monotonic() + promised
         try:
             with open(self._spool, "rb") as file:
                 size = file.seek(0, os.SEEK_END)
@@ -1284,12 +1295,14 @@ class Pages:
             with contextlib.suppress(OSError):
                 os.unlink(os.path.join(self._run, "traces", "request"))
 
-    def heard(self, request: Request) -> None:
-        """Note that an answer has arrived: who reads from here on has all before."""
-        again, offset = request.number("again"), request.number("offset")
-        if request.path == "/spool" and again is not None and offset is not None:
-            self._read_to = offset
-            self._expected_until = time.monotonic() + min(float(again), LINGER_SECONDS)
+    def heard(self, request: Request, came: float) -> None:
+        """Note that the answer to a request has arrived: who reads from here on has all before.
+
+        Of two answers to one reader the later may be noted first, by another thread: what came last counts.
+        """
+        with self._hearing:
+            if request.promised_seconds() is not None and came >= self._last_came:
+                self._last_came, self._read_to = came, request.number("offset") or 0
 
     def is_awaited(self, now: float) -> bool:
         """Whether somebody who promised to come back has not read all of the spool yet."""
@@ -1340,7 +1353,8 @@ class Server:
             time.sleep(PAUSE_SECONDS)
 
     def _converse(self, connection: socket.socket) -> None:
-        until, data = time.monotonic() + REQUEST_SECONDS, b""
+        came, data = time.monotonic(), b""
+        until = came + REQUEST_SECONDS
         while b"\r\n\r\n" not in data and len(data) < REQUEST_BYTES:
             connection.settimeout(max(0.01, until - time.monotonic()))
             chunk = connection.recv(REQUEST_BYTES)
@@ -1356,7 +1370,7 @@ class Server:
         connection.settimeout(max(0.01, until - time.monotonic()))
         connection.sendall(head.encode("ascii") + body)
         if request:
-            self._pages.heard(request)
+            self._pages.heard(request, came)
 
 
 # --- The life of the command --------------------------------------------------------------------------
