@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
 import statistics
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -31,6 +30,7 @@ from paceline.tuning import judgements
 MODELS = ("wide-deep", "deepfm", "dlrm")
 SIZES = ("small", "middle")
 KINDS = (bases.PLAIN, bases.FOUR, bases.TRIO, bases.WHOLE, bases.FREE)
+_ENDS = ("nothing to gain", "withdrawn by the proof", "made faster")
 #: The job as it is, and so many proposals.
 _TRIALS, _PAIRS = 3, 2
 _TIMES = Times(window_seconds=8.0, settle_seconds=3.0)
@@ -112,7 +112,7 @@ def _checks(rows: Sequence[Row]) -> Iterator[Check]:
         )  # fmt: skip
     again = [row["again"] for row in gained if row["again"]]
     if again:
-        middle = math.exp(statistics.mean(map(math.log, again)))
+        middle = statistics.geometric_mean(again)
         yield Check(
             name="what was kept, run once more: times as fast, the least and the most", value=middle,
             low=min(again), high=max(again), target="> 1 on average", holds=middle > 1,
@@ -130,9 +130,17 @@ def details(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def draw(result: Result, path: Path) -> None:
-    """Draw what was gained."""
-    groups = {
-        "proven": [row["proven"][0] for row in result.rows if row["proven"]] or [1.0],
-        "run once more": [row["again"] for row in result.rows if row["again"]] or [1.0],
-    }
-    plots.strips(path, groups, label="times as fast", title="Good jobs that were made better")
+    """Draw what the searches of each model's jobs ended with."""
+    ends = [(row["key"], _end(row)) for row in result.rows]
+    counts = [
+        [sum(key.startswith(f"{model}-") and end == each for key, end in ends) for each in _ENDS]
+        for model in MODELS
+    ]
+    plots.matrix(path, counts, rows=MODELS, columns=_ENDS, title="What became of good jobs")
+
+
+def _end(row: Row) -> str:
+    nothing, withdrawn, faster = _ENDS
+    if row["kept"]:
+        return faster
+    return withdrawn if row["withdrawn"] else nothing
