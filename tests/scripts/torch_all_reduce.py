@@ -34,3 +34,5 @@ distributed.all_gather(weights, model.weight.data)
 assert all(each.equal(weights[0]) for each in weights), "all ranks hold the same model"
 assert torch.allclose(weights[0], wanted.T, atol=1e-2)
 print(f"rank {rank} of {world} done, loss {loss.item():.2g}", flush=True)  # noqa: T201
+# So that its threads end before the interpreter does: one that lets go of a tensor later aborts the process.
+distributed.destroy_process_group()
