@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 import time
 
@@ -82,6 +83,29 @@ def test_a_job_that_runs_goes_on_with_another_file(operator: OperatorProcess) ->
         lambda: status("clicks").get("ready") == "3/3" and names("clicks") == wanted, lambda: names("clicks")
     )
     assert status("clicks")["phase"] == "running"
+
+
+def test_a_role_that_a_job_drops_and_gets_back_goes_on_from_its_attempts(operator: OperatorProcess) -> None:
+    plain = job(ps=1, workers=1)
+    evaluator = RoleSpec(role=Role.EVALUATOR, cpu_cores=0.5, memory_bytes=1 << 28)
+    evaluated = dataclasses.replace(plain, roles=(*plain.roles, evaluator))
+    submit(evaluated)
+    until_phase("clicks", "running")
+    with composition.opened_cluster(namespace=NAMESPACE) as jobs:
+        jobs.change("clicks", specs.dump_job(plain))
+        wanted = ["clicks-ps-0-2", "clicks-worker-0-2"]
+        until(
+            lambda: status("clicks").get("ready") == "2/2" and names("clicks") == wanted,
+            lambda: status("clicks"),
+        )
+        assert [each.replicas for each in jobs.runs()] == ["ps 1/1, worker 1/1"]
+        operator.kill()
+        operator.start()
+        jobs.change("clicks", specs.dump_job(evaluated))
+    wanted = ["clicks-evaluator-0-2", "clicks-ps-0-3", "clicks-worker-0-3"]
+    until(
+        lambda: status("clicks").get("ready") == "3/3" and names("clicks") == wanted, lambda: status("clicks")
+    )
 
 
 def test_an_operator_that_is_killed_at_any_moment_loses_and_doubles_nothing(

@@ -48,6 +48,7 @@ def summary(resource: Object) -> RunSummary:
         replicas=replica_counts(
             (each["name"].rpartition("-")[0], each["phase"] == ReplicaPhase.RUNNING)
             for each in status.get("replicas") or ()
+            if not each.get("former")
         ),
         labels=metadata.get("labels") or {},
         model=_model(resource),

@@ -95,6 +95,44 @@ def test_a_job_is_suspended_and_brought_back_with_what_was_changed_meanwhile() -
     run(test)
 
 
+def test_a_role_that_a_job_drops_and_gets_back_goes_on_from_its_attempts() -> None:
+    async def test() -> None:
+        async with scene() as it:
+
+            async def go_on_with(evaluators: int) -> None:
+                await it.edit("clicks", suspend=True)
+                await it.until_phase("stopped")
+                await it.until(lambda: it.pods() == [])
+                await it.edit("clicks", suspend=False, roles={"evaluator": {"replicas": evaluators}})
+                await it.until_phase("running")
+
+            await it.submit(job())
+            await it.until_phase("running")
+            await go_on_with(1)
+            assert "clicks-evaluator-0-1" in it.pods()
+            await go_on_with(0)
+            assert phases(it.status())["evaluator-0"] == "stopped"
+            assert it.status()["ready"] == "3/3"
+            await it.end()
+            it.start_operator()  # It knows what the status says, and nothing else.
+            await go_on_with(1)
+            assert "clicks-evaluator-0-2" in it.pods()
+
+    run(test)
+
+
+def test_a_job_that_waits_forgets_replicas_that_never_were() -> None:
+    async def test() -> None:
+        async with scene(node("n0", cpu="3")) as it:
+            await it.submit(job(workers=4))
+            await it.until_phase("pending")
+            await it.edit("clicks", roles={"worker": {"replicas": 2}})
+            await it.until_phase("running")
+            assert phases(it.status()) == dict.fromkeys(("ps-0", "worker-0", "worker-1"), "running")
+
+    run(test)
+
+
 def phases(status: dict[str, Any]) -> dict[str, str]:
     return {each["name"]: each["phase"] for each in status["replicas"]}
 

@@ -13,12 +13,14 @@ from paceline.control.events import Timer, TimerKind
 from paceline.control.reconciliations import Progress
 from paceline.control.states import JobState, ReplicaState
 from paceline.model.jobs import JobSpec, RoleSpec
-from paceline.model.roles import Role
+from paceline.model.roles import ReplicaId, Role
 from paceline.model.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
 from paceline.services.operators import records
 from paceline.services.operators.records import Record
 
 SPEC = JobSpec(name="job", roles=(RoleSpec(role=Role.PS), RoleSpec(role=Role.WORKER, replicas=2)))
+FINAL = [each for each in ReplicaPhase if each.is_final]
+FORMER = (ReplicaId(Role.WORKER, 2), ReplicaId(Role.EVALUATOR, 0))
 REASONS = st.none() | st.builds(
     ExitReason,
     kind=st.sampled_from(ExitKind),
@@ -30,16 +32,17 @@ REASONS = st.none() | st.builds(
 
 @st.composite
 def all_records(draw: st.DrawFn) -> Record:
+    former = [each for each in FORMER if draw(st.booleans())]
     replicas = tuple(
         ReplicaState(
             replica=replica,
-            phase=draw(st.sampled_from(ReplicaPhase)),
+            phase=draw(st.sampled_from(FINAL if replica in former else list(ReplicaPhase))),
             attempt=draw(st.integers(0, 99)),
             restarts=draw(st.integers(0, 99)),
             memory_bytes=draw(st.none() | st.integers(1, 2**50)),
             exit=draw(REASONS),
         )
-        for replica in SPEC.replicas()
+        for replica in (*SPEC.replicas(), *former)
     )
     timers = {
         Timer(kind=draw(st.sampled_from(TimerKind)), replica=each.replica, attempt=each.attempt): draw(
@@ -71,6 +74,14 @@ def written(record: Record, **before: Any) -> dict[str, Any]:
 @given(all_records())
 def test_what_is_written_reads_back_equal(record: Record) -> None:
     assert records.read(written(record), SPEC) == record
+
+
+def test_who_lives_of_a_role_that_the_spec_lacks_is_not_taken_over() -> None:
+    """A snapshot that somebody deleted: the job as its resource is now may have other roles."""
+    lives = {"name": "evaluator-0", "phase": "running", "attempt": 1, "restarts": 0}
+    found = written(records.new(SPEC))
+    read = records.read({**found, "replicas": [*found["replicas"], lives]}, SPEC)
+    assert read == records.new(SPEC)
 
 
 def test_a_status_without_replicas_holds_no_record() -> None:

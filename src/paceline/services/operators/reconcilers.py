@@ -338,7 +338,8 @@ def _scaled(record: Record, wanted: JobSpec | str, look: Look) -> tuple[Record, 
 def _rebased(record: Record, wanted: JobSpec, seen: Sequence[Sight]) -> Record:
     """Return the record of a job that begins, or begins again, by the spec that its resource has now.
 
-    Attempts go on from those that there were, lest a new one be taken for an old one.
+    Attempts go on from those that there were, lest a new one be taken for an old one; so all who ever had one
+    stay, of a role that the job no longer has, too.
     """
     attempts = {each.replica: each.attempt for each in record.state.replicas}
     for sight in seen:
@@ -348,9 +349,9 @@ def _rebased(record: Record, wanted: JobSpec, seen: Sequence[Sight]) -> Record:
         for each in states.initial(wanted).replicas
     ]
     former = [
-        dataclasses.replace(each, phase=ReplicaPhase.STOPPED)
+        dataclasses.replace(each, phase=ReplicaPhase.STOPPED, attempt=attempts[each.replica])
         for each in record.state.replicas
-        if each.replica.role is Role.WORKER and wanted.role(Role.WORKER) and not wanted.has(each.replica)
+        if attempts[each.replica] and not wanted.has(each.replica)
     ]
     state = dataclasses.replace(record.state, spec=wanted, replicas=(*fresh, *former))
     return dataclasses.replace(record, progress=Progress(state=state), places={})

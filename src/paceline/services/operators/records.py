@@ -90,7 +90,10 @@ def status(
         "changed": record.changed or None,
         "notes": list(dict.fromkeys((*(before.get("notes") or ()), *notes))) or None,
         "conditions": _conditions(state, before, now),
-        "replicas": [_replica(each, record.places.get(each.replica)) for each in state.replicas],
+        "replicas": [
+            _replica(each, record.places.get(each.replica), former=not state.spec.has(each.replica))
+            for each in state.replicas
+        ],
         "timers": [_timer(timer, due) for timer, due in record.progress.timers.items()],
     }
 
@@ -123,8 +126,10 @@ def _read(found: Object, spec: JobSpec) -> Record:
     known = {ReplicaId.parse(each["name"]): each for each in found["replicas"]}
     spec = _scaled(spec, found)
     wanted = initial(spec).replicas
-    former = [ReplicaState(replica=each) for each in known if each.role is Role.WORKER and not spec.has(each)]
-    replicas = [_read_replica(known.get(each.replica), each) for each in (*wanted, *former)]
+    replicas = [_read_replica(known.get(each.replica), each) for each in wanted]
+    former = [_read_replica(known[each], ReplicaState(replica=each)) for each in known if not spec.has(each)]
+    # One that lives without a role is no former one: the spec that it began by is lost.
+    replicas += [each for each in former if spec.role(each.replica.role) or each.phase.is_final]
     state = JobState(
         spec=spec,
         phase=JobPhase(found["phase"]),
@@ -151,7 +156,7 @@ def _scaled(spec: JobSpec, found: Object) -> JobSpec:
     return spec.with_workers(int(workers), most=most)
 
 
-def _replica(state: ReplicaState, node: str | None) -> Object:
+def _replica(state: ReplicaState, node: str | None, *, former: bool) -> Object:
     reason = state.exit
     return given(
         {
@@ -160,6 +165,7 @@ def _replica(state: ReplicaState, node: str | None) -> Object:
             "attempt": state.attempt,
             "restarts": state.restarts,
             "memoryBytes": state.memory_bytes,
+            "former": former or None,
             "node": node,
             "exit": reason
             and given(
