@@ -1,5 +1,7 @@
+import sys
+
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from paceline.model import imbalances
@@ -17,6 +19,18 @@ def test_even_loads() -> None:
 def test_one_has_it_all() -> None:
     assert imbalances.max_over_mean([0, 0, 0, 0, 7]) == 5
     assert imbalances.gini([0, 0, 0, 0, 7]) == pytest.approx(4 / 5)
+
+
+@given(st.lists(st.floats(0, allow_infinity=False), min_size=2, max_size=20).filter(any))
+@example([0.0, sys.float_info.max])
+@example([sys.float_info.max] * 3)
+@example([0.0, 5e-324])
+def test_loads_of_any_size_stay_within_bounds(loads: list[float]) -> None:
+    ratio, gini = imbalances.max_over_mean(loads), imbalances.gini(loads)
+    assert ratio is not None
+    assert gini is not None
+    assert 1 - 1e-9 <= ratio <= len(loads) + 1e-9
+    assert -1e-9 <= gini <= (len(loads) - 1) / len(loads) + 1e-9
 
 
 @pytest.mark.parametrize("loads", [[], [1.0], [0.0, 0.0]])

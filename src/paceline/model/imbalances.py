@@ -13,10 +13,8 @@ def max_over_mean(loads: Sequence[float]) -> float | None:
 
     None when there are fewer than two loads or no load at all.
     """
-    total = sum(loads)
-    if len(loads) < 2 or total <= 0:
-        return None
-    return max(loads) * len(loads) / total
+    shares = _shares(loads)
+    return len(shares) / sum(shares) if shares else None
 
 
 def gini(loads: Sequence[float]) -> float | None:
@@ -25,9 +23,15 @@ def gini(loads: Sequence[float]) -> float | None:
     Source: Gini 1912, in the form over sorted values, 2·Σ i·x_i / (n·Σ x) - (n + 1)/n. None when there are
     fewer than two loads or no load at all.
     """
-    total = sum(loads)
-    count = len(loads)
-    if count < 2 or total <= 0:
+    shares = _shares(loads)
+    if not shares:
         return None
-    weighted = sum(rank * load for rank, load in enumerate(sorted(loads), start=1))
-    return 2 * weighted / (count * total) - (count + 1) / count
+    count = len(shares)
+    weighted = sum(rank * share for rank, share in enumerate(shares, start=1))
+    return 2 * weighted / (count * sum(shares)) - (count + 1) / count
+
+
+def _shares(loads: Sequence[float]) -> list[float]:
+    """Return loads over the highest, in order: no sum overflows. Empty when there is none to compare."""
+    highest = max(loads, default=0.0)
+    return [load / highest for load in sorted(loads)] if len(loads) > 1 and highest > 0 else []
