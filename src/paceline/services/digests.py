@@ -91,7 +91,7 @@ def trend(reports: Sequence[StepReport], stretches: int = STRETCHES) -> tuple[fl
     for each in told:
         place = min(stretches - 1, int((each.at - first) / width))
         examples[place] = (examples[place] or 0.0) + (each.examples or 0)
-    return tuple(None if each is None else each / width for each in examples)
+    return tuple(None if each is None else rates.quotient(each, width) for each in examples)
 
 
 def conclude(jobs: LifeCycle, name: str, look: Look | None = None) -> None:
