@@ -37,15 +37,12 @@ def test_a_trend_has_gaps_where_nobody_reported() -> None:
     assert trend([], 4) == trend([report(0.0, 10)], 4) == ()
 
 
-def test_a_trend_over_next_to_no_time_has_no_rates() -> None:
-    assert trend([report(0.0, 10), report(1e-320, 20)], 2) == (None, None)
-
-
-MOMENTS = st.floats(0, 1e6).map(lambda at: round(at, 6))
+def test_over_next_to_no_time_there_is_no_trend() -> None:
+    assert trend([report(0.0, 10), report(1e-320, 20)], 2) == ()
 
 
 @given(
-    st.lists(st.builds(report, MOMENTS, st.none() | st.integers(0, 10**9)), max_size=20),
+    st.lists(st.builds(report, st.floats(0, 1e6), st.none() | st.integers(0, 10**9)), max_size=20),
     st.integers(1, 30),
 )
 def test_a_trend_has_all_examples(told: list[StepReport], stretches: int) -> None:

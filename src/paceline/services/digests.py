@@ -78,20 +78,21 @@ def _all(causes: Sequence[Cause]) -> Iterator[Cause]:
 def trend(reports: Sequence[StepReport], stretches: int = STRETCHES) -> tuple[float | None, ...]:
     """Return the examples a second of all trainers together over equal stretches of time, the oldest first.
 
-    None is a stretch in which nobody reported; a report counts where it ends.
+    None is a stretch in which nobody reported; a report counts where it ends. Over next to no time there is
+    no trend.
     """
     told = [each for each in reports if each.examples is not None]
     if not told:
         return ()
     first, last = (choose(each.at for each in told) for choose in (min, max))
     width = (last - first) / stretches
-    if width <= 0:
+    if rates.quotient(sum(each.examples or 0 for each in told), width) is None:
         return ()
     examples: list[float | None] = [None] * stretches
     for each in told:
         place = min(stretches - 1, int((each.at - first) / width))
         examples[place] = (examples[place] or 0.0) + (each.examples or 0)
-    return tuple(None if each is None else rates.quotient(each, width) for each in examples)
+    return tuple(None if each is None else each / width for each in examples)
 
 
 def conclude(jobs: LifeCycle, name: str, look: Look | None = None) -> None:

@@ -36,7 +36,7 @@ def all_records(draw: st.DrawFn) -> Record:
     replicas = tuple(
         ReplicaState(
             replica=replica,
-            phase=draw(st.sampled_from(FINAL if replica in former else list(ReplicaPhase))),
+            phase=draw(st.sampled_from(list(ReplicaPhase) if SPEC.role(replica.role) else FINAL)),
             attempt=draw(st.integers(0, 99)),
             restarts=draw(st.integers(0, 99)),
             memory_bytes=draw(st.none() | st.integers(1, 2**50)),
