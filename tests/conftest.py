@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
+from support import examples
 
 from benchmarks import postgresqls
 from benchmarks.protocols import NotHere
@@ -14,9 +15,26 @@ from benchmarks.protocols import NotHere
 # inherit that: Ctrl-C could not be tested there.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# No test depends on how quick the machine is.
-settings.register_profile("paceline", deadline=None)
-settings.load_profile("paceline")
+examples.register()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--nightly", action="store_true", help="all examples of properties, and tests marked nightly"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    settings.load_profile(examples.NIGHTLY if config.getoption("nightly") else examples.CI)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what only ``make nightly`` runs."""
+    if config.getoption("nightly"):
+        return
+    left_out = [item for item in items if item.get_closest_marker("nightly")]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if not item.get_closest_marker("nightly")]
 
 
 @pytest.fixture(scope="session")
