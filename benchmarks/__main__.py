@@ -14,6 +14,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from support.prerequisites import NotHere
 
 from benchmarks import figures, protocols
 
@@ -63,7 +64,7 @@ def main(name: str, quick: bool, json_path: Path | None) -> None:
         return
     try:
         holds = [run(each, quick=quick, path=json_path) for each in GROUPS.get(name, (name,))]
-    except protocols.NotHere as error:
+    except NotHere as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(2)
     sys.exit(0 if all(holds) else 1)

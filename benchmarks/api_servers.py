@@ -13,10 +13,9 @@ from urllib.parse import urlsplit
 
 import psutil
 import yaml
-
-from benchmarks import clusters
-from benchmarks.kills import until
-from benchmarks.protocols import NotHere
+from support import clusters
+from support.kills import until
+from support.prerequisites import NotHere
 
 _NAME = "kube-apiserver"
 _READY_SECONDS = 120.0

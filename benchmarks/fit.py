@@ -16,9 +16,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import clusters, plots
-from benchmarks.kills import until
-from benchmarks.protocols import Bench, Check, NotHere, Result, Row, at_most
+from support import clusters
+from support.kills import until
+from support.prerequisites import NotHere
+
+from benchmarks import plots
+from benchmarks.protocols import Bench, Check, Result, Row, at_most
 from paceline.model.jobs import JobSpec, RoleSpec
 from paceline.model.nodes import Node, Resources
 from paceline.model.placements import Placement, PlacementStrategy, Toleration

@@ -11,8 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks import clusters, operator_processes, plots
-from benchmarks.kills import until
+from support import clusters, operator_processes
+from support.kills import until
+
+from benchmarks import plots
 from benchmarks.pod_watches import PodWatch
 from benchmarks.protocols import Bench, Check, Result, Row, none
 from paceline.model.jobs import JobSpec

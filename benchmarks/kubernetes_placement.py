@@ -18,8 +18,10 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import clusters, operator_processes, plots
-from benchmarks.operator_processes import OperatorProcess
+from support import clusters, operator_processes
+from support.operator_processes import OperatorProcess
+
+from benchmarks import plots
 from benchmarks.pod_watches import PodWatch
 from benchmarks.protocols import Bench, Check, Result, Row, at_most, none
 from paceline import specs

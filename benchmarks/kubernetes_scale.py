@@ -16,8 +16,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks import clusters, operator_processes, plots
-from benchmarks.kills import until
+from support import clusters, operator_processes
+from support.kills import until
+
+from benchmarks import plots
 from benchmarks.pod_watches import PodWatch
 from benchmarks.protocols import Bench, Check, Result, Row, at_most, none, percentile_at_most, reported
 from paceline.model.roles import Role

@@ -19,7 +19,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks import kills, leftovers, plots, trials
+from support import kills, leftovers
+
+from benchmarks import plots, trials
 from benchmarks.protocols import Bench, Check, Result
 from paceline import specs
 from paceline.errors import NotFound, PacelineError

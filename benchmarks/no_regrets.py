@@ -13,10 +13,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from support.prerequisites import NotHere
+
 from benchmarks import plots, trials
 from benchmarks.diagnosis import bases
 from benchmarks.diagnosis.bases import Base
-from benchmarks.protocols import ROOT, Bench, Check, NotHere, Result, Row, none
+from benchmarks.protocols import ROOT, Bench, Check, Result, Row, none
 from paceline import specs
 from paceline.engines.local import machines
 from paceline.model.jobs import JobSpec

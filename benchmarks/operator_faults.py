@@ -20,9 +20,11 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from benchmarks import api_servers, clusters, operator_processes, plots
-from benchmarks.kills import until
-from benchmarks.operator_processes import OperatorProcess
+from support import clusters, operator_processes
+from support.kills import until
+from support.operator_processes import OperatorProcess
+
+from benchmarks import api_servers, plots
 from benchmarks.pod_watches import PodWatch
 from benchmarks.protocols import Bench, Check, Result, Row, none
 from benchmarks.proxies import Proxy

@@ -6,9 +6,8 @@ import shutil
 from collections.abc import Mapping, Sequence
 
 from playwright import sync_api as playwright
-
-from benchmarks.protocols import NotHere
-from benchmarks.served import Server
+from support.prerequisites import NotHere
+from support.served import Server
 
 _PAINTED = "() => performance.getEntriesByName('first-contentful-paint').length > 0"
 _SECONDS = "() => performance.getEntriesByName('first-contentful-paint')[0].startTime / 1000"

@@ -10,8 +10,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from benchmarks import clusters
-from benchmarks.kills import until
+from support import clusters
+from support.kills import until
+
 from paceline.engines.kubernetes import kinds
 from paceline.engines.kubernetes.clients import RealCluster
 from paceline.engines.kubernetes.mirrors import Mirror

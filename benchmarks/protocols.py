@@ -29,10 +29,6 @@ RESULTS = Path(__file__).parent / "results"
 KEPT = ROOT / "bench-out"
 
 
-class NotHere(Exception):
-    """A benchmark cannot be run here, and what it lacks."""
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Check:
     """One figure asked for: its value, the interval from the repeats, and what it has to be.

@@ -16,10 +16,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from support.prerequisites import NotHere
+
 from benchmarks import plots, scenes_small, trials
 from benchmarks.diagnosis import trials as starts
 from benchmarks.diagnosis.sites import Site
-from benchmarks.protocols import KEPT, ROOT, Bench, Check, NotHere, Result, Row, written_rows
+from benchmarks.protocols import KEPT, ROOT, Bench, Check, Result, Row, written_rows
 from examples.clicks import generate
 from paceline import specs
 from paceline.engines.local import machines

@@ -13,10 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from support.prerequisites import NotHere
+
 from benchmarks import plots, stepped, trials
 from benchmarks.diagnosis import trials as starts
 from benchmarks.diagnosis.sites import Site
-from benchmarks.protocols import KEPT, ROOT, Bench, Check, NotHere, Result, Row, interval, none
+from benchmarks.protocols import KEPT, ROOT, Bench, Check, Result, Row, interval, none
 from examples.clicks import generate
 from paceline import specs
 from paceline.engines.local import machines

@@ -19,10 +19,10 @@ from typing import Any
 
 import httpx2
 import psutil
+from support.served import Server, serving
 
 from benchmarks import busy_homes, large_jobs, paints, plots
 from benchmarks.protocols import Bench, Check, Result, Row, at_most, none, percentile_at_most, reported
-from benchmarks.served import Server, serving
 from paceline.services import homes
 
 JOBS, USERS, FOLLOWERS = 10_000, 50, 200

@@ -9,9 +9,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from support.prerequisites import NotHere
+
 from benchmarks import plots
 from benchmarks.prediction import runs
-from benchmarks.protocols import Bench, Check, NotHere, Result, Row, interval, written_rows
+from benchmarks.protocols import Bench, Check, Result, Row, interval, written_rows
 from paceline.model.roles import ReplicaId, Role
 from paceline.modelling import calibrations, costs, simulations
 from paceline.modelling.calibrations import Calibration, Measured

@@ -19,7 +19,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import agent_cost, kills, plots, rungs, stepped, trials
+from support import kills
+
+from benchmarks import agent_cost, plots, rungs, stepped, trials
 from benchmarks.protocols import ROOT, Bench, Check, Result, Row, at_least, at_most
 from paceline import specs
 from paceline.model import trace_summaries

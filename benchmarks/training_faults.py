@@ -16,7 +16,9 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import kills, plots, trials
+from support import kills
+
+from benchmarks import plots, trials
 from benchmarks.protocols import Bench, Check, Result, Row, interval
 from paceline.model.jobs import RestartPolicy, RestartWhen
 from paceline.model.runs import Run

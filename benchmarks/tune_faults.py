@@ -17,7 +17,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import leftovers, plots
+from support import leftovers
+
+from benchmarks import plots
 from benchmarks.protocols import Bench, Check, Result, Row, none
 from paceline.errors import NotFound
 from paceline.model.runs import Run

@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import optuna
+from support.prerequisites import NotHere
 
 from benchmarks import plots
 from benchmarks.prediction import runs, variants
 from benchmarks.prediction.variants import Variant
-from benchmarks.protocols import Bench, Check, NotHere, Result, Row, written_rows
+from benchmarks.protocols import Bench, Check, Result, Row, written_rows
 from paceline.model.tunings import Objective
 from paceline.modelling import calibrations
 from paceline.modelling.calibrations import Measured

@@ -6,10 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
-from support import examples
-
-from benchmarks import postgresqls
-from benchmarks.protocols import NotHere
+from support import examples, postgresqls
+from support.prerequisites import NotHere
 
 # A shell starts what it runs in the background with SIGINT ignored, and everything that the tests start would
 # inherit that: Ctrl-C could not be tested there.

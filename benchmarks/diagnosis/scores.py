@@ -12,10 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from support.prerequisites import NotHere
+
 from benchmarks import plots
 from benchmarks.diagnosis import labels
 from benchmarks.diagnosis.labels import HEALTHY, UNSEEN, Label
-from benchmarks.protocols import Bench, Check, NotHere, Result, Row
+from benchmarks.protocols import Bench, Check, Result, Row
 from paceline.diagnosing import diagnoses, topics
 from paceline.model.causes import Cause, Explanation
 from paceline.model.findings import Severity

@@ -9,7 +9,9 @@ import time
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from benchmarks import kills, leftovers, trials
+from support import kills, leftovers
+
+from benchmarks import trials
 from benchmarks.diagnosis import quiet
 from benchmarks.diagnosis.sites import TRAINERS, Site
 from benchmarks.protocols import ROOT

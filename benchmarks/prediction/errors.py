@@ -9,10 +9,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
+from support.prerequisites import NotHere
 
 from benchmarks import plots
 from benchmarks.prediction import published, runs, variants
-from benchmarks.protocols import Bench, Check, NotHere, Result, Row
+from benchmarks.protocols import Bench, Check, Result, Row
 from paceline.engines.local import machines
 from paceline.modelling import calibrations, predictions
 from paceline.modelling.calibrations import Measured

@@ -5,16 +5,15 @@ from __future__ import annotations
 import random
 
 import pytest
-
-from benchmarks import serve_faults
-from benchmarks.protocols import NotHere
+from support import server_faults
+from support.prerequisites import NotHere
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", serve_faults.SCENES)
+@pytest.mark.parametrize("name", server_faults.SCENES)
 def test_no_submit_is_lost_and_none_made_twice(name: str) -> None:
     try:
-        row = serve_faults.SCENES[name](random.Random(4))
+        row = server_faults.SCENES[name](random.Random(4))
     except NotHere as error:
         pytest.skip(str(error))
     assert row["answered"] > 0

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from support import leftovers
 
-from benchmarks import leftovers
 from paceline.engines.local import folders
 from paceline.specs import load_job
 

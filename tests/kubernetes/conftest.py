@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support import clusters
 from support.real_clusters import NAMESPACE, OperatorProcess, found, kubectl
-
-from benchmarks import clusters
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -15,14 +15,13 @@ from typing import Any
 
 import pytest
 import yaml
-from support import cluster_sites, rights, site_routes
+from support import cluster_sites, clusters, rights, site_routes
 from support.cluster_sites import MAY
 from support.memory_clusters import MemoryCluster
 from support.real_clusters import NAMESPACE, PACELINE, kubectl, until
 from support.rights import Right
 from support.site_routes import Asked
 
-from benchmarks import clusters
 from paceline.surfaces.web.applications import application
 from paceline.surfaces.web.operations import Operation
 

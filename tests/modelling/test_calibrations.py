@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
-from pathlib import Path
 
 import pytest
 from support.layouts import workers
 
-from benchmarks.diagnosis import labels
 from paceline.modelling import calibrations, predictions
 from paceline.modelling.calibrations import Measured
 from paceline.modelling.costs import Costs
 from paceline.modelling.layouts import Layout, Server, Trainers
-from paceline.services import predictions as services
-from paceline.stores import recordings
 
-RECORDINGS = Path(__file__).parents[2] / "benchmarks" / "diagnosis" / "recordings"
 TRUE = Costs(
     trainer_seconds=0.006,
     trainer_visit_seconds=7e-4,
@@ -77,22 +72,3 @@ def test_nothing_is_learnt_from_nothing(steps: float | None) -> None:
     runs = [] if steps is None else [dataclasses.replace(run(layout(1, [1.0])), steps_per_second=steps)]
     with pytest.raises(ValueError, match="a run that trains"):
         calibrations.calibrated(runs)
-
-
-def _measured(name: str) -> Measured:
-    return services.model(recordings.read(RECORDINGS / f"{name}.parquet")).measured
-
-
-def test_a_real_run_tells_how_others_with_less_of_something_go() -> None:
-    causes = ("ps-cpu-bound", "ps-network-bound", "worker-link", "uneven-placement", "shared-link")
-    found = labels.read(RECORDINGS)
-    missed = []
-    for name, label in found.items():
-        if label.cause in causes and label.twin in found and not label.accepted:
-            other = _measured(name)
-            costs = calibrations.calibrated([_measured(label.twin)]).costs
-            told = predictions.speed(other.layout, costs).steps_per_second
-            missed.append(abs(told / other.steps_per_second - 1))
-    assert len(missed) >= 12
-    assert statistics.median(missed) < 0.12
-    assert max(missed) < 0.5

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support import leftovers
 from support.shell_jobs import Submit
 
-from benchmarks import leftovers
 from paceline.engines.local import engine, machines
 from paceline.services import homes, jobs
 from paceline.stores import open_store

@@ -12,9 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from support import leftovers
 from support.shell_jobs import Submit, fill, shell_job
 
-from benchmarks import leftovers
 from paceline import specs
 from paceline.engines.local import machines, processes
 from paceline.errors import Conflict, EngineError, InvalidInput, NotFound, StoreError, WaitTimeout

@@ -9,9 +9,9 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+from support import leftovers
 from support.shell_jobs import Submit, shell_job
 
-from benchmarks import leftovers
 from paceline.engines.local import engine, machines
 from paceline.model.statuses import JobPhase
 from paceline.services import jobs

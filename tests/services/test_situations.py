@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable
 
 import pytest
+from support import leftovers
 from support.shell_jobs import Submit, shell_job
 
-from benchmarks import leftovers
 from paceline.diagnosing.standstills import explain
 from paceline.model.causes import Cause
 from paceline.model.statuses import JobPhase

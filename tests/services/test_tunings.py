@@ -10,9 +10,8 @@ import time
 from pathlib import Path
 
 import pytest
-from support import paced_jobs
+from support import leftovers, paced_jobs
 
-from benchmarks import leftovers
 from paceline import specs
 from paceline.errors import Conflict, InvalidInput
 from paceline.model.causes import Change

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from support import postgresqls
 
-from benchmarks import postgresqls
 from paceline import stores
 from paceline.control import states
 from paceline.model import jobs, roles, runs

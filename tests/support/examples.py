@@ -16,8 +16,8 @@ SHARED_FIXTURES = (*_SPEED_CHECKS, HealthCheck.function_scoped_fixture)
 def register() -> None:
     """Register both profiles.
 
-    With ``ci`` a property sees the same examples on each run of the same code: a change is refused for what it
-    does, not for a find of chance. Finding is for ``nightly``, whose examples differ from night to night.
+    With ``ci`` a property sees the same examples on each run of the same code: a change is refused for what
+    it does, not for a find of chance. Finding is for ``nightly``, whose examples differ from night to night.
     """
     settings.register_profile(
         CI,

@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks import clusters, operator_processes
 from paceline.model.jobs import JobSpec
 from paceline.specs import custom_resources
+from support import clusters, operator_processes
 from support.rights import Right
 
 NAMESPACE = "e2e"

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from support import leftovers
 
-from benchmarks import leftovers
 from paceline.engines.local import engine, machines
 from paceline.services import homes
 from paceline.services.jobs import folder_of

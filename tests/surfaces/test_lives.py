@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 from click.testing import Result
+from support import leftovers
 
-from benchmarks import leftovers
 from paceline.model.statuses import JobPhase
 from paceline.services import homes, supervisors
 from paceline.surfaces import composition

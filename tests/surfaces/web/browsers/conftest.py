@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from support import browsers, filled_homes, searches, trained_runs
+from support.served import Server, serving
 
-from benchmarks.served import Server, serving
 from paceline.model.runs import JobEvent
 from paceline.model.statuses import JobPhase
 from paceline.services import homes

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from support import browsers, filled_homes
+from support.served import serving
 
-from benchmarks.served import serving
 from paceline.model.digests import Digest
 from paceline.model.findings import Severity
 from paceline.model.runs import JobEvent

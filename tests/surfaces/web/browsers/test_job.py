@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from support import browsers, filled_homes
+from support.served import serving
 
-from benchmarks.served import serving
 from paceline.model.statuses import JobPhase
 from paceline.services import homes
 from paceline.stores import open_store, recordings

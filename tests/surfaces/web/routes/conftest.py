@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from support import postgresqls
 
-from benchmarks import postgresqls
 from paceline.stores import open_store
 
 

@@ -1,7 +1,7 @@
 """The Kubernetes cluster of KUBECONFIG, by kubectl, with what is shipped installed, and hollow nodes in it.
 
 Hollow nodes are kubelets with a container runtime that only pretends (kubemark): they have the label
-``paceline.dev/hollow=true`` and 80 cores each. Tests use this as well.
+``paceline.dev/hollow=true`` and 80 cores each.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from typing import Any
 
 import yaml
 
-from benchmarks.kills import until
-from benchmarks.protocols import ROOT, NotHere
 from paceline.model.jobs import API_VERSION, CleanUp, JobSpec, RoleSpec
 from paceline.model.placements import Placement, PlacementStrategy
 from paceline.model.roles import Role
 from paceline.rendering import labels
 from paceline.specs import custom_resources
+from support.kills import until
+from support.prerequisites import NotHere
 
 NAMESPACE = "bench"
 HOLLOW = {"paceline.dev/hollow": "true"}
 NODES = 20
 _OPERATOR_NAMESPACE = "paceline"
-_DEPLOY = ROOT / "deploy" / "kustomize"
+_DEPLOY = Path(__file__).parents[2] / "deploy" / "kustomize"
 _GONE_SECONDS = 300.0
 
 Object = dict[str, Any]

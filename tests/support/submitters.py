@@ -11,14 +11,14 @@ from typing import Any
 
 import httpx2
 
-from benchmarks import leftovers
-from benchmarks.kills import until
-from benchmarks.served import Server
 from paceline.engines.local import machines
 from paceline.engines.local.engine import release
 from paceline.services import homes, supervisors
 from paceline.services.jobs import folder_of
 from paceline.stores import open_store
+from support import leftovers
+from support.kills import until
+from support.served import Server
 
 CLIENTS = 3
 END_SECONDS = 60.0

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
-from benchmarks import clusters
-from benchmarks.kills import until
+from support import clusters
+from support.kills import until
 
 #: The command line, by this interpreter.
 PACELINE = (sys.executable, "-c", "from paceline.surfaces.cli.main import main; main()")

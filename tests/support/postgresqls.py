@@ -16,7 +16,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from benchmarks.protocols import NotHere
+from support.prerequisites import NotHere
 
 START_SECONDS = 30.0
 _READY = "ready to accept connections"

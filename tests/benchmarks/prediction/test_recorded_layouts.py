@@ -1,0 +1,31 @@
+"""Costs of steps from one recording of the corpus foretell others of it."""
+
+from __future__ import annotations
+
+import statistics
+
+from benchmarks.diagnosis import labels
+from benchmarks.diagnosis.corpus import FOLDER
+from paceline.modelling import calibrations, predictions
+from paceline.modelling.calibrations import Measured
+from paceline.services import predictions as services
+from paceline.stores import recordings
+
+
+def _measured(name: str) -> Measured:
+    return services.model(recordings.read(FOLDER / f"{name}.parquet")).measured
+
+
+def test_a_real_run_tells_how_others_with_less_of_something_go() -> None:
+    causes = ("ps-cpu-bound", "ps-network-bound", "worker-link", "uneven-placement", "shared-link")
+    found = labels.read(FOLDER)
+    missed = []
+    for name, label in found.items():
+        if label.cause in causes and label.twin in found and not label.accepted:
+            other = _measured(name)
+            costs = calibrations.calibrated([_measured(label.twin)]).costs
+            told = predictions.speed(other.layout, costs).steps_per_second
+            missed.append(abs(told / other.steps_per_second - 1))
+    assert len(missed) >= 12
+    assert statistics.median(missed) < 0.12
+    assert max(missed) < 0.5
