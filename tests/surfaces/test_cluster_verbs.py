@@ -141,6 +141,16 @@ def test_run_follows_a_job_to_its_end(
         assert "paceline --engine kubernetes why clicks" in result.stderr
 
 
+def test_a_finding_is_waited_for(cluster: Fake, paceline: Paceline) -> None:
+    cluster.submit("clicks", phase="failed")
+    wait = ("wait", *ON_IT, "clicks", "--for")
+    found = paceline(*wait, "finding")
+    assert (found.exit_code, found.stdout[:11]) == (0, "clicks LIFE"), found.output
+    missing = paceline(*wait, "finding=PS001")
+    assert (missing.exit_code, "clicks failed without PS001" in missing.stderr) == (6, True)
+    assert "clicks failed before step 10" in paceline(*wait, "step=10").stderr
+
+
 def test_interrupting_a_run_detaches(
     cluster: Fake, paceline: Paceline, job_file: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

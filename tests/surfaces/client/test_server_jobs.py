@@ -20,7 +20,7 @@ from paceline.model.runs import Run, Submit
 from paceline.model.selectors import parse
 from paceline.model.statuses import JobPhase
 from paceline.model.tunings import Objective
-from paceline.services import homes, jobs, recordings
+from paceline.services import homes, jobs, recordings, wait_conditions
 from paceline.services.live_changes import Changer
 from paceline.services.trials import Times
 from paceline.stores import recordings as files
@@ -100,6 +100,18 @@ def test_a_job_with_all_that_is_known_of_it(api: jobs.Jobs, served: ServerJobs, 
     assert dataclasses.replace(brought, at=known.at) == files_equal(known)
     assert brought.plan is not None
     assert len(served.recording(recorded, since=run.finished_at).samples) < len(brought.samples)
+
+
+def test_findings_and_steps_are_waited_for(served: ServerJobs, recorded: str) -> None:
+    run = served.get(recorded)
+    made = wait_conditions.FindingMade(served, recorded, ["PS101"])
+    assert made.is_met(run)
+    assert made.outcome(run).startswith("PS101 warning: ")
+    assert not wait_conditions.FindingMade(served, recorded, ["PS001"]).is_met(run)
+    last = served.snapshot(recorded).step
+    assert last is not None
+    steps = (last, last + 1)
+    assert [wait_conditions.StepReached(served, step).is_met(run) for step in steps] == [True, False]
 
 
 def files_equal(recording: Any) -> Any:

@@ -37,7 +37,7 @@ VERBS = {
         Verb("explain", "Look", "Say what the code of a finding or cause is about."),
         Verb("trace", "Look", "Trace a few steps: bytes and time by variable and PS."),
         Verb("logs", "Look", "Print or follow the output of replicas."),
-        Verb("wait", "Look", "Wait until jobs run or have ended."),
+        Verb("wait", "Look", "Wait until jobs run, are found slow, or have ended."),
         Verb("record", "Look", "Write all that is known of a job into one file."),
         Verb("import", "Look", "Keep the file of a recording as a job."),
         Verb("report", "Look", "Write a page about a job, with plots, and its numbers."),

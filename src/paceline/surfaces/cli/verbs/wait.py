@@ -1,4 +1,4 @@
-"""``paceline wait``: until jobs run or have ended."""
+"""``paceline wait``: until jobs run, have reached a step, are found to have something, or have ended."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import click
 
 from paceline.errors import JobFailed, WaitTimeout
 from paceline.surfaces.cli import options, sessions
+from paceline.surfaces.cli.wait_goals import GOAL, Goal
 
 if TYPE_CHECKING:
     from paceline.model.runs import Run
     from paceline.model.selectors import Selector
+    from paceline.services.life_cycles import LifeCycle
 
 
 @options.verb("wait")
@@ -21,46 +23,69 @@ if TYPE_CHECKING:
 @click.option(
     "--for",
     "goal",
-    type=click.Choice(["succeeded", "running", "finished"]),
+    type=GOAL,
     default="succeeded",
     show_default=True,
-    help="What to wait for; finished means: ended, however.",
+    metavar="GOAL",
+    help="What to wait for: succeeded; running; finished (ended, however); step=N; finding=CODE, "
+    "or several codes by commas, of which any will do; finding: any that is a warning or worse.",
 )
 @click.option("--timeout", type=options.DURATION, metavar="DURATION", help="At most so long, such as 2h.")
 def command(
     session: sessions.Session,
     names: tuple[str, ...],
     labels: tuple[Selector, ...],
-    goal: str,
+    goal: Goal,
     timeout: float | None,
 ) -> None:
     """Wait until the jobs NAME..., or those with labels (-l), have succeeded.
 
-    Exits with 5 when the time is over, and with 6 when a job ends but does not succeed (for finished: never).
+    Or until each of them has reached another goal (--for). A finding is what `paceline why` shows, as a cause
+    or as what follows from one; its CODE is one of `paceline explain`, or the name of a cause.
+    Exits with 5 when the time is over, and with 6 when a job ends without having reached the goal.
     """  # fmt: skip
-    from paceline.model.statuses import JobPhase
-
     deadline = None if timeout is None else time.monotonic() + timeout
-
-    def reached(run: Run) -> bool:
-        return run.phase.is_final or (goal == "running" and run.phase is JobPhase.RUNNING)
-
     with session.jobs() as jobs:
 
         def wait(name: str) -> None:
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
-            try:
-                run = jobs.wait(name, timeout_seconds=left, until=reached)
-            except WaitTimeout as error:
-                message = f"{name} is still {jobs.get(name).phase} after {timeout:g} s"
-                raise WaitTimeout(message, f"paceline top {name}") from error
-            good = run.phase is JobPhase.SUCCEEDED or goal == "finished" or not run.phase.is_final
-            if not good:
-                message = f": {run.message}" if run.message else ""
-                raise JobFailed(f"{name} {run.phase}{message}", f"paceline why {name}")
-            click.echo(f"{name} {run.phase}")
+            click.echo(f"{name} {_wait(jobs, name, goal, left, timeout)}")
 
         names = session.chosen(jobs, names, labels)
         session.each(names, wait)
     if names:
-        session.suggest(f"paceline get {names[0]}", f"paceline top {names[0]}")
+        verb = "get" if goal.kind != "finding" else "why"
+        session.suggest(f"paceline {verb} {names[0]}", f"paceline top {names[0]}")
+
+
+def _wait(jobs: LifeCycle, name: str, goal: Goal, left: float | None, timeout: float | None) -> str:
+    """Wait for one job; return what it has reached.
+
+    Args:
+        jobs: where it is.
+        name: its name.
+        goal: what it is waited for.
+        left: seconds; None: as long as it takes.
+        timeout: seconds for all jobs of the command line.
+
+    Raises:
+        JobFailed: it has ended without reaching that.
+        WaitTimeout: it takes longer.
+    """
+    condition = goal.condition(jobs, name)
+    is_met = False
+
+    def reached(run: Run) -> bool:
+        nonlocal is_met
+        is_met = condition.is_met(run)
+        return is_met
+
+    try:
+        run = jobs.wait(name, timeout_seconds=left, until=reached)
+    except WaitTimeout as error:
+        message = f"{name} is still {jobs.get(name).phase}{condition.shortfall()} after {timeout:g} s"
+        raise WaitTimeout(message, f"paceline top {name}") from error
+    if not is_met:
+        message = f": {run.message}" if run.message else ""
+        raise JobFailed(f"{name} {run.phase}{condition.shortfall()}{message}", f"paceline why {name}")
+    return condition.outcome(run)

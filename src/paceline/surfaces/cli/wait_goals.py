@@ -1,0 +1,91 @@
+"""What ``--for`` of ``paceline wait`` takes; nothing of the services is loaded before there is a job."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import click
+from click.shell_completion import CompletionItem
+
+if TYPE_CHECKING:
+    from paceline.services.life_cycles import LifeCycle
+    from paceline.services.wait_conditions import Condition
+
+PHASES = ("succeeded", "running", "finished")
+KINDS = (*PHASES, "step", "finding")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Goal:
+    """What jobs are waited for.
+
+    Attributes:
+        kind: one of ``KINDS``.
+        step: for a step: which.
+        codes: for a finding: any of these; empty: any at all.
+    """
+
+    kind: str
+    step: int = 0
+    codes: tuple[str, ...] = ()
+
+    def condition(self, jobs: LifeCycle, name: str) -> Condition:
+        """Return when a job has reached it.
+
+        Args:
+            jobs: where the job is.
+            name: the job.
+        """
+        from paceline.services import wait_conditions
+
+        if self.kind == "step":
+            return wait_conditions.StepReached(jobs, self.step)
+        if self.kind == "finding":
+            return wait_conditions.FindingMade(jobs, name, self.codes)
+        phases = wait_conditions.SUCCEEDED, wait_conditions.RUNNING, wait_conditions.FINISHED
+        return dict(zip(PHASES, phases, strict=True))[self.kind]
+
+
+class GoalType(click.ParamType[Goal]):
+    """A goal, written as ``running``, ``step=1000`` or ``finding=PS001,PS004``."""
+
+    name = "goal"
+
+    def convert(self, value: str | Goal, param: click.Parameter | None, ctx: click.Context | None) -> Goal:
+        """Return the goal."""
+        if isinstance(value, Goal):
+            return value
+        kind, equals, words = value.partition("=")
+        if kind not in KINDS or (kind in PHASES and equals):
+            self.fail(f"{value!r} is none of {', '.join(KINDS)}", param, ctx)
+        if kind == "step":
+            if not (words.isascii() and words.isdigit()):
+                self.fail(f"{value!r} names no step, such as step=1000", param, ctx)
+            return Goal(kind, step=int(words))
+        if kind == "finding" and equals:
+            return Goal(kind, codes=tuple(self._code(word, param, ctx) for word in words.split(",")))
+        return Goal(kind)
+
+    def _code(self, word: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the code of the cause that a word names, by its code or its name."""
+        from paceline.errors import NotFound
+        from paceline.surfaces import explanations
+
+        try:
+            entry = explanations.find(word)
+        except NotFound as error:
+            self.fail(error.message, param, ctx)
+        if not entry.name:
+            self.fail(f"{entry.code} is a finding of paceline lint, not one of a job", param, ctx)
+        return entry.code
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Return the kinds of goals that begin so."""
+        words = (*PHASES, "step=", "finding", "finding=")
+        return [CompletionItem(word) for word in words if word.startswith(incomplete)]
+
+
+GOAL = GoalType()
