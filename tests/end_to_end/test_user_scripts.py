@@ -19,7 +19,8 @@ SCRIPTS = Path(__file__).parents[1] / "scripts"
 HEADER = "apiVersion: paceline.dev/v1alpha1\nkind: TrainingJob\nmetadata: {name: user-script}\nspec:\n"
 TF1 = f"""{HEADER}
   command: [python, {SCRIPTS}/tf1_style.py, "--ps_hosts={{ps_hosts}}", "--worker_hosts={{worker_hosts}}",
-            "--job_name={{role}}", "--task_index={{index}}", "--checkpoint_dir={{checkpoint_dir}}"]
+            "--job_name={{role}}", "--task_index={{index}}", "--checkpoint_dir={{checkpoint_dir}}",
+            "--steps=200"]
   roles:
     ps: {{replicas: 2, cpu: 1, memory: 2Gi}}
     worker: {{replicas: 2, cpu: 1, memory: 2Gi}}

@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 import tf_keras
 
-STEPS_PER_EPOCH, EPOCHS, BATCH = 100, 5, 32
+STEPS_PER_EPOCH, EPOCHS, BATCH = 20, 2, 32
 
 
 def dataset(context):

@@ -17,10 +17,12 @@ MARKS = [
     pytest.mark.slow,
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium (tests/end_to_end/fetch-chromium)"),
 ]
-#: In milliseconds: parts of a page that are asked for when it is there take some seconds at most.
-PATIENCE = 60_000
+#: In milliseconds: until what is expected of a page is the case, on however busy a machine.
+PATIENCE = 90_000
+playwright.expect.set_options(timeout=PATIENCE)
 _IS_SETTLED = "() => document.readyState == 'complete' && !document.querySelector('.htmx-request')"
 _OVERFLOW = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
+_FRAMES = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 _OPEN = "() => document.querySelectorAll('details:not([open])').forEach(each => { each.open = true; })"
 
 
@@ -37,6 +39,7 @@ def launched() -> Iterator[playwright.Browser]:
 
 def listened(page: playwright.Page) -> list[str]:
     """Return where every error in a page is noted, of what it loads and of its scripts."""
+    page.set_default_timeout(PATIENCE)
     wrong: list[str] = []
     page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
     page.on("pageerror", lambda error: wrong.append(str(error)))
@@ -46,8 +49,13 @@ def listened(page: playwright.Page) -> list[str]:
 def settle(page: playwright.Page) -> None:
     """Open what is folded, and wait for all that the page asks for by itself."""
     page.evaluate(_OPEN)
-    page.wait_for_timeout(100)
+    await_frames(page)
     page.wait_for_function(_IS_SETTLED, timeout=PATIENCE)
+
+
+def await_frames(page: playwright.Page) -> None:
+    """Wait until a page has been drawn twice: then it has heard that it was opened, or has another width."""
+    page.evaluate(_FRAMES)
 
 
 def violations(page: playwright.Page) -> list[str]:

@@ -17,12 +17,14 @@ from typing import Any
 
 from paceline.services import homes
 from support import postgresqls, submitters
+from support.kills import until
 from support.prerequisites import NotHere
 from support.served import Server, serving
 from support.submitters import Submitters
 
-#: From the first submit to the fault; a submit takes about half a second. And for how long it lasts.
-LEAST_SECONDS, MOST_SECONDS = 0.5, 4.0
+#: So many answers come before a fault, and while it lasts; then it happens somewhere within a submit.
+LEAST_ANSWERS, MOST_ANSWERS = 2, 8
+SUBMIT_SECONDS = 0.5
 DISK_BYTES = 64 << 20
 #: What a full disk still has room for, at most.
 ROOM_BYTES = 1 << 19
@@ -35,8 +37,12 @@ def _home(folder: Path | None = None, store: str = "") -> Iterator[homes.Home]:
         yield homes.Home.from_environment({"PACELINE_HOME": made, "PACELINE_STORE": store})
 
 
-def _pause(chance: random.Random) -> None:
-    time.sleep(chance.uniform(LEAST_SECONDS, MOST_SECONDS))
+def _pause(chance: random.Random, *crews: Submitters) -> None:
+    """Wait until clients have had some more answers, and a moment."""
+    seen = sum(crew.answers for crew in crews)
+    count = chance.randint(LEAST_ANSWERS, MOST_ANSWERS)
+    until(lambda: sum(crew.answers for crew in crews) >= seen + count, seconds=submitters.END_SECONDS)
+    time.sleep(chance.uniform(0.0, SUBMIT_SECONDS))
 
 
 def _row(home: homes.Home, crew: Submitters, recovery: float | None) -> dict[str, Any]:
@@ -52,7 +58,7 @@ def _server_killed(chance: random.Random) -> dict[str, Any]:
         with serving(home) as first:
             known.append(first)
             crew.start()
-            _pause(chance)
+            _pause(chance, crew)
             os.kill(first.pid, signal.SIGKILL)
         with serving(home) as second:
             known.append(second)
@@ -70,10 +76,10 @@ def _twin_killed(chance: random.Random) -> dict[str, Any]:
                 known.append(dying)
                 for crew in crews:
                     crew.start()
-                _pause(chance)
+                _pause(chance, *crews)
                 os.kill(dying.pid, signal.SIGKILL)
             known.append(staying)
-            _pause(chance)
+            _pause(chance, *crews)
             for crew in crews:
                 crew.end()
         one, other = crews
@@ -88,9 +94,9 @@ def _database_killed(chance: random.Random) -> dict[str, Any]:
     """Kill PostgreSQL while jobs are submitted, and start it again later; the server stays."""
     with postgresqls.running() as database, _home(store=database.new_database()) as home:
         with serving(home) as server, _submitting(server) as crew:
-            _pause(chance)
+            _pause(chance, crew)
             database.kill()
-            _pause(chance)
+            _pause(chance, crew)
             database.start()
             recovery = crew.goes_on()
         return _row(home, crew, recovery)
@@ -100,9 +106,9 @@ def _disk_full(chance: random.Random) -> dict[str, Any]:
     """Fill the disk while jobs are submitted, and make room again later; the server stays."""
     with small_disk() as disk, _home(disk) as home:
         with serving(home) as server, _submitting(server) as crew:
-            _pause(chance)
+            _pause(chance, crew)
             fill(disk / "filler", room_bytes=chance.randrange(ROOM_BYTES))
-            _pause(chance)
+            _pause(chance, crew)
             (disk / "filler").unlink()
             recovery = crew.goes_on()
         return _row(home, crew, recovery)

@@ -55,6 +55,11 @@ class Submitters:
         self.refusals = 0
         self.wrong: list[str] = []
 
+    @property
+    def answers(self) -> int:
+        """Return how often a server has answered, whatever it said."""
+        return len(self.answered) + self.refusals + len(self.wrong)
+
     def start(self) -> None:
         """Begin."""
         for each in self._threads:

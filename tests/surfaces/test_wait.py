@@ -95,6 +95,7 @@ def test_which_findings_count(
     [
         ("running", Goal("running")),
         ("step=12", Goal("step", step=12)),
+        ("step=+12", Goal("step", step=12, is_further=True)),
         ("finding", Goal("finding")),
         ("finding=ps001,waiting-for-ps", Goal("finding", codes=("PS001", "WRK201"))),
     ],
@@ -110,6 +111,7 @@ def test_goals_are_read(text: str, goal: Goal) -> None:
         ("running=1", "'running=1' is none of"),
         ("step", "names no step"),
         ("step=-1", "names no step"),
+        ("step=++1", "names no step"),
         ("finding=", "there is no code ''"),
         ("finding=PS01", "there is no code 'PS01'; did you mean 'PS"),
         ("finding=JOB101", "JOB101 is a finding of paceline lint, not one of a job"),
@@ -137,6 +139,7 @@ def test_a_step(home: homes.Home, paceline: Paceline) -> None:
     assert paceline("wait", "done", "--for", "step=30").stdout == "done step 30\n"
     late = paceline("wait", "done", "--for", "step=31")
     assert (late.exit_code, "done succeeded before step 31" in late.stderr) == (6, True)
+    assert "done succeeded before step 35" in paceline("wait", "done", "--for", "step=+5").stderr
 
 
 @pytest.fixture

@@ -65,6 +65,19 @@ def job(tmp_path, tiny_data):
         each.end()
 
 
+@pytest.fixture
+def held(job, tmp_path):
+    """Makes a job whose trainers are held up from step 100 on, and what lets them go on (`held_job.py`)."""
+    release = tmp_path / "release"
+
+    def make(training, steps, **roles):
+        processes = job(training, script="held_job.py", **roles)
+        processes.environment |= {"HELD_AT": "100", "HELD_UNTIL": str(steps), "RELEASE": str(release)}
+        return processes, release.touch
+
+    return make
+
+
 @pytest.fixture(scope="session")
 def servers():
     """Two parameter servers and three workers in this process."""

@@ -56,32 +56,36 @@ RUNNING = PhaseReached(frozenset({JobPhase.RUNNING, JobPhase.SUCCEEDED}))
 FINISHED = PhaseReached(frozenset(phase for phase in JobPhase if phase.is_final))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
 class StepReached(Condition):
     """The job has trained up to a step.
 
     Args:
         jobs: where the job is.
         step: of all trainers together.
+        is_further: whether it counts from the step at which the job is when it is looked at first.
     """
 
-    jobs: LifeCycle
-    step: int
+    def __init__(self, jobs: LifeCycle, step: int, *, is_further: bool = False) -> None:
+        self._jobs, self._step = jobs, step
+        self._is_further = is_further
 
     def is_met(self, run: Run) -> bool:
         """Whether a trainer has reported that step or a later one."""
         # Agents of pods that have just begun do not answer yet.
         with contextlib.suppress(EngineError):
-            return (self.jobs.snapshot(run.name).step or 0) >= self.step
+            step = self._jobs.snapshot(run.name).step or 0
+            if self._is_further:
+                self._step, self._is_further = step + self._step, False
+            return step >= self._step
         return False
 
     def outcome(self, run: Run) -> str:
         """Return the step."""
-        return f"step {self.step}"
+        return f"step {self._step}"
 
     def shortfall(self) -> str:
         """Return the step that it lacks."""
-        return f" before step {self.step}"
+        return f" before step {self._step}"
 
 
 class FindingMade(Condition):

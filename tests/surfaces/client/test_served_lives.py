@@ -8,12 +8,12 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.kills import until
 
 import paceline
 from paceline.model.statuses import JobPhase
@@ -86,6 +86,23 @@ def elsewhere(server: Server, tmp_path: Path) -> dict[str, str]:
     return {**os.environ, **given}
 
 
+def followed(server: Server, tmp_path: Path) -> tuple[subprocess.Popen[str], Path]:
+    """Follow the output of the job; return the process, and the file that has what it prints."""
+    path = tmp_path / "out"
+    with path.open("w") as out:
+        process = subprocess.Popen(
+            [*PROGRAM, "logs", "-f", "tiny"], env=elsewhere(server, tmp_path), stdout=out,
+            stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+    return process, path
+
+
+def await_more(path: Path) -> None:
+    """Wait until a file has grown."""
+    size = path.stat().st_size
+    until(lambda: path.stat().st_size > size)
+
+
 @pytest.mark.slow
 def test_the_whole_life(
     home: homes.Home, server: Server, verb: Verb, job_file: JobFile, tmp_path: Path
@@ -95,23 +112,20 @@ def test_the_whole_life(
     assert json.loads(submitted.stdout)["name"] == "tiny"
     assert verb("wait", "tiny", "--for", "running").stdout == "tiny running\n"
     assert verb("list", "-o", "name").stdout == "tiny\n"
-    following = subprocess.Popen(
-        [*PROGRAM, "logs", "-f", "tiny"], env=elsewhere(server, tmp_path), stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    time.sleep(1.5)
+    following, out_file = followed(server, tmp_path)
+    until(lambda: all(out_file.read_text().count(f"worker-{index} | line") > 10 for index in range(2)))
     assert json.loads(verb("top", "tiny", "-o", "json").stdout)["kind"] == "Snapshot"
     assert "tiny" in verb("why", "tiny").stdout
     assert verb("get", "tiny").stdout.startswith("tiny  running")
     assert "worker-0" in verb("describe", "tiny").stdout
     verb("delete", "tiny", code=1)
     assert verb("stop", "tiny").stdout == "tiny stopped\n"
-    out, err = following.communicate(timeout=60)
+    _, err = following.communicate(timeout=100)
     assert following.returncode == 0, err
+    lines = out_file.read_text().splitlines()
     for replica in ("worker-0", "worker-1"):
-        numbers = [int(line.split()[-1]) for line in out.splitlines() if line.startswith(f"{replica} | line")]
+        numbers = [int(line.split()[-1]) for line in lines if line.startswith(f"{replica} | line")]
         assert numbers == list(range(len(numbers)))
-        assert len(numbers) > 10
     assert verb("resume", "tiny").stdout == "tiny resumed\n"
     (home.folder("tiny").path / "go").touch()
     assert verb("wait", "tiny", "--timeout", "60s").stdout == "tiny succeeded\n"
@@ -136,24 +150,17 @@ def test_a_server_that_is_killed_in_the_middle_is_waited_for(
 ) -> None:
     verb("submit", job_file(COUNTING))
     verb("wait", "tiny", "--for", "running")
-    with (tmp_path / "out").open("w") as out:
-        following = subprocess.Popen(
-            [*PROGRAM, "logs", "-f", "tiny"], env=elsewhere(server, tmp_path), stdout=out,
-            stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
-    deadline = time.monotonic() + 60
-    while not (tmp_path / "out").stat().st_size and time.monotonic() < deadline:
-        time.sleep(0.1)
+    following, out_file = followed(server, tmp_path)
     for _ in range(2):
+        await_more(out_file)
         server.kill()
-        time.sleep(0.5)
         server.begin()
-        time.sleep(2.0)
+    await_more(out_file)
     (home.folder("tiny").path / "go").touch()
-    _, err = following.communicate(timeout=60)
+    _, err = following.communicate(timeout=100)
     assert following.returncode == 0, err
     assert "tiny is succeeded" in err
-    numbers = [int(line.split()[-1]) for line in (tmp_path / "out").read_text().splitlines()]
+    numbers = [int(line.split()[-1]) for line in out_file.read_text().splitlines()]
     kept = (home.folder("tiny").path / "logs" / "worker-0.1.log").read_text().split("\n")[:-1]
     assert numbers == [int(line.split()[-1]) for line in kept]
 

@@ -22,12 +22,14 @@ class Goal:
 
     Attributes:
         kind: one of ``KINDS``.
-        step: for a step: which.
+        step: for a step: which, or how many further ones.
+        is_further: for a step: whether it counts from now.
         codes: for a finding: any of these; empty: any at all.
     """
 
     kind: str
     step: int = 0
+    is_further: bool = False
     codes: tuple[str, ...] = ()
 
     def condition(self, jobs: LifeCycle, name: str) -> Condition:
@@ -40,7 +42,7 @@ class Goal:
         from paceline.services import wait_conditions
 
         if self.kind == "step":
-            return wait_conditions.StepReached(jobs, self.step)
+            return wait_conditions.StepReached(jobs, self.step, is_further=self.is_further)
         if self.kind == "finding":
             return wait_conditions.FindingMade(jobs, name, self.codes)
         phases = wait_conditions.SUCCEEDED, wait_conditions.RUNNING, wait_conditions.FINISHED
@@ -48,7 +50,7 @@ class Goal:
 
 
 class GoalType(click.ParamType[Goal]):
-    """A goal, written as ``running``, ``step=1000`` or ``finding=PS001,PS004``."""
+    """A goal, written as ``running``, ``step=1000``, ``step=+50`` or ``finding=PS001,PS004``."""
 
     name = "goal"
 
@@ -60,9 +62,10 @@ class GoalType(click.ParamType[Goal]):
         if kind not in KINDS or (kind in PHASES and equals):
             self.fail(f"{value!r} is none of {', '.join(KINDS)}", param, ctx)
         if kind == "step":
-            if not (words.isascii() and words.isdigit()):
-                self.fail(f"{value!r} names no step, such as step=1000", param, ctx)
-            return Goal(kind, step=int(words))
+            number = words.removeprefix("+")
+            if not (number.isascii() and number.isdigit()):
+                self.fail(f"{value!r} names no step, such as step=1000 or step=+1000", param, ctx)
+            return Goal(kind, step=int(number), is_further=words != number)
         if kind == "finding" and equals:
             return Goal(kind, codes=tuple(self._code(word, param, ctx) for word in words.split(",")))
         return Goal(kind)

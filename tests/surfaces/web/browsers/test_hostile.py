@@ -35,8 +35,6 @@ HOSTILE = (
 NAME = "<img src=x onerror=alert('name')>"
 #: A line of a log, as a tensor that somebody prints.
 LINE_BYTES = 10_000_000
-#: In milliseconds: a page that does not answer in it stands still.
-STANDS_STILL = 10_000
 
 
 @pytest.fixture(scope="module")
@@ -71,15 +69,14 @@ def link(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture
-def page(link: str) -> Iterator[browsers.playwright.Page]:
+def page(link: str, browser: browsers.playwright.Browser) -> Iterator[browsers.playwright.Page]:
     """A page of a browser that has followed the link; nothing goes wrong in it, and it asks nobody."""
-    with browsers.launched() as browser:
-        made = browser.new_page()
-        wrong = browsers.listened(made)
-        made.on("dialog", lambda dialog: (wrong.append(dialog.message), dialog.dismiss()))
-        made.set_default_timeout(STANDS_STILL)
-        made.goto(link)
-        yield made
+    made = browser.new_page()
+    wrong = browsers.listened(made)
+    made.on("dialog", lambda dialog: (wrong.append(dialog.message), dialog.dismiss()))
+    made.goto(link)
+    yield made
+    made.close()
     # Nothing can be proposed to jobs whose files are empty, which is said in its place.
     assert [each for each in wrong if "status of 422" not in each] == []
 

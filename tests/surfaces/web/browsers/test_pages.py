@@ -1,15 +1,18 @@
 """Every page in a browser, in each language, theme and width: nothing that axe finds wrong, nothing that is
 wider than the window, no error.
 
+Axe looks at each page once in each theme; in ``make nightly`` in each language and at each width, too.
+
 Pages are those routes of the application that answer with one, so a new page is tested, too. Where
 ``PACELINE_SCREENSHOTS`` names a folder, pictures of all of them are left there: ``make screenshots``.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,6 +26,9 @@ from paceline.surfaces.web.pages import languages
 pytestmark = [*browsers.MARKS, pytest.mark.timeout(600)]
 WIDTHS = (360, 1280, 2560)
 HEIGHT = 900
+#: The width and the language in which axe looks at pages, but for the nightly tests.
+AXE_WIDTH, AXE_LANGUAGE = 1280, "en"
+NIGHTLY = pytest.mark.nightly
 PICTURES = os.environ.get("PACELINE_SCREENSHOTS")
 #: Pages that look different where an address says more than its route.
 MORE = (
@@ -56,15 +62,26 @@ def _filled(path: str, examples: Mapping[str, str]) -> str:
     return path
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("language", languages.LANGUAGES)
-def test_every_page(shown: Any, browser: browsers.playwright.Browser, theme: str, language: str) -> None:
+@pytest.mark.parametrize(
+    ("theme", "language"),
+    [
+        pytest.param(theme, language, marks=() if theme == "light" or language == AXE_LANGUAGE else NIGHTLY)
+        for theme in ("light", "dark")
+        for language in languages.LANGUAGES
+    ],
+)
+def test_every_page(
+    shown: Any, browser: browsers.playwright.Browser, pytestconfig: pytest.Config, theme: str, language: str
+) -> None:
+    is_nightly = pytestconfig.getoption("nightly")
+    axe_widths = WIDTHS if is_nightly else (AXE_WIDTH,) if language == AXE_LANGUAGE else ()
     context = browser.new_context(color_scheme=theme, reduced_motion="reduce")
     page = context.new_page()
+    look = functools.partial(_looked_at, page, theme=theme, axe_widths=axe_widths)
     wrong = browsers.listened(page)
     # Who is not known sees this one alone, and only then.
     entrance = f"{shown.server.url}/enter?language={language}"
-    complaints = list(_looked_at(page, entrance, theme, f"enter-{language}", 401))
+    complaints = list(look(entrance, name=f"enter-{language}", status=401))
     wrong.clear()  # The browser says that the answer was 401.
     page.goto(shown.link)
     count = 0
@@ -76,7 +93,7 @@ def test_every_page(shown: Any, browser: browsers.playwright.Browser, theme: str
             continue  # A part of a page, which is looked at where it stands; or for programs.
         count += 1
         name = re.sub(r"\W+", "-", path).strip("-") or "jobs"
-        complaints += _looked_at(page, url, theme, f"{name}-{language}", 200)
+        complaints += look(url, name=f"{name}-{language}", status=200)
         complaints += [f"{path}: {each}" for each in wrong]
         wrong.clear()
     context.close()
@@ -84,19 +101,29 @@ def test_every_page(shown: Any, browser: browsers.playwright.Browser, theme: str
     assert not complaints, "\n".join(complaints)
 
 
-def _looked_at(page: browsers.playwright.Page, url: str, theme: str, name: str, status: int) -> Iterator[str]:
+def _looked_at(
+    page: browsers.playwright.Page,
+    url: str,
+    *,
+    theme: str,
+    name: str,
+    status: int,
+    axe_widths: Sequence[int],
+) -> Iterator[str]:
     """Look at a page at each width; yield what is wrong with it."""
     page.set_viewport_size({"width": WIDTHS[0], "height": HEIGHT})
     answer = page.goto(url)
     if answer.status != status:
         yield f"{url}: {answer.status}"
+    browsers.settle(page)
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": HEIGHT})
-        browsers.settle(page)
+        browsers.await_frames(page)
         where = f"{url} at {width} pixels, {theme}"
         if PICTURES:
             page.screenshot(path=Path(PICTURES) / f"{name}-{theme}-{width}.png", full_page=True)
-        yield from (f"{where}: {each}" for each in browsers.violations(page))
+        if width in axe_widths:
+            yield from (f"{where}: {each}" for each in browsers.violations(page))
         if (pixels := browsers.overflow_pixels(page)) > 0:
             yield f"{where}: {pixels} pixels wider than the window"
 

@@ -8,7 +8,6 @@ import pytest
 from support import browsers
 
 pytestmark = [*browsers.MARKS, pytest.mark.timeout(600)]
-SOON = 90_000
 
 
 @pytest.fixture
@@ -26,11 +25,11 @@ def test_a_slider_moves_the_curve(page: Any, shown: Any) -> None:
     expect = browsers.playwright.expect
     page.goto(f"{shown.server.url}/jobs/{shown.job}/what-if")
     page.get_by_label("Curve over").select_option("server_cores")
-    expect(page.locator("#told h2").first).to_have_text("Cores of each PS → Examples/s", timeout=SOON)
+    expect(page.locator("#told h2").first).to_have_text("Cores of each PS → Examples/s")
     slider = page.get_by_label("Workers", exact=False).first
     slider.focus()
     page.keyboard.press("ArrowRight")
-    expect(page.locator("#workers-chosen")).to_have_text("3", timeout=SOON)
+    expect(page.locator("#workers-chosen")).to_have_text("3")
     expect(page.locator("#told .diff")).to_contain_text("replicas: 3")
     assert browsers.violations(page) == []
 
@@ -39,7 +38,7 @@ def test_proposals_come_by_themselves(page: Any, shown: Any) -> None:
     page.goto(f"{shown.server.url}/jobs/{shown.job}")
     page.locator("summary", has_text="What could be changed").click()
     found = page.locator("ol.proposals")
-    found.wait_for(timeout=SOON)
+    found.wait_for()
     assert found.locator(".diff").first.is_visible()
     assert browsers.violations(page) == []
 
@@ -48,7 +47,11 @@ def test_jobs_are_chosen_in_the_list_and_compared(page: Any, shown: Any) -> None
     page.goto(shown.server.url)
     for name in (shown.job, "census"):
         page.get_by_label(f"Compare {name}").check()
-    page.wait_for_timeout(3000)  # The list is asked for again meanwhile, and what was chosen stays so.
+    # The list is asked for again meanwhile, and what was chosen stays so.
+    with page.expect_response(lambda answer: "part=true" in answer.url) as again:
+        pass
+    again.value.finished()
+    browsers.settle(page)
     page.get_by_role("button", name="Compare").click()
     browsers.playwright.expect(page.locator("table.sides tbody tr")).to_have_count(2)
 
@@ -56,7 +59,7 @@ def test_jobs_are_chosen_in_the_list_and_compared(page: Any, shown: Any) -> None
 def test_rules_are_searched_as_one_types(page: Any, shown: Any) -> None:
     page.goto(f"{shown.server.url}/rules")
     page.get_by_label("Search").press_sequentially("too-many-threads")
-    browsers.playwright.expect(page.locator("table.rules tbody tr")).to_have_count(1, timeout=SOON)
+    browsers.playwright.expect(page.locator("table.rules tbody tr")).to_have_count(1)
     page.get_by_role("link", name="CPU001").click()
     browsers.playwright.expect(page.locator("h1")).to_contain_text("More threads")
 
@@ -65,5 +68,5 @@ def test_a_job_file_is_looked_at(page: Any, shown: Any) -> None:
     page.goto(f"{shown.server.url}/cluster")
     page.get_by_label("The file of a job").select_option("census")
     page.get_by_role("button", name="Look").click()
-    browsers.playwright.expect(page.locator("#fit")).to_contain_text("census", timeout=SOON)
+    browsers.playwright.expect(page.locator("#fit")).to_contain_text("census")
     assert browsers.violations(page) == []

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     default="succeeded",
     show_default=True,
     metavar="GOAL",
-    help="What to wait for: succeeded; running; finished (ended, however); step=N; finding=CODE, "
-    "or several codes by commas, of which any will do; finding: any that is a warning or worse.",
+    help="What to wait for: succeeded; running; finished (ended, however); step=N; step=+N "
+    "(N further ones); finding=CODE, or several codes by commas, of which any will do; "
+    "finding: any that is a warning or worse.",
 )
 @click.option("--timeout", type=options.DURATION, metavar="DURATION", help="At most so long, such as 2h.")
 def command(
