@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 
 from paceline.agent import unpacking
 from paceline.agent.unpacking import ArchiveError
@@ -288,7 +289,7 @@ def check(data: bytes) -> None:
 
 
 @given(st.lists(st.tuples(NAMES, CONTENTS), max_size=8), st.sampled_from(["", "gz"]))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 def test_nothing_leads_out_of_any_tar(members: list[tuple[str, object]], pack: str) -> None:
     check(tar_of(*members, pack=pack))
 
@@ -301,7 +302,7 @@ GOOD = (
 
 
 @given(st.sampled_from(GOOD), st.integers(0, 2**32), st.integers(1, 6))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 def test_damaged_archives_are_unpacked_or_refused(good: bytes, seed: int, damages: int) -> None:
     chance, data = random.Random(seed), bytearray(good)
     for _ in range(damages):

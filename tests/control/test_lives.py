@@ -5,6 +5,7 @@ from __future__ import annotations
 import hypothesis.strategies as st
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from support.examples import examples
 
 from paceline.control import commands, events, machines, states
 from paceline.model.jobs import JobSpec, MemoryGrowth, RestartPolicy, RestartWhen, RoleSpec, SuccessPolicy
@@ -210,5 +211,5 @@ class World(RuleBasedStateMachine):
         assert self.state.phase in (JobPhase.SUCCEEDED, JobPhase.FAILED, JobPhase.STOPPED)
 
 
-World.TestCase.settings = settings(max_examples=400, stateful_step_count=40, deadline=None)
+World.TestCase.settings = settings(max_examples=examples(400), stateful_step_count=40)
 TestWorld = World.TestCase

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hypothesis.strategies as st
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from support.examples import examples
 
 from paceline.control import commands, events, reconciliations, states
 from paceline.control.reconciliations import Progress, Sight, Stage
@@ -215,5 +216,5 @@ class World(RuleBasedStateMachine):
             assert len(self.kept.timers) <= 1 + len(self.kept.state.replicas)
 
 
-World.TestCase.settings = settings(max_examples=300, stateful_step_count=30, deadline=None)
+World.TestCase.settings = settings(max_examples=examples(300), stateful_step_count=30)
 TestWorld = World.TestCase

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import cases
 from support.cases import trace
+from support.examples import examples
 
 from paceline.diagnosing import catalogues, chains
 from paceline.diagnosing.cases import Case
@@ -211,7 +212,7 @@ def recordings(draw: st.DrawFn) -> Recording:
     )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 @given(recordings())
 def test_any_evidence_has_an_answer(recording: Recording) -> None:
     found = answer(recording)
@@ -222,7 +223,7 @@ def test_any_evidence_has_an_answer(recording: Recording) -> None:
         assert gain is None or (math.isfinite(gain.high) and 0 < gain.low <= gain.high)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100))
 @given(st.sampled_from(sorted(LOADS)), st.sets(st.sampled_from(sorted(cases.SERVER | cases.STEPS))))
 def test_without_what_a_rule_needs_it_claims_nothing(replica: str, kept: set[str]) -> None:
     """Of everything but one replica nothing was measured: nobody can be above the others."""

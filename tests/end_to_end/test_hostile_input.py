@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 
 import paceline
 from paceline import specs
@@ -137,7 +138,7 @@ def job(words: list[str], environment: dict[str, str]) -> JobSpec:
     )
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8))
 @given(
     st.lists(texts, max_size=40),
     st.dictionaries(st.from_regex("X_[A-Za-z0-9_]{0,5}", fullmatch=True), texts),

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 
 from paceline import linting
 from paceline.model.findings import Finding
@@ -255,7 +256,7 @@ containers: [{resources: {requests: x}}]
 ) | st.sampled_from(["\t", "- ", "&a ", "*a", "\n", "  "])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 @given(st.lists(PIECES, max_size=25).map("".join) | st.text(max_size=200) | st.binary(max_size=200))
 def test_any_text_gives_findings_and_nothing_else(text: str | bytes) -> None:
     for finding in lint(text):

@@ -3,6 +3,7 @@ import sys
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 
 from paceline.model import imbalances
 
@@ -39,7 +40,7 @@ def test_nothing_to_compare(loads: list[float]) -> None:
     assert imbalances.gini(loads) is None
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 @given(LOADS, st.floats(0.1, 1000))
 def test_bounds_and_scale(loads: list[float], factor: float) -> None:
     ratio, gini = imbalances.max_over_mean(loads), imbalances.gini(loads)
@@ -53,7 +54,7 @@ def test_bounds_and_scale(loads: list[float], factor: float) -> None:
     assert imbalances.gini(loads[::-1]) == pytest.approx(gini, abs=1e-9)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100))
 @given(LOADS)
 def test_gini_agrees_with_its_definition(loads: list[float]) -> None:
     mean = sum(loads) / len(loads)

@@ -4,10 +4,11 @@ from decimal import Decimal
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 
 from paceline.model import quantities as q
 
-QUICK = settings(max_examples=200, deadline=None)
+QUICK = settings(max_examples=examples(200))
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 import simpy
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 
 from paceline.modelling import flows, simulations
 from paceline.modelling.resources import Crew, Resource
@@ -131,7 +132,7 @@ def _oracle(rates: list[float], crews: list[tuple[int, float, list[float]]], sec
     return steps
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(
     rates=st.lists(st.floats(0.5, 5.0), min_size=3, max_size=3),
     crews=st.lists(
@@ -158,7 +159,7 @@ def test_simpy_counts_the_same_steps(rates: list[float], crews: list[tuple[int, 
     assert counted == pytest.approx(_oracle(rates, crews, 200), rel=0.01, abs=2)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(
     trainers=st.integers(1, 12), own=st.floats(0.01, 0.2), units=st.floats(0.001, 0.02),
     rate=st.floats(0.2, 2.0),
@@ -171,7 +172,7 @@ def test_flows_agree_about_a_quota(trainers: int, own: float, units: float, rate
     assert speed == pytest.approx(done.steps_per_second(after_seconds=10), rel=0.15)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(
     trainers=st.integers(1, 12), own=st.floats(0.01, 0.2), size=st.floats(1e3, 1e5), copies=st.integers(1, 3)
 )  # fmt: skip

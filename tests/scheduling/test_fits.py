@@ -8,6 +8,7 @@ from collections import Counter
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
+from support.examples import examples
 
 from paceline.model.jobs import JobSpec, RoleSpec
 from paceline.model.nodes import Node, Quota, Resources, Taint
@@ -88,7 +89,7 @@ def worlds(draw: st.DrawFn) -> tuple[JobSpec, list[Node]]:
     return job(draw(st.sampled_from(PlacementStrategy)), **roles), nodes
 
 
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=examples(2000))
 @given(worlds())
 def test_agrees_with_brute_force(world: tuple[JobSpec, list[Node]]) -> None:
     spec, nodes = world
@@ -102,7 +103,7 @@ def test_agrees_with_brute_force(world: tuple[JobSpec, list[Node]]) -> None:
         assert found.blockers
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 @given(worlds())
 def test_the_most_workers_that_fit(world: tuple[JobSpec, list[Node]]) -> None:
     spec, nodes = world

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hypothesis.strategies as st
 from hypothesis import given, settings
+from support.examples import examples
 
 from paceline.model.jobs import JobSpec, RoleSpec
 from paceline.model.nodes import Node, Quota, Resources
@@ -60,7 +61,7 @@ def test_a_quota_keeps_one_namespace_waiting() -> None:
 sizes = st.lists(st.tuples(st.integers(1, 6), st.integers(0, 2), st.integers(1, 4)), min_size=1, max_size=8)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 @given(sizes)
 def test_every_job_that_can_run_runs_once_and_nodes_are_never_overfull(
     jobs: list[tuple[int, int, int]],

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import SHARED_FIXTURES, examples
 
 from paceline.errors import Conflict, InvalidInput, NotFound, PacelineError, StoreError
 from paceline.model.causes import Cause, Explanation
@@ -164,7 +165,7 @@ def test_nothing_is_left_of_what_the_store_refuses(
     assert kept(api) == []
 
 
-@settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=examples(120), suppress_health_check=SHARED_FIXTURES)
 @given(data=st.data())
 def test_a_damaged_file_is_refused_whole(api: jobs.Jobs, tmp_path: Path, data: st.DataObject) -> None:
     content = bytearray(SLOW.read_bytes())
@@ -209,7 +210,7 @@ CHANGES: list[tuple[Change, st.SearchStrategy[object]]] = [
 ]
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=examples(100), suppress_health_check=SHARED_FIXTURES)
 @given(data=st.data())
 def test_what_is_kept_of_hostile_values_can_be_looked_at(
     api: jobs.Jobs, whole: Recording, tmp_path: Path, data: st.DataObject

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import measured_runs
+from support.examples import examples
 from support.measured_runs import START, replica, report, sample
 
 from paceline.model.intervals import Interval, covered_seconds
@@ -181,7 +182,7 @@ REPORTS = st.builds(
 )  # fmt: skip
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=examples(150))
 @given(
     samples=st.lists(SAMPLES, max_size=12),
     steps=st.lists(REPORTS, max_size=12),

@@ -8,6 +8,7 @@ from typing import Any
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
+from support.examples import examples
 from support.memory_clusters import MemoryCluster
 from support.recorded import PS, PS_0, WORKER, WORKER_0, awaited, text
 
@@ -97,14 +98,14 @@ _JSON = st.recursive(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.dictionaries(_WORDS, _JSON))
 def test_any_object_is_read_without_an_error(found: dict[str, Any]) -> None:
     summary = kubelets.parse(json.dumps(found))
     assert all(each.at is not None for each in summary.readings)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(st.fixed_dictionaries({"podRef": st.just({"namespace": "a", "name": "b"})}, optional={
     "network": _JSON, "containers": st.lists(st.fixed_dictionaries(
         {"name": st.just("training")}, optional={"cpu": _JSON, "memory": _JSON})),

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 
 from paceline.model import traces
 from paceline.model.traces import Direction, Trace, Transfer
@@ -64,7 +65,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write(tmp_path_factory.mktemp("run"), made())
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.data())
 def test_no_corruption_gets_further_than_a_value_error(whole: Path, data: st.DataObject) -> None:
     content = bytearray(whole.read_bytes())

@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 import yaml
 from hypothesis import given, settings
+from support.examples import examples
 from support.job_specs import job_specs
 
 from paceline.errors import InvalidInput
@@ -62,7 +63,7 @@ def test_templates_pass(name: str) -> None:
     lets_through(yaml.safe_load(templates.template(name)))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80))
 @given(job_specs())
 def test_a_job_and_its_resource_are_the_same(spec: JobSpec) -> None:
     """But for the order of its roles: the API server sorts keys."""

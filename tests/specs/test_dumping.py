@@ -3,6 +3,7 @@
 import dataclasses
 
 from hypothesis import given, settings
+from support.examples import examples
 from support.job_specs import job_specs
 
 from paceline import specs
@@ -10,7 +11,7 @@ from paceline.model import jobs
 from paceline.model.roles import Role
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80))
 @given(job_specs())
 def test_what_is_written_reads_back_equal(spec: jobs.JobSpec) -> None:
     text = specs.dump_job(spec)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 from support.job_texts import VALUES, Path, Text, json_texts, texts
 
 from paceline import specs
@@ -77,7 +78,7 @@ def _changes(draw: st.DrawFn, data: dict[str, Any]) -> tuple[Path, Any]:
     return path, draw(VALUES | st.none())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(st.data(), texts() | json_texts())
 def test_a_text_says_what_it_should(data: st.DataObject, text: Text) -> None:
     source, wanted, changes = text.text, copy.deepcopy(text.data), []
@@ -91,7 +92,7 @@ def test_a_text_says_what_it_should(data: st.DataObject, text: Text) -> None:
     assert said(edits.edited(source, changes)) == json.dumps(wanted, sort_keys=True)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(st.data(), texts())
 def test_lines_of_other_fields_stay_as_they_are(data: st.DataObject, text: Text) -> None:
     path, value = data.draw(_changes(text.data))
@@ -110,7 +111,7 @@ def _is_near(owner: Path, path: Path) -> bool:
     return owner[:shorter] == path[:shorter]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(st.data(), texts())
 def test_comments_survive_a_leaf_that_is_set(data: st.DataObject, text: Text) -> None:
     path, value = data.draw(_changes(text.data))
@@ -129,7 +130,7 @@ def _at(data: Any, path: Path) -> Any:
     return data
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50))
 @given(texts() | json_texts())
 def test_without_changes_a_text_stays_as_it_is(text: Text) -> None:
     same = [

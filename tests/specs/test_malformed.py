@@ -5,12 +5,13 @@ import re
 from collections.abc import Callable
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import SHARED_FIXTURES, examples
 
 from paceline import specs
 
-FUZZ = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FUZZ = settings(max_examples=examples(150), suppress_health_check=SHARED_FIXTURES)
 PLACE = re.compile(r"^job\.yaml:\d+:\d+: ")
 
 Mutation = Callable[[random.Random, list[str]], str]

@@ -11,6 +11,7 @@ import hypothesis.strategies as st
 import pytest
 import yaml
 from hypothesis import given, settings
+from support.examples import examples
 
 from paceline import specs
 from paceline.errors import InvalidInput, NotFound
@@ -265,7 +266,7 @@ jobs = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(jobs)
 def test_what_is_rendered_reads_back(spec: JobSpec) -> None:
     again, lost = converted(as_tfjob(spec))

@@ -14,6 +14,7 @@ import hypothesis.strategies as st
 import pytest
 import yaml
 from hypothesis import given, settings
+from support.examples import examples
 
 from paceline import specs
 from paceline.agent import agent
@@ -223,7 +224,7 @@ def others(value: Any) -> list[Any]:
     return [type(value)()]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100))
 @given(st.data())
 def test_whatever_is_changed_is_back_or_named_or_refused(data: st.DataObject) -> None:
     """A field more, one less, or with another value: anywhere, also where nobody thought of it."""

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 
 from paceline.model import columns, samples
 from paceline.stores import blocks, precisions
@@ -53,7 +54,7 @@ def is_kept(name: str, given: float | None, kept: float | None) -> bool:
     return given == kept or abs(given - kept) <= unit / 2 * 1.0001 + abs(given) * share
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(given_columns=measured())
 def test_what_is_packed_comes_back_as_precisely_as_promised(given_columns: dict[str, list[Any]]) -> None:
     block = blocks.pack(given_columns)
@@ -150,7 +151,7 @@ def same(one: Mapping[str, Sequence[Any]], other: Mapping[str, Sequence[Any]]) -
 BLOCK = blocks.pack(noisy(60))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 @given(data=st.data())
 def test_a_damaged_block_is_refused_or_says_the_same(data: st.DataObject) -> None:
     content = bytearray(BLOCK)
@@ -162,7 +163,7 @@ def test_a_damaged_block_is_refused_or_says_the_same(data: st.DataObject) -> Non
         assert same(found, blocks.unpack(BLOCK))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 @given(data=st.data())
 def test_bytes_with_a_checksum_that_fits_are_unpacked_or_refused(data: st.DataObject) -> None:
     body = bytearray(BLOCK[5:] if data.draw(st.booleans()) else data.draw(st.binary(max_size=60)))

@@ -6,8 +6,9 @@ import dataclasses
 import json
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import SHARED_FIXTURES, examples
 
 from paceline import errors
 from paceline.control import states
@@ -63,9 +64,7 @@ job_states = st.builds(
     outcome=st.none() | st.sampled_from(statuses.JobPhase), message=words,
 )  # fmt: skip
 
-one_store = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+one_store = settings(max_examples=examples(40), suppress_health_check=SHARED_FIXTURES)
 
 
 @given(state=job_states)

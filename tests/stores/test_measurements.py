@@ -6,8 +6,9 @@ import math
 
 import pytest
 import sqlalchemy as sa
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import SHARED_FIXTURES, examples
 
 from paceline import errors, stores
 from paceline.model import roles, runs, samples
@@ -40,7 +41,7 @@ def report(replica=WORKER, at=1.0, **fields):
     return samples.StepReport(replica=replica, attempt=1, at=at, **fields)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(25), suppress_health_check=SHARED_FIXTURES)
 @given(data=st.data())
 def test_any_measurement_comes_back(store, make_run, data):
     for run in store.list_runs():

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pyarrow
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 from support import measured_runs
+from support.examples import SHARED_FIXTURES, examples
 from support.shell_jobs import fill
 
 from paceline.errors import InvalidInput, NotFound, StoreError
@@ -131,7 +132,7 @@ def test_a_newer_form_is_refused(whole: Recording, tmp_path: Path, monkeypatch: 
         recordings.read(tmp_path / "run.parquet")
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(300), suppress_health_check=SHARED_FIXTURES)
 @given(data=st.data())
 def test_a_damaged_file_is_refused_or_says_the_same(
     whole: Recording, tmp_path: Path, data: st.DataObject

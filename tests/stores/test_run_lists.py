@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import SHARED_FIXTURES, examples
 
 from paceline.model.digests import Digest
 from paceline.model.findings import Severity
@@ -56,7 +57,7 @@ def listed(store, make_run):
     return store
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(150), suppress_health_check=SHARED_FIXTURES)
 @given(query=queries)
 def test_a_page_is_what_the_model_says(listed, query):
     everything = [dataclasses.replace(run, digest=listed.digest(run.name)) for run in listed.list_runs()]

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from support.examples import examples
 
 from paceline.training import shard_queues, shards
 from paceline.training.shard_queues import Position
@@ -121,7 +122,7 @@ class Queue(RuleBasedStateMachine):
 
 
 TestQueue = Queue.TestCase
-TestQueue.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestQueue.settings = settings(max_examples=examples(60), stateful_step_count=30)
 
 
 def test_a_trainer_reads_on_and_another_begins_elsewhere():

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import filled_homes
+from support.examples import examples
 
 from paceline.errors import PacelineError, SourceError
 from paceline.model.run_queries import RunQuery
@@ -86,7 +87,7 @@ def test_what_is_missing_is_named(answers: dict[str, Any], tmp_path: Path) -> No
     assert "same version" in str(caught.value.hint)
 
 
-@settings(max_examples=300, suppress_health_check=list(HealthCheck), database=None, deadline=None)
+@settings(max_examples=examples(300), suppress_health_check=list(HealthCheck), database=None)
 @given(seed=st.integers(0, 2**32), other=junk)
 def test_whatever_is_answered(answers: dict[str, Any], tmp_path: Path, seed: int, other: Any) -> None:
     chance = random.Random(seed)

@@ -12,6 +12,7 @@ from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
 from starlette.testclient import TestClient
 from support import filled_homes
+from support.examples import examples
 
 from paceline.model.statuses import JobPhase
 from paceline.services import homes, jobs
@@ -22,8 +23,8 @@ from paceline.surfaces.web.sites import LocalSite
 # What is right by the description may be wrong all the same: a job file, a selector, a field's name. And what
 # is wrong may be right when it is sent: a token is put where none was, an empty list is no parameter.
 EXCLUDED = [positive_data_acceptance, negative_data_rejection]
-#: Requests that are to be made in each mode, and of each operation at most: together 5,000 and more.
-LEAST, CASES = 2500, 90
+#: Requests that are to be made in each mode, and of each operation at most: by night 5,000 and more together.
+LEAST, CASES = examples(2500), examples(90)
 #: Jobs that are there, which half of the requests are about; one of them is deleted.
 NAMES, DOOMED = ("census", "deepfm-large-plain-4"), "gone"
 #: What starts processes, or computes for seconds, is asked only of jobs that are not there.
