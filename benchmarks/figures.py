@@ -1,8 +1,9 @@
-"""``docs/figures.md``: made from the committed results, never typed."""
+"""``docs/figures.md`` and its plots: made from the committed results, never typed."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 from benchmarks import protocols
@@ -21,8 +22,16 @@ def interval(low: float | None, high: float | None) -> str:
 
 
 def write() -> None:
-    """Write the page."""
+    """Write the page, and draw the plots of all results."""
     PAGE.write_text(render())
+    for path in sorted(protocols.RESULTS.glob("*.json")):
+        draw(path)
+
+
+def draw(path: Path) -> None:
+    """Draw the plot of a written result beside it."""
+    result = protocols.read(path)
+    protocols.module(result.name).draw(result, path.with_suffix(".svg"))
 
 
 def render() -> str:

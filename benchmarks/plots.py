@@ -1,15 +1,18 @@
-"""The few kinds of plots that benchmarks draw."""
+"""The few kinds of plots that benchmarks draw, with the parts that reports and pages have."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import matplotlib
+from paceline.surfaces.charts import drawings, files, scales
+from paceline.surfaces.charts.drawings import Boxes, Dots, Line, Shape, Words
 
-matplotlib.use("svg")
-matplotlib.rcParams["svg.hashsalt"] = "paceline"
-from matplotlib import pyplot  # noqa: E402 - the backend has to be chosen first
+_WIDTH = 760.0
+_CELL = 24.0
+_SHADES = 8
+#: So many columns are wide enough for their names.
+_FEW = 6
 
 
 def strips(
@@ -21,39 +24,71 @@ def strips(
     limits: Mapping[str, float] | None = None,
 ) -> None:
     """Draw every repeat of each group as a dot, its median as a bar, and its limit as a dashed line."""
-    figure, axes = pyplot.subplots(figsize=(7.0, 0.7 * len(groups) + 1.6))
-    for row, (name, values) in enumerate(groups.items()):
-        axes.plot(values, [row] * len(values), "o", alpha=0.5, color="#0072B2")
-        median = sorted(values)[len(values) // 2]
-        axes.plot([median, median], [row - 0.25, row + 0.25], color="black", linewidth=2)
-        if limits and name in limits:
-            axes.plot([limits[name]] * 2, [row - 0.4, row + 0.4], "--", color="#D55E00")
-    axes.set_yticks(range(len(groups)), list(groups))
-    axes.set_ylim(len(groups) - 0.5, -0.5)
-    axes.set_xlabel(label)
-    axes.set_title(title, fontsize=10)
-    axes.grid(axis="x", alpha=0.3)
-    figure.tight_layout()
-    figure.savefig(path, metadata={"Date": None})
-    pyplot.close(figure)
+    rows = list(enumerate(groups.items()))
+    medians = [(row, sorted(values)[len(values) // 2]) for row, (_, values) in rows]
+    shapes: list[Shape] = [
+        Dots(
+            points=[(value, row + 0.5) for row, (_, values) in rows for value in values],
+            style="tint-blue faint", key="a repeat",
+        ),
+        Line(points=_ticked(medians, 0.25), style="tint-ink thick", key="median"),
+    ]  # fmt: skip
+    drawn = [value for values in groups.values() for value in values]
+    if limits:
+        at = [(row, limits[name]) for row, (name, _) in rows if name in limits]
+        drawn += [value for _, value in at]
+        shapes.append(Line(points=_ticked(at, 0.4), style="tint-vermilion dash-long", key="limit"))
+    low, high = min(drawn), max(drawn)
+    # Amounts are seen from 0 on, unless that would hide how they differ.
+    low = 0.0 if 0 < low < high / 2 else low
+    room = 0.03 * (high - low)
+    across = scales.between(low - room if low else 0.0, high + room, label)
+    chart = drawings.chart(title, across, scales.rows(list(groups)), shapes, width=_WIDTH)
+    said = f"A row for each of {', '.join(groups)}: {label} of each repeat, with their median."
+    path.write_text(files.svg(chart, said))
+
+
+def _ticked(places: Sequence[tuple[int, float]], reach: float) -> list[tuple[float, float | None]]:
+    """Return a short upright line in each row."""
+    points: list[tuple[float, float | None]] = []
+    for row, value in places:
+        points += [(value, row + 0.5 - reach), (value, row + 0.5 + reach), (value, None)]
+    return points
 
 
 def matrix(
     path: Path, counts: Sequence[Sequence[int]], *, rows: Sequence[str], columns: Sequence[str], title: str
 ) -> None:
     """Draw counts as a grid: the darker the more, each count in its cell."""
-    size = 0.27
-    figure, axes = pyplot.subplots(figsize=(size * len(columns) + 3, size * len(rows) + 2.5))
-    shares = [[count / max(1, sum(row)) for count in row] for row in counts]
-    axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
-    for y, row in enumerate(counts):
-        for x, count in enumerate(row):
-            if count:
-                colour = "white" if shares[y][x] > 0.5 else "black"
-                axes.text(x, y, str(count), ha="center", va="center", fontsize=7, color=colour)
-    axes.set_xticks(range(len(columns)), list(columns), rotation=90, fontsize=7)
-    axes.set_yticks(range(len(rows)), list(rows), fontsize=7)
-    axes.set_title(title, fontsize=10)
-    figure.tight_layout()
-    figure.savefig(path, metadata={"Date": None})
-    pyplot.close(figure)
+    cells = [
+        (x, y, count, count / sum(row))
+        for y, row in enumerate(counts)
+        for x, count in enumerate(row)
+        if count
+    ]
+    shapes: list[Shape] = [
+        Boxes(
+            boxes=[(x, x + 1, y, y + 1) for x, y, _, share in cells if _shade(share) == shade],
+            style=f"tint-blue shade-{shade}",
+        )
+        for shade in range(_SHADES)
+    ]
+    shapes += [
+        Words(at=(x + 0.5, y + 0.5), text=str(count), style="on" if _shade(share) > _SHADES // 2 else "")
+        for x, y, count, share in cells
+    ]
+    names, heads = (max(map(drawings.text_width, each)) for each in (rows, columns))
+    cell = heads + _CELL if len(columns) <= _FEW else _CELL
+    chart = drawings.chart(
+        title,
+        scales.places(columns),
+        scales.rows(rows),
+        shapes,
+        width=round(names + cell * len(columns) + 40.0),
+    )
+    said = f"Counts in {len(rows)} rows and {len(columns)} columns; of a row the darker cells have more."
+    path.write_text(files.svg(chart, said))
+
+
+def _shade(share: float) -> int:
+    return min(_SHADES - 1, int(share * _SHADES))

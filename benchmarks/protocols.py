@@ -106,6 +106,13 @@ class Bench:
         self._kept.unlink(missing_ok=True)
 
 
+def read(path: Path) -> Result:
+    """Return a written result."""
+    told = json.loads(path.read_text())
+    checks = [Check(**each) for each in told["checks"]]
+    return Result(name=told["name"], quick=told["quick"], rows=told["rows"], checks=checks)
+
+
 def written_rows(name: str) -> list[Row]:
     """Return the rows of a benchmark's written result; none where it was not run."""
     file = RESULTS / f"{name}.json"

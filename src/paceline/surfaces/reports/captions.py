@@ -9,6 +9,7 @@ from paceline.model import quantities
 from paceline.model.roles import Role
 from paceline.model.samples import StepReport
 from paceline.services.summaries import Imbalance, ReplicaSummary, Summary
+from paceline.surfaces.charts.steps import Splits, Traffic
 from paceline.surfaces.reports import texts
 
 #: So many replicas are named one by one.
@@ -110,6 +111,36 @@ def waits(summary: Summary) -> str:
     total = summary.input_wait_share
     verdict = "input is not what holds training up" if (total or 0) < 0.1 else "input holds training up"
     return f"Part of the training time spent waiting for input: {each}; {verdict}."
+
+
+def traffic(found: Traffic) -> str:
+    """Say which variable moves the most, and where it is."""
+    moved: dict[tuple[str, str], float] = {}
+    for rows in found.ways.values():
+        for row in rows:
+            for piece in row.pieces:
+                moved[row.name, piece.of] = moved.get((row.name, piece.of), 0.0) + piece.value
+    (variable, server), most = max(moved.items(), key=lambda pair: pair[1])
+    share = texts.share(most / (sum(moved.values()) + found.left_out[1]))
+    how = "as traced" if found.is_traced else "as counted from the ids of batches, for one trainer"
+    return f"{variable} on {server} has {share} of what a step moves, {how}."
+
+
+def split(found: Splits) -> str:
+    """Say where the time of a step goes, on average over all trainers that were traced."""
+    shares = found.shares
+    parts = [
+        f"pull {texts.share(shares.pull)}",
+        f"compute {texts.share(shares.compute)}",
+        f"push {texts.share(shares.push)}",
+    ]
+    if shares.input_wait is not None:
+        parts.append(f"wait for input {texts.share(shares.input_wait)}")
+    count = len(found.rows) + found.left_out
+    sentence = f"Of a traced step, on average over {count} trainer{'s' * (count > 1)}: {', '.join(parts)}"
+    if found.left_out:
+        sentence += f". Shown are the {len(found.rows)} with the longest steps"
+    return sentence + "."
 
 
 def _each(

@@ -6,13 +6,14 @@ from collections.abc import Callable
 
 from paceline.model.experiments import Experiment, Repeat, Variant
 from paceline.specs import edits
-from paceline.surfaces.reports import drawings, templates, texts
-from paceline.surfaces.reports.drawings import Plot
+from paceline.surfaces import templates
+from paceline.surfaces.charts import drawings, scales
+from paceline.surfaces.charts.drawings import Dots, Line, Shape
+from paceline.surfaces.reports import texts
+from paceline.surfaces.reports.figures import Figure
 from paceline.surfaces.views import experiments as views
 from paceline.tuning import comparisons
 from paceline.tuning.comparisons import Comparison
-
-_ROW_INCHES, _FRAME_INCHES = 0.34, 0.95
 
 
 def page(experiment: Experiment, *, say: Callable[[str], str] = str) -> str:
@@ -69,7 +70,7 @@ def _run(repeat: Repeat) -> dict[str, str]:
     }
 
 
-def _speeds(experiment: Experiment) -> Plot | None:
+def _speeds(experiment: Experiment) -> Figure | None:
     """Return every run as a dot, a row for each variant, and a line at the mean of the baseline."""
     speeds = {
         each.name: [one.outcome.speed for one in experiment.done if one.variant == each.name]
@@ -78,19 +79,28 @@ def _speeds(experiment: Experiment) -> Plot | None:
     if not any(speed for own in speeds.values() for speed in own):
         return None
     title = "Examples per second of each run"
-    height = max(1.7, _FRAME_INCHES + len(speeds) * _ROW_INCHES)
-    with drawings.figure(height=height, width=2 * drawings.WIDTH_INCHES) as (made, (axes,)):
-        for row, own in enumerate(speeds.values()):
-            axes.plot(own, [row] * len(own), "o", color=drawings.BLUE, markersize=5, alpha=0.8)
-        base = speeds[experiment.baseline]
-        if base:
-            mean = sum(base) / len(base)
-            axes.axvline(mean, color=drawings.INK, linewidth=1.2, linestyle=(0, (3, 1.5)))
-        axes.set_yticks(range(len(speeds)), [texts.shortened(name, 48) for name in speeds])
-        axes.set_ylim(len(speeds) - 0.4, -0.6)
-        axes.set_xlim(left=0)
-        axes.xaxis.set_major_formatter(lambda value, _: texts.whole(value))
-        axes.set_xlabel("Examples per second, all trainers together")
-        svg = drawings.svg(made, name="runs", title=title)
+    across = scales.up_to(
+        max(speed for own in speeds.values() for speed in own),
+        "Examples per second, all trainers together",
+        shown=scales.whole,
+    )
+    shapes: list[Shape] = [
+        Dots(
+            points=[(speed, row + 0.5) for speed in own],
+            style="tint-blue faint",
+            said=[f"{name}: {texts.whole(speed)}" for speed in own],
+        )
+        for row, (name, own) in enumerate(speeds.items())
+    ]
+    base = speeds[experiment.baseline]
+    if base:
+        mean = sum(base) / len(base)
+        key = f"mean of {experiment.baseline}"
+        shapes.append(Line(points=[(mean, 0.0), (mean, float(len(speeds)))], style=_BASE, key=key))
+    names = [texts.shortened(name, 40) for name in speeds]
+    chart = drawings.chart(title, across, scales.rows(names), shapes, width=drawings.WIDE)
     caption = f"Each dot is a run; the dashed line is the mean of {experiment.baseline}."
-    return Plot(name="runs", title=title, svg=svg, caption=caption, wide=True)
+    return Figure(name="runs", title=title, charts=(chart,), caption=caption, wide=True)
+
+
+_BASE = "tint-ink thin dash-long"

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
-
-from matplotlib.axes import Axes
-from matplotlib.patches import PathPatch
-from matplotlib.path import Path
 
 from paceline.diagnosing import usages
 from paceline.diagnosing.cases import Case
@@ -14,19 +11,20 @@ from paceline.model.grids import Grid
 from paceline.model.recordings import Recording
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.samples import Sample, by_replica
-from paceline.surfaces.reports import drawings, series, texts
-from paceline.surfaces.reports.drawings import Plot
+from paceline.surfaces.charts import drawings, scales
+from paceline.surfaces.charts.drawings import Boxes, Chart
+from paceline.surfaces.reports import series, texts
+from paceline.surfaces.reports.figures import Figure
 from paceline.surfaces.reports.series import Line
 
 #: More PS are not drawn; the busiest are.
 MAX_ROWS = 20
 MAX_CELLS = 90
-#: Shades that can be told apart; the fewer, the smaller the page.
+#: Shades that can be told apart, each a class of charts.css; the fewer, the smaller the page.
 SHADES = 8
-_ROW_INCHES = 0.2
 
 
-def load(recording: Recording) -> Plot | None:
+def load(recording: Recording) -> Figure | None:
     """Return the CPU of each PS over time, as a share of the cores that it has; None: nothing was measured.
 
     Where it is not known of all how many cores they have, as a share of the busiest moment of all.
@@ -47,11 +45,9 @@ def load(recording: Recording) -> Plot | None:
         busiest = sorted(shares, key=lambda line: -line.mean)[:MAX_ROWS]
         shown = sorted(busiest, key=_by_name)
     title = "Load of each PS over time"
-    height = max(1.5, 0.9 + _ROW_INCHES * len(shown))
-    with drawings.figure(height=height, width=2 * drawings.WIDTH_INCHES) as (made, (axes,)):
-        _draw(axes, grid, shown, "cores that it has" if known else "highest load of all")
-        svg = drawings.svg(made, name="load", title=title)
-    return Plot(name="load", title=title, svg=svg, caption=_caption(shares, shown, known=known), wide=True)
+    chart = _chart(title, grid, shown, "cores that it has" if known else "highest load of all")
+    caption = _caption(shares, shown, known=known)
+    return Figure(name="load", title=title, charts=(chart,), caption=caption, wide=True)
 
 
 def _by_name(line: Line) -> ReplicaId:
@@ -73,34 +69,31 @@ def _scaled(line: Line, cores: float) -> Line:
     return Line(replica=line.replica, values=values)
 
 
-def _draw(axes: Axes, grid: Grid, shown: Sequence[Line], of: str) -> None:
-    time, unit = drawings.time_scale(grid.seconds)
-    for shade in range(SHADES):
-        boxes = [
-            (since * grid.cell_seconds / time, row, (until - since) * grid.cell_seconds / time)
-            for row, line in enumerate(shown)
-            for since, until, found in _runs(line.values)
-            if found == shade
-        ]
-        if boxes:
-            axes.add_patch(
-                PathPatch(_boxes(boxes), facecolor=drawings.VERMILION, alpha=_opacity(shade), linewidth=0)
-            )
-    axes.set_yticks(range(len(shown)), [str(line.replica) for line in shown])
-    axes.set_ylim(len(shown) - 0.4, -0.6)
-    axes.set_xlim(0, grid.seconds / time)
-    axes.set_xlabel(f"Time since the start ({unit})")
-    axes.grid(visible=False)
+def _chart(title: str, grid: Grid, shown: Sequence[Line], of: str) -> Chart:
+    time, across = scales.since_start(grid.seconds)
+    width = grid.cell_seconds / time
     step = 100 // SHADES
-    for shade, label in (
-        (0, f"up to {step} % of the {of}"),
-        (SHADES // 2, "about half"),
-        (SHADES - 1, f"above {100 - step} %"),
-    ):
-        axes.fill_between(
-            [], [], [], label=label, color=drawings.VERMILION, alpha=_opacity(shade), linewidth=0
+    words = {0: f"up to {step} % of the {of}", SHADES // 2: "about half", SHADES - 1: f"above {100 - step} %"}
+    shapes = [
+        Boxes(
+            boxes=[
+                (since * width, until * width, row + 0.06, row + 0.94)
+                for row, line in enumerate(shown)
+                for since, until, found in _runs(line.values)
+                if found == shade
+            ],
+            style=f"tint-vermilion shade-{shade}",
+            key=words.get(shade, ""),
         )
-    drawings.legend(axes, characters=2 * drawings.LEGEND_CHARACTERS)
+        for shade in range(SHADES)
+    ]
+    return drawings.chart(
+        title,
+        dataclasses.replace(across, has_rules=False),
+        dataclasses.replace(scales.rows([str(line.replica) for line in shown]), has_rules=False),
+        shapes,
+        width=drawings.WIDE,
+    )
 
 
 def _runs(values: series.Values) -> list[tuple[int, int, int]]:
@@ -115,20 +108,6 @@ def _runs(values: series.Values) -> list[tuple[int, int, int]]:
         else:
             found.append((cell, cell + 1, shade))
     return found
-
-
-def _boxes(boxes: Sequence[tuple[float, int, float]]) -> Path:
-    """Return one path of many boxes: a path for each would make the page several times as large."""
-    corners, codes = [], []
-    for left, row, width in boxes:
-        right, top, bottom = left + width, row - 0.42, row + 0.42
-        corners += [(left, bottom), (left, top), (right, top), (right, bottom), (left, bottom)]
-        codes += [Path.MOVETO, Path.LINETO, Path.LINETO, Path.LINETO, Path.CLOSEPOLY]
-    return Path(corners, codes)
-
-
-def _opacity(shade: int) -> float:
-    return 0.06 + 0.94 * shade / (SHADES - 1)
 
 
 def _caption(lines: Sequence[Line], shown: Sequence[Line], *, known: bool) -> str:

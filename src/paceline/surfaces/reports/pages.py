@@ -9,8 +9,9 @@ from paceline.model import quantities
 from paceline.model.runs import JobEvent
 from paceline.model.statuses import JobPhase, ReplicaPhase
 from paceline.services.summaries import ReplicaSummary, Summary
-from paceline.surfaces.reports import bars, evidence, plots, templates, texts, timelines, whys
-from paceline.surfaces.reports.drawings import Plot
+from paceline.surfaces import templates
+from paceline.surfaces.reports import evidence, loads, plots, texts, timelines, whys
+from paceline.surfaces.reports.figures import Figure
 from paceline.surfaces.reports.tiles import Tile
 
 #: The table shows so many replicas at once, the rest on demand.
@@ -51,18 +52,18 @@ def page(found: evidence.Evidence) -> str:
     )
 
 
-def _plots(found: evidence.Evidence) -> tuple[list[Plot], list[str]]:
+def _plots(found: evidence.Evidence) -> tuple[list[Figure], list[str]]:
     """Return the plots, and the names of what they cannot show because it was not measured."""
     recording, summary = found.recording, found.summary
     measured = plots.Measured.of(recording, summary)
     end = recording.run.finished_at if recording.run.finished_at is not None else recording.at
-    made: list[tuple[str, Plot | None]] = [
-        ("the load of the PS", bars.imbalance(summary)),
-        ("waiting for input", bars.waits(summary)),
+    made: list[tuple[str, Figure | None]] = [
+        ("the load of the PS", loads.imbalance(summary)),
+        ("waiting for input", loads.waits(summary)),
         ("CPU", plots.cpu(measured) if measured else None),
         ("memory", plots.memory(measured) if measured else None),
         ("network", plots.network(measured) if measured else None),
-        ("quality (no evaluation)", bars.quality(summary, recording.evaluations, found.best_auc)),
+        ("quality (no evaluation)", loads.quality(summary, recording.evaluations, found.best_auc)),
     ]
     throughput = plots.throughput(measured) if measured else None
     made.insert(0, ("throughput", throughput))

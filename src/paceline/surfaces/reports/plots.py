@@ -1,22 +1,27 @@
-"""Plots over time: throughput, loss, CPU, memory, network. Each is None when nothing of it was measured."""
+"""Figures over time: throughput, loss, CPU, memory, network. Each is None when nothing of it was measured."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
-
-from matplotlib.axes import Axes
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from paceline.model import grids, quantities
 from paceline.model.recordings import Recording
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.samples import Sample, StepReport, by_replica
 from paceline.services import summaries
-from paceline.surfaces.reports import captions, drawings, series, texts
-from paceline.surfaces.reports.drawings import Plot
+from paceline.surfaces.charts import drawings, scales
+from paceline.surfaces.charts.drawings import Area, Chart, Line, Shape
+from paceline.surfaces.charts.scales import Scale
+from paceline.surfaces.reports import captions, figures, series, texts
+from paceline.surfaces.reports.figures import Figure
+
+#: A limit that is so many times as high as all that was measured is not drawn: the rest would be squeezed.
+_MOST_TIMES = 3.0
+_MOST_LIMITS = 4
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
     """A run's measurements by replica, on the grid that all its plots share."""
 
@@ -31,185 +36,191 @@ class Measured:
         grid = series.grid(recording)
         if grid is None:
             return None
-        return cls(grid, by_replica(recording.samples), by_replica(recording.steps), summary)
+        return cls(
+            grid=grid,
+            samples=by_replica(recording.samples),
+            steps=by_replica(recording.steps),
+            summary=summary,
+        )
 
 
-def throughput(measured: Measured) -> Plot | None:
+def throughput(measured: Measured) -> Figure | None:
     """Return examples per second of all trainers together and of each."""
     lines = series.lines(measured.grid, measured.steps, lambda r: r.examples, rate=True)
     if not lines:
         return None
-    title, picture = "Throughput", series.picture(lines)
-    # One of many trainers would be a line at the bottom of the same panel.
-    panels = 2 if picture.bands else 1
-    width = drawings.WIDTH_INCHES * panels
-    with drawings.figure(panels=panels, width=width) as (made, axes):
-        if len(lines) > 1:
-            total = series.total(lines)
-            _line(axes[0], measured.grid, total, label="all together", colour=drawings.INK, width=2.0)
-        _draw(axes[-1], measured.grid, picture)
-        for one in axes:
-            _finish(one, measured.grid, "Examples per second")
-            one.yaxis.set_major_formatter(lambda value, _: texts.whole(value))
-        svg = drawings.svg(made, name="throughput", title=title)
-    return Plot(
-        name="throughput", title=title, svg=svg, caption=captions.throughput(measured.summary),
-        wide=panels == 2,
-    )  # fmt: skip
+    title, grid, picture = "Throughput", measured.grid, series.picture(lines)
+    total = _line(grid, series.total(lines), "tint-ink thick", "all together") if len(lines) > 1 else None
+    each = list(_shapes(grid, picture))
+    # One of many trainers would be a line at the bottom of the same chart.
+    parts = [[total], each] if picture.bands else [[total, *each]]
+    charts = [
+        _chart(title, grid, [shape for shape in part if shape], "Examples per second", shown=scales.whole)
+        for part in parts
+    ]
+    return Figure(
+        name="throughput",
+        title=title,
+        charts=tuple(charts),
+        caption=captions.throughput(measured.summary),
+        wide=len(charts) > 1,
+    )
 
 
-def loss(measured: Measured) -> Plot | None:
+def loss(measured: Measured) -> Figure | None:
     """Return the loss as the trainers reported it."""
     lines = series.lines(measured.grid, measured.steps, lambda r: r.loss)
     if not lines:
         return None
-    title = "Loss"
-    with drawings.figure() as (made, (axes,)):
-        _draw(axes, measured.grid, series.picture(lines))
-        _finish(axes, measured.grid, "Loss (mean of a report's steps)", from_zero=False)
-        svg = drawings.svg(made, name="loss", title=title)
+    title, shapes = "Loss", list(_shapes(measured.grid, series.picture(lines)))
+    values = [value for line in lines for value in series.known_values(line.values)]
+    low, high = min(values), max(values)
+    room = 0.05 * (high - low)
+    up = scales.between(low - room, high + room, "Loss (mean of a report's steps)")
     reports = [report for reports in measured.steps.values() for report in reports]
     caption = captions.loss(measured.summary, sorted(reports, key=lambda report: report.at))
-    return Plot(name="loss", title=title, svg=svg, caption=caption)
+    chart = drawings.chart(title, _across(measured.grid), up, shapes)
+    return Figure(name="loss", title=title, charts=(chart,), caption=caption)
 
 
-def cpu(measured: Measured) -> Plot | None:
+def cpu(measured: Measured) -> Figure | None:
     """Return the cores that each replica kept busy, and their limits."""
     lines = series.lines(measured.grid, measured.samples, lambda s: s.cpu_cores)
     if not lines:
         return None
-    title = "CPU"
-    with drawings.figure() as (made, (axes,)):
-        _draw(axes, measured.grid, series.picture(lines))
-        _limits(
-            axes,
-            measured.summary,
-            lambda r: r.cpu_limit_cores,
-            scale=1.0,
-            shown=lambda value: f"{value:g} core{'s' * (value != 1)}",
-        )
-        _finish(axes, measured.grid, "Cores in use")
-        svg = drawings.svg(made, name="cpu", title=title)
-    return Plot(name="cpu", title=title, svg=svg, caption=captions.cpu(measured.summary))
+    limits = _limits(
+        measured,
+        lambda r: r.cpu_limit_cores,
+        highest=_highest(lines),
+        shown=lambda value: f"{value:g} core{'s' * (value != 1)}",
+    )
+    shapes = [*_shapes(measured.grid, series.picture(lines)), *limits]
+    chart = _chart("CPU", measured.grid, shapes, "Cores in use")
+    return Figure(name="cpu", title="CPU", charts=(chart,), caption=captions.cpu(measured.summary))
 
 
-def memory(measured: Measured) -> Plot | None:
+def memory(measured: Measured) -> Figure | None:
     """Return the memory of each replica, and its limits."""
     lines = series.lines(measured.grid, measured.samples, lambda s: s.memory_bytes)
     if not lines:
         return None
-    title = "Memory"
-    scale, unit = drawings.byte_scale(_highest(lines))
-    with drawings.figure() as (made, (axes,)):
-        _draw(axes, measured.grid, series.picture(lines), scale=scale)
-        _limits(
-            axes, measured.summary, lambda r: r.memory_limit_bytes,
-            scale=scale, shown=quantities.format_bytes,
-        )  # fmt: skip
-        _finish(axes, measured.grid, f"Memory ({unit})")
-        svg = drawings.svg(made, name="memory", title=title)
-    return Plot(name="memory", title=title, svg=svg, caption=captions.memory(measured.summary))
+    highest = _highest(lines)
+    scale, unit = scales.of_bytes(highest)
+    limits = _limits(
+        measured,
+        lambda r: r.memory_limit_bytes,
+        highest=highest,
+        shown=quantities.format_bytes,
+        scale=scale,
+    )
+    shapes = [*_shapes(measured.grid, series.picture(lines), scale), *limits]
+    chart = _chart("Memory", measured.grid, shapes, f"Memory ({unit})")
+    caption = captions.memory(measured.summary)
+    return Figure(name="memory", title="Memory", charts=(chart,), caption=caption)
 
 
-def network(measured: Measured) -> Plot | None:
-    """Return what each replica received and sent."""
+def network(measured: Measured) -> Figure | None:
+    """Return what each replica received and sent, on the same scale."""
     received = series.lines(measured.grid, measured.samples, lambda s: s.network_received_bytes, rate=True)
     sent = series.lines(measured.grid, measured.samples, lambda s: s.network_sent_bytes, rate=True)
     if not received and not sent:
         return None
-    title = "Network"
-    scale, unit = drawings.byte_scale(max(_highest(received), _highest(sent)))
-    top = max(_highest(received), _highest(sent)) / scale * 1.06 or 1.0
-    with drawings.figure(panels=2, width=2 * drawings.WIDTH_INCHES) as (made, panels):
-        for axes, lines, words in zip(panels, (received, sent), ("Received", "Sent"), strict=True):
-            _draw(axes, measured.grid, series.picture(lines), scale=scale)
-            _finish(axes, measured.grid, f"{words} ({unit}/s)")
-            axes.set_ylim(0, top)
-        svg = drawings.svg(made, name="network", title=title)
+    highest = max(_highest(received), _highest(sent))
+    scale, unit = scales.of_bytes(highest)
+    charts = tuple(
+        drawings.chart(
+            words,
+            _across(measured.grid),
+            scales.up_to(highest / scale, f"{words} ({unit}/s)"),
+            _shapes(measured.grid, series.picture(lines), scale),
+        )
+        for lines, words in ((received, "Received"), (sent, "Sent"))
+        if lines
+    )
     caption = captions.network(measured.summary)
-    return Plot(name="network", title=title, svg=svg, caption=caption, wide=True)
+    return Figure(name="network", title="Network", charts=charts, caption=caption, wide=True)
 
 
-def _draw(axes: Axes, grid: grids.Grid, picture: series.Picture, *, scale: float = 1.0) -> None:
-    for band in picture.bands:
-        time, _ = drawings.time_scale(grid.seconds)
-        middles = [middle / time for middle in grid.middles]
-        colour = drawings.colour_of_role(band.role)
-        axes.fill_between(
-            middles, drawings.scaled(band.low, scale), drawings.scaled(band.high, scale),
-            color=colour, alpha=0.22, linewidth=0,
-            label=f"{band.count} {_plural(band.role)}, lowest to highest",
-        )  # fmt: skip
-        style = drawings.dashes(band.role)
-        _line(axes, grid, band.median, label=f"median {band.role}", colour=colour, style=style, scale=scale)
-        _line(
-            axes, grid, band.highest.values, label=f"{band.highest.replica} (highest)",
-            colour=drawings.INK, width=0.9, style=style, scale=scale,
-        )  # fmt: skip
-    for line in picture.lines:
-        _line(
-            axes, grid, line.values, label=str(line.replica), colour=drawings.colour(line.replica),
-            style=drawings.dashes(line.replica.role), scale=scale,
-        )  # fmt: skip
+def _across(grid: grids.Grid) -> Scale:
+    return scales.since_start(grid.seconds)[1]
 
 
-def _line(
-    axes: Axes,
+def _chart(
+    title: str,
     grid: grids.Grid,
-    values: Sequence[float | None],
+    shapes: Sequence[Shape],
+    up: str,
     *,
-    label: str,
-    colour: str,
-    width: float = 1.4,
-    style: str | tuple[float, tuple[float, ...]] = "-",
-    scale: float = 1.0,
-) -> None:
-    time, _ = drawings.time_scale(grid.seconds)
-    axes.plot(
-        [middle / time for middle in grid.middles], drawings.scaled(values, scale),
-        label=label, color=colour, linewidth=width, linestyle=style,
-        marker=drawings.marker(values), markersize=4,
-    )  # fmt: skip
+    shown: Callable[[float], str] | None = None,
+) -> Chart:
+    """Return a chart from 0 up to the highest of what is drawn."""
+    heights = [
+        height
+        for shape in shapes
+        if isinstance(shape, Line | Area)
+        for _, *values in shape.points
+        for height in series.known_values(values)
+    ]
+    return drawings.chart(
+        title, _across(grid), scales.up_to(max(heights, default=0.0), up, shown=shown), shapes
+    )
+
+
+def _shapes(grid: grids.Grid, picture: series.Picture, scale: float = 1.0) -> Iterator[Shape]:
+    time, _ = scales.since_start(grid.seconds)
+    for band in picture.bands:
+        tint, dashes = figures.tint_of(band.role), figures.dashes(band.role)
+        yield Area(
+            points=[
+                (middle / time, _divided(low, scale), _divided(high, scale))
+                for middle, low, high in zip(grid.middles, band.low, band.high, strict=True)
+            ],
+            style=tint,
+            key=f"{band.count} {figures.plural(band.role)}, lowest to highest",
+        )
+        yield _line(grid, band.median, tint + dashes, f"median {band.role}", scale)
+        highest = f"{band.highest.replica} (highest)"
+        yield _line(grid, band.highest.values, "tint-ink thin" + dashes, highest, scale)
+    for line in picture.lines:
+        style = figures.tint(line.replica) + figures.dashes(line.replica.role)
+        yield _line(grid, line.values, style, str(line.replica), scale)
+
+
+def _line(grid: grids.Grid, values: series.Values, style: str, key: str, scale: float = 1.0) -> Line:
+    time, _ = scales.since_start(grid.seconds)
+    points = [
+        (middle / time, _divided(value, scale)) for middle, value in zip(grid.middles, values, strict=True)
+    ]
+    return Line(points=points, style=style, key=key)
+
+
+def _divided(value: float | None, scale: float) -> float | None:
+    return None if value is None else value / scale
 
 
 def _limits(
-    axes: Axes,
-    summary: summaries.Summary,
+    measured: Measured,
     limit: Callable[[summaries.ReplicaSummary], float | None],
     *,
-    scale: float,
+    highest: float,
     shown: Callable[[float], str],
-) -> None:
-    """Draw a line at each limit that is not so high that the rest would be squeezed."""
+    scale: float = 1.0,
+) -> Iterator[Line]:
+    """Yield a line at each limit that is not too high to be drawn."""
+    time, _ = scales.since_start(measured.grid.seconds)
     roles: dict[float, dict[Role, None]] = {}
-    for replica in summary.replicas:
+    for replica in measured.summary.replicas:
         if (value := limit(replica)) is not None:
             roles.setdefault(value, {})[replica.replica.role] = None
-    top = axes.get_ylim()[1]
-    for value, names in sorted(roles.items())[:4]:
-        if value / scale > 3 * top:
-            continue
-        axes.axhline(value / scale, color=drawings.MUTED, linewidth=1.0, linestyle=(0, (1.0, 2.0)))
-        axes.annotate(
-            f"limit of {texts.joined([_plural(role) for role in names])}: {shown(value)}",
-            (1.0, value / scale), xycoords=("axes fraction", "data"), xytext=(0, 2),
-            textcoords="offset points", ha="right", va="bottom", fontsize=8, color=drawings.MUTED,
-        )  # fmt: skip
-
-
-def _finish(axes: Axes, grid: grids.Grid, label: str, *, from_zero: bool = True) -> None:
-    time, unit = drawings.time_scale(grid.seconds)
-    axes.set_xlim(0, grid.seconds / time)
-    axes.set_xlabel(f"Time since the start ({unit})")
-    axes.set_ylabel(label)
-    if from_zero:
-        axes.set_ylim(0, max(axes.get_ylim()[1] * 1.04, 1e-9))
-    drawings.legend(axes)
+    for value, names in sorted(roles.items())[:_MOST_LIMITS]:
+        if value <= _MOST_TIMES * highest:
+            who = texts.joined([figures.plural(role) for role in names])
+            yield Line(
+                points=[(0.0, value / scale), (measured.grid.seconds / time, value / scale)],
+                style="tint-muted dash-short",
+                key=f"limit of {who}: {shown(value)}",
+            )
 
 
 def _highest(lines: Sequence[series.Line]) -> float:
     return max((value for line in lines for value in series.known_values(line.values)), default=0.0)
-
-
-def _plural(role: Role) -> str:
-    return "PS" if role is Role.PS else f"{role}s"

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-
-from matplotlib.axes import Axes
+from collections.abc import Iterable, Sequence
 
 from paceline.model.recordings import Recording
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.runs import JobEvent, ReplicaRow
 from paceline.model.statuses import ExitKind
-from paceline.surfaces.reports import drawings, texts
-from paceline.surfaces.reports.drawings import Plot
+from paceline.surfaces.charts import drawings, scales
+from paceline.surfaces.charts.drawings import Boxes, Chart, Dots, Shape
+from paceline.surfaces.reports import figures, texts
+from paceline.surfaces.reports.figures import Figure
 
 MAX_ROWS = 24
 STARTED, EXITED = "started", "replica-exited"
@@ -56,7 +56,7 @@ class Row:
     replicas: tuple[ReplicaId, ...]
 
 
-def timeline(recording: Recording, end: float, *, wide: bool = False) -> Plot | None:
+def timeline(recording: Recording, end: float, *, wide: bool = False) -> Figure | None:
     """Return the lives of the replicas of a run.
 
     Args:
@@ -72,11 +72,10 @@ def timeline(recording: Recording, end: float, *, wide: bool = False) -> Plot | 
     start = min(start, found[0].since)
     end = max(end, *(life.until or life.since for life in found))
     shown = rows(recording.replicas, found)
-    width = drawings.WIDTH_INCHES * (2 if wide else 1)
-    with drawings.figure(height=max(1.7, 0.95 + 0.2 * len(shown)), width=width) as (made, (axes,)):
-        _draw(axes, recording, found, shown, start, end)
-        svg = drawings.svg(made, name="timeline", title=title)
-    return Plot(name="timeline", title=title, svg=svg, caption=_caption(recording, found), wide=wide)
+    chart = _chart(recording, found, shown, start, end, drawings.WIDE if wide else drawings.WIDTH)
+    return Figure(
+        name="timeline", title=title, charts=(chart,), caption=_caption(recording, found), wide=wide
+    )
 
 
 def rows(replicas: Sequence[ReplicaRow], found: Sequence[Life]) -> list[Row]:
@@ -107,52 +106,65 @@ def _went_wrong(row: ReplicaRow) -> bool:
     return row.exit is not None and row.exit.kind not in (ExitKind.COMPLETED, ExitKind.SIGNAL)
 
 
-def _draw(
-    axes: Axes,
-    recording: Recording,
-    found: Sequence[Life],
-    shown: Sequence[Row],
-    start: float,
-    end: float,
-) -> None:
-    time, unit = drawings.time_scale(end - start)
+def _chart(
+    recording: Recording, found: Sequence[Life], shown: Sequence[Row], start: float, end: float, width: float
+) -> Chart:
+    time, across = scales.since_start(end - start)
+    least = (end - start) / time / width
     row_of = {replica: number for number, row in enumerate(shown) for replica in row.replicas}
-    for number, row in enumerate(shown):
-        of_row = [life for life in found if row_of.get(life.replica) == number]
-        if len(row.replicas) > 1:
-            of_row = [_together(of_row)]
-        for life in of_row:
-            since = (life.since - start) / time
-            until = ((life.until if life.until is not None else end) - start) / time
-            colour = drawings.colour_of_role(row.role)
-            axes.barh(
-                number, max(0.0, until - since), left=since, height=0.5, color=colour, alpha=0.75, linewidth=0
-            )
-    again = [(life.since, row_of[life.replica]) for life in found if life.attempt > 1]
-    ended = [(life.until, row_of[life.replica]) for life in found if life.until is not None]
-    judged = [(e.at, row_of[e.replica]) for e in recording.evaluations if e.replica in row_of]
-    for label, marks, marker, size in (
-        ("started again", again, ">", 5), ("ended", ended, "|", 9), ("evaluated", judged, "D", 5)
+
+    def at(moment: float) -> float:
+        return (moment - start) / time
+
+    shapes: list[Shape] = []
+    for role in Role:
+        boxes = []
+        for number, row in enumerate(shown):
+            of_row = [life for life in found if row.role is role and row_of.get(life.replica) == number]
+            spans = [(at(life.since), at(end if life.until is None else life.until)) for life in of_row]
+            # Those of many replicas are drawn as one.
+            room = least if len(row.replicas) == 1 else float("inf")
+            boxes += [(since, until, number + 0.25, number + 0.75) for since, until in _merged(spans, room)]
+        shapes.append(Boxes(boxes=boxes, style=f"{figures.tint_of(role)} faint"))
+    again = [(at(life.since), row_of[life.replica] + 0.5) for life in found if life.attempt > 1]
+    ended = [(at(life.until), row_of[life.replica]) for life in found if life.until is not None]
+    judged = [(at(e.at), row_of[e.replica] + 0.5) for e in recording.evaluations if e.replica in row_of]
+    shapes.append(
+        Boxes(
+            boxes=[(x - least, x + least, row + 0.1, row + 0.9) for x, row in _thinned(ended, least)],
+            style="tint-ink",
+            key="ended" if ended else "",
+        )
+    )
+    for key, points, style in (
+        ("started again", again, "tint-ink"), ("evaluated", judged, "tint-ink hollow")
     ):  # fmt: skip
-        if marks:
-            axes.plot(
-                [(at - start) / time for at, _ in marks], [number for _, number in marks], marker,
-                markersize=size, linestyle="", label=label, markeredgecolor=drawings.INK,
-                color=drawings.PAPER if marker == "D" else drawings.INK,
-            )  # fmt: skip
-    axes.set_yticks(range(len(shown)), [row.label for row in shown])
-    axes.set_ylim(len(shown) - 0.4, -0.6)
-    axes.set_xlim(0, max((end - start) / time * 1.01, 1e-3))
-    axes.set_xlabel(f"Time since the start ({unit})")
-    axes.grid(visible=False, axis="y")
-    drawings.legend(axes)
+        if points:
+            shapes.append(Dots(points=_thinned(points, 4 * least), style=style, key=key, radius=3.5))
+    return drawings.chart(
+        "Time line",
+        across,
+        dataclasses.replace(scales.rows([row.label for row in shown]), has_rules=False),
+        shapes,
+        width=width,
+    )
 
 
-def _together(of_row: Sequence[Life]) -> Life:
-    """Return one life from the first start to the last end."""
-    ends = [life.until for life in of_row if life.until is not None]
-    until = max(ends) if len(ends) == len(of_row) else None
-    return dataclasses.replace(of_row[0], since=min(life.since for life in of_row), until=until)
+def _merged(spans: Sequence[tuple[float, float]], room: float) -> list[tuple[float, float]]:
+    """Return spans in their order, those as one between which there is less room than that."""
+    merged: list[tuple[float, float]] = []
+    for since, until in sorted(spans):
+        if merged and since - merged[-1][1] < room:
+            merged[-1] = merged[-1][0], max(merged[-1][1], until)
+        else:
+            merged.append((since, until))
+    return merged
+
+
+def _thinned(points: Iterable[tuple[float, float]], room: float) -> list[tuple[float, float]]:
+    """Return one point for each place: marks on top of each other make the page large and show nothing."""
+    places = {(round(x / room) if room else 0, row): (x, row) for x, row in points}
+    return list(places.values())
 
 
 def _caption(recording: Recording, found: Sequence[Life]) -> str:

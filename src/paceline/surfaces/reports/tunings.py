@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import difflib
-import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from paceline.model.causes import Explanation
 from paceline.model.recordings import Recording
 from paceline.model.tunings import Trial, Tuning
-from paceline.surfaces import documents
-from paceline.surfaces.reports import drawings, templates, texts, whys
-from paceline.surfaces.reports.drawings import Plot
+from paceline.surfaces import documents, templates
+from paceline.surfaces.charts import bars
+from paceline.surfaces.charts.bars import Bars
+from paceline.surfaces.charts.drawings import Key
+from paceline.surfaces.reports import texts, whys
+from paceline.surfaces.reports.figures import Figure
 from paceline.surfaces.reports.tiles import Tile
 from paceline.surfaces.views import tunings as views
 from paceline.tuning import summaries
 from paceline.tuning.summaries import Summary
 
-#: From so many times between the slowest and the fastest on, a plot has a logarithmic axis.
-_WIDE = 10.0
-_BAR_INCHES, _FRAME_INCHES = 0.34, 0.95
 _HEAD = 2
 
 
@@ -105,39 +104,36 @@ def _computed(trial: Trial) -> Iterator[str]:
             yield f"{each.gain.low:.1f} to {each.gain.high:.1f}"
 
 
-def _speeds(tuning: Tuning) -> Plot:
-    """Return the speed of each trial; what was undone is hatched."""
-    title = "Examples per second of each trial"
+def _speeds(tuning: Tuning) -> Figure:
+    """Return the speed of each trial, and whether its changes stay."""
     trials = tuning.finished
     speeds = [each.outcome.speed if each.outcome else 0.0 for each in trials]
-    height = max(1.7, _FRAME_INCHES + len(trials) * _BAR_INCHES)
-    with drawings.figure(height=height, width=2 * drawings.WIDTH_INCHES) as (made, (axes,)):
-        for row, (trial, speed) in enumerate(zip(trials, speeds, strict=True)):
-            stays = not trial.is_undone
-            axes.barh(
-                row, speed, height=0.62, color=drawings.GREEN if stays else drawings.MUTED,
-                hatch=None if stays else "//", linewidth=0,
-            )  # fmt: skip
-        axes.set_yticks(range(len(trials)), [_label(each) for each in trials])
-        axes.set_ylim(len(trials) - 0.4, -0.6)
-        known = [each for each in speeds if each]
-        what = "Examples per second, all trainers together"
-        if known and max(known) > _WIDE * min(known):
-            axes.set_xscale("log")
-            axes.set_xlim(left=10 ** math.floor(math.log10(min(known))))
-            what += " (logarithmic)"
-        axes.xaxis.set_major_formatter(lambda value, _: texts.whole(value))
-        axes.grid(visible=False, axis="y")
-        axes.set_xlabel(what)
-        svg = drawings.svg(made, name="trials", title=title)
-    caption = (
-        "Each trial has the changes of those before it that stayed, and its own; hatched ones were undone."
+    longest = max(speeds, default=0.0)
+    rows = [
+        bars.row(_label(trial), [(_UNDONE if trial.is_undone else _STAYS, "examples/s", speed)], longest)
+        for trial, speed in zip(trials, speeds, strict=True)
+    ]
+    found = Bars(
+        name="Examples per second, all trainers together",
+        of="Trial",
+        total="Examples/s",
+        rows=tuple(rows),
+        shown=lambda speed: texts.whole(speed or None),
+        keys=(
+            Key(shape="box", style=_STAYS, text="its changes stay"),
+            Key(shape="box", style=_UNDONE, text="undone"),
+        ),
     )
-    return Plot(name="trials", title=title, svg=svg, caption=caption, wide=True)
+    caption = "Each trial has the changes of those before it that stayed, and its own."
+    title = "Examples per second of each trial"
+    return Figure(name="trials", title=title, bars=(found,), caption=caption, wide=True)
+
+
+_STAYS, _UNDONE = "tint-green", "tint-muted"
 
 
 def _label(trial: Trial) -> str:
-    return f"{trial.number}: {texts.shortened(views.changed(trial), 48)}"
+    return f"{trial.number}: {views.changed(trial)}"
 
 
 def _diff(tuning: Tuning) -> Iterator[str]:

@@ -7,11 +7,12 @@ from collections.abc import Callable
 
 from paceline.model.causes import Explanation
 from paceline.model.recordings import Recording
-from paceline.surfaces import answers
+from paceline.surfaces import answers, templates
 from paceline.surfaces.answers import Answer
+from paceline.surfaces.charts import steps
 from paceline.surfaces.diffs import Diffs
-from paceline.surfaces.reports import heat_maps, splits, templates, texts, traffics
-from paceline.surfaces.reports.drawings import Plot
+from paceline.surfaces.reports import captions, heat_maps, texts
+from paceline.surfaces.reports.figures import Figure
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +20,7 @@ class Why:
     """The answer in words, and its plots."""
 
     answer: Answer
-    plots: tuple[Plot, ...]
+    plots: tuple[Figure, ...]
 
 
 def why(recording: Recording, found: Explanation, *, say: Callable[[str], str] = str) -> Why:
@@ -30,12 +31,28 @@ def why(recording: Recording, found: Explanation, *, say: Callable[[str], str] =
         found: the answer.
         say: puts the options that say where the job is into commands.
     """
-    made = (heat_maps.load(recording), traffics.traffic(recording), splits.split(recording))
+    made = (heat_maps.load(recording), _traffic(recording), _split(recording))
     drawn = [plot for plot in made if plot is not None]
     if sum(not plot.wide for plot in drawn) % 2:
         # A narrow plot alone would leave half a row empty.
         drawn = [plot for plot in drawn if plot.wide] + [plot for plot in drawn if not plot.wide]
     return Why(answer=answers.answer(found, diffs=Diffs.of(recording.run), say=say), plots=tuple(drawn))
+
+
+def _traffic(recording: Recording) -> Figure | None:
+    found = steps.traffic(recording)
+    if found is None:
+        return None
+    caption = captions.traffic(found)
+    return Figure(name="traffic", title="Traffic of the variables", traffic=found, caption=caption)
+
+
+def _split(recording: Recording) -> Figure | None:
+    found = steps.splits(recording)
+    if found is None:
+        return None
+    caption = captions.split(found)
+    return Figure(name="split", title="Split of a traced step", splits=found, caption=caption)
 
 
 def page(recording: Recording, found: Explanation, *, say: Callable[[str], str] = str) -> str:

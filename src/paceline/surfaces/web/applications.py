@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection
-from importlib import resources
 
 from fastapi import FastAPI
 from fastapi.routing import APIRouter
-from starlette.responses import FileResponse, PlainTextResponse
+from starlette.responses import PlainTextResponse, Response
 from starlette.staticfiles import StaticFiles
 
 from paceline.services.advisors import Advisor
+from paceline.surfaces import templates
 from paceline.surfaces.web import descriptions, guards, problems
 from paceline.surfaces.web.feeds import Feeds
 from paceline.surfaces.web.guards import Guard, Rates
@@ -131,11 +131,9 @@ def application(
     return made
 
 
-def _style() -> FileResponse:
+def _style() -> Response:
     """Answer with the style that reports have, too."""
-    return FileResponse(
-        str(resources.files("paceline.surfaces.reports") / "style.css"), media_type="text/css"
-    )
+    return Response(templates.style(), media_type="text/css")
 
 
 def _healthy() -> PlainTextResponse:

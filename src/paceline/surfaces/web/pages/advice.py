@@ -24,13 +24,16 @@ from paceline.services.advisors import Advisor
 from paceline.services.predictions import Model
 from paceline.services.what_ifs import WhatIf
 from paceline.surfaces import answers, documents
+from paceline.surfaces.charts import curves
+from paceline.surfaces.charts.curves import Place
+from paceline.surfaces.charts.drawings import Chart
+from paceline.surfaces.charts.strips import Strip
 from paceline.surfaces.diffs import Diffs
 from paceline.surfaces.reports import texts
 from paceline.surfaces.views import forecasts as views
 from paceline.surfaces.web.callers import Asked, may
 from paceline.surfaces.web.operations import Operation
-from paceline.surfaces.web.pages import charts, rendering
-from paceline.surfaces.web.pages.charts import Curve, Place, Strip
+from paceline.surfaces.web.pages import rendering
 from paceline.surfaces.web.pages.forms import Fields
 from paceline.surfaces.web.routes import advice
 from paceline.surfaces.web.routes import changes as routes
@@ -202,7 +205,7 @@ def _step(cores: float) -> float:
     )
 
 
-def _chart(found: WhatIf) -> Curve:
+def _chart(found: WhatIf) -> Chart:
     places = [
         Place(
             label=f"{each.value:g}",
@@ -215,8 +218,11 @@ def _chart(found: WhatIf) -> Curve:
     ]
     values = [each.value for each in found.points]
     marks = {"knee": found.knee, "chosen": getattr(found.wanted, found.field)}
-    return charts.curve(
+    return curves.curve(
+        found.field,
         places,
+        across=found.field,
+        up="Examples per second",
         level=found.told.examples_per_second,
         marks={name: values.index(value) for name, value in marks.items() if value in values},
         shown=texts.whole,

@@ -13,10 +13,10 @@ from paceline.diagnosing import catalogues
 from paceline.model.run_queries import RunQuery
 from paceline.services import run_comparisons
 from paceline.services.run_comparisons import MOST_RUNS, RunComparison, Side
+from paceline.surfaces.charts.strips import Strip
 from paceline.surfaces.web.callers import Asked, may
 from paceline.surfaces.web.operations import Operation
 from paceline.surfaces.web.pages import rendering
-from paceline.surfaces.web.pages.charts import Strip
 
 router = APIRouter(include_in_schema=False, prefix="/compare")
 #: Jobs among which may be chosen.

@@ -15,12 +15,12 @@ from paceline.model.selectors import Requirement, Selector
 from paceline.model.tunings import Tuning
 from paceline.services.trials import LABEL
 from paceline.specs import edits
+from paceline.surfaces.charts.strips import Strip
 from paceline.surfaces.views import experiments as experiment_views
 from paceline.surfaces.views import tunings as tuning_views
 from paceline.surfaces.web.callers import Asked, may
 from paceline.surfaces.web.operations import Operation
 from paceline.surfaces.web.pages import rendering
-from paceline.surfaces.web.pages.charts import Strip
 from paceline.surfaces.web.routes import experiments as routes
 from paceline.surfaces.web.routes.experiments import MOST_STUDIES, Name
 from paceline.tuning import comparisons, summaries

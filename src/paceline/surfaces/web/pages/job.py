@@ -11,17 +11,17 @@ from fastapi.responses import HTMLResponse, Response
 from paceline import specs
 from paceline.diagnosing import catalogues
 from paceline.errors import Conflict
-from paceline.model import quantities
 from paceline.model.runs import Run
 from paceline.services import changes
 from paceline.sources import traces
 from paceline.specs import edits
 from paceline.surfaces import answers
+from paceline.surfaces.charts import steps
 from paceline.surfaces.diffs import Diffs
-from paceline.surfaces.reports import texts
+from paceline.surfaces.reports import evidence, pages
 from paceline.surfaces.web.callers import Asked, may
 from paceline.surfaces.web.operations import Operation
-from paceline.surfaces.web.pages import bars, downloads, log_folders, rendering, timelines
+from paceline.surfaces.web.pages import log_folders, rendering, timelines
 from paceline.surfaces.web.pages.forms import Fields
 from paceline.surfaces.web.routes import changes as change_routes
 from paceline.surfaces.web.routes import jobs as routes
@@ -86,11 +86,9 @@ def show_steps(request: Request, asked: Readable, name: Name) -> HTMLResponse:
         request,
         "job_steps.html",
         run=asked.jobs.get(name),
-        traffic=bars.traffic(recording),
-        splits=bars.splits(recording),
+        traffic=steps.traffic(recording),
+        splits=steps.splits(recording),
         newest=_newest_trace(asked, name) if newest is not None else None,
-        as_bytes=quantities.format_bytes,
-        as_milliseconds=lambda microseconds: f"{texts.number(microseconds / 1000)} ms",
     )
 
 
@@ -104,7 +102,7 @@ def send_report(asked: Readable, name: Name) -> Response:
     """Send the page about the job that needs nothing else (``paceline report``)."""
     asked.jobs.get(name)
     headers = {"Content-Disposition": f'attachment; filename="{quote(name)}-report.html"'}
-    return HTMLResponse(downloads.report(asked.jobs, name), headers=headers)
+    return HTMLResponse(pages.page(evidence.gather(asked.jobs, name)), headers=headers)
 
 
 @router.get("/logs")

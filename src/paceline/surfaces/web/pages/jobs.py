@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -12,6 +12,7 @@ from fastapi.responses import HTMLResponse
 from paceline.errors import InvalidInput
 from paceline.model.run_queries import Order
 from paceline.model.statuses import JobPhase
+from paceline.surfaces.charts import strips
 from paceline.surfaces.views import cells
 from paceline.surfaces.web.callers import Asked, may
 from paceline.surfaces.web.operations import Operation
@@ -83,7 +84,7 @@ def _row(item: Mapping[str, Any]) -> dict[str, Any]:
         "progress": _or_dash(digest.get("progress"), cells.percent),
         "eta": "" if eta is None else cells.duration(eta),
         "speed": _or_dash(digest.get("examples_per_second"), cells.number),
-        "spark": spark(digest.get("trend", ())),
+        "spark": strips.spark(digest.get("trend", ())),
         "imbalance": _or_dash(digest.get("imbalance"), "{:.2f}".format),
         "code": digest.get("code"),
         "severity": digest.get("severity"),
@@ -94,19 +95,3 @@ def _row(item: Mapping[str, Any]) -> dict[str, Any]:
 
 def _or_dash(value: float | None, shown: Callable[[float], str]) -> str:
     return "\N{EN DASH}" if value is None else shown(value)
-
-
-def spark(trend: Sequence[float | None], width: float = 80.0, height: float = 20.0) -> list[str]:
-    """Return a sparkline: the points of each stretch that was measured, as SVG has them."""
-    values = [each for each in trend if each is not None]
-    if len(values) < 2:
-        return []
-    top = max(values) or 1.0
-    lines: list[list[str]] = [[]]
-    for place, value in enumerate(trend):
-        if value is None:
-            lines.append([])
-        else:
-            x, y = place * width / (len(trend) - 1), height - 1 - value / top * (height - 2)
-            lines[-1].append(f"{x:.1f},{y:.1f}")
-    return [" ".join(line) for line in lines if len(line) > 1]

@@ -11,11 +11,13 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse
 
 from paceline.services import model_trends
+from paceline.surfaces.charts import drawings, scales, strips
+from paceline.surfaces.charts.drawings import Chart, Dots, Line
+from paceline.surfaces.charts.scales import Scale
 from paceline.surfaces.views import cells
 from paceline.surfaces.web.callers import Asked, may
 from paceline.surfaces.web.operations import Operation
 from paceline.surfaces.web.pages import rendering
-from paceline.surfaces.web.pages.jobs import spark
 from paceline.surfaces.web.routes import models as routes
 from paceline.surfaces.web.routes.models import MOST_MODELS, Name
 from paceline.tuning.memories import Measure, Regression
@@ -24,38 +26,14 @@ router = APIRouter(include_in_schema=False, prefix="/models")
 Listing = Annotated[Asked, Depends(may(Operation.LIST))]
 #: Runs of which a list shows how they did.
 _SPARKED = 20
-_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 1040.0, 190.0, 74.0, 16.0, 14.0, 26.0
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Dot:
-    """A run in a plot."""
-
-    x: float
-    y: float
-    name: str
-    value: str
-    is_worse: bool
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Plot:
-    """A number of each run, from the oldest to the newest.
-
-    Attributes:
-        title: the name of what it is.
-        ticks: heights and what is said there.
-        lines: points of runs that follow each other and were measured, as SVG has them.
-    """
+    """A number of each run, from the oldest to the newest; ``title`` says which."""
 
     title: str
-    width: float
-    height: float
-    left: float
-    right: float
-    ticks: tuple[tuple[float, str], ...]
-    lines: tuple[str, ...]
-    dots: tuple[Dot, ...]
+    chart: Chart
 
 
 @router.get("")
@@ -66,7 +44,7 @@ def list_models(request: Request, asked: Listing) -> HTMLResponse:
     rows = []
     for each in found:
         speeds = [told.examples_per_core_hour for told in each.told[:_SPARKED]]
-        rows.append({**routes.listed(each), "spark": spark(tuple(reversed(speeds)))})
+        rows.append({**routes.listed(each), "spark": strips.spark(tuple(reversed(speeds)))})
     return rendering.page(request, "models.html", rows=rows, kept=routes.kept(asked))
 
 
@@ -110,33 +88,40 @@ def _plot(
     room = (high - low) * 0.1 or abs(high) * 0.1 or 1.0
     # A rate is seen from 0 on, unless that would hide what changes.
     low, high = (0.0, high + room) if low > 0 and high > 2 * low else (low - room, high + room)
-
-    def height(value: float) -> float:
-        return _HEIGHT - _BOTTOM - (value - low) / (high - low) * (_HEIGHT - _TOP - _BOTTOM)
-
-    step = (_WIDTH - _LEFT - _RIGHT) / max(1, len(runs) - 1)
-    dots: list[Dot] = []
-    lines: list[list[str]] = [[]]
-    for place, run in enumerate(runs):
-        if run[field] is None:
-            lines.append([])
-            continue
-        x, y = _LEFT + place * step, height(run[field])
-        lines[-1].append(f"{x:.1f},{y:.1f}")
-        is_worse = any(each.measure is measure for each in worse.get(run["name"], ()))
-        dots.append(
-            Dot(x=round(x, 1), y=round(y, 1), name=run["name"], value=say(run[field]), is_worse=is_worse)
-        )
+    places = list(enumerate(runs))
+    measured = [(place, run) for place, run in places if run[field] is not None]
+    is_worse = {
+        name for name, regressions in worse.items() if any(each.measure is measure for each in regressions)
+    }
+    groups = {
+        style: [(place, run) for place, run in measured if (run["name"] in is_worse) == worse_ones]
+        for style, worse_ones in (("tint-blue", False), ("tint-vermilion", True))
+    }
+    across = Scale(
+        low=0.0,
+        high=float(max(1, len(runs) - 1)),
+        ticks=((0.0, runs[0]["submitted_at"][:10]), (len(runs) - 1.0, runs[-1]["submitted_at"][:10])),
+        has_rules=False,
+    )
     return Plot(
         title=title,
-        width=_WIDTH,
-        height=_HEIGHT,
-        left=_LEFT,
-        right=_WIDTH - _RIGHT,
-        ticks=tuple(
-            (round(height(value), 1), say(value))
-            for value in (low + (high - low) * each / 3 for each in range(4))
+        chart=drawings.chart(
+            title,
+            across,
+            scales.between(low, high, shown=say),
+            [
+                Line(points=[(place, run[field]) for place, run in places], style="tint-ink"),
+                *(
+                    Dots(
+                        points=[(place, run[field]) for place, run in group],
+                        said=[f"{run['name']}: {say(run[field])}" for _, run in group],
+                        style=style,
+                        radius=6.0 if style == "tint-vermilion" else 3.5,
+                    )
+                    for style, group in groups.items()
+                ),
+            ],
+            width=drawings.WIDE,
+            height=190.0,
         ),
-        lines=tuple(" ".join(each) for each in lines if len(each) > 1),
-        dots=tuple(dots),
     )

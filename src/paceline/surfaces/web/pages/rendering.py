@@ -14,8 +14,8 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse
 from markupsafe import Markup, escape
 
-from paceline.surfaces import explanations
-from paceline.surfaces.reports import templates, texts
+from paceline.surfaces import explanations, templates
+from paceline.surfaces.reports import texts
 from paceline.surfaces.views import cells
 from paceline.surfaces.web import namespaces
 from paceline.surfaces.web.pages import languages

@@ -1,12 +1,9 @@
-"""What a traced step moves and where its time goes, as rows of stacked bars.
-
-Reports draw the same with Matplotlib; a page that is asked for by many gets its bars as a few rectangles.
-"""
+"""What a traced step moves and where its time goes, as rows of stacked bars."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from paceline.diagnosing.cases import Case
 from paceline.model import trace_summaries
@@ -14,39 +11,20 @@ from paceline.model.recordings import Recording
 from paceline.model.roles import ReplicaId
 from paceline.model.trace_summaries import Shares
 from paceline.model.traces import Direction
+from paceline.surfaces.charts import bars
+from paceline.surfaces.charts.bars import Row
 
 #: More rows are not shown, nor variables that move less than this part of all.
 MOST_ROWS, LEAST_SHARE = 12, 0.005
 #: So many parameter servers have a colour of their own, those that move the most.
 MOST_COLOURS = 4
-OTHER = "server-other"
-#: The full length of a bar.
-WIDTH = 1000.0
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
-    """A part of a bar, on a scale up to ``WIDTH``.
-
-    Attributes:
-        style: which colour.
-        of: what it stands for.
-    """
-
-    left: float
-    width: float
-    style: str
-    of: str
-    value: float
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """A bar with its name and its total."""
-
-    name: str
-    total: float
-    pieces: tuple[Piece, ...]
+OTHER = "tint-muted"
+#: The parts of a step, each with its colour.
+PARTS = {
+    "pull": "tint-orange", "compute": "tint-blue", "push": "tint-vermilion", "wait": "tint-purple",
+    "other": "tint-muted",
+}  # fmt: skip
+_TINTS = ("tint-vermilion", "tint-blue", "tint-orange", "tint-sky")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,15 +46,15 @@ class Traffic:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Splits:
-    """Where the time of a step goes, trainer by trainer, in microseconds."""
+    """Where the time of a step goes, trainer by trainer, in microseconds; ``parts`` have these colours."""
 
     rows: tuple[Row, ...]
     left_out: int
     shares: Shares
+    parts: Mapping[str, str] = dataclasses.field(default_factory=PARTS.copy)
 
 
 _Amounts = dict[str, dict[str, float]]
-PARTS = ("pull", "compute", "push", "wait", "other")
 
 
 def traffic(recording: Recording) -> Traffic | None:
@@ -130,7 +108,7 @@ def _styles(by_server: Mapping[str, float]) -> dict[str, str]:
     busiest = sorted(by_server, key=lambda server: -by_server[server])[:MOST_COLOURS]
     named = sorted(busiest, key=ReplicaId.parse)
     return {
-        server: f"server-{named.index(server)}" if server in named else OTHER
+        server: _TINTS[named.index(server)] if server in named else OTHER
         for server in sorted(by_server, key=ReplicaId.parse)
     }
 
@@ -147,23 +125,13 @@ def _legend(styles: Mapping[str, str], by_server: Mapping[str, float]) -> tuple[
 def _rows(amounts: _Amounts, variables: Sequence[str], styles: Mapping[str, str]) -> tuple[Row, ...]:
     longest = max((sum(amounts.get(name, {}).values()) for name in variables), default=0.0)
     return tuple(
-        _row(
+        bars.row(
             name,
             [(styles[server], server, amounts.get(name, {}).get(server, 0.0)) for server in styles],
             longest,
         )
         for name in variables
     )
-
-
-def _row(name: str, parts: Iterable[tuple[str, str, float]], longest: float) -> Row:
-    pieces, left, total = [], 0.0, 0.0
-    for style, of, value in parts:
-        width = value / longest * WIDTH if longest else 0.0
-        if width > 0:
-            pieces.append(Piece(left=left, width=width, style=style, of=of, value=value))
-        left, total = left + width, total + value
-    return Row(name=name, total=total, pieces=tuple(pieces))
 
 
 def splits(recording: Recording) -> Splits | None:
@@ -185,9 +153,9 @@ def splits(recording: Recording) -> Splits | None:
             mean.input_wait_microseconds or 0.0, mean.other_microseconds,
         )  # fmt: skip
         rows.append(
-            _row(
+            bars.row(
                 trainer,
-                [(f"part-{part}", part, value) for part, value in zip(PARTS, values, strict=True)],
+                [(style, part, value) for (part, style), value in zip(PARTS.items(), values, strict=True)],
                 top,
             )
         )

@@ -1,0 +1,92 @@
+"""Curves over values that can be chosen: each with its interval, and with what is said of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+
+from paceline.surfaces.charts import drawings, scales
+from paceline.surfaces.charts.drawings import Area, Chart, Dots, Line, Shape
+
+#: A band that reaches further beyond the curve would press the curve itself flat.
+_MOST_TIMES = 2.5
+_TINTS = ("blue", "vermilion", "green", "orange", "purple", "sky")
+NOW, LIKELY = "now, measured", "90 % of what is likely"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A value of a curve: its middle, between which that lies, and of which kind it is."""
+
+    label: str
+    middle: float
+    low: float
+    high: float
+    kind: str
+
+
+def curve(
+    name: str,
+    places: Sequence[Place],
+    *,
+    across: str,
+    up: str,
+    level: float,
+    marks: Mapping[str, int],
+    shown: Callable[[float], str],
+) -> Chart:
+    """Return a curve.
+
+    Args:
+        name: what it shows.
+        places: its values, at least one.
+        across: what is chosen.
+        up: what comes of it, with its unit.
+        level: what was measured.
+        marks: the numbers of values that stand out, by what they are.
+        shown: writes a height.
+    """
+    most = max(level, *(min(each.high, _MOST_TIMES * each.middle) for each in places))
+    at = [place + 0.5 for place in range(len(places))]
+    shapes: list[Shape] = [
+        Area(
+            points=[(x, each.low, each.high) for x, each in zip(at, places, strict=True)],
+            style="tint-sky", key=LIKELY,
+        ),
+        Line(points=[(0.0, level), (float(len(places)), level)], style="tint-muted thin dash-long", key=NOW),
+    ]  # fmt: skip
+    up_scale = scales.up_to(most, up)
+    for mark, place in marks.items():
+        x = place + 0.5
+        shapes.append(Line(points=[(x, 0.0), (x, up_scale.high)], style=_MARKS.get(mark, _MARK), key=mark))
+    shapes.append(
+        Line(points=[(x, each.middle) for x, each in zip(at, places, strict=True)], style="tint-ink")
+    )
+    kinds = dict.fromkeys(each.kind for each in places)
+    for kind, tint in zip(kinds, itertools.cycle(_TINTS), strict=False):
+        own = [(x, each) for x, each in zip(at, places, strict=True) if each.kind == kind]
+        shapes.append(
+            Dots(
+                points=[(x, each.middle) for x, each in own],
+                said=[
+                    f"{each.label}: {shown(each.middle)} ({shown(each.low)} to {shown(each.high)})"
+                    for _, each in own
+                ],
+                style=f"tint-{tint}",
+                key=kind,
+                radius=4.5,
+            )
+        )
+    return drawings.chart(
+        name,
+        scales.places([each.label for each in places], across),
+        up_scale,
+        shapes,
+        width=drawings.WIDE,
+        height=300.0,
+    )
+
+
+_MARK = "tint-muted thin dash-short"
+_MARKS = {"chosen": "tint-ink thin"}

@@ -1,0 +1,58 @@
+"""What a report shows as a figure, and the colours and dashes that replicas have in all of them."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from paceline.model.roles import ReplicaId, Role
+from paceline.surfaces.charts.bars import Bars
+from paceline.surfaces.charts.drawings import Chart
+from paceline.surfaces.charts.steps import Splits, Traffic
+
+_TINTS = {
+    Role.PS: ("vermilion", "orange", "purple", "yellow"),
+    Role.WORKER: ("blue", "sky", "green", "muted"),
+    Role.CHIEF: ("green", "blue", "sky", "muted"),
+    Role.EVALUATOR: ("purple", "orange", "yellow", "muted"),
+}
+_DASHES = {Role.PS: "", Role.WORKER: " dash-long", Role.CHIEF: " dash-both", Role.EVALUATOR: " dash-short"}
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """Charts side by side or bars below each other, and the sentence that says what they show.
+
+    Attributes:
+        name: in small letters, unique on the page.
+        wide: whether it takes the whole width of the page.
+    """
+
+    name: str
+    title: str
+    caption: str
+    charts: tuple[Chart, ...] = ()
+    bars: tuple[Bars, ...] = ()
+    traffic: Traffic | None = None
+    splits: Splits | None = None
+    wide: bool = False
+
+
+def tint(replica: ReplicaId) -> str:
+    """Return the class of the colour of a replica."""
+    tints = _TINTS[replica.role]
+    return f"tint-{tints[replica.index % len(tints)]}"
+
+
+def tint_of(role: Role) -> str:
+    """Return the class of the colour of a role as a whole."""
+    return f"tint-{_TINTS[role][0]}"
+
+
+def dashes(role: Role) -> str:
+    """Return the class of the lines of a role, with the blank before it; empty: they are whole."""
+    return _DASHES[role]
+
+
+def plural(role: Role) -> str:
+    """Return how several replicas of a role are called."""
+    return "PS" if role is Role.PS else f"{role}s"

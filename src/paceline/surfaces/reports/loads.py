@@ -1,0 +1,138 @@
+"""Figures of the whole run: load of the PS, quality of the model, waiting for input."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from paceline.model import quantities
+from paceline.model.samples import Evaluation
+from paceline.services.summaries import Imbalance, Summary
+from paceline.surfaces.charts import bars, drawings, scales
+from paceline.surfaces.charts.bars import Bars
+from paceline.surfaces.charts.drawings import Boxes, Chart, Dots, Key, Line, Shape
+from paceline.surfaces.reports import captions, texts
+from paceline.surfaces.reports.figures import Figure
+
+#: More bars than this are not drawn; the highest are.
+MAX_BARS = 12
+#: What guessing reaches.
+_GUESSED_AUC = 0.5
+#: More evaluations are a line without dots.
+_MOST_DOTS = 60
+_BEST = "tint-vermilion dash-long"
+_MEAN = (Key(shape="line", style="tint-ink thin dash-long", text="mean of all PS"),)
+_WAITING, _WORKING = "waiting for input", "pull, compute, push"
+
+
+def imbalance(summary: Summary) -> Figure | None:
+    """Return the load of each PS against the mean of all."""
+    found = [one for name in ("cpu", "network") if (one := summary.imbalance(name)) is not None]
+    if not found:
+        return None
+    caption = captions.imbalance(found)
+    if (count := len(found[0].loads)) > MAX_BARS:
+        caption += f" Shown are the {MAX_BARS} of {count} PS with the highest load."
+    return Figure(
+        name="imbalance",
+        title="Load of the parameter servers",
+        bars=tuple(_loads(one, () if place else _MEAN) for place, one in enumerate(found)),
+        caption=caption,
+    )
+
+
+def _loads(one: Imbalance, keys: tuple[Key, ...]) -> Bars:
+    shown = one.loads
+    if len(shown) > MAX_BARS:
+        shown = tuple(sorted(one.loads, key=lambda pair: -pair[1])[:MAX_BARS])
+    is_cpu = one.resource == "cpu"
+    longest = max(load for _, load in shown)
+    mean = sum(load for _, load in one.loads) / len(one.loads)
+    rows = []
+    for replica, load in shown:
+        is_hot = one.is_hot and replica == one.hottest
+        style = "tint-vermilion" if is_hot else "tint-sky"
+        name = f"{replica} (hot)" if is_hot else str(replica)
+        rows.append(bars.row(name, [(style, "CPU" if is_cpu else "network", load)], longest))
+    return Bars(
+        name="CPU" if is_cpu else "Network",
+        of="CPU" if is_cpu else "Network",
+        total="Cores" if is_cpu else "A second",
+        rows=tuple(rows),
+        shown=texts.cores if is_cpu else quantities.format_bytes,
+        keys=keys,
+        mark=mean / longest * bars.WIDTH if longest else None,
+    )
+
+
+def quality(summary: Summary, evaluations: Sequence[Evaluation], best: float | None) -> Figure | None:
+    """Return the AUC of each evaluation against the best that is possible."""
+    told = [(e.step, e.auc) for e in evaluations if e.auc is not None]
+    if not told:
+        return None
+    steps = [step for step, _ in told if step is not None]
+    if len(told) > 1 and len(steps) == len(told) and len(set(steps)) > 1:
+        chart = _over_steps(steps, [auc for _, auc in told], best)
+    else:
+        chart = _once(told[-1][1], best)
+    caption = captions.quality(summary, best)
+    return Figure(name="quality", title="Quality", charts=(chart,), caption=caption)
+
+
+def _over_steps(steps: Sequence[int], aucs: Sequence[float], best: float | None) -> Chart:
+    across = scales.between(0.0, float(max(steps)), "Global step", shown=scales.whole)
+    points = list(zip(steps, aucs, strict=True))
+    shapes: list[Shape] = [Line(points=points, style="tint-blue", key="AUC")]
+    if len(points) <= _MOST_DOTS:
+        shapes.append(Dots(points=points, style="tint-blue", radius=3.0))
+    if best is not None:
+        shapes.append(Line(points=[(0.0, best), (across.high, best)], style=_BEST, key=_best(best)))
+    lowest, highest = min(aucs), max([*aucs, *([] if best is None else [best])])
+    room = (highest - lowest) * 0.06
+    return drawings.chart("AUC", across, scales.between(lowest - room, highest + room, "AUC"), shapes)
+
+
+def _best(auc: float) -> str:
+    return f"best possible {auc:.4f}"
+
+
+def _once(auc: float, best: float | None) -> Chart:
+    """Return one evaluation as a bar from what guessing reaches."""
+    low = min(_GUESSED_AUC, auc - 0.02)
+    high = min(1.0, max(auc, best or 0.0) + 0.03)
+    shapes: list[Shape] = [
+        Boxes(boxes=[(_GUESSED_AUC, auc, 0.2, 0.8)], style="tint-sky", key=f"AUC {auc:.4f}")
+    ]
+    if best is not None:
+        shapes.append(Line(points=[(best, 0.0), (best, 1.0)], style=_BEST, key=_best(best)))
+    across = scales.between(low, max(high, low + 0.01), "AUC (0.5 is guessing, 1 is perfect)")
+    return drawings.chart("AUC", across, scales.rows([""]), shapes, height=110.0)
+
+
+def waits(summary: Summary) -> Figure | None:
+    """Return what part of its time each trainer waited for input."""
+    trainers = [(r.replica, r.input_wait_share) for r in summary.replicas if r.input_wait_share is not None]
+    if not trainers:
+        return None
+    shown = trainers
+    if len(trainers) > MAX_BARS:
+        shown = sorted(trainers, key=lambda pair: -pair[1])[:MAX_BARS]
+    rows = []
+    for replica, share in shown:
+        waited = min(1.0, max(0.0, share))
+        parts = [("tint-orange", _WAITING, waited), ("tint-blue", _WORKING, 1.0 - waited)]
+        rows.append(bars.row(str(replica), parts, 1.0, total=waited))
+    caption = captions.waits(summary)
+    if len(shown) < len(trainers):
+        caption += f" Shown are the {len(shown)} of {len(trainers)} trainers that waited most."
+    found = Bars(
+        name="Parts of the training time",
+        of="Trainer",
+        total="Waiting",
+        rows=tuple(rows),
+        shown=texts.share,
+        keys=(
+            Key(shape="box", style="tint-orange", text=_WAITING),
+            Key(shape="box", style="tint-blue", text=_WORKING),
+        ),
+    )
+    return Figure(name="waits", title="What a step's time goes into", bars=(found,), caption=caption)

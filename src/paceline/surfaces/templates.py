@@ -1,0 +1,78 @@
+"""The HTML of pages: templates filled with values, all of them escaped."""
+
+from __future__ import annotations
+
+import functools
+from importlib import resources
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from paceline.model import quantities
+from paceline.surfaces.reports import texts
+
+CHARTS, REPORTS = "paceline.surfaces.charts", "paceline.surfaces.reports"
+_STYLES = ((CHARTS, "colours.css"), (REPORTS, "style.css"), (CHARTS, "charts.css"))
+
+
+def rendered(template: str, **values: Any) -> str:
+    """Return a page: one file without scripts that loads nothing.
+
+    Args:
+        template: the name of its file.
+        values: what it shows.
+    """
+    return _of_reports().get_template(template).render(style=style(), **values)
+
+
+def environment(package: str, folder: str) -> jinja2.Environment:
+    """Return the templates of a package, and of reports and charts: what they are filled with is escaped, and
+    has no control characters.
+
+    Args:
+        package: its name.
+        folder: of it that has the templates.
+    """
+    made = jinja2.Environment(
+        loader=jinja2.ChoiceLoader(
+            [
+                jinja2.PackageLoader(package, folder),
+                jinja2.PackageLoader(REPORTS, ""),
+                jinja2.PackageLoader(CHARTS, ""),
+            ]
+        ),
+        autoescape=True,
+        finalize=_without_controls,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["tied"] = texts.tied
+    made.globals["as_bytes"] = quantities.format_bytes
+    made.globals["as_milliseconds"] = _milliseconds
+    return made
+
+
+@functools.cache
+def style() -> str:
+    """Return the style that reports and pages have."""
+    return "".join((resources.files(package) / name).read_text(encoding="utf-8") for package, name in _STYLES)
+
+
+@functools.cache
+def _of_reports() -> jinja2.Environment:
+    made = environment(REPORTS, "")
+    # What reports share with pages is in English here, and its codes lead nowhere.
+    made.globals["_"] = made.filters["coded"] = str
+    made.filters.update(percent=texts.share, moment=texts.moment)
+    return made
+
+
+def _milliseconds(microseconds: float) -> str:
+    return f"{texts.number(microseconds / 1000)} ms"
+
+
+def _without_controls(value: Any) -> Any:
+    """Keep out of the page what terminals act on and HTML forbids; all else is escaped."""
+    return texts.clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
