@@ -23,7 +23,7 @@ $(READY): requirements.lock pyproject.toml
 	@touch $@
 
 demo: $(READY) ## train a click model over 2 PS and 2 workers, live, and write demo-out/
-	@$(BIN)/python -m examples.clicks.demo --output demo-out
+	@$(BIN)/python -m paceline.examples.clicks.demo --output demo-out
 
 test: $(READY) ## all tests, those that start TensorFlow included
 	$(BIN)/python -m pytest -m "not slow and not kubernetes" -n 2

@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks import plots, trials
 from benchmarks.protocols import Bench, Check, Result, at_least
-from examples.clicks import generate
+from paceline.examples.clicks import generate
 from paceline.model.jobs import JobSpec
 
 CENSUS_AUC, CENSUS_ACCURACY = 0.905, 0.85

@@ -20,8 +20,8 @@ import tensorflow.compat.v1 as tf
 from benchmarks import stepped
 from examples.census import data as census_data
 from examples.census import train as census
-from examples.clicks import generate, train
 from paceline import training
+from paceline.examples.clicks import generate, train
 from paceline.training import features, inputs
 
 DIMENSION, UNITS = 16, (256, 128, 64)

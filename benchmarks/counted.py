@@ -12,7 +12,7 @@ import threading
 import time
 from pathlib import Path
 
-from examples.clicks import train
+from paceline.examples.clicks import train
 
 LINE_SECONDS = 0.01
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from benchmarks import plots, rungs, trials
 from benchmarks.protocols import KEPT, ROOT, Bench, Check, Result, Row
-from examples.clicks import generate
 from paceline import specs
+from paceline.examples.clicks import generate
 from paceline.model.jobs import JobSpec
 from paceline.model.roles import Role
 from paceline.model.runs import Run

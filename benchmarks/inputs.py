@@ -16,8 +16,8 @@ from typing import Any
 
 from benchmarks import links, plots, rungs, stepped, trials
 from benchmarks.protocols import KEPT, ROOT, Bench, Check, Result, Row, interval
-from examples.clicks import generate, train
 from paceline import training
+from paceline.examples.clicks import generate, train
 from paceline.model.roles import Role
 from paceline.training import inputs
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks import trials
 from benchmarks.protocols import KEPT
-from examples.clicks import generate
+from paceline.examples.clicks import generate
 from paceline.model.jobs import JobSpec, RoleSpec
 from paceline.model.roles import Role
 

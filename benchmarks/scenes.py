@@ -22,9 +22,9 @@ from benchmarks import plots, scenes_small, trials
 from benchmarks.diagnosis import trials as starts
 from benchmarks.diagnosis.sites import Site
 from benchmarks.protocols import KEPT, ROOT, Bench, Check, Result, Row, written_rows
-from examples.clicks import generate
 from paceline import specs
 from paceline.engines.local import machines
+from paceline.examples.clicks import generate
 from paceline.model.causes import Change
 from paceline.model.experiments import Experiment, Repeat, Variant
 from paceline.model.recordings import Recording
@@ -99,7 +99,13 @@ def _measured() -> Recording:
     source = (FOLDER / "job.yaml").read_text()
     changes = [Change(path=tuple(field.split(".")), value=value) for field, value in _SMALL.items()]
     spec = specs.parse_job(edits.edited(source, changes)).spec
-    command = (trials.example("clicks").command[0], "-m", "examples.clicks.train", "--data", str(data))
+    command = (
+        trials.example("clicks").command[0],
+        "-m",
+        "paceline.examples.clicks.train",
+        "--data",
+        str(data),
+    )
     spec = dataclasses.replace(spec, command=command, working_dir=str(ROOT))
     with trials.service() as api:
         job = api.submit(spec, source=specs.dump_job(spec), base=ROOT)

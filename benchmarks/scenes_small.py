@@ -19,9 +19,9 @@ from benchmarks import plots, stepped, trials
 from benchmarks.diagnosis import trials as starts
 from benchmarks.diagnosis.sites import Site
 from benchmarks.protocols import KEPT, ROOT, Bench, Check, Result, Row, interval, none
-from examples.clicks import generate
 from paceline import specs
 from paceline.engines.local import machines
+from paceline.examples.clicks import generate
 from paceline.model.causes import Cause, Change
 from paceline.model.runs import Run
 from paceline.services import jobs, recordings

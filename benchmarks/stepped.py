@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 
 from paceline.training import reports
 
+#: The package of each example.
+MODULES = {"census": "examples.census", "clicks": "paceline.examples.clicks"}
 _LAYOUT = struct.Struct("qd")
 
 
@@ -82,7 +84,7 @@ def main() -> None:
     folder.mkdir(exist_ok=True)
     if os.environ["PACELINE_ROLE"] == "worker":
         _count_in(folder / os.environ["PACELINE_INDEX"])
-    importlib.import_module(f"examples.{sys.argv[2]}.train").main(sys.argv[3:])
+    importlib.import_module(f"{MODULES[sys.argv[2]]}.train").main(sys.argv[3:])
 
 
 if __name__ == "__main__":

@@ -19,8 +19,8 @@ import tensorflow as tf
 import tf_keras
 
 from benchmarks import stepped
-from examples.clicks import generate, train
 from paceline import training
+from paceline.examples.clicks import generate, train
 from paceline.training import features, inputs
 
 BATCH, DIMENSION, UNITS = 512, 16, (256, 128, 64)

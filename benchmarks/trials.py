@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import importlib.resources
 import os
 import sys
 import tempfile
@@ -13,9 +14,9 @@ from pathlib import Path
 
 from benchmarks import stepped
 from benchmarks.protocols import KEPT, ROOT
-from examples.clicks import generate
 from paceline import specs
 from paceline.engines.local import networks, processes
+from paceline.examples.clicks import generate
 from paceline.model.jobs import JobSpec
 from paceline.model.roles import Role
 from paceline.model.runs import Run
@@ -44,10 +45,12 @@ def service() -> Iterator[jobs.Jobs]:
 
 def example(name: str, *arguments: str, **training: object) -> JobSpec:
     """Return an example's job with more arguments of its command and other values in its training block."""
-    spec = specs.load_job(ROOT / "examples" / name / "job.yaml").spec
+    module = stepped.MODULES[name]
+    file = importlib.resources.files(module) / "job.yaml"
+    spec = specs.parse_job(file.read_text(encoding="utf-8")).spec
     return dataclasses.replace(
         spec,
-        command=(sys.executable, *spec.command[1:], *arguments),
+        command=(sys.executable, "-m", f"{module}.train", *arguments),
         working_dir=str(ROOT),
         training={**(spec.training or {}), **training},
     )

@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.diagnosis import models
 from benchmarks.protocols import ROOT
-from examples.clicks import generate
+from paceline.examples.clicks import generate
 from paceline.model.jobs import Host, JobSpec, RestartPolicy, RestartWhen, RoleSpec
 from paceline.model.placements import Placement, PlacementStrategy
 from paceline.model.roles import Role

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.protocols import KEPT
-from examples.clicks import generate
+from paceline.examples.clicks import generate
 
 MODELS = ("wide-deep", "deepfm", "dlrm")
 #: No threshold of a rule is set by looking at it.

@@ -40,8 +40,8 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _train(options: argparse.Namespace) -> None:
-    from examples.clicks import generate
-    from examples.clicks import train as clicks
+    from paceline.examples.clicks import generate
+    from paceline.examples.clicks import train as clicks
 
     data = generate.load(options.data)
     first, *others = data.parameters.tables

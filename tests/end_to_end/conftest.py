@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from examples.clicks import generate
+from paceline.examples.clicks import generate
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ kind: TrainingJob
 metadata: {{name: weak}}
 spec:
   working_dir: {root}
-  command: [python, -m, examples.clicks.train, --data, {data}]
+  command: [python, -m, paceline.examples.clicks.train, --data, {data}]
   termination_grace: 2s
   roles:
     ps: {{replicas: 1, cpu: 150m, threads: 1}}

@@ -18,7 +18,7 @@ kind: TrainingJob
 metadata: {{name: clicks}}
 spec:
   working_dir: {root}
-  command: [python, -m, examples.clicks.train, --data, {data}]
+  command: [python, -m, paceline.examples.clicks.train, --data, {data}]
   threads: 1
   roles:
     ps: {{replicas: 1}}

@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from examples.clicks import generate, planted, train
+from paceline.examples.clicks import generate, planted, train
 from paceline.training import evaluations, inputs, settings
 
 JOB = yaml.safe_load((Path(generate.__file__).with_name("job.yaml")).read_text())
@@ -113,7 +113,7 @@ def test_a_half_written_set_leaves_nothing(tmp_path):
     with pytest.raises(StoppedError):
         generate.generate(tmp_path / "set", SMALL, stop)
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(generate.DataSetError, match=r"python -m examples\.clicks\.generate"):
+    with pytest.raises(generate.DataSetError, match=r"python -m paceline\.examples\.clicks\.generate"):
         generate.load(tmp_path / "set")
 
 
@@ -135,7 +135,7 @@ def test_the_job_files_settings_are_valid():
 @pytest.mark.timeout(600)
 def test_two_and_two_come_near_the_best_auc(job, tmp_path):
     data = generate.generate(tmp_path / "clicks", generate.Parameters())
-    command = ["-m", "examples.clicks.train", "--data", str(data.folder)]
+    command = ["-m", "paceline.examples.clicks.train", "--data", str(data.folder)]
     # One epoch is enough for the promise; the benchmark `accuracy` runs the job file as it is.
     processes = job(command, {**JOB["spec"]["training"], "epochs": 1}, ps=2, worker=2)
     processes.start_all()

@@ -51,7 +51,7 @@ metadata: {{name: clicks}}
 spec:
   image: {image}
   working_dir: {root}
-  command: [python, -m, examples.clicks.train, --data, {data}]
+  command: [python, -m, paceline.examples.clicks.train, --data, {data}]
   roles:
     ps: {{replicas: 2, memory: 3Gi}}
     chief: {{replicas: 1, memory: 3Gi}}
@@ -188,7 +188,9 @@ def clicks(image: str, folder: Path) -> str:
     """Return the file of the clicks job; its data is made in a folder, and its runs are kept there."""
     data, runs = folder / "data", folder / "runs"
     runs.mkdir()
-    subprocess.run([sys.executable, "-m", "examples.clicks.generate", "--output", data], cwd=ROOT, check=True)
+    subprocess.run(
+        [sys.executable, "-m", "paceline.examples.clicks.generate", "--output", data], cwd=ROOT, check=True
+    )
     return CLICKS.format(image=image, root=ROOT, data=data, runs=runs)
 
 

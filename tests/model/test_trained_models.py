@@ -19,7 +19,7 @@ SPEC = JobSpec(
     ("command", "said"),
     [
         (("python", "jobs/Train_It.py"), "train-it"),
-        (("python3.11", "-m", "examples.clicks.train"), "train"),
+        (("python3.11", "-m", "paceline.examples.clicks.train"), "train"),
         (("python", "-u", "train.py"), "train"),
         (("./binary",), "model"),
         (("python", "-c", "print('<b>')\n"), "print-b"),

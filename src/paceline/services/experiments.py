@@ -93,7 +93,7 @@ def on_engine(jobs: LifeCycle, experiment: Experiment) -> Measure:
     bed = Bed(jobs=jobs, base=Path(experiment.base), study=experiment.name, times=_times(experiment))
 
     def measure(run: str, source: str, _: int, tell: Callable[[str], None]) -> tuple[Outcome, str]:
-        found, recording = bed.record(source, run, tell)
+        found, recording = bed.record(source, run, lambda doing: tell(doing.what))
         return found, primary(recording) if found.speed and recording is not None else ""
 
     return measure

@@ -16,7 +16,7 @@ from paceline.errors import EngineError, InvalidInput, NotFound
 from paceline.model import rates
 from paceline.model.jobs import JobSpec
 from paceline.model.recordings import Recording
-from paceline.model.roles import ReplicaId
+from paceline.model.roles import ReplicaId, Role
 from paceline.model.runs import Run
 from paceline.model.samples import StepReport
 from paceline.model.tunings import Loss, Outcome
@@ -39,6 +39,31 @@ _MOST_EXAMPLES = 1.5
 _EPOCHS = 100_000.0
 #: Until whoever waits for a trial stops it.
 _SPARE_SECONDS = 60.0
+#: Speed differs within a run: one that is to train for so long, and is measured meanwhile, gets so much more.
+_SPARE = 1.5
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Doing:
+    """What a trial does now.
+
+    Attributes:
+        what: in few words, as a sentence goes on behind the name of the trial.
+        detail: how far that is; empty: there is nothing to count.
+        seconds_left: until it is done; None: that cannot be known.
+    """
+
+    what: str
+    detail: str = ""
+    seconds_left: float | None = None
+
+
+#: Is given what a trial does, each time that somebody looks.
+Tell = Callable[[Doing], None]
+
+
+def _silent(doing: Doing) -> None:
+    """Say nothing."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,20 +102,18 @@ class Bed:
     study: str
     times: Times
 
-    def measure(self, source: str, name: str, tell: Callable[[str], None] = lambda _: None) -> Outcome:
+    def measure(self, source: str, name: str, tell: Tell = _silent) -> Outcome:
         """Run a job file for a while; return what was measured (see `record`)."""
         return self.record(source, name, tell)[0]
 
-    def record(
-        self, source: str, name: str, tell: Callable[[str], None] = lambda _: None
-    ) -> tuple[Outcome, Recording | None]:
+    def record(self, source: str, name: str, tell: Tell = _silent) -> tuple[Outcome, Recording | None]:
         """Run a job file for a while; return what was measured, and all that was known of the run when it
         trained (None: it did not). Its run stays, stopped.
 
         Args:
             source: the job file.
             name: of the run; one of that name that is there already is removed.
-            tell: is told what goes on, in few words.
+            tell: see `Tell`.
 
         Raises:
             InvalidInput: the job file is wrong.
@@ -101,22 +124,25 @@ class Bed:
         with self._run(job, name, {"epochs": _EPOCHS, "max_steps": None}, tell) as run:
             if isinstance(run, str):
                 return Outcome(asked_cores=job.spec.asked_cores, failure=run), None
-            started = trained(self.jobs, run, self.times)
-            if started is None:
+            span = self._measured(run, tell)
+            if span is None:
                 return Outcome(asked_cores=run.spec.asked_cores, failure=_reason(self.jobs.get(name))), None
-            tell("is measured")
-            since = started + self.times.settle_seconds
-            until = measured(self.jobs, run, since, self.times)
             try:
                 found = None if self.jobs.keeps else recordings.whole(self.jobs, name)
             except EngineError as error:
                 return Outcome(asked_cores=run.spec.asked_cores, failure=error.message), None
         found = found or recordings.whole(self.jobs, name)
-        return outcome(found, since=since, until=until), found
+        return outcome(found, since=span[0], until=span[1]), found
 
-    def learn(
-        self, source: str, name: str, examples: int, tell: Callable[[str], None] = lambda _: None
-    ) -> float | None:
+    def _measured(self, run: Run, tell: Tell) -> tuple[float, float] | None:
+        """Wait until a run was measured; return between which moments. None: it does not train."""
+        started = trained(self.jobs, run, self.times, tell=tell)
+        if started is None:
+            return None
+        since = started + self.times.settle_seconds
+        return since, measured(self.jobs, run, since, self.times, tell=tell)
+
+    def learn(self, source: str, name: str, examples: int, tell: Tell = _silent) -> float | None:
         """Train on so many examples, evaluate and return the AUC; None: it was not evaluated.
 
         A script that takes no heed of ``training.max_steps`` is stopped a little later.
@@ -125,31 +151,64 @@ class Bed:
             InvalidInput: the job file is wrong.
             StoreError: the store cannot be read or written.
         """
+        return self._learn(source, name, examples, tell, is_measured=False)[1]
+
+    def measure_and_learn(
+        self, source: str, name: str, examples: int, tell: Tell = _silent
+    ) -> tuple[Outcome, float | None]:
+        """Measure a run of so many examples while it trains; return that, and the AUC that it comes to.
+
+        It has to train for long enough: see `outlasts`.
+
+        Raises:
+            InvalidInput: the job file is wrong.
+            StoreError: the store cannot be read or written.
+        """
+        return self._learn(source, name, examples, tell, is_measured=True)
+
+    def outlasts(self, examples: int, speed: float, batch_size: int | None) -> bool:
+        """Whether a run is measured in full before it has trained on so many examples.
+
+        Args:
+            examples: how many.
+            speed: examples a second that it made before.
+            batch_size: examples of a step; None: not known.
+        """
+        if batch_size is None or not speed:
+            return False
+        least = max(self.times.window_seconds, _LEAST_STEPS * batch_size / speed)
+        return examples / speed >= _SPARE * (self.times.settle_seconds + least)
+
+    def _learn(
+        self, source: str, name: str, examples: int, tell: Tell, *, is_measured: bool
+    ) -> tuple[Outcome, float | None]:
         job = specs.parse_job(source)
-        size = (job.spec.training or {}).get("batch_size")
+        nothing = Outcome(asked_cores=job.spec.asked_cores, failure="it did not train")
+        size = batch_size(job.spec)
         if size is None:
-            return None
+            return nothing, None
         steps = max(1, round(examples / size))
+        span = None
         with self._run(job, name, {"epochs": _EPOCHS, "max_steps": steps}, tell) as run:
             if isinstance(run, str):
-                return None
-            tell(f"learns from {examples:,} examples")
-            _learnt(self.jobs, run, _MOST_EXAMPLES * examples)
-        found = [each.auc for each in self.jobs.recording(name).evaluations if each.auc is not None]
-        return found[-1] if found else None
+                return nothing, None
+            span = self._measured(run, tell) if is_measured else None
+            _learnt(self.jobs, run, examples, tell)
+        found = self.jobs.recording(name)
+        auc = [each.auc for each in found.evaluations if each.auc is not None]
+        speed = nothing if span is None else outcome(found, since=span[0], until=span[1])
+        return speed, auc[-1] if auc else None
 
     @contextlib.contextmanager
-    def _run(
-        self, job: JobFile, name: str, training: Mapping[str, Any], tell: Callable[[str], None]
-    ) -> Iterator[Run | str]:
+    def _run(self, job: JobFile, name: str, training: Mapping[str, Any], tell: Tell) -> Iterator[Run | str]:
         """Run a job file with other values in its training section; stop it in the end.
 
         Gives the run, or why it could not be submitted.
         """
         spec = self._trial(job.spec, name, training)
+        tell(Doing(what="starts"))
         with contextlib.suppress(NotFound):
             self.jobs.delete(name, force=True)
-        tell("starts")
         with contextlib.ExitStack() as stack:
             try:
                 housed = stack.enter_context(self.jobs.housed(spec, self.study))
@@ -157,13 +216,16 @@ class Bed:
             except (InvalidInput, EngineError, NotFound) as error:  # So it is no better.
                 yield error.message
                 return
-            stack.callback(_end, self.jobs, name)
+            stack.callback(_end, self.jobs, name, tell)
             yield run
 
     def _trial(self, spec: JobSpec, name: str, training: Mapping[str, Any]) -> JobSpec:
         if spec.training is not None:
             # What the job itself exports must stay as it is.
             values = {**spec.training, **training, "export_dir": None}
+            if spec.role(Role.EVALUATOR) is None:
+                # Nobody goes on from a trial, and to save large tables takes longer than to measure them.
+                values["checkpoint"] = {**(spec.training.get("checkpoint") or {}), "keep": 0}
             training = {key: value for key, value in values.items() if value is not None}
         return dataclasses.replace(
             spec,
@@ -175,7 +237,15 @@ class Bed:
         )
 
 
-def trained(jobs: LifeCycle, run: Run, times: Times, *, after: float = 0.0) -> float | None:
+def batch_size(spec: JobSpec) -> int | None:
+    """Return how many examples a step of a trainer has; None: the job file does not say so."""
+    size = (spec.training or {}).get("batch_size")
+    return size if isinstance(size, int) else None
+
+
+def trained(
+    jobs: LifeCycle, run: Run, times: Times, *, after: float = 0.0, tell: Tell = _silent
+) -> float | None:
     """Return the moment from which on all trainers make steps; None: they never do.
 
     Args:
@@ -183,6 +253,7 @@ def trained(jobs: LifeCycle, run: Run, times: Times, *, after: float = 0.0) -> f
         run: of what.
         times: how long to wait.
         after: steps from before this moment do not count (Unix seconds).
+        tell: see `Tell`.
     """
     wanted = {each for each in run.spec.replicas() if each.role.trains}
     deadline = time.monotonic() + times.start_seconds
@@ -193,23 +264,32 @@ def trained(jobs: LifeCycle, run: Run, times: Times, *, after: float = 0.0) -> f
         made = {each.replica for each in steps if each.steps and each.at > after}
         if wanted <= made:
             return jobs.clock()
+        tell(Doing(what="starts", detail=f"{len(wanted & made)} of {len(wanted)} trainers make steps"))
         time.sleep(_POLL_SECONDS)
     return None
 
 
-def measured(jobs: LifeCycle, run: Run, since: float, times: Times) -> float:
+def measured(jobs: LifeCycle, run: Run, since: float, times: Times, *, tell: Tell = _silent) -> float:
     """Wait until enough was measured from a moment on; return until when all of it is known."""
     while True:
         now = jobs.clock() - jobs.DELAY_SECONDS
         passed = now - since
         if jobs.get(run.name).phase.is_final:
             return now
+        steps = [each for each in _steps(jobs, run, since) if each.at > since]
         is_long = passed >= times.window_seconds
-        is_enough = is_long and sum(each.steps or 0 for each in _steps(jobs, run, since)) >= _LEAST_STEPS
+        is_enough = is_long and sum(each.steps or 0 for each in steps) >= _LEAST_STEPS
         if is_enough or passed >= _MOST_TIMES * times.window_seconds:
             _stored(jobs, run, since, now)
             return now
+        tell(_measuring(steps, passed, times))
         time.sleep(_POLL_SECONDS)
+
+
+def _measuring(steps: Sequence[StepReport], passed: float, times: Times) -> Doing:
+    """Return how far a measurement is: how fast the job is so far."""
+    detail = f"{sum(each.examples or 0 for each in steps) / passed:,.0f} examples/s" if passed > 0 else ""
+    return Doing(what="is measured", detail=detail, seconds_left=max(0.0, times.window_seconds - passed))
 
 
 def _stored(jobs: LifeCycle, run: Run, since: float, until: float) -> None:
@@ -233,11 +313,17 @@ def _steps(jobs: LifeCycle, run: Run, since: float | None) -> Sequence[StepRepor
     return ()
 
 
-def _learnt(jobs: LifeCycle, run: Run, most_examples: float) -> None:
+def _learnt(jobs: LifeCycle, run: Run, examples: int, tell: Tell) -> None:
     """Wait until a run has ended, or has taken no heed of where it should end."""
     while not jobs.get(run.name).phase.is_final:
-        if sum(each.examples or 0 for each in _steps(jobs, run, None)) > most_examples:
+        steps = _steps(jobs, run, None)
+        done = sum(each.examples or 0 for each in steps)
+        if done > _MOST_EXAMPLES * examples:
             return
+        if done < examples:
+            tell(Doing(what="learns", detail=f"{done:,} of {examples:,} examples"))
+        else:
+            tell(Doing(what="is evaluated", detail=f"after {examples:,} examples"))
         time.sleep(_POLL_SECONDS)
 
 
@@ -246,8 +332,9 @@ def _reason(run: Run) -> str:
     return run.message or ("it ended" if run.phase.is_final else "not all trainers made steps in time")
 
 
-def _end(jobs: LifeCycle, name: str) -> None:
+def _end(jobs: LifeCycle, name: str, tell: Tell) -> None:
     run = jobs.get(name)
+    tell(Doing(what="ends"))
     if not run.phase.is_final:
         jobs.stop(name)
     jobs.wait(name)

@@ -17,9 +17,9 @@ from paceline.errors import InvalidInput, NotFound
 from paceline.model.jobs import JobSpec
 from paceline.model.proposals import Proposal
 from paceline.model.tunings import Judgement, Objective, Outcome, Pair, Quality, Trial, Tuning
-from paceline.services import proposals, recordings
+from paceline.services import proposals, recordings, trials
 from paceline.services.life_cycles import LifeCycle
-from paceline.services.trials import Bed, Times
+from paceline.services.trials import Bed, Doing, Times
 from paceline.specs import edits
 from paceline.stores import Store
 from paceline.tuning import judgements, proofs, searches
@@ -28,8 +28,11 @@ from paceline.tuning import judgements, proofs, searches
 #: examples at least (with fewer, AUC is that of the first steps), but after no more than so many seconds.
 _LEARNING_TIMES, _LEAST_EXAMPLES, _MOST_SECONDS = 10.0, 250_000, 240.0
 
-#: Is told how far a search is, and what its last trial does, in few words; empty: that is done.
-Tell = Callable[[Tuning, str], None]
+#: The sides of a proof.
+_BEFORE, _AFTER = "before", "after"
+
+#: Is given how far a search is, and what goes on; None: its last trial is done.
+Tell = Callable[[Tuning, Doing | None], None]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,12 +44,14 @@ class Effort:
         pairs: runs of the best one beside the job as it is.
         times: how long each takes.
         anew: whether what was found before does not count.
+        examples: from how many both sides learn, to compare their AUC; None: see `_examples`.
     """
 
     trials: int
     pairs: int
     times: Times
     anew: bool
+    examples: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +100,7 @@ class Tuner:
                     f"paceline why {tuning.finished[0].run}",
                 )
             return self._tried(tuning, Trial(number=0, run=f"{tuning.name}-0", source=tuning.source))
+        self.tell(tuning, Doing(what="what to change next is computed"))
         chosen = searches.chosen(tuning, self._proposed(tuning, best))
         if not chosen:
             return dataclasses.replace(tuning, ended=searches.NOTHING)
@@ -123,55 +129,81 @@ class Tuner:
         """Return the search with a trial that was made."""
         before = dataclasses.replace(tuning, trials=tuning.finished)
         under_way = self._saved(dataclasses.replace(before, trials=(*before.trials, trial)))
-        found = self._bed(tuning).measure(trial.source, trial.run, lambda text: self.tell(under_way, text))
+        found = self._bed(tuning).measure(trial.source, trial.run, lambda doing: self.tell(under_way, doing))
         done = dataclasses.replace(trial, outcome=found, judgement=self._judged(before, found))
         after = dataclasses.replace(before, trials=(*before.trials, done))
-        self.tell(after, "")
+        self.tell(after, None)
         return after
 
-    def prove(self, tuning: Tuning, *, pairs: int) -> Tuning:
+    def prove(self, tuning: Tuning, *, pairs: int, examples: int | None = None) -> Tuning:
         """Run the job as it came and the best one in turn, and see what both learn; return what holds.
 
         What that does not bear out is undone, and what is the best then is proven in its place. What was
         proven before is not run again.
 
+        Args:
+            tuning: the search.
+            pairs: how often both run in turn.
+            examples: from how many both learn; None: from as many as the slower one trains on in a while.
+
         Raises:
             StoreError: the store cannot be read or written.
         """
         while True:
-            tuning = self._measured_in_turn(tuning, pairs)
+            tuning = self._measured_in_turn(tuning, pairs, examples)
             less = proofs.withdrawn(tuning)
             if less is None:
                 return tuning
             tuning = self._saved(less)
 
-    def _measured_in_turn(self, tuning: Tuning, pairs: int) -> Tuning:
-        best = tuning.best
-        if best is None or not best.number:
+    def _measured_in_turn(self, tuning: Tuning, pairs: int, examples: int | None) -> Tuning:
+        best, first = tuning.best, tuning.first
+        if best is None or not best.number or first is None or first.outcome is None:
             return tuning
-        bed, first = self._bed(tuning), tuning.finished[0]
-        sides = {"before": first.source, "after": best.source}
+        examples = examples or _examples(tuning, self.times)
+        sides = {_BEFORE: first, _AFTER: best}
+        auc: dict[str, float | None] = {}
         while len(tuning.pairs) < pairs:
             number = len(tuning.pairs)
             # Who is first is last the next time: a machine that grows slower favours nobody.
-            found = {
-                side: bed.measure(sides[side], f"{tuning.name}-{side}", self._teller(tuning, side))
-                for side in (sorted(sides) if number % 2 else sorted(sides, reverse=True))
-            }
-            tuning = self._saved(dataclasses.replace(tuning, pairs=(*tuning.pairs, Pair(**found))))
+            order = (_BEFORE, _AFTER) if number % 2 else (_AFTER, _BEFORE)
+            found = {side: self._side(tuning, side, sides[side], examples, auc) for side in order}
+            pair = Pair(before=found[_BEFORE], after=found[_AFTER])
+            tuning = self._saved(dataclasses.replace(tuning, pairs=(*tuning.pairs, pair)))
         if pairs and tuning.quality is None:
-            examples = _examples(tuning.pairs, self.times)
-            auc = {
-                side: bed.learn(source, f"{tuning.name}-{side}", examples, self._teller(tuning, side))
-                for side, source in sides.items()
-            }
-            quality = Quality(examples=examples, auc_before=auc["before"], auc_after=auc["after"])
+            for side in [each for each in sides if each not in auc]:
+                tell = self._teller(tuning, side)
+                auc[side] = self._bed(tuning).learn(sides[side].source, _run(tuning, side), examples, tell)
+            quality = Quality(examples=examples, auc_before=auc[_BEFORE], auc_after=auc[_AFTER])
             tuning = self._saved(dataclasses.replace(tuning, quality=quality))
         return tuning
 
-    def _teller(self, tuning: Tuning, side: str) -> Callable[[str], None]:
-        said = "the job as it came" if side == "before" else "the best one"
-        return lambda text: self.tell(tuning, f"proof: {said} {text}")
+    def _side(
+        self, tuning: Tuning, side: str, trial: Trial, examples: int, auc: dict[str, float | None]
+    ) -> Outcome:
+        """Run one side of a pair; return what was measured.
+
+        One that is so slow that it is measured before it has learnt what it should learns in the same run.
+
+        Args:
+            tuning: the search.
+            side: which of both.
+            trial: whose job file it has.
+            examples: from how many it should learn.
+            auc: that of sides that have learnt already; gets that of this one.
+        """
+        bed, tell, speed = self._bed(tuning), self._teller(tuning, side), 0.0
+        if trial.outcome is not None:
+            speed = trial.outcome.speed
+        size = trials.batch_size(specs.parse_job(trial.source).spec)
+        if side in auc or tuning.quality is not None or not bed.outlasts(examples, speed, size):
+            return bed.measure(trial.source, _run(tuning, side), tell)
+        outcome, auc[side] = bed.measure_and_learn(trial.source, _run(tuning, side), examples, tell)
+        return outcome
+
+    def _teller(self, tuning: Tuning, side: str) -> Callable[[Doing], None]:
+        said = "the job as it came" if side == _BEFORE else "the best one"
+        return lambda doing: self.tell(tuning, dataclasses.replace(doing, what=f"proof: {said} {doing.what}"))
 
     def _bed(self, tuning: Tuning) -> Bed:
         return Bed(jobs=self.jobs, base=Path(tuning.base), study=tuning.name, times=self.times)
@@ -187,9 +219,14 @@ class Tuner:
         return tuning
 
 
-def _examples(pairs: Sequence[Pair], times: Times) -> int:
+def _run(tuning: Tuning, side: str) -> str:
+    """Return the name of a run of a proof."""
+    return f"{tuning.name}-{side}"
+
+
+def _examples(tuning: Tuning, times: Times) -> int:
     """Return how many examples both sides learn from, by what the slower one trains on meanwhile."""
-    slowest = min(outcome.speed for each in pairs for outcome in (each.before, each.after))
+    slowest = min(each.outcome.speed for each in (tuning.first, tuning.best) if each and each.outcome)
     wanted = max(_LEAST_EXAMPLES, slowest * times.window_seconds * _LEARNING_TIMES)
     return round(min(wanted, slowest * _MOST_SECONDS))
 

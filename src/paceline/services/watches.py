@@ -47,10 +47,12 @@ class Watch:
 
     Args:
         least: what is milder is not told.
+        to_appear: so many looks in a row must have a finding before it is told.
     """
 
-    def __init__(self, least: Severity = Severity.WARNING) -> None:
+    def __init__(self, least: Severity = Severity.WARNING, *, to_appear: int = TO_APPEAR) -> None:
         self._least = least
+        self._to_appear = to_appear
         self._known: list[_Known] = []
 
     def look(self, found: Explanation, *, unjudged: Collection[str] = ()) -> tuple[Change, ...]:
@@ -65,7 +67,7 @@ class Watch:
         for cause in found.causes:
             if self._counts(cause):
                 known = self._noted(cause, there)
-                if not known.is_told and known.seen >= TO_APPEAR:
+                if not known.is_told and known.seen >= self._to_appear:
                     known.is_told = True
                     appeared.append(Change(cause=cause, is_over=False))
         for cause in _effects(found.causes):

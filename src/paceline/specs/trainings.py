@@ -53,6 +53,7 @@ _ConsistencyMode = Annotated[str, fields.choice(CONSISTENCY_MODES)]
 _Steps = Annotated[int, fields.whole(0, 10**15)]
 _Backups = Annotated[int, fields.whole(0, 10_000)]
 _Small = Annotated[int, fields.whole(1, 10_000)]
+_SmallOrNone = Annotated[int, fields.whole(0, 10_000)]
 _Width = Annotated[int, fields.whole(1, 1_000_000)]
 _Count = Annotated[int, fields.whole(1, 10**15)]
 _Seed = Annotated[int, fields.whole(0, 2**31 - 1)]
@@ -152,7 +153,9 @@ class CheckpointSection(Section):
     """How often the model is saved, and how many of these are kept."""
 
     every_seconds: _Interval | None = Field(None, description="seconds between checkpoints")
-    keep: _Small | None = Field(None, description="checkpoints that are kept, newest first")
+    keep: _SmallOrNone | None = Field(
+        None, description="checkpoints that are kept, newest first; 0: nothing is saved"
+    )
 
 
 class TraceSection(Section):

@@ -91,7 +91,7 @@ class Checkpoints:
     def prepare(self) -> None:
         """Makes the folder and removes half-written files of an earlier chief."""
         if self._folder is None:
-            _log.info("no checkpoint folder is given (PACELINE_CHECKPOINT_DIR): nothing will be saved")
+            _log.info("no checkpoint is kept: checkpoint.keep is 0, or PACELINE_CHECKPOINT_DIR is not set")
             return
         self._folder.prepare()
 

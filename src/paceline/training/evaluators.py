@@ -49,6 +49,8 @@ def serve(
     if evaluation is None or checkpoint_dir is None:
         missing = "evaluation data" if evaluation is None else "checkpoint folder (PACELINE_CHECKPOINT_DIR)"
         raise errors.TrainingError(f"the evaluator has no {missing}")
+    if not chosen.checkpoint.keep:
+        raise errors.SettingsError("training.checkpoint.keep is 0, so the evaluator has no checkpoints")
     stopping = threading.Event()
 
     def stop(number: int, frame: FrameType | None) -> None:

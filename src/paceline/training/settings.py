@@ -82,10 +82,10 @@ class Transfers:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """How often the chief saves and how many checkpoints stay on disk."""
+    """How often the chief saves and how many checkpoints stay on disk; 0: nothing is saved or restored."""
 
     every_seconds: float = _above(0, 60.0)
-    keep: int = _at_least(1, 3)
+    keep: int = _at_least(0, 3)
 
 
 @dataclass(frozen=True)
@@ -150,6 +150,12 @@ class Settings:
     inputs: Inputs = Inputs()
     seed: int = _at_least(0, 0)
     max_steps: int | None = _at_least(1, None)
+
+    def conflict(self) -> str | None:
+        """What is wrong with the keys together, or None."""
+        if self.export_dir is not None and not self.checkpoint.keep:
+            return "export_dir needs a checkpoint, and checkpoint.keep is 0"
+        return None
 
     def optimizer_of(self, part: Literal["deep", "wide"]) -> Optimizer:
         """The optimizer of a part of the model."""

@@ -106,7 +106,9 @@ class Trainer:
         self._meter = reports.StepMeter(reporting, self._total)
         self._graph = graphs.build(model, cluster, chosen, self._work)
         self._saved = checkpoints.Checkpoints(
-            checkpoint_dir, self._graph.contents, chosen.checkpoint.every_seconds
+            checkpoint_dir if chosen.checkpoint.keep else None,
+            self._graph.contents,
+            chosen.checkpoint.every_seconds,
         )
         self._run_dir = run_dir
         self._tracer = traces.Tracer(

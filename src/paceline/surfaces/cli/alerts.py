@@ -16,6 +16,7 @@ from paceline.errors import PacelineError
 from paceline.surfaces.cli import sessions
 
 if TYPE_CHECKING:
+    from paceline.model.causes import Explanation
     from paceline.services.looks import Look
     from paceline.services.watches import Change
 
@@ -70,6 +71,21 @@ def _lines(
 ) -> list[str]:
     changes = watch(look.explanation, unjudged=look.unjudged)
     return [line(change, look.recording.at, session.addressed(f"paceline why {name}")) for change in changes]
+
+
+def lines(found: Explanation, session: sessions.Session, name: str) -> list[str]:
+    """Return the causes of an explanation that are told of a job that is followed, each on one line.
+
+    Args:
+        found: why the job is as it is.
+        session: says where it is.
+        name: the job.
+    """
+    from paceline.services import watches
+
+    at = time.time()
+    changes = watches.Watch(to_appear=1).look(found)
+    return [line(change, at, session.addressed(f"paceline why {name}")) for change in changes]
 
 
 def line(change: Change, at: float, command: str) -> str:

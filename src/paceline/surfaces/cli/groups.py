@@ -59,7 +59,7 @@ class PacelineGroup(click.Group):
         """Write what the exit codes say."""
         with formatter.section("Exit codes"):
             formatter.write_dl([(str(code), what) for code, what in catalogue.EXIT_CODES])
-        formatter.write("\nStart with: paceline init job.yaml, then paceline run job.yaml\n")
+        formatter.write("\nStart with: paceline demo, or paceline init --example clicks\n")
 
     def main(
         self,

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 #: Verbs that are the same wherever the jobs are.
-_NOT_ABOUT_JOBS = ("explain", "init", "lint", "render", "convert", "schema", "completion", "version")
+_NOT_ABOUT_JOBS = ("demo", "explain", "init", "lint", "render", "convert", "schema", "completion", "version")
 #: A line of a job file as its errors show it, and the caret below.
 _EXCERPT = re.compile(r"\s*\d* \| ")
 

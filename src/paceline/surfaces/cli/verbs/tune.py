@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
+import importlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from paceline.errors import InvalidInput
-from paceline.surfaces.cli import job_files, objectives, options, printing, sessions
+from paceline.surfaces.cli import efforts, job_files, objectives, options, printing, searching, sessions
 
 if TYPE_CHECKING:
     from paceline.model.tunings import Objective, Tuning
     from paceline.services.trials import Times
-    from paceline.services.tunings import Effort, Tell
+    from paceline.services.tunings import Effort
+    from paceline.surfaces.cli.efforts import Asked
 
 _JOB_FILES = (".yaml", ".yml", ".json")
 
@@ -23,19 +24,8 @@ _JOB_FILES = (".yaml", ".yml", ".json")
 @options.verb("tune")
 @options.engine_options
 @click.argument("target", metavar="TARGET")
-@click.option(
-    "--trials", type=click.IntRange(2, 1000), metavar="N",
-    help="Run the job as it is and up to N - 1 changes of it, for a while each.",
-)  # fmt: skip
-@click.option(
-    "--seconds", type=click.FloatRange(min=1), default=20.0, show_default=True, metavar="N",
-    help="With --trials: how long each is measured, when it trains.",
-)  # fmt: skip
+@efforts.options
 @objectives.options
-@click.option(
-    "--pairs", type=click.IntRange(min=0), default=1, show_default=True, metavar="N",
-    help="With --trials: how often the best one is measured again beside the job as it is.",
-)  # fmt: skip
 @click.option(
     "--apply", "apply", flag_value="file",
     help="With --trials: change the job file itself; else FILE-tuned.yaml is written.",
@@ -45,17 +35,13 @@ _JOB_FILES = (".yaml", ".yml", ".json")
     help="Make the likeliest change to a job that runs: it goes on from its checkpoint, is measured, "
     "and goes back if it is no better.",
 )  # fmt: skip
-@click.option("--again", is_flag=True, help="With --trials: begin anew, whatever was found before.")
 @options.output_option("table", "json", "yaml")
 def command(
     session: sessions.Session,
     target: str,
-    trials: int | None,
-    seconds: float,
+    asked: Asked,
     objective: Objective,
-    pairs: int,
     apply: str | None,
-    again: bool,
     output: str,
 ) -> None:
     """Say what to change in a job, and with --trials try it out and keep what helps.
@@ -67,17 +53,16 @@ def command(
     Needs the extra `tuning`.
     """
     with sessions.needing("tuning", "tuning", "scipy"):
-        from paceline.services.trials import Times
-        from paceline.services.tunings import Effort
-    _check(target, trials, apply)
-    if trials is not None:
+        importlib.import_module("paceline.services.tunings")
+    _check(target, asked.trials, apply)
+    if asked.trials is not None:
         session.without_server(
             "a trial", "run it on the server's machine; paceline tune NAME says here what to change"
         )
-        how = Effort(trials=trials, pairs=pairs, times=Times(window_seconds=seconds), anew=again)
-        _try(session, target, objective, how, apply=apply is not None, output=output)
+        how = asked.effort(asked.trials)
+        try_out(session, target, objective, how, apply=apply is not None, output=output)
     elif apply == "live":
-        _change(session, target, objective, Times(window_seconds=seconds), output)
+        _change(session, target, objective, asked.times, output)
     else:
         _advise(session, target, objective, output)
 
@@ -103,27 +88,53 @@ def _check(target: str, trials: int | None, apply: str | None) -> None:
         raise InvalidInput("stdin cannot be changed", "leave --apply out, or name a file")
 
 
-def _try(
-    session: sessions.Session, target: str, objective: Objective, how: Effort, *, apply: bool, output: str
-) -> None:
-    """Make trials, show them, and write the best job file."""
-    from paceline.services import studies, tunings
+def try_out(
+    session: sessions.Session,
+    target: str,
+    objective: Objective,
+    how: Effort,
+    *,
+    apply: bool = False,
+    output: str = "table",
+    noticed: Callable[[], None] = lambda: None,
+    measured: Callable[[], None] = lambda: None,
+) -> Tuning:
+    """Make trials, show them, and write the best job file; return the search.
+
+    Args:
+        session: says where the trials run.
+        target: the job file, or ``-``.
+        objective: what is asked for.
+        how: how much may be run.
+        apply: whether to change the job file itself.
+        output: how to print what came out.
+        noticed: see `searching.Display`.
+        measured: see there.
+    """
+    from paceline.services import recordings, studies, tunings
 
     job, base = job_files.read(target)
     objective = tunings.limited(objective, job.spec, on_cluster=session.on_cluster)
     with session.jobs() as jobs, session.studies() as store:
         name = tunings.name_of(job.spec)
-        with studies.alone(session.home.path, name), _told(session, output) as tell:
+        display = searching.Display(
+            session,
+            lambda run: recordings.explain(jobs, run)[1],
+            pairs=how.pairs,
+            noticed=noticed,
+            measured=measured,
+        )
+        with studies.alone(session.home.path, name), display.shown():
             tuning = tunings.begun(
                 store, job.text, base=base, objective=objective, most_trials=how.trials, anew=how.anew
             )
-            tuner = tunings.Tuner(jobs=jobs, store=store, times=how.times, tell=tell)
-            tuning = tuner.prove(tuner.run(tuning), pairs=how.pairs)
+            tuner = tunings.Tuner(jobs=jobs, store=store, times=how.times, tell=display.tell)
+            tuning = tuner.prove(tuner.run(tuning), pairs=how.pairs, examples=how.examples)
     _show(tuning, output)
     best = tuning.best
     if best is None or not best.number:
         session.suggest(f"paceline why {tuning.finished[0].run}")
-        return
+        return tuning
     file = Path(f"{job.spec.name}-tuned.yaml") if target == "-" else tuned_beside(Path(target))
     if apply and job_files.read(target)[0].text == job.text:
         file = Path(target)
@@ -132,6 +143,7 @@ def _try(
     _write(file, best.source)
     session.say(f"{file} written")
     session.suggest(f"paceline run {file}", f"paceline report {tuning.name}")
+    return tuning
 
 
 def _advise(session: sessions.Session, name: str, objective: Objective, output: str) -> None:
@@ -191,34 +203,6 @@ def _show(tuning: Tuning, output: str) -> None:
         from paceline.surfaces import documents
 
         printing.emit(documents.document("Tuning", documents.plain(tuning)), output)
-
-
-@contextlib.contextmanager
-def _told(session: sessions.Session, output: str) -> Iterator[Tell]:
-    """Give what shows how far a search is: a line for each trial that is done, and what goes on below."""
-    from paceline.surfaces.views import tunings as views
-
-    def told(tuning: Tuning) -> str:
-        trial = tuning.trials[-1]
-        lead = f"trial {trial.number} of {tuning.most_trials - 1}: {views.changed(trial)}"
-        speed = trial.outcome.speed if trial.outcome else 0.0
-        return f"{lead}: {speed:,.0f} examples/s {views.verdict(trial)}".rstrip() if trial.outcome else lead
-
-    if output != "table" or not printing.is_terminal():
-        yield lambda tuning, doing: None if doing else session.say(told(tuning))
-        return
-    console = printing.console(stderr=True)
-    with console.status("") as status:
-
-        def tell(tuning: Tuning, doing: str) -> None:
-            if tuning.ended:
-                status.update(doing)
-            elif doing:
-                status.update(f"{told(tuning)} {doing}")
-            else:
-                console.print(told(tuning))
-
-        yield tell
 
 
 def tuned_beside(file: Path) -> Path:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from examples.clicks.demo import lines
+from paceline.examples.clicks.demo import lines
 
 needs_tensorflow = pytest.mark.skipif(
     importlib.util.find_spec("tensorflow") is None, reason="TensorFlow is not installed"
@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def demo(output: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "examples.clicks.demo", "--output", str(output), *arguments]
+    command = [sys.executable, "-m", "paceline.examples.clicks.demo", "--output", str(output), *arguments]
     environment = {**os.environ, "PACELINE_STORE": "sqlite:////nowhere/paceline.db"}
     return subprocess.run(
         command, cwd=ROOT, env=environment, text=True, capture_output=True, timeout=560, check=False

@@ -1,7 +1,7 @@
 """Writes click logs like Criteo's: a label, 13 counts `i1..i13` and categorical ids `c1..`, drawn from a
 planted model.
 
-    python -m examples.clicks.generate --output clicks-data
+    python -m paceline.examples.clicks.generate --output clicks-data
 
 A data set is a folder with `train-*.parquet` (or csv), `evaluation.parquet`, `probabilities.npy` (the true
 ones of the evaluation rows) and `truth.json` (parameters and best AUC). It is written beside its place and
@@ -11,12 +11,14 @@ renamed when whole, so a folder that exists is complete. The same parameters and
 from __future__ import annotations
 
 import argparse
+import contextlib
+import fcntl
 import json
 import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -26,7 +28,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from examples.clicks import planted
+from paceline.examples.clicks import planted
 from paceline.training import evaluations
 
 TABLES = (
@@ -103,8 +105,38 @@ def load(folder: Path) -> DataSet:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DataSetError(
             f"{folder} holds no click data ({type(error).__name__}: {error}); "
-            f"make some: python -m examples.clicks.generate --output {folder}"
+            f"make some: python -m paceline.examples.clicks.generate --output {folder}"
         ) from error
+
+
+def opened(folder: Path, parameters: Parameters | None = None) -> DataSet:
+    """Opens a data set; makes it where there is no folder yet.
+
+    Of several processes that come at the same time one makes it, and the others wait.
+
+    Raises:
+        DataSetError: the folder holds something else.
+    """
+    if not folder.exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with _locked(folder.parent):
+            if not folder.exists():
+                parameters = parameters or Parameters()
+                print(f"making {parameters.train_rows:,} rows of click data in {folder}", flush=True)
+                generate(folder, parameters)
+    return load(folder)
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Holds a folder alone; on a disk that knows no such locks each process makes the data."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def generate(folder: Path, parameters: Parameters, progress: Progress = lambda done, total: None) -> DataSet:
@@ -172,6 +204,15 @@ def _write_file(path: Path, drawn: planted.Rows) -> None:
         pyarrow.parquet.write_table(table, path, row_group_size=ROW_GROUP_ROWS)
 
 
+def _show(done: int, total: int) -> None:
+    """Says how far it is: on a terminal on one line."""
+    text = f"making click data: {done} of {total} files"
+    if sys.stdout.isatty():
+        print(f"\r{text}", end="\n" if done == total else "", flush=True)
+    else:
+        print(text, flush=True)
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Writes a data set and prints what can be reached on it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -181,21 +222,22 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--evaluation-rows", type=int, default=given.evaluation_rows)
     parser.add_argument("--train-files", type=int, default=given.train_files)
     parser.add_argument("--tables", type=int, nargs="+", default=list(TABLES), help="rows of each table")
+    parser.add_argument("--largest-table", type=int, help="rows of the first table, in place of those")
     parser.add_argument("--zipf", type=float, default=given.zipf)
     parser.add_argument("--seed", type=int, default=given.seed)
     parser.add_argument("--format", choices=("parquet", "csv"), default=given.format)
     options = vars(parser.parse_args(arguments))
     folder = options.pop("output")
-    parameters = replace(given, **{**options, "tables": tuple(options["tables"])})
+    first, *others = options.pop("tables")
+    largest = options.pop("largest_table") or first
+    parameters = replace(given, **options, tables=(largest, *others))
     try:
-        data = generate(
-            folder, parameters, lambda done, total: print(f"\r{done} of {total} files", end="", flush=True)
-        )
+        data = generate(folder, parameters, _show)
     except DataSetError as error:
         sys.exit(f"error: {error}")
     print(
-        f"\r{folder}: best possible AUC {data.best_auc:.4f} ({data.drawn_auc:.4f} on the drawn labels), "
-        f"click rate {data.click_rate:.3f}"
+        f"{folder}: {data.parameters.train_rows:,} rows; best possible AUC {data.best_auc:.4f} "
+        f"({data.drawn_auc:.4f} on the drawn labels), click rate {data.click_rate:.3f}"
     )
 
 

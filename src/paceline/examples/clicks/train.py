@@ -1,10 +1,15 @@
-"""Learns to predict clicks, over parameter servers, on data from `generate.py`.
+"""Learns to predict clicks, over parameter servers.
 
-Run it from the job file beside it, or alone:
+The job file beside it runs it: `paceline run job.yaml`.
 
-    python -m examples.clicks.generate --output clicks-data
+Every replica of the job runs this script: parameter servers, workers and a chief alike. `training.run` reads
+from the environment which one it is, and does that one's part. Without a job it trains by itself:
+
     TF_CONFIG='{"cluster": {"worker": ["localhost:0"]}, "task": {"type": "worker", "index": 0}}' \
-        python -m examples.clicks.train --data clicks-data
+        python train.py --data clicks-data
+
+To train on your own data, change two things: the features and the model in `model`, and the files that
+`main` hands to `training.run`. What the job file says below `training` needs no change here.
 """
 
 from __future__ import annotations
@@ -13,8 +18,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from examples.clicks import generate, planted
 from paceline import training
+from paceline.examples.clicks import generate, planted
 from paceline.training import features
 
 
@@ -37,10 +42,12 @@ def model(tables: tuple[int, ...]) -> training.WideAndDeep:
 def main(arguments: list[str] | None = None) -> None:
     """Trains this replica's part and says how near the chief came to the best possible AUC."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, default=Path("clicks-data"), help="folder made by generate.py")
+    parser.add_argument(
+        "--data", type=Path, default=Path("clicks-data"), help="folder of click data; it is made if need be"
+    )
     options = parser.parse_args(arguments)
     try:
-        data = generate.load(options.data)
+        data = generate.opened(options.data)
         result = training.run(
             model(data.parameters.tables),
             train=training.Source((data.train_pattern,)),

@@ -1,0 +1,355 @@
+"""Shows Paceline in one go: a badly configured job runs, its cause is named, it is tuned in a few trials, and
+measured beside what it was.
+
+All of it stays in the output folder, Paceline's own state included. Every step is a command that people can
+give themselves, and is printed before it runs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import json
+import os
+import shlex
+import string
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from paceline.errors import InvalidInput, PacelineError
+from paceline.surfaces import composition
+from paceline.surfaces.cli import efforts, sessions
+
+#: What the demo imports beyond the base install.
+NEEDS = ("tensorflow", "pyarrow", "jinja2", "scipy")
+#: The extra that brings all of it.
+EXTRA = "demo"
+#: The package of the example that it shows.
+_EXAMPLE = "paceline.examples.clicks"
+#: A table of three million rows: enough for Adam to show what it does to all of them in each step.
+_LARGEST_TABLE = 3_000_000
+#: Settings that would hide the demo's jobs from the commands that it recommends.
+_ELSEWHERE = ("PACELINE_STORE", "PACELINE_SERVER", "PACELINE_ENGINE")
+INTERRUPTED = 130
+_DID_NOT_SUCCEED = 6
+#: What `paceline tune` calls the search for a better file of the job, and its runs with a number behind it.
+SEARCH = "clicks-trial"
+
+JOB = """\
+# Written by `paceline demo`: a job as one writes it from TensorFlow's documentation. Try it:
+#   paceline --home $home tune $file --trials 8
+apiVersion: paceline.dev/v1alpha1
+kind: TrainingJob
+metadata:
+  name: clicks
+spec:
+  command: [$python, -m, $example.train, --data, data]
+  cpu_policy: shared
+  roles:
+    ps: {replicas: 2, cpu: 1, memory: 3Gi}
+    worker: {replicas: 2, cpu: 1, memory: 3Gi, restart: {when: on-failure, limit: 3}}
+  # Two emulated hosts with a PS each, joined by a network of their own: so it can be measured (needs root;
+  # without it the job runs all the same).
+  placement: {strategy: spread-ps}
+  hosts:
+    - {name: host-0, bandwidth: 10G}
+    - {name: host-1, bandwidth: 10G}
+  training:
+    optimizer: {name: adam, learning_rate: 0.001}
+    wide_optimizer: {name: adam, learning_rate: 0.001}
+    # A table for each feature, whole, one after the other over the PS; a message for each variable.
+    fused_tables: false
+    partitioning: {strategy: none}
+    variable_placement: round-robin
+    transfers: {packed: false}
+    batch_size: 512
+    epochs: $epochs
+"""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """How large the demo is.
+
+    Attributes:
+        rows: to train on.
+        evaluation_rows: to evaluate on.
+        epochs: passes over the rows of the last run.
+        asked: how much may be run to find a better job file.
+    """
+
+    rows: int
+    evaluation_rows: int
+    epochs: float
+    asked: efforts.Asked
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Paths:
+    """Where the demo puts what it makes."""
+
+    output: Path
+
+    @property
+    def data(self) -> Path:
+        """Return the folder of the click data."""
+        return self.output / "data"
+
+    @property
+    def state(self) -> Path:
+        """Return the folder of Paceline's state: PACELINE_HOME."""
+        return self.output / "state"
+
+    @property
+    def job(self) -> Path:
+        """Return the job file."""
+        return self.output / "job.yaml"
+
+    @property
+    def tuned(self) -> Path:
+        """Return the job file that comes out of the trials."""
+        return self.output / "job-tuned.yaml"
+
+    @property
+    def run_page(self) -> Path:
+        """Return the page about the run of the tuned job."""
+        return self.output / "run.html"
+
+    @property
+    def report(self) -> Path:
+        """Return the page that tells the whole story."""
+        return self.output / "report.html"
+
+    @property
+    def result(self) -> Path:
+        """Return the numbers of all of it."""
+        return self.output / "result.json"
+
+
+class Demo:
+    """One run of the demo.
+
+    Args:
+        session: of the command line; is set to the state in the output folder.
+        output: the folder for all that is made.
+        sizes: see `Sizes`.
+        began_at: when the demo began (Unix seconds).
+    """
+
+    def __init__(self, session: sessions.Session, output: Path, sizes: Sizes, began_at: float) -> None:
+        self._session = session
+        self._paths = Paths(output)
+        self._sizes = sizes
+        self._began_at = began_at
+        self._seconds_to_first_cause: float | None = None
+
+    def run(self) -> int:
+        """Run it; return its exit code: that of ``paceline run``, 130 when one detached from it.
+
+        Raises:
+            InvalidInput: options ask for another place than the output folder.
+            PacelineError: something is not installed, or the data cannot be made.
+        """
+        self._check()
+        paths = self._paths
+        self._make_data()
+        self._write_job()
+        self._tune()
+        return self._run_best(paths.tuned if paths.tuned.exists() else paths.job)
+
+    def _check(self) -> None:
+        missing = [name for name in NEEDS if importlib.util.find_spec(name) is None]
+        if missing:
+            raise PacelineError(
+                f"the demo needs {', '.join(missing)}, not installed here", f"pip install 'paceline[{EXTRA}]'"
+            )
+        if self._session.home_option or self._session.store_option:
+            raise InvalidInput("the demo keeps its state in its output folder", "paceline demo --output DIR")
+        for name in _ELSEWHERE:
+            os.environ.pop(name, None)
+        self._session.home_option = str(self._paths.state)
+
+    def _make_data(self) -> None:
+        """Make the data, or take those that are there."""
+        command = (
+            sys.executable, "-m", f"{_EXAMPLE}.generate", "--output", str(self._paths.data),
+            "--train-rows", str(self._sizes.rows), "--evaluation-rows", str(self._sizes.evaluation_rows),
+            "--largest-table", str(_LARGEST_TABLE),
+        )  # fmt: skip
+        if subprocess.run(command, check=False).returncode:
+            raise PacelineError("the click data cannot be made", "paceline demo --output ANOTHER-FOLDER")
+
+    def _write_job(self) -> None:
+        paths = self._paths
+        values = {
+            # A JSON string is a YAML string.
+            "python": json.dumps(sys.executable),
+            "example": _EXAMPLE,
+            "epochs": f"{self._sizes.epochs:g}",
+            "home": shlex.quote(str(paths.state)),
+            "file": shlex.quote(str(paths.job)),
+        }
+        paths.job.write_text(string.Template(JOB).substitute(values), encoding="utf-8")
+        self._say(f"{paths.job} written: the job as it comes")
+
+    def _tune(self) -> None:
+        from paceline.model.tunings import Objective
+        from paceline.surfaces.cli.verbs import tune
+
+        asked = self._sizes.asked
+        effort = asked.effort(asked.trials or 2)
+        options = [
+            "--trials", str(effort.trials), "--seconds", f"{asked.seconds:g}", "--pairs", str(asked.pairs),
+        ]  # fmt: skip
+        options += [] if asked.examples is None else ["--examples", str(asked.examples)]
+        self._say(f"\n$ {self._shown('tune', str(self._paths.job), *options)}")
+        tune.try_out(
+            self._session,
+            str(self._paths.job),
+            Objective(),
+            effort,
+            noticed=self._note_cause,
+            measured=self._explain,
+        )
+
+    def _explain(self) -> None:
+        self._paceline("why", f"{SEARCH}-0")
+
+    def _note_cause(self) -> None:
+        if self._seconds_to_first_cause is None:
+            self._seconds_to_first_cause = time.time() - self._began_at
+
+    def _run_best(self, file: Path) -> int:
+        """Train with the best job file to the end, and report; return the exit code."""
+        import paceline
+
+        paths, name = self._paths, self._free_name()
+        code = self._paceline("run", str(file), "--name", name)
+        job = paceline.get(name, home=paths.state) if code in (0, _DID_NOT_SUCCEED) else None
+        if job is None:
+            return code
+        report = (
+            "report", name, "-o", str(paths.run_page), "--json", str(paths.result),
+            "--truth", str(paths.data / "truth.json"),
+        )  # fmt: skip
+        if not job.phase.is_final:
+            self._say("\nThe job goes on by itself. When it has ended:")
+            self._say(f"  {self._shown('wait', name)} && \\\n  {self._shown(*report)}")
+            return INTERRUPTED
+        search = paths.output / "tuning.json"
+        reported = self._paceline(*report) or self._paceline(
+            "report", SEARCH, "-o", str(paths.report), "--json", str(search)
+        )
+        if reported == 0:
+            self._join(search)
+            self._conclude(name)
+        return code or reported
+
+    def _free_name(self) -> str:
+        """Return the name of this run: clicks, or clicks-2 when that one is there."""
+        from paceline.services import jobs as job_services
+
+        with composition.opened(composition.find_home(self._paths.state)) as jobs:
+            return job_services.free_name("clicks", jobs.store.run_names_like("clicks"))
+
+    def _join(self, search: Path) -> None:
+        """Put what came out of the trials, and the demo's own times, into the numbers of the run."""
+        found = json.loads(search.read_text(encoding="utf-8"))
+        run = json.loads(self._paths.result.read_text(encoding="utf-8"))
+        added = {key: value for key, value in found.items() if key not in ("apiVersion", "kind", "name")}
+        times = {
+            "run_seconds": run["seconds"],
+            "seconds": round(time.time() - self._began_at, 1),
+            "seconds_to_first_cause": self._seconds_to_first_cause and round(self._seconds_to_first_cause, 1),
+        }
+        text = json.dumps({**run, **added, **times}, indent=2, ensure_ascii=False)
+        self._paths.result.write_text(f"{text}\n", encoding="utf-8")
+        search.unlink()
+
+    def _conclude(self, name: str) -> None:
+        """Print what came out of it, and what one wants to do next."""
+        paths = self._paths
+        result = json.loads(paths.result.read_text(encoding="utf-8"))
+        self._say("")
+        for what, value in lines(result):
+            self._say(f"{what:<22}{value}")
+        for note in result["notes"]:
+            self._say(f"not measured: {note}")
+        self._say(f"\nDone in {result['seconds']:.0f} s.")
+        self._say(f"  the story:    {paths.report}")
+        self._say(f"  the run:      {paths.run_page}")
+        self._say(f"  the numbers:  {paths.result}")
+        self._say("Try next:")
+        commands = (
+            ("why the job was slow", self._shown("why", f"{SEARCH}-0")),
+            ("all jobs on a page", self._shown("serve", "--open")),
+            ("a job of your own", "paceline init --example clicks my-clicks"),
+        )
+        for what, command in commands:
+            self._say(f"  {what:<22}{command}")
+
+    def _shown(self, verb: str, *arguments: str) -> str:
+        """Return a command line of Paceline as one types it."""
+        return shlex.join(["paceline", verb, "--home", str(self._paths.state), *arguments])
+
+    def _paceline(self, verb: str, *arguments: str) -> int:
+        """Run a command of Paceline in this process; return its exit code."""
+        from paceline.surfaces.cli import main
+
+        self._say(f"\n$ {self._shown(verb, *arguments)}")
+        try:
+            main.cli.main([verb, "--home", str(self._paths.state), *arguments])
+        except SystemExit as end:
+            return end.code if isinstance(end.code, int) else 1
+        return 0
+
+    def _say(self, text: str) -> None:
+        click.echo(text)
+
+
+def lines(result: dict[str, Any]) -> Sequence[tuple[str, str]]:
+    """Return the numbers of a run as people read them: what, and its value."""
+    from paceline.surfaces.reports import texts
+
+    auc, best = result["auc"], result["best_auc"]
+    quality = texts.quality(auc)
+    if auc is not None and best is not None:
+        quality += f"  (best possible {best:.4f}, {best - auc:.4f} away)"
+    loads = {one["resource"]: one["max_over_mean"] for one in result["imbalances"]}
+    balance = texts.ratio(result["ps_load_max_over_mean"])
+    if result["ps_load_max_over_mean"] is not None:
+        each = ", ".join(f"{name} {texts.ratio(loads.get(name))}" for name in ("cpu", "network"))
+        balance += f"  (1.00 is even; {each})"
+    training = texts.duration(result["training_seconds"])
+    return (
+        ("primary cause", result["primary_cause"] or "none"),
+        ("named after", texts.duration(result["seconds_to_first_cause"])),
+        ("times as fast", _gain(result)),
+        ("AUC of both", _qualities(result)),
+        ("examples/s", f"{texts.number(result['examples_per_second'])}  (both workers together)"),
+        ("AUC of the whole run", quality),
+        ("PS load, max/mean", balance),
+        ("waiting for input", texts.share(result["input_wait_share"])),
+        ("the whole run", f"{texts.duration(result['run_seconds'])}, {training} of it training"),
+    )
+
+
+def _gain(result: dict[str, Any]) -> str:
+    if result["factor"] is None:
+        return "nothing was better than the job as it came"
+    low, high = result["factor_low"], result["factor_high"]
+    return f"{result['factor']:.1f}  ({low:.1f} to {high:.1f}; {result['trials']} trials)"
+
+
+def _qualities(result: dict[str, Any]) -> str:
+    from paceline.surfaces.reports import texts
+
+    after, before = texts.quality(result["auc_after"]), texts.quality(result["auc_before"])
+    examples = result["auc_examples"]
+    return f"{after}, before {before}" + ("" if examples is None else f"  (after {examples:,} examples)")

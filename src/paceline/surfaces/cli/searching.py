@@ -1,0 +1,213 @@
+"""What people see while trials run: the cause as soon as it is known, what goes on, and how long it takes.
+
+On a terminal one line with a bar says what goes on; in a log a line comes every few seconds. A thread sees
+to that, so nothing that takes long is silent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from paceline.model import quantities
+from paceline.surfaces.cli import alerts, printing, sessions
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from paceline.model.causes import Explanation
+    from paceline.model.tunings import Trial, Tuning
+    from paceline.services.trials import Doing
+    from paceline.tuning.estimates import Runs
+
+#: In a log, what goes on is said this often.
+LINE_SECONDS = 5.0
+#: On a terminal, it is drawn this often: more would take CPU time from what is measured.
+FRAMES_A_SECOND = 2.0
+_BAR_CELLS = 12
+
+
+class Display:
+    """Shows how far a search is.
+
+    Args:
+        session: for what is said.
+        explain: says why a job is as it is.
+        pairs: that are to prove what comes out of the search.
+        noticed: is called when the first cause of the job as it came has been said.
+        measured: is called when the job as it came was measured, while nothing runs.
+    """
+
+    def __init__(
+        self,
+        session: sessions.Session,
+        explain: Callable[[str], Explanation],
+        *,
+        pairs: int,
+        noticed: Callable[[], None] = lambda: None,
+        measured: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._session = session
+        self._explain = explain
+        self._pairs = pairs
+        self._noticed = noticed
+        self._measured = measured
+        self._times = _Times()
+        self._progress: Progress | None = None
+        self._watch = contextlib.ExitStack()
+        self._changes: Callable[[], Sequence[str]] | None = None
+        self._has_cause = False
+        self._lock = threading.Lock()
+        self._line, self._said_at = "", time.monotonic()
+
+    @contextlib.contextmanager
+    def shown(self) -> Iterator[Display]:
+        """Show it for as long as this lasts."""
+        with self._watch, contextlib.ExitStack() as stack:
+            if printing.is_terminal() and not self._session.quiet:
+                self._progress = stack.enter_context(_progress())
+                self._progress.add_task("", total=None)
+            else:
+                ended = threading.Event()
+                thread = threading.Thread(target=self._repeat, args=(ended,), daemon=True)
+                thread.start()
+                stack.callback(thread.join)
+                stack.callback(ended.set)
+            yield self
+
+    def tell(self, tuning: Tuning, doing: Doing | None) -> None:
+        """Show what goes on in a search (`services.tunings.Tell`)."""
+        from paceline.tuning import estimates
+
+        runs = estimates.runs(tuning, pairs=self._pairs)
+        self._times.look(runs)
+        trial = tuning.trials[-1] if tuning.trials else None
+        if trial is not None and trial.number == 0 and trial.outcome is None:
+            self._watch_first(trial)
+        if doing is None and trial is not None:
+            self._say(_result(tuning, trial))
+            if trial.number == 0:
+                self._explain_first(trial)
+        self._show("" if doing is None else _line(tuning, trial, doing), runs)
+
+    def _watch_first(self, trial: Trial) -> None:
+        """Say the causes of the job as it came while it runs, as they show."""
+        if self._changes is None:
+            self._changes = self._watch.enter_context(alerts.watching(self._session, trial.run))
+        self._say_causes(self._changes())
+
+    def _explain_first(self, trial: Trial) -> None:
+        """Say the cause of the job as it came when it was measured, if it has not shown before."""
+        self._watch.close()
+        if trial.outcome is None or not trial.outcome.speed:
+            return
+        if not self._has_cause:
+            self._say_causes(alerts.lines(self._explain(trial.run), self._session, trial.run))
+        with self._paused():
+            self._measured()
+
+    def _say_causes(self, lines: Sequence[str]) -> None:
+        for line in lines:
+            self._say(line)
+        if lines and not self._has_cause:
+            self._has_cause = True
+            self._noticed()
+
+    def _show(self, text: str, runs: Runs) -> None:
+        left = self._times.left(runs)
+        if text and left is not None:
+            text = f"{text}; {quantities.format_seconds(max(1.0, left))} left at most"
+        with self._lock:
+            self._line = text
+        if self._progress is not None:
+            (task,) = self._progress.task_ids
+            self._progress.update(task, completed=runs.done, total=runs.most, description=text)
+
+    def _say(self, text: str) -> None:
+        with self._lock:
+            self._said_at = time.monotonic()
+        if self._progress is not None:
+            self._progress.console.print(text, soft_wrap=True)
+        else:
+            self._session.say(text)
+
+    def _repeat(self, ended: threading.Event) -> None:
+        """Say what goes on whenever nothing was said for a while."""
+        while not ended.wait(LINE_SECONDS / 10):
+            with self._lock:
+                text = self._line if time.monotonic() - self._said_at >= LINE_SECONDS else ""
+            if text:
+                self._say(text)
+
+    @contextlib.contextmanager
+    def _paused(self) -> Iterator[None]:
+        """Leave the terminal to others."""
+        with self._lock:
+            self._line = ""
+        if self._progress is not None:
+            self._progress.stop()
+        yield
+        if self._progress is not None:
+            self._progress.start()
+
+
+class _Times:
+    """When the runs of a search that somebody looks at began and ended."""
+
+    def __init__(self) -> None:
+        self._first: Runs | None = None
+        self._last: Runs | None = None
+        self._began_at = self._run_at = time.monotonic()
+
+    def look(self, runs: Runs) -> None:
+        """Take note of how far the search is."""
+        if self._first is None:
+            self._first, self._began_at = runs, time.monotonic()
+        if self._last is None or self._last.done != runs.done:
+            self._run_at = time.monotonic()
+        self._last = runs
+
+    def left(self, runs: Runs) -> float | None:
+        """Return how many seconds the search takes at most from now on; None: that is not known yet."""
+        if self._first is None:
+            return None
+        passed = self._run_at - self._began_at
+        return runs.seconds_left(self._first.done, passed, time.monotonic() - self._run_at)
+
+
+def _progress() -> Progress:
+    from rich import progress
+
+    return progress.Progress(
+        progress.SpinnerColumn(),
+        progress.BarColumn(bar_width=_BAR_CELLS),
+        progress.TextColumn("{task.description}", markup=False),
+        console=printing.console(stderr=True),
+        transient=True,
+        refresh_per_second=FRAMES_A_SECOND,
+    )
+
+
+def _line(tuning: Tuning, trial: Trial | None, doing: Doing) -> str:
+    """Return what goes on, on one line."""
+    lead = "" if trial is None or trial.outcome is not None else f"{_name(tuning, trial)}: "
+    detail = f", {doing.detail}" if doing.detail else ""
+    left = "" if doing.seconds_left is None else f", {doing.seconds_left:.0f} s to go"
+    return f"{lead}{doing.what}{detail}{left}"
+
+
+def _result(tuning: Tuning, trial: Trial) -> str:
+    """Return what came out of a trial, on one line."""
+    from paceline.surfaces.views import tunings as views
+
+    speed = trial.outcome.speed if trial.outcome else 0.0
+    return f"{_name(tuning, trial)}: {speed:,.0f} examples/s {views.verdict(trial)}".rstrip()
+
+
+def _name(tuning: Tuning, trial: Trial) -> str:
+    from paceline.surfaces.views import tunings as views
+
+    return f"trial {trial.number} of {tuning.most_trials - 1}: {views.changed(trial)}"
