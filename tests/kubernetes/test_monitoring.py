@@ -1,9 +1,9 @@
-"""The optional rights for sources of measurements: each source needs its own, and no other."""
+"""The optional right to ask cAdvisor is what it takes, and no more."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,26 +14,13 @@ from support.recorded import awaited
 from support.rights import Right, rights, without
 
 from paceline.engines.kubernetes.clients import RealCluster
-from paceline.engines.kubernetes.clusters import Cluster, ClusterError
-from paceline.sources import cadvisors, gpus, kubelets, metrics_servers
-from paceline.sources.gpus import Exporter
-from paceline.sources.readings import Pod
+from paceline.engines.kubernetes.clusters import ClusterError
+from paceline.sources import cadvisors
 
 SHIPPED = list(
     yaml.safe_load_all((Path(__file__).parents[2] / "deploy" / "kustomize" / "monitoring.yaml").read_text())
 )
 READER = {"kind": "ServiceAccount", "name": "e2e-monitoring", "namespace": "default"}
-#: Every source, asked for a thing that is not there: whoever may ask is told so.
-SOURCES: dict[Right, list[Callable[[Cluster], Awaitable[object]]]] = {
-    Right("get", "nodes/proxy"): [
-        lambda cluster: kubelets.read(cluster, "no-such-node"),
-        lambda cluster: cadvisors.read(cluster, "no-such-node", 0.0),
-    ],
-    Right("get", "pods/proxy"): [
-        lambda cluster: gpus.read(cluster, Exporter(Pod("default", "no-such-pod"), 9400), 0.0)
-    ],
-    Right("list", "pods"): [metrics_servers.read],
-}
 
 
 def apply(manifests: list[dict[str, Any]]) -> None:
@@ -71,34 +58,26 @@ def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     kubectl("delete", "--ignore-not-found", "-f", "-", given=yaml.safe_dump_all([*SHIPPED, account, secret]))
 
 
-def refused() -> set[Right]:
-    """Return the rights of the sources that the API server refuses."""
+def answer() -> int | None:
+    """Return the status of the answer about a node that is not there."""
 
-    async def ask() -> set[Right]:
+    async def ask() -> int | None:
         cluster = RealCluster()
-        missing: set[Right] = set()
         try:
-            for right, sources in SOURCES.items():
-                for source in sources:
-                    try:
-                        await source(cluster)
-                    except ClusterError as error:
-                        if error.code == 403:
-                            missing.add(right)
-                        elif not error.is_missing:
-                            raise
+            await cadvisors.read(cluster, "no-such-node", 0.0)
+        except ClusterError as error:
+            return error.code
         finally:
             await cluster.close()
-        return missing
+        raise AssertionError("there is such a node")
 
     return awaited(ask())
 
 
-@pytest.mark.parametrize("right", [None, *rights(SHIPPED)], ids=str)
-def test_each_right_is_needed_by_its_source_alone(
-    kubeconfig: Path, monkeypatch: pytest.MonkeyPatch, right: Right | None
-) -> None:
-    apply(SHIPPED if right is None else without(right, SHIPPED))
+def test_who_has_the_right_may_ask_cadvisor(kubeconfig: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
-    expected = set() if right is None else {right}
-    until(lambda: refused() == expected, refused, 20.0)
+    (right,) = rights(SHIPPED)
+    assert right == Right("get", "nodes/proxy")
+    until(lambda: answer() == 404, answer, 20.0)
+    apply(without(right, SHIPPED))
+    until(lambda: answer() == 403, answer, 20.0)

@@ -43,7 +43,7 @@ class World:
     def __init__(self) -> None:
         self.cluster = MemoryCluster(time.time)
         self.cluster.pages["/version"] = json.dumps({"gitVersion": "v1.31.0"}).encode()
-        groups = [{"name": name} for name in ("apps", "metrics.k8s.io", "kueue.x-k8s.io")]
+        groups = [{"name": name} for name in ("apps", "kueue.x-k8s.io")]
         self.cluster.pages["/apis"] = json.dumps({"groups": groups}).encode()
         self.create(kinds.DEFINITIONS, custom_resources.definition())
         self.create(kinds.LEASES, lease(NOW - 3))
@@ -80,7 +80,7 @@ def test_all_is_as_it_should_be(world: World) -> None:
     assert found["Operator"].detail == "operator-1 in paceline, seen 3 s ago"
     assert found["Nodes"].detail == "2 of 2 Ready, 8 cores"
     assert found["Exclusive cores"].detail == "given by the static CPU manager on n0, n1 (reserved: 0)"
-    expected = "metrics-server, Kueue; not there: Prometheus operator, Volcano"
+    expected = "Kueue; not there: Prometheus operator, Volcano"
     assert found["Beside it"].detail == expected
 
 

@@ -1,23 +1,20 @@
-"""All sources of a cluster together, by what real ones answered."""
+"""cAdvisor and DCGM of a cluster together: by what a real cAdvisor answered, and an exporter after DCGM's."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import httpx2
 import pytest
 from support.memory_clusters import MemoryCluster
 from support.recorded import ASKED, PS, PS_0, WORKER, WORKER_0, awaited, text
 
 from paceline.model.roles import ReplicaId
+from paceline.model.samples import Sample
 from paceline.rendering import labels
-from paceline.services.outside_measurements import OutsideMeasurements, Samples
-from paceline.sources import precedences
-from paceline.sources.readings import Pod, Source
+from paceline.services.outside_measurements import OutsideMeasurements
+from paceline.sources.readings import Pod
 
 CADVISOR = "/api/v1/nodes/node-1/proxy/metrics/cadvisor"
-SUMMARY = "/api/v1/nodes/node-1/proxy/stats/summary"
-METRICS = "/apis/metrics.k8s.io/v1beta1/pods?labelSelector=paceline.dev%2Fjob"
 DCGM = "/api/v1/namespaces/gpus/pods/dcgm-x:9400/proxy/metrics"
 
 
@@ -37,27 +34,6 @@ def exporter(node: str) -> dict[str, Any]:
     return {"metadata": metadata, "spec": {"nodeName": node}}
 
 
-def measured_twice(cluster: MemoryCluster, *paths: str) -> tuple[Samples, dict[str, str]]:
-    """Measure at the time of the first recording and of the second; some paths do not answer."""
-    times = {"number": 1}
-    measurements = OutsideMeasurements(cluster, lambda: ASKED[times["number"]])
-
-    async def run() -> Samples:
-        for number in (1, 2):
-            times["number"] = number
-            answers = {
-                CADVISOR: text(f"cadvisor.{number}.txt"),
-                SUMMARY: text(f"summary.{number}.json"),
-                METRICS: text("metrics-server.json"),
-                DCGM: text("dcgm.txt"),
-            }
-            cluster.pages.update({path: each.encode() for path, each in answers.items() if path not in paths})
-            found = await measurements.measure(PODS)
-        return found
-
-    return awaited(run()), measurements.troubles
-
-
 @pytest.fixture
 def cluster() -> MemoryCluster:
     made = MemoryCluster()
@@ -65,48 +41,71 @@ def cluster() -> MemoryCluster:
     return made
 
 
-def test_each_source_says_its_own(cluster: MemoryCluster) -> None:
-    samples, troubles = measured_twice(cluster)
-    assert troubles == {}
-    assert set(samples[WORKER]) == {Source.CADVISOR, Source.DCGM}, "metrics-server said nothing newer"
-    assert (samples[WORKER][Source.CADVISOR].replica, samples[WORKER][Source.CADVISOR].attempt) == (
-        WORKER_0,
-        2,
-    )
-    joined = precedences.joined(samples[WORKER])
-    assert joined is not None
-    assert (joined.sample.network_sent_bytes, joined.sample.gpu_utilization) == (
-        10941504,
-        pytest.approx(0.65),
-    )
-    assert joined.origins["gpu_utilization"].source is Source.DCGM
-    assert ASKED[2] - joined.origins["memory_bytes"].at == pytest.approx(6.05, abs=0.01)
-    assert ("GET", CADVISOR) in cluster.calls
-    assert ("GET", SUMMARY) not in cluster.calls, "cAdvisor said it all"
+class Measured:
+    """Measures the recorded pods, whenever the recording of a number is what there is."""
+
+    def __init__(self, cluster: MemoryCluster) -> None:
+        self.cluster = cluster
+        self.now = 0.0
+        self.measurements = OutsideMeasurements(cluster, lambda: self.now)
+
+    def at(self, number: int, *, without: str = "", after_seconds: float = 0.0) -> dict[Pod, Sample]:
+        self.now = ASKED[number] + after_seconds
+        answers = {CADVISOR: text(f"cadvisor.{number}.txt"), DCGM: text("dcgm.txt")}
+        for path, answer in answers.items():
+            self.cluster.pages.pop(path, None)
+            if path != without:
+                self.cluster.pages[path] = answer.encode()
+        return awaited(self.measurements.measure(PODS))
 
 
-def test_without_cadvisor_the_summary_is_read(cluster: MemoryCluster) -> None:
-    samples, troubles = measured_twice(cluster, CADVISOR)
-    assert set(troubles) == {"cadvisor of node-1"}
-    assert set(samples[PS]) == {Source.KUBELET}
-    assert samples[PS][Source.KUBELET].cpu_cores == pytest.approx(0.034, abs=0.001)
+def test_a_sample_has_what_both_say(cluster: MemoryCluster) -> None:
+    measured = Measured(cluster)
+    assert measured.at(1) == {}, "one reading of counters says nothing"
+    samples = measured.at(2)
+    assert measured.measurements.troubles == {}
+    assert set(samples) == {PS, WORKER}
+    worker = samples[WORKER]
+    assert (worker.replica, worker.attempt) == (WORKER_0, 2)
+    assert (worker.network_sent_bytes, worker.memory_bytes) == (10941504, 688128)
+    assert (worker.gpu_utilization, worker.gpu_memory_bytes) == (pytest.approx(0.65), (4845 + 1024) << 20)
+    assert ASKED[2] - worker.at == pytest.approx(6.05, abs=0.01), "it is as old as cAdvisor's reading"
+    assert samples[PS].gpu_utilization is None
 
 
-def test_sources_that_are_not_there_cost_nothing_else(cluster: MemoryCluster) -> None:
-    samples, troubles = measured_twice(cluster, SUMMARY, CADVISOR, METRICS)
-    assert set(troubles) == {"cadvisor of node-1", "kubelet of node-1", "metrics-server"}
-    assert {pod: set(found) for pod, found in samples.items()} == {WORKER: {Source.DCGM}}
+def test_what_is_said_again_is_no_sample(cluster: MemoryCluster) -> None:
+    measured = Measured(cluster)
+    measured.at(1)
+    measured.at(2)
+    assert measured.at(2, after_seconds=10.0) == {}, "cAdvisor has not looked again"
 
 
-@pytest.mark.parametrize("namespace", [None, "ml"])
-def test_metrics_server_alone_measures_the_first_time(namespace: str | None) -> None:
-    cluster = MemoryCluster()
-    path = METRICS if namespace is None else METRICS.replace("/pods", f"/namespaces/{namespace}/pods")
-    cluster.pages[path] = text("metrics-server.json").encode()
-    measurements = OutsideMeasurements(cluster, lambda: ASKED[1], namespace=namespace)
-    samples = awaited(measurements.measure(PODS))
-    assert samples[PS][Source.METRICS_SERVER].interval_seconds == 15.047
-    assert samples[WORKER][Source.METRICS_SERVER].cpu_cores == pytest.approx(0.056)
+def test_gpus_are_measured_where_cadvisor_may_not_be_asked(cluster: MemoryCluster) -> None:
+    measured = Measured(cluster)
+    measured.at(1, without=CADVISOR)
+    samples = measured.at(2, without=CADVISOR)
+    assert set(measured.measurements.troubles) == {"cadvisor of node-1"}
+    assert set(samples) == {WORKER}
+    assert samples[WORKER].gpu_utilization == pytest.approx(0.65)
+    assert samples[WORKER].cpu_cores is None
+
+
+def test_an_exporter_that_does_not_answer_costs_its_gpus_alone(cluster: MemoryCluster) -> None:
+    measured = Measured(cluster)
+    measured.at(1, without=DCGM)
+    samples = measured.at(2, without=DCGM)
+    assert set(measured.measurements.troubles) == {"dcgm on node-1"}
+    assert set(samples) == {PS, WORKER}
+    assert samples[WORKER].gpu_utilization is None
+
+
+def test_a_node_that_was_silent_once_is_measured_from_then_on(cluster: MemoryCluster) -> None:
+    measured = Measured(cluster)
+    measured.at(1, without=CADVISOR)
+    measured.at(1)
+    samples = measured.at(2)
+    assert samples[PS].cpu_cores is not None
+    assert samples[WORKER].memory_bytes == 688128
 
 
 def test_exporters_elsewhere_and_pods_of_others_are_not_asked() -> None:
@@ -119,27 +118,3 @@ def test_exporters_elsewhere_and_pods_of_others_are_not_asked() -> None:
     asked = " ".join(path for _, path in cluster.calls)
     assert "dcgm-x" not in asked
     assert "node-9" not in asked
-
-
-@pytest.mark.parametrize(("status", "body"), [(200, text("prometheus.json")), (503, "gone")])
-def test_a_prometheus_has_the_reading_before_as_well(status: int, body: str) -> None:
-    empty = '{"status": "success", "data": {"resultType": "matrix", "result": []}}'
-
-    def answer(request: httpx2.Request) -> httpx2.Response:
-        is_of_gpus = b"DCGM" in request.content
-        return httpx2.Response(status, text=empty if is_of_gpus and status == 200 else body)
-
-    async def run() -> tuple[Samples, dict[str, str]]:
-        transport = httpx2.MockTransport(answer)
-        async with httpx2.AsyncClient(base_url="http://prometheus", transport=transport) as client:
-            measurements = OutsideMeasurements(MemoryCluster(), lambda: ASKED[2], prometheus=client)
-            found = await measurements.measure(PODS)
-            assert await measurements.measure(PODS) == {}, "it said nothing newer"
-            return found, measurements.troubles
-
-    samples, troubles = awaited(run())
-    if status == 200:
-        assert samples[WORKER][Source.PROMETHEUS].network_sent_bytes == 6192826
-    else:
-        assert samples == {}
-        assert "did not answer in JSON: 'gone'" in troubles["prometheus for ml"]

@@ -9,17 +9,11 @@ from support.memory_clusters import MemoryCluster
 from support.recorded import ASKED, PS, PS_0, WORKER, WORKER_0, awaited, text
 
 from paceline.sources import cadvisors, readings
-from paceline.sources.readings import Figure, Source
-
-
-def parse(number: int) -> dict[readings.Pod, readings.Reading]:
-    answer = cadvisors.parse(text(f"cadvisor.{number}.txt"), ASKED[number])
-    assert answer.broken == 0
-    return {each.pod: each for each in answer.readings}
+from paceline.sources.readings import Figure, Pod, Reading
 
 
 def test_replicas_of_a_real_node() -> None:
-    before, after = parse(1), parse(2)
+    before, after = (cadvisors.parse(text(f"cadvisor.{number}.txt"), at) for number, at in ASKED.items())
     assert set(after) == {PS, WORKER}, "other pods have no replica"
     worker = readings.sample(before[WORKER], after[WORKER], replica=WORKER_0, attempt=2)
     assert worker is not None
@@ -43,41 +37,45 @@ def test_replicas_of_a_real_node() -> None:
 def test_a_kubelet_is_asked_through_the_api_server() -> None:
     cluster = MemoryCluster()
     cluster.pages["/api/v1/nodes/node-1/proxy/metrics/cadvisor"] = text("cadvisor.1.txt").encode()
-    assert len(awaited(cadvisors.read(cluster, "node-1", ASKED[1])).readings) == 2
+    assert set(awaited(cadvisors.read(cluster, "node-1", ASKED[1]))) == {PS, WORKER}
 
 
 OWNER = 'namespace="ml",pod="p",container="training"'
+POD = Pod("ml", "p")
+
+
+def parse(text: str) -> dict[Pod, Reading]:
+    return cadvisors.parse(text, 9.0)
 
 
 def test_processors_and_interfaces_add_up() -> None:
     network = 'container_network_receive_bytes_total{namespace="ml",pod="p",container="POD",interface='
-    (found,) = cadvisors.parse(
+    reading = parse(
         f'container_cpu_usage_seconds_total{{{OWNER},cpu="cpu00"}} 1.5 1000\n'
         f'container_cpu_usage_seconds_total{{{OWNER},cpu="cpu01"}} 2 1000\n'
-        f'{network}"eth0"}} 10 2000\n{network}"net1"}} 5 2000\n{network}"lo"}} 100 2000\n',
-        9.0,
-    ).readings
-    assert (found.cpu_seconds, found.network_received_bytes) == (Figure(3.5, 1.0), Figure(15.0, 2.0))
-    assert (found.source, found.at) == (Source.CADVISOR, 2.0)
+        f'{network}"eth0"}} 10 2000\n{network}"net1"}} 5 2000\n{network}"lo"}} 100 2000\n'
+    )[POD]
+    assert (reading.cpu_seconds, reading.network_received_bytes) == (Figure(3.5, 1.0), Figure(15.0, 2.0))
+    assert reading.at == 2.0
 
 
 def test_of_an_old_and_a_new_container_the_new_one_counts() -> None:
-    (found,) = cadvisors.parse(
+    reading = parse(
         f'container_memory_working_set_bytes{{{OWNER},id="/new"}} 5 2000\n'
-        f'container_memory_working_set_bytes{{{OWNER},id="/old"}} 9 1000\n',
-        9.0,
-    ).readings
-    assert found.memory_bytes == Figure(5.0, 2.0)
+        f'container_memory_working_set_bytes{{{OWNER},id="/old"}} 9 1000\n'
+    )[POD]
+    assert reading.memory_bytes == Figure(5.0, 2.0)
 
 
 def test_no_limit_is_none() -> None:
     text = f"container_spec_memory_limit_bytes{{{OWNER}}} 0\ncontainer_spec_cpu_period{{{OWNER}}} 100000\n"
-    (found,) = cadvisors.parse(text + f"container_threads{{{OWNER}}} 3\n", 9.0).readings
-    assert (found.cpu_limit_cores, found.memory_limit_bytes, found.threads) == (None, None, Figure(3.0, 9.0))
+    reading = parse(text + f"container_threads{{{OWNER}}} 3\n")[POD]
+    assert (reading.cpu_limit_cores, reading.memory_limit_bytes) == (None, None)
+    assert reading.threads == Figure(3.0, 9.0)
 
 
 def test_limits_alone_are_no_measurement() -> None:
-    assert cadvisors.parse(f"container_spec_memory_limit_bytes{{{OWNER}}} 5\n", 9.0).readings == ()
+    assert parse(f"container_spec_memory_limit_bytes{{{OWNER}}} 5\n") == {}
 
 
 _LINES = st.builds(
@@ -91,9 +89,7 @@ _LINES = st.builds(
 
 @given(st.lists(_LINES, max_size=12))
 def test_anything_near_it_gives_readings_that_make_sense(lines: list[str]) -> None:
-    answer = cadvisors.parse("\n".join(lines), 5.0)
-    assert answer.broken <= len(lines)
-    for each in answer.readings:
+    for reading in parse("\n".join(lines)).values():
         for name in ("cpu_seconds", "throttled_seconds", "network_sent_bytes", "memory_bytes"):
-            figure = getattr(each, name)
+            figure = getattr(reading, name)
             assert figure is None or 0 <= figure.value < float("inf")

@@ -10,40 +10,29 @@ from support.recorded import WORKER, awaited, text
 
 from paceline.sources import gpus
 from paceline.sources.gpus import Exporter
-from paceline.sources.readings import Figure, Pod, Source
+from paceline.sources.readings import Figure, Pod
 
 TEXT = text("dcgm.txt")
+OTHER = Pod("ml", "clicks-worker-1-1")
 
 
 def test_the_gpus_of_a_pod_are_taken_together() -> None:
-    answer = gpus.parse(TEXT, 1000.0)
-    found = {each.pod: each for each in answer.readings}
-    assert (set(found), answer.broken) == ({WORKER, Pod("ml", "clicks-worker-1-1")}, 0), "not those of nobody"
-    worker = found[WORKER]
-    assert worker.source is Source.DCGM
+    readings = gpus.parse(TEXT, 1000.0)
+    assert set(readings) == {WORKER, OTHER}, "not those that no pod holds"
+    worker = readings[WORKER]
     assert worker.gpu_utilization == Figure(pytest.approx(0.65), 1000.0)
     assert worker.gpu_memory_bytes == Figure((4845 + 1024) << 20, 1000.0)
 
 
 def test_what_dcgm_cannot_measure_is_not_measured() -> None:
-    found = {each.pod.name: each for each in gpus.parse(TEXT, 1000.0).readings}
-    other = found["clicks-worker-1-1"]
+    other = gpus.parse(TEXT, 1000.0)[OTHER]
     assert (other.gpu_utilization, other.gpu_memory_bytes) == (None, Figure(512 << 20, 1000.0))
-
-
-def test_the_pod_is_the_exported_one_where_a_prometheus_relabelled_it() -> None:
-    labels = (
-        'gpu="0",pod="dcgm-x",namespace="gpu-operator",container="exporter",exported_container="training"'
-    )
-    text = f'DCGM_FI_DEV_GPU_UTIL{{{labels},exported_pod="p",exported_namespace="ml"}} 50\n'
-    (found,) = gpus.parse(text, 1.0).readings
-    assert found.pod == Pod("ml", "p")
 
 
 def test_an_exporter_is_asked_through_the_api_server() -> None:
     cluster = MemoryCluster()
     cluster.pages["/api/v1/namespaces/gpus/pods/dcgm-x:9400/proxy/metrics"] = TEXT.encode()
-    assert len(awaited(gpus.read(cluster, Exporter(Pod("gpus", "dcgm-x"), 9400), 5.0)).readings) == 2
+    assert set(awaited(gpus.read(cluster, Exporter(Pod("gpus", "dcgm-x"), 9400), 5.0))) == {WORKER, OTHER}
 
 
 def test_a_pod_is_an_exporter() -> None:
@@ -63,6 +52,6 @@ _LINES = st.builds(
 
 @given(st.lists(_LINES, max_size=12))
 def test_anything_near_it_gives_readings_that_make_sense(lines: list[str]) -> None:
-    for each in gpus.parse("\n".join(lines), 5.0).readings:
-        assert each.gpu_utilization is None or 0 <= each.gpu_utilization.value <= 1
-        assert each.gpu_memory_bytes is None or 0 <= each.gpu_memory_bytes.value < 2**83
+    for reading in gpus.parse("\n".join(lines), 5.0).values():
+        assert reading.gpu_utilization is None or 0 <= reading.gpu_utilization.value <= 1
+        assert reading.gpu_memory_bytes is None or 0 <= reading.gpu_memory_bytes.value < 2**83

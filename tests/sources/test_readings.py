@@ -7,27 +7,23 @@ import dataclasses
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
-from support.recorded import PS_0, WORKER
+from support.recorded import PS_0
 
 from paceline.model import rates
 from paceline.model.samples import Sample
 from paceline.sources import readings
-from paceline.sources.readings import Figure, Reading, Source, figure
+from paceline.sources.readings import Figure, Reading, figure
 
 
-def reading(**figures: object) -> Reading:
-    return Reading(pod=WORKER, source=Source.CADVISOR, **figures)  # type: ignore[arg-type]
-
-
-def sample(before: Reading | None, after: Reading) -> Sample | None:
+def sample(before: Reading, after: Reading) -> Sample | None:
     return readings.sample(before, after, replica=PS_0, attempt=3)
 
 
 def test_counts_are_differences_and_gauges_the_last_value() -> None:
-    before = reading(
+    before = Reading(
         cpu_seconds=Figure(10.0, 100.0), network_sent_bytes=Figure(1000, 100.0), memory_bytes=Figure(5, 100.0)
     )
-    after = reading(
+    after = Reading(
         cpu_seconds=Figure(15.0, 110.0),
         throttled_seconds=Figure(3.0, 110.0),
         network_sent_bytes=Figure(3000, 110.0),
@@ -51,8 +47,8 @@ def test_counts_are_differences_and_gauges_the_last_value() -> None:
 
 
 def test_what_was_read_at_other_times_keeps_its_rate() -> None:
-    before = reading(cpu_seconds=Figure(0.0, 100.0), network_received_bytes=Figure(0, 95.0))
-    after = reading(cpu_seconds=Figure(20.0, 120.0), network_received_bytes=Figure(3000, 110.0))
+    before = Reading(cpu_seconds=Figure(0.0, 100.0), network_received_bytes=Figure(0, 95.0))
+    after = Reading(cpu_seconds=Figure(20.0, 120.0), network_received_bytes=Figure(3000, 110.0))
     found = sample(before, after)
     assert found is not None
     assert (found.at, found.interval_seconds, found.cpu_cores) == (120.0, 20.0, 1.0)
@@ -60,35 +56,36 @@ def test_what_was_read_at_other_times_keeps_its_rate() -> None:
 
 
 def test_a_counter_that_went_back_is_not_measured() -> None:
-    before = reading(cpu_seconds=Figure(50.0, 100.0), network_sent_bytes=Figure(10, 100.0))
-    after = reading(cpu_seconds=Figure(1.0, 110.0), network_sent_bytes=Figure(30, 110.0))
+    before = Reading(cpu_seconds=Figure(50.0, 100.0), network_sent_bytes=Figure(10, 100.0))
+    after = Reading(cpu_seconds=Figure(1.0, 110.0), network_sent_bytes=Figure(30, 110.0))
     found = sample(before, after)
     assert found is not None
     assert (found.cpu_cores, found.network_sent_bytes) == (None, 20)
 
 
 def test_an_answer_from_the_cache_is_no_sample() -> None:
-    before = reading(cpu_seconds=Figure(50.0, 100.0))
+    before = Reading(cpu_seconds=Figure(50.0, 100.0))
     assert sample(before, before) is None
-    assert sample(before, reading(cpu_seconds=Figure(40.0, 90.0))) is None
+    assert sample(before, Reading(cpu_seconds=Figure(40.0, 90.0))) is None
 
 
-def test_counters_alone_say_nothing_and_means_over_a_window_do() -> None:
-    assert sample(None, reading(cpu_seconds=Figure(50.0, 100.0))) is None
-    mean = reading(cpu_cores=Figure(0.25, 100.0), window_seconds=15.0)
-    found = sample(None, mean)
+def test_gpus_that_are_read_later_make_no_sample_of_a_cached_answer() -> None:
+    before = Reading(cpu_seconds=Figure(50.0, 100.0), gpu_utilization=Figure(0.5, 108.0))
+    assert sample(before, dataclasses.replace(before, gpu_utilization=Figure(0.9, 123.0))) is None
+
+
+def test_gpus_alone_are_measured() -> None:
+    before = Reading(gpu_utilization=Figure(0.5, 100.0))
+    after = Reading(gpu_utilization=Figure(0.25, 115.0), gpu_memory_bytes=Figure(7.0, 115.0))
+    found = sample(before, after)
     assert found is not None
-    assert (found.cpu_cores, found.interval_seconds) == (0.25, 15.0)
-    later = dataclasses.replace(mean, cpu_cores=Figure(0.5, 130.0))
-    found = sample(mean, later)
-    assert found is not None
-    assert (found.cpu_cores, found.interval_seconds) == (0.5, 15.0), "its mean is over its own window"
-    assert sample(mean, mean) is None
+    assert (found.at, found.interval_seconds, found.cpu_cores) == (115.0, 15.0, None)
+    assert (found.gpu_utilization, found.gpu_memory_bytes) == (0.25, 7)
 
 
 def test_a_reading_of_nothing_is_no_sample() -> None:
-    assert sample(reading(), reading()) is None
-    assert sample(reading(), reading(cpu_seconds=Figure(1.0, 1.0))) is None
+    assert sample(Reading(), Reading()) is None
+    assert sample(Reading(), Reading(cpu_seconds=Figure(1.0, 1.0))) is None
 
 
 @pytest.mark.parametrize(
@@ -100,18 +97,17 @@ def test_only_numbers_that_can_be_are_figures(value: object) -> None:
 
 _FIGURES = st.none() | st.builds(Figure, st.floats(0, 1e15), st.floats(0, 4e9))
 _COUNTERS = ("cpu_seconds", "throttled_seconds", "network_received_bytes", "network_sent_bytes")
-_READINGS = st.builds(
-    reading, **dict.fromkeys((*_COUNTERS, "memory_bytes", "cpu_cores", "gpu_utilization"), _FIGURES)
-)
+_READINGS = st.builds(Reading, **dict.fromkeys((*_COUNTERS, "memory_bytes", "gpu_utilization"), _FIGURES))
 
 
-@given(st.none() | _READINGS, _READINGS)
-def test_samples_are_never_negative_and_newer(before: Reading | None, after: Reading) -> None:
+@given(_READINGS, _READINGS)
+def test_samples_are_never_negative_and_newer(before: Reading, after: Reading) -> None:
     found = sample(before, after)
     if found is None:
         return
     assert found.interval_seconds > 0
-    assert before is None or before.at is None or found.at > before.at
+    assert before.at is not None
+    assert found.at > before.at
     values = dataclasses.asdict(found)
     del values["replica"]
     assert all(value is None or value >= 0 for value in values.values())

@@ -1,4 +1,4 @@
-"""What sources really answered (``tests/sources/recorded``), and when it was asked for."""
+"""What cAdvisor and DCGM answered (``tests/sources/recorded``), and when it was asked for."""
 
 from __future__ import annotations
 

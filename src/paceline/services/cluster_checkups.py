@@ -65,7 +65,6 @@ RIGHTS = (
 
 #: What else may be on a cluster, by the group of its API.
 _NEIGHBOURS = {
-    "metrics-server": "metrics.k8s.io",
     "Prometheus operator": "monitoring.coreos.com",
     "Kueue": "kueue.x-k8s.io",
     "Volcano": "batch.volcano.sh",

@@ -1,21 +1,19 @@
 """What NVIDIA's DCGM exporter measured of the GPUs of pods.
 
 Fields and units: ``etc/default-counters.csv`` of dcgm-exporter. It labels a GPU with the pod that holds it
-when it runs on Kubernetes (``DCGM_EXPORTER_KUBERNETES``). A Prometheus that scrapes it has these labels as
-``exported_pod``, because ``pod`` is the exporter itself there.
+when it runs on Kubernetes (``DCGM_EXPORTER_KUBERNETES``).
 """
 
 from __future__ import annotations
 
 import urllib.parse
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from paceline.rendering import pods
 from paceline.sources import expositions
-from paceline.sources.answers import ApiServer, fetched
-from paceline.sources.expositions import Line
-from paceline.sources.readings import Answer, Figure, Pod, Reading, Source, figure
+from paceline.sources.expositions import ApiServer, Line
+from paceline.sources.readings import Figure, Pod, Reading, figure
 
 #: Percent of the time in which a kernel ran; MiB of frame buffer.
 UTILIZATION, MEMORY = NAMES = ("DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_FB_USED")
@@ -39,44 +37,40 @@ def exporter(pod: Mapping[str, Any]) -> Exporter:
     return Exporter(Pod(pod["metadata"]["namespace"], pod["metadata"]["name"]), _PORT)
 
 
-async def read(server: ApiServer, exporter: Exporter, at: float) -> Answer:
+async def read(server: ApiServer, exporter: Exporter, at: float) -> dict[Pod, Reading]:
     """Ask an exporter, through the API server, at a time.
 
     Raises:
         EngineError: the API server refused, or does not reach the pod.
     """
-    namespace, name = (urllib.parse.quote(each, safe="") for each in exporter.pod)
+    namespace, name = (urllib.parse.quote(part, safe="") for part in exporter.pod)
     path = f"/api/v1/namespaces/{namespace}/pods/{name}:{exporter.port}/proxy/metrics"
-    return parse(await fetched(server, path), at)
+    return parse(await expositions.fetched(server, path), at)
 
 
-def parse(text: str, at: float) -> Answer:
-    """Return what an exposition, asked for at a time (Unix seconds), says of replicas."""
-    found, broken = expositions.lines(text, NAMES, at)
-    return Answer(readings(found, Source.DCGM), broken)
+def parse(text: str, at: float) -> dict[Pod, Reading]:
+    """Return what an exposition, asked for at a time (Unix seconds), says of the GPUs of replicas.
 
-
-def readings(lines: Iterable[Line], source: Source) -> tuple[Reading, ...]:
-    """Return what lines say, one reading a pod; of the same GPU said twice the newer line counts."""
-    found: dict[Pod, dict[tuple[str, str], Line]] = {}
-    for line in lines:
-        pod = Pod(_label(line, "namespace"), _label(line, "pod"))
-        if not pod.name or _label(line, "container") not in ("", pods.TRAINING) or line.value >= _BLANK:
+    Of the same GPU said twice the newer line counts.
+    """
+    by_pod: dict[Pod, dict[tuple[str, ...], Line]] = {}
+    for line in expositions.lines(text, NAMES, at):
+        pod = Pod(line.labels.get("namespace", ""), line.labels.get("pod", ""))
+        is_of_replica = line.labels.get("container", "") in ("", pods.TRAINING)
+        if not pod.name or not is_of_replica or line.value >= _BLANK:
             continue
-        which = line.name, ",".join(line.labels.get(name, "") for name in ("UUID", "gpu", "GPU_I_ID"))
-        same = found.setdefault(pod, {})
-        if which not in same or same[which].at < line.at:
-            same[which] = line
-    made = (_reading(pod, list(same.values()), source) for pod, same in found.items())
-    return tuple(each for each in made if each.at is not None)
+        gpu = line.name, *(line.labels.get(name, "") for name in ("UUID", "gpu", "GPU_I_ID"))
+        lines = by_pod.setdefault(pod, {})
+        if gpu not in lines or lines[gpu].at < line.at:
+            lines[gpu] = line
+    readings = {pod: _reading(list(lines.values())) for pod, lines in by_pod.items()}
+    return {pod: reading for pod, reading in readings.items() if reading.at is not None}
 
 
-def _reading(pod: Pod, found: list[Line], source: Source) -> Reading:
-    busy = [line for line in found if line.name == UTILIZATION and 0 <= line.value <= 100]
-    used = [line for line in found if line.name == MEMORY]
+def _reading(lines: list[Line]) -> Reading:
+    busy = [line for line in lines if line.name == UTILIZATION and 0 <= line.value <= 100]
+    used = [line for line in lines if line.name == MEMORY]
     return Reading(
-        pod=pod,
-        source=source,
         gpu_utilization=_figure(busy, 1 / (100 * len(busy)) if busy else 1),
         gpu_memory_bytes=_figure(used, _MIB),
     )
@@ -86,7 +80,3 @@ def _figure(lines: list[Line], factor: float) -> Figure | None:
     if not lines:
         return None
     return figure(sum(line.value for line in lines) * factor, max(line.at for line in lines))
-
-
-def _label(line: Line, name: str) -> str:
-    return line.labels.get(f"exported_{name}") or line.labels.get(name, "")

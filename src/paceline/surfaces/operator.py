@@ -21,7 +21,6 @@ from paceline.engines.kubernetes.leases import Lease
 from paceline.errors import EngineError
 from paceline.services.operators.operators import Operator
 from paceline.services.operators.rounds import Rounds
-from paceline.sources import prometheuses
 
 #: The API server takes JSON of 10 000 levels, and one such resource must not keep the others from being read.
 _MOST_LEVELS = 50_000
@@ -37,13 +36,11 @@ class Keeping:
         store_url: samples, steps and events.
         home: output.
         seconds: for how long after the end of a job whose resource is gone.
-        prometheus_url: of a Prometheus that may know replicas whose agents are silent; None: there is none.
     """
 
     store_url: str
     home: Path
     seconds: float
-    prometheus_url: str | None = None
 
 
 async def run(
@@ -66,12 +63,11 @@ async def run(
     where = namespace or cluster.namespace
     lease = Lease(cluster, leases.OPERATOR, where, identity=identity, clock=time.time)
     operator = Operator(cluster, agent_image=agent_image, clock=time.time, namespace=namespace)
-    rounds = prometheus = None
+    rounds = None
     if keeping is not None:
-        prometheus = prometheuses.connected(keeping.prometheus_url) if keeping.prometheus_url else None
         rounds = Rounds(
             cluster, operator, store_url=keeping.store_url, home=keeping.home, clock=time.time,
-            keep_seconds=keeping.seconds, namespace=namespace, prometheus=prometheus,
+            keep_seconds=keeping.seconds, namespace=namespace,
         )  # fmt: skip
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -88,8 +84,6 @@ async def run(
             await lease.release()
     finally:
         log.info("it ends: %s %s", operator.counters, rounds.counters if rounds else "")
-        if prometheus is not None:
-            await prometheus.aclose()
         await cluster.close()
 
 

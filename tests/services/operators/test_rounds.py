@@ -14,6 +14,7 @@ from support.agents import PodAgent
 from support.operator_scenes import JOBS, Scene, job, scene
 from support.recorded import text
 
+from paceline.engines.kubernetes import kinds
 from paceline.engines.kubernetes.clusters import ClusterError, Line
 from paceline.engines.local.folders import RunFolder
 from paceline.model.roles import ReplicaId, Role
@@ -201,15 +202,27 @@ def test_replicas_whose_agents_are_silent_are_measured_from_outside(
 
     async def play() -> None:
         async with keeping(tmp_path) as kept:
-            said = text("metrics-server.json").replace('"ml"', '"default"')
-            path = "/apis/metrics.k8s.io/v1beta1/pods?labelSelector=paceline.dev%2Fjob"
-            kept.scene.cluster.pages[path] = said.encode()
+            cluster = kept.scene.cluster
+            node = cluster.of_kind(kinds.PODS)["clicks-ps-0-1"]["spec"]["nodeName"]
+            path = f"/api/v1/nodes/{node}/proxy/metrics/cadvisor"
+
+            async def until_asked_again() -> None:
+                asked = cluster.calls.count(("GET", path))
+                await kept.scene.until(lambda: cluster.calls.count(("GET", path)) > asked + 1)
+
+            def answer(number: int) -> None:
+                said = text(f"cadvisor.{number}.txt").replace('namespace="ml"', 'namespace="default"')
+                cluster.pages[path] = said.encode()
+
+            answer(1)
             kept.start()
             await kept.until(lambda store: store.run_names_like("default/clicks/"))
-            (sample, *_) = await kept.until(lambda store: store.samples(kept.run(store), role=Role.PS))
-            assert (sample.attempt, sample.interval_seconds) == (1, 15.047)
-            assert (sample.cpu_cores, sample.memory_bytes) == (pytest.approx(0.03063631), 592 * 1024)
-            await asyncio.sleep(0.5)
+            await until_asked_again()
+            answer(2)
+            (sample,) = await kept.until(lambda store: store.samples(kept.run(store), role=Role.PS))
+            assert (sample.attempt, sample.memory_bytes) == (1, 606208)
+            assert (sample.cpu_cores, sample.cpu_limit_cores) == (pytest.approx(0.03507, abs=1e-5), 0.5)
+            await until_asked_again()
             with open_store(kept.url) as store:
                 assert len(store.samples(kept.run(store))) == 1, "nothing is said twice"
             assert kept.rounds is not None

@@ -15,8 +15,6 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from pathlib import Path
 from typing import Protocol
 
-import httpx2
-
 from paceline.control.reconciliations import Sight, Stage
 from paceline.engines.kubernetes import sights, times
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
@@ -27,7 +25,6 @@ from paceline.services import cluster_runs, log_files
 from paceline.services.collectors import Collector, Source
 from paceline.services.log_files import LogFile
 from paceline.services.outside_measurements import OutsideMeasurements
-from paceline.sources import precedences
 from paceline.sources.readings import Pod
 from paceline.stores import Store, open_store
 
@@ -106,7 +103,6 @@ class Rounds:
         clock: Unix seconds.
         keep_seconds: how long a run is kept after its end, when its resource is gone.
         namespace: the only one that is looked at; None: all.
-        prometheus: one that may know replicas whose agents are silent; None: there is none.
     """
 
     def __init__(
@@ -119,7 +115,6 @@ class Rounds:
         clock: Callable[[], float],
         keep_seconds: float,
         namespace: str | None = None,
-        prometheus: httpx2.AsyncClient | None = None,
     ) -> None:
         self.counters = Counters()
         self._cluster = cluster
@@ -132,7 +127,7 @@ class Rounds:
         self._store: Store | None = None
         self._collector: Collector | None = None
         self._visits: dict[Source, _Visit] = {}
-        self._outside = OutsideMeasurements(cluster, clock, prometheus=prometheus, namespace=namespace)
+        self._outside = OutsideMeasurements(cluster, clock, namespace=namespace)
         self._measured_at = -math.inf
         self._kept: dict[str, str] = {}
         self._wrong: dict[str, str] = {}
@@ -202,7 +197,7 @@ class Rounds:
             await self._measure_silent(self._store, found)
 
     async def _measure_silent(self, store: Store, found: Mapping[Source, Sight]) -> None:
-        """Keep what others measure of replicas whose agents do not answer."""
+        """Keep what is measured from outside of replicas whose agents do not answer."""
         now = asyncio.get_running_loop().time()
         if now - self._measured_at < OUTSIDE_SECONDS:
             return
@@ -220,10 +215,8 @@ class Rounds:
             for pod in self._present.pods_of(resource["metadata"]["uid"])
             if Pod(pod["metadata"]["namespace"], pod["metadata"]["name"]) in silent
         )
-        for pod, samples in (await self._outside.measure(known)).items():
-            joined = precedences.joined(samples)
-            if joined is not None:
-                await asyncio.to_thread(store.append_samples, silent[pod].run, [joined.sample])
+        for pod, sample in (await self._outside.measure(known)).items():
+            await asyncio.to_thread(store.append_samples, silent[pod].run, [sample])
         self._troubles.update(self._outside.troubles.values())
 
     def _is_silent(self, visit: _Visit | None, now: float) -> bool:

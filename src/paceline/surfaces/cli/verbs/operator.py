@@ -28,12 +28,7 @@ if TYPE_CHECKING:
     metavar="DURATION",
     help="How long samples and output are kept after the end of a job that was deleted.",
 )
-@click.option(
-    "--prometheus",
-    metavar="URL",
-    help="A Prometheus that may know replicas whose agents do not answer.",
-)
-def command(session: sessions.Session, agent_image: str | None, keep: float, prometheus: str | None) -> None:
+def command(session: sessions.Session, agent_image: str | None, keep: float) -> None:
     """Look after the TrainingJobs of a Kubernetes cluster until it is ended.
 
     Of several operators only one acts at a time; when it ends another goes on, and nothing is lost or done
@@ -59,21 +54,16 @@ def command(session: sessions.Session, agent_image: str | None, keep: float, pro
             context=session.context_option,
             namespace=session.namespace_option,
             agent_image=surroundings.agent_image(agent_image),
-            keeping=_keeping(session, keep, prometheus),
+            keeping=_keeping(session, keep),
         )
     )
 
 
-def _keeping(session: sessions.Session, seconds: float, prometheus_url: str | None) -> Keeping | None:
+def _keeping(session: sessions.Session, seconds: float) -> Keeping | None:
     """Return where to keep what replicas say, if that is named."""
     from paceline.surfaces.operator import Keeping
 
     store = session.store_option or os.environ.get("PACELINE_STORE")
     if store == "none" or not (store or session.home_option or os.environ.get("PACELINE_HOME")):
         return None
-    return Keeping(
-        store_url=session.home.store_url,
-        home=session.home.path,
-        seconds=seconds,
-        prometheus_url=prometheus_url,
-    )
+    return Keeping(store_url=session.home.store_url, home=session.home.path, seconds=seconds)
