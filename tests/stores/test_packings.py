@@ -9,11 +9,10 @@ import threading
 
 import pytest
 import sqlalchemy as sa
-from alembic import command
 
 from paceline import errors, stores
 from paceline.model import roles, samples
-from paceline.stores import databases, packings, tables
+from paceline.stores import packings, tables
 
 PS0, PS1 = (roles.ReplicaId(roles.Role.PS, index) for index in range(2))
 WORKER = roles.ReplicaId(roles.Role.WORKER, 0)
@@ -225,24 +224,3 @@ def test_readers_see_each_sample_once_while_others_append(store_url, make_run):
             assert reader.samples("demo", replica=replica) == [
                 dataclasses.replace(each, replica=replica) for each in every
             ]
-
-
-def test_the_migration_packs_and_unpacks_what_there_is(fresh_url, make_run):
-    every, steps = sampled(2 * BLOCK + 7), [*reported(200), *reported(1, PS1)]
-    steps[3] = dataclasses.replace(steps[3], loss=float("nan"))
-    with stores.open_store(fresh_url) as store:
-        store.create_run(*make_run())
-        store.append_samples("demo", every[: BLOCK + 300])
-        store.append_step_reports("demo", steps)
-    engine = databases._engine(databases._parse(fresh_url), "here")
-    with engine.begin() as connection:
-        command.downgrade(databases.alembic_config(connection), "0001")
-        assert connection.exec_driver_sql("SELECT count(*) FROM samples").scalar() == BLOCK + 300
-        assert connection.exec_driver_sql("SELECT count(*) FROM step_reports").scalar() == 201
-        assert "sample_blocks" not in sa.inspect(connection).get_table_names()
-    engine.dispose()
-    with stores.open_store(fresh_url) as store:
-        assert counts(store)[0] == 15
-        store.append_samples("demo", every[BLOCK + 300 :])
-        assert store.samples("demo") == every
-        assert list(map(repr, store.step_reports("demo"))) == list(map(repr, by_time(steps)))

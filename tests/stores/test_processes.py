@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
 
+import pytest
+import sqlalchemy as sa
+
 from paceline import stores
 from paceline.model import roles
+from paceline.stores import databases
 
 WRITER = Path(__file__).with_name("writer.py")
 
@@ -19,7 +24,7 @@ def start(*arguments: str) -> subprocess.Popen[str]:
 
 
 def finish(process: subprocess.Popen[str]) -> str:
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     return out
 
@@ -27,6 +32,18 @@ def finish(process: subprocess.Popen[str]) -> str:
 def test_two_processes_open_a_fresh_store_at_once(fresh_url):
     processes = [start("open", fresh_url) for _ in range(2)]
     assert [finish(process) for process in processes] == ["opened\n", "opened\n"]
+    with stores.open_store(fresh_url) as store:
+        assert store.list_runs() == []
+
+
+@pytest.mark.parametrize("statement", ["CREATE TABLE samples", f"INSERT INTO {databases.VERSION_TABLE}"])
+def test_a_process_that_is_killed_while_it_migrates_leaves_nothing_behind(fresh_url, statement):
+    process = start("die", fresh_url, statement)
+    process.communicate(timeout=300)
+    assert process.returncode == -signal.SIGKILL
+    engine = sa.create_engine(databases._parse(fresh_url))
+    assert sa.inspect(engine).get_table_names() == []
+    engine.dispose()
     with stores.open_store(fresh_url) as store:
         assert store.list_runs() == []
 

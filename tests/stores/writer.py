@@ -1,19 +1,29 @@
 """A process that uses a store, for tests with several: ``writer.py open|append|spool URL [REPLICA]``.
 
-``spool`` writes until it is killed: stretches of 100 bytes with 5 samples and 1 event each.
+``spool`` writes until it is killed: stretches of 100 bytes with 5 samples and 1 event each. ``writer.py die
+URL STATEMENT`` opens a store and kills itself behind the first statement that begins like this.
 """
 
 from __future__ import annotations
 
 import itertools
+import os
+import signal
 import sys
+from typing import Any
+
+import sqlalchemy as sa
 
 from paceline import stores
 from paceline.model import roles, runs, samples
 
 
-def main(task: str, url: str, replica_name: str = "ps-0") -> None:
-    replica = roles.ReplicaId.parse(replica_name)
+def main(task: str, url: str, word: str = "ps-0") -> None:
+    if task == "die":
+        _die_behind(word)
+        stores.open_store(url)
+        return
+    replica = roles.ReplicaId.parse(word)
     with stores.open_store(url) as store:
         _say("opened")
         if task == "append":
@@ -28,6 +38,14 @@ def main(task: str, url: str, replica_name: str = "ps-0") -> None:
                     samples=_samples(replica, batch), events=[_event(replica, batch)],
                 )  # fmt: skip
                 _say(str(batch))
+
+
+def _die_behind(statement: str) -> None:
+    def executed(_connection: object, _cursor: object, text: str, *_: Any) -> None:
+        if text.lstrip().startswith(statement):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    sa.event.listen(sa.Engine, "after_cursor_execute", executed)
 
 
 def _say(line: str) -> None:

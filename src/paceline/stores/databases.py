@@ -82,8 +82,8 @@ def open_database(url: str) -> Database:
         url: ``sqlite:///relative.db``, ``sqlite:////absolute.db`` or ``postgresql://user@host/name``.
 
     Raises:
-        StoreError: the URL is wrong, or the database cannot be opened, is newer than this program, or is not
-            a database at all.
+        StoreError: the URL is wrong, or the database cannot be opened, has a schema that this program does
+            not know, or is not a database at all.
     """
     parsed = _parse(url)
     local = parsed.get_backend_name() == "sqlite"
@@ -216,11 +216,11 @@ def _write_ahead(connection: sa.Connection) -> None:
         time.sleep(0.02)
 
 
-def upgrade(connection: sa.Connection, place: str, target: str = "head") -> None:
+def upgrade(connection: sa.Connection, place: str) -> None:
     """Migrate within the transaction of a connection that holds the lock.
 
     Raises:
-        StoreError: the database was made by a newer program.
+        StoreError: this program does not know the schema: it is newer, or was never released.
     """
     from alembic import command, script  # half a second: only when there is something to migrate
 
@@ -231,11 +231,12 @@ def upgrade(connection: sa.Connection, place: str, target: str = "head") -> None
     known = {revision.revision for revision in script.ScriptDirectory.from_config(config).walk_revisions()}
     if current is not None and current not in known:
         raise errors.StoreError(
-            f"the store {place} was made by a newer Paceline: its schema is {current}, "
-            f"the newest that is known here is {HEAD}",
-            "Upgrade Paceline (pip install --upgrade paceline), or name another store in PACELINE_STORE.",
+            f"the store {place} cannot be used: this Paceline does not know its schema {current}, "
+            f"the newest it knows is {HEAD}",
+            "If a newer Paceline made the store, upgrade (pip install --upgrade paceline); else name another "
+            "store in PACELINE_STORE.",
         )
-    command.upgrade(config, target)
+    command.upgrade(config, "head")
 
 
 def alembic_config(connection: sa.Connection) -> Any:

@@ -1,11 +1,11 @@
-"""Runs, their replicas, what happened to them and what was measured."""
+"""Every table. The eight schemas before this one were never released: stores that have them are refused."""
 
 from __future__ import annotations
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0001"
+revision = "0009"
 down_revision = None
 branch_labels = None
 depends_on = None
@@ -13,20 +13,27 @@ depends_on = None
 _NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
+def upgrade() -> None:
+    """Make the tables, those first that others refer to."""
+    _make_runs()
+    _make_replicas()
+    _make_journals()
+    _make_measurements()
+    for kind in ("sample", "step_report"):
+        for name in (f"{kind}_pieces", f"{kind}_blocks"):
+            _make_blocks(name)
+    _make_outcomes()
+    _make_changes()
+    _make_studies_and_audits()
+
+
 def _key() -> sa.Column[int]:
     return sa.Column("id", _NUMBER, primary_key=True)
 
 
-def _owner(table: str) -> sa.Column[int]:
+def _owner(table: str, *, primary_key: bool = False) -> sa.Column[int]:
     target = sa.ForeignKey(f"{table}s.id", ondelete="CASCADE")
-    return sa.Column(f"{table}_id", _NUMBER, target, nullable=False)
-
-
-def upgrade() -> None:
-    """Make every table."""
-    _make_runs()
-    _make_journals()
-    _make_measurements()
+    return sa.Column(f"{table}_id", _NUMBER, target, primary_key=primary_key, nullable=False)
 
 
 def _make_runs() -> None:
@@ -48,10 +55,17 @@ def _make_runs() -> None:
         sa.Column("source", sa.LargeBinary, nullable=False),
         sa.Column("spec", sa.Text, nullable=False),
         sa.Column("state", sa.Text, nullable=False),
+        sa.Column("model", sa.Text, nullable=False, server_default=""),
+        sa.Column("detail", sa.Text, nullable=False, server_default="full"),
         sqlite_autoincrement=True,
     )
     op.create_index("runs_by_submitted_at", "runs", ["submitted_at"])
+    op.create_index("runs_by_engine", "runs", ["engine", "submitted_at", "name"])
     op.create_index("runs_by_phase", "runs", ["phase"])
+    op.create_index("runs_by_model", "runs", ["model", "submitted_at"])
+
+
+def _make_replicas() -> None:
     op.create_table(
         "replicas",
         _key(),
@@ -124,6 +138,11 @@ def _make_measurements() -> None:
         sa.Column("neighbours_cpu_cores", sa.Double),
         sa.Column("gpu_utilization", sa.Double),
         sa.Column("gpu_memory_bytes", sa.BigInteger),
+        sa.Column("sent_segments", sa.BigInteger),
+        sa.Column("retransmitted_segments", sa.BigInteger),
+        sa.Column("run_delay_seconds", sa.Double),
+        sa.Column("allowed_cpus", sa.BigInteger),
+        sa.Column("stolen_cpu_cores", sa.Double),
     )
     op.create_table(
         "step_reports",
@@ -138,6 +157,7 @@ def _make_measurements() -> None:
         sa.Column("loss", sa.Double),
         sa.Column("input_wait_seconds", sa.Double),
         sa.Column("total_steps", sa.BigInteger),
+        sa.Column("input_cpu_seconds", sa.Double),
     )
     op.create_table(
         "evaluations",
@@ -155,9 +175,94 @@ def _make_measurements() -> None:
         op.create_index(f"{table}_by_replica", table, ["replica_id", "at"])
 
 
-def downgrade() -> None:
-    """Remove every table."""
-    for table in (
-        "evaluations", "step_reports", "samples", "requests", "events", "spools", "replicas", "runs",
-    ):  # fmt: skip
-        op.drop_table(table)
+def _make_blocks(name: str) -> None:
+    op.create_table(
+        name,
+        _key(),
+        _owner("replica"),
+        sa.Column("attempt", sa.Integer, nullable=False),
+        sa.Column("first_at", sa.Double, nullable=False),
+        sa.Column("last_at", sa.Double, nullable=False),
+        sa.Column("measurements", sa.Integer, nullable=False),
+        sa.Column("data", sa.LargeBinary, nullable=False),
+    )
+    op.create_index(f"{name}_by_replica", name, ["replica_id", "last_at"])
+
+
+def _make_outcomes() -> None:
+    op.create_table(
+        "labels",
+        _owner("run"),
+        sa.Column("key", sa.Text, nullable=False),
+        sa.Column("value", sa.Text, nullable=False),
+        sa.PrimaryKeyConstraint("run_id", "key"),
+    )
+    op.create_index("labels_by_value", "labels", ["key", "value"])
+    op.create_table(
+        "digests",
+        _owner("run", primary_key=True),
+        sa.Column("at", sa.Double, nullable=False),
+        sa.Column("examples_per_second", sa.Double),
+        sa.Column("trend", sa.Text, nullable=False),
+        sa.Column("progress", sa.Double),
+        sa.Column("eta_seconds", sa.Double),
+        sa.Column("imbalance", sa.Double),
+        sa.Column("code", sa.Text),
+        sa.Column("severity", sa.Text),
+        sa.Column("finding", sa.Text),
+        sa.Column("used_cores", sa.Double),
+        sa.Column("auc", sa.Double),
+        sa.Column("log_loss", sa.Double),
+        sa.Column("codes", sa.Text, nullable=False, server_default=""),
+    )
+    op.create_table(
+        "conclusions",
+        _owner("run", primary_key=True),
+        sa.Column("at", sa.Double, nullable=False),
+        sa.Column("version", sa.Text, nullable=False),
+        sa.Column("explanation", sa.Text, nullable=False),
+    )
+
+
+def _make_changes() -> None:
+    op.create_table(
+        "submits",
+        sa.Column("key", sa.Text, primary_key=True),
+        _owner("run"),
+        sa.Column("fingerprint", sa.Text, nullable=False),
+    )
+    op.create_index("submits_by_run", "submits", ["run_id"])
+    op.create_table(
+        "relays",
+        _key(),
+        _owner("run"),
+        sa.Column("asked_at", sa.Double, nullable=False),
+        sa.Column("source", sa.LargeBinary, nullable=False),
+        sa.Column("before", sa.LargeBinary, nullable=False),
+        sa.Column("done_at", sa.Double),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("relays_by_run", "relays", ["run_id", "id"])
+
+
+def _make_studies_and_audits() -> None:
+    op.create_table(
+        "studies",
+        sa.Column("name", sa.Text, primary_key=True),
+        sa.Column("kind", sa.Text, nullable=False),
+        sa.Column("changed_at", sa.Double, nullable=False),
+        sa.Column("data", sa.Text, nullable=False),
+    )
+    op.create_table(
+        "audits",
+        _key(),
+        sa.Column("at", sa.Double, nullable=False),
+        sa.Column("who", sa.Text, nullable=False),
+        sa.Column("origin", sa.Text, nullable=False),
+        sa.Column("action", sa.Text, nullable=False),
+        sa.Column("job", sa.Text),
+        sa.Column("namespace", sa.Text),
+        sa.Column("detail", sa.Text, nullable=False),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("audits_by_job", "audits", ["job", "id"])
