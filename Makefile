@@ -5,11 +5,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # How many times as fast as the sizes of models expect a machine is on which the corpus is recorded.
 SPEED ?= 1
+# Whole jobs mostly wait (for a start, a sample, a checkpoint), so three tests at once keep two cores busy.
+SLOW := -m "slow and not kubernetes" -n 3 --dist worksteal
 
-# Slow tests that measure nothing, so that two at once are as good as one after the other.
-ALIKE := tests/training tests/surfaces/web
-
-.PHONY: help demo test test-fast e2e torch screenshots check bench bench-diagnosis docs lock format clean
+.PHONY: help demo test test-fast test-slow e2e torch screenshots check bench bench-diagnosis docs lock format clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -27,8 +26,10 @@ demo: $(READY) ## train a click model over 2 PS and 2 workers, live, and write d
 
 test: $(READY) ## all tests, those that start TensorFlow included
 	$(BIN)/python -m pytest -m "not slow and not kubernetes" -n 2
-	$(BIN)/python -m pytest -m slow $(ALIKE) -n 2 --dist loadfile
-	$(BIN)/python -m pytest -m slow $(patsubst %,--ignore=%,$(ALIKE)) --durations=8
+	$(BIN)/python -m pytest $(SLOW) --durations=20
+
+test-slow: $(READY) ## only those that start TensorFlow, whole jobs or a browser
+	$(BIN)/python -m pytest $(SLOW) --durations=20
 
 test-fast: $(READY) ## only the tests that run in seconds
 	$(BIN)/python -m pytest -m "not slow and not kubernetes" -n 2
@@ -41,7 +42,7 @@ torch: ## PyTorch for the one test that needs it, unpacked into .torch (Debian 1
 
 screenshots: $(READY) ## pictures of every page, in each language, theme and width: screenshots/ (needs Chromium)
 	mkdir -p screenshots
-	PACELINE_SCREENSHOTS=$(abspath screenshots) $(BIN)/python -m pytest tests/surfaces/web/browsers/test_pages.py
+	PACELINE_SCREENSHOTS=$(abspath screenshots) $(BIN)/python -m pytest --nightly tests/surfaces/web/browsers/test_pages.py
 
 check: $(READY) ## formatting, lint, types, import order
 	$(BIN)/ruff format --check .

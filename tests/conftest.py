@@ -16,6 +16,10 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 examples.register()
 
 
+#: After so long a slow test hangs.
+SLOW_SECONDS = 1800
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--nightly", action="store_true", help="all examples of properties, and tests marked nightly"
@@ -27,7 +31,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what only ``make nightly`` runs."""
+    """Leave out what only ``make nightly`` runs; give slow tests time on however busy a machine."""
+    for item in items:
+        if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(SLOW_SECONDS))
     if config.getoption("nightly"):
         return
     left_out = [item for item in items if item.get_closest_marker("nightly")]

@@ -46,7 +46,7 @@ def in_container(root: Path, *command: str) -> subprocess.CompletedProcess[str]:
     mounted = ["unshare", "--mount", "--", "sh", "-c", MOUNTS, "sh", str(root)]
     return subprocess.run(
         [*mounted, sys.executable, "-c", RUN, str(root), *command],
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
 
 

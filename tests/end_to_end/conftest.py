@@ -21,7 +21,7 @@ def paceline(tmp_path: Path) -> Callable[..., str]:
 
     def run(*arguments: str) -> str:
         done = subprocess.run(
-            [program, *arguments], env=environment, capture_output=True, text=True, timeout=500, check=False
+            [program, *arguments], env=environment, capture_output=True, text=True, timeout=800, check=False
         )
         assert done.returncode == 0, done.stderr
         return done.stdout

@@ -14,7 +14,7 @@ from support import leftovers
 from paceline.engines.local import folders
 from paceline.specs import load_job
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 HEADER = "apiVersion: paceline.dev/v1alpha1\nkind: TrainingJob\nmetadata: {name: user-script}\nspec:\n"
 TF1 = f"""{HEADER}
@@ -39,7 +39,7 @@ def paceline(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PACELINE_HOME": str(home)}
     program = Path(sys.executable).parent / "paceline"
     return subprocess.run(
-        [program, *arguments], env=environment, capture_output=True, text=True, timeout=280, check=False
+        [program, *arguments], env=environment, capture_output=True, text=True, timeout=600, check=False
     )
 
 

@@ -67,12 +67,11 @@ def test_the_job_files_settings_are_valid():
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_two_and_two_reach_the_promised_quality(job, census_data):
     command = ["-m", "examples.census.train", "--data", str(census_data)]
     processes = job(command, JOB["spec"]["training"], ps=2, worker=2)
     processes.start_all()
-    processes.wait("worker", 0, timeout=200)
+    processes.wait("worker", 0)
     processes.wait("worker", 1)
     (evaluation,) = processes.reports("worker", 0, "evaluation")
     assert evaluation["examples"] == 16_281

@@ -37,7 +37,6 @@ def test_the_repository_has_no_outputs(path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
 def test_the_story_is_told(tmp_path: Path) -> None:
     (path,) = NOTEBOOKS
     done = subprocess.run(

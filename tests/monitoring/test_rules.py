@@ -24,7 +24,7 @@ RULES = FOLDER / "rules.yaml"
 
 def promtool(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     command = [prometheuses.program("promtool"), *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
 
 
 def judged(folder: Path, rules: str) -> subprocess.CompletedProcess[str]:

@@ -21,7 +21,7 @@ from paceline.stores import open_store
 @pytest.mark.slow
 def test_a_job_that_ran_goes_on(api: jobs.Jobs, submit: Submit, tmp_path: Path) -> None:
     run = submit(shell_job("sleep 3; echo done"))
-    api.wait(run.name, timeout_seconds=30, until=lambda found: found.phase is JobPhase.RUNNING)
+    api.wait(run.name, timeout_seconds=300, until=lambda found: found.phase is JobPhase.RUNNING)
     database = api.home.path / "paceline.db"
     with sqlite3.connect(database) as connection:
         connection.execute("VACUUM INTO ?", (str(tmp_path / "copy.db"),))
@@ -40,4 +40,4 @@ def test_a_job_that_ran_goes_on(api: jobs.Jobs, submit: Submit, tmp_path: Path) 
         restored = jobs.Jobs(api.home, store)
         assert restored.is_lost(restored.get(run.name))
         restored.resume(run.name)
-        assert restored.wait(run.name, timeout_seconds=60).phase is JobPhase.SUCCEEDED
+        assert restored.wait(run.name, timeout_seconds=300).phase is JobPhase.SUCCEEDED

@@ -22,7 +22,7 @@ from paceline.services.trials import LABEL, Bed, Times
 from paceline.services.tunings import Tuner
 from paceline.tuning import searches
 
-QUICK = Times(start_seconds=120.0, settle_seconds=0.3, window_seconds=1.5)
+QUICK = Times(start_seconds=300.0, settle_seconds=0.3, window_seconds=1.5)
 
 
 def begun(api: jobs.Jobs, folder: Path, most_trials: int = 8) -> Tuning:
@@ -133,7 +133,7 @@ def test_killed_within_a_trial_it_goes_on(api: jobs.Jobs, tmp_path: Path, finish
     )
     (tmp_path / "job.yaml").write_text(paced_jobs.source(tmp_path))
     process = subprocess.Popen([sys.executable, "-c", code, str(api.home.path), str(tmp_path)])
-    kills.until(lambda: [run for run in api.runs() if run.name.endswith(f"-{finished}")], seconds=100)
+    kills.until(lambda: [run for run in api.runs() if run.name.endswith(f"-{finished}")], seconds=300)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     before = begun(api, tmp_path, most_trials=4)
@@ -141,7 +141,9 @@ def test_killed_within_a_trial_it_goes_on(api: jobs.Jobs, tmp_path: Path, finish
     assert done.finished[: len(before.finished)] == before.finished
     assert [each.number for each in done.finished] == list(range(len(done.finished)))
     assert all(run.phase.is_final for run in api.runs())
-    kills.until(lambda: not any(leftovers.supervisor_pids(jobs.folder_of(run)) for run in api.runs()))
+    kills.until(
+        lambda: not any(leftovers.supervisor_pids(jobs.folder_of(run)) for run in api.runs()), seconds=300
+    )
 
 
 @pytest.mark.slow
@@ -162,4 +164,4 @@ def test_a_job_that_runs_is_changed_and_goes_back_if_that_is_no_better(
     assert (now.spec.training or {}).get(field, False) == (value if kept else False)
     assert done.after.speed == pytest.approx((2 if kept else 1) * done.before.speed, rel=0.2)
     api.stop(run.name)
-    assert api.wait(run.name, timeout_seconds=100).phase.is_final
+    assert api.wait(run.name, timeout_seconds=300).phase.is_final

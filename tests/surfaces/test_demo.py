@@ -54,7 +54,6 @@ def test_the_numbers_fit_a_terminal_whatever_was_measured(load: float | None) ->
 
 @needs_tensorflow
 @pytest.mark.slow
-@pytest.mark.timeout(1200)
 def test_demo_twice(tmp_path: Path) -> None:
     output = tmp_path / "out put"
     small = (
@@ -98,7 +97,6 @@ def test_demo_twice(tmp_path: Path) -> None:
 
 @needs_tensorflow
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_a_demo_whose_job_fails_fails(tmp_path: Path) -> None:
     output = tmp_path / "out"
     done = demo(output, "--rows", "2000", "--evaluation-rows", "100", "--epochs", "-1")

@@ -63,7 +63,7 @@ class Processes:
         process.send_signal(number)
         return process.wait(timeout=120)
 
-    def wait(self, role, index, timeout=240.0):
+    def wait(self, role, index, timeout=600.0):
         try:
             code = self.running[role, index].wait(timeout=timeout)
         except subprocess.TimeoutExpired:
@@ -91,7 +91,7 @@ class Processes:
         lines = path.read_text().splitlines() if path.exists() else []
         return [report for report in map(json.loads, lines) if report["type"] == kind]
 
-    def await_that(self, condition, what, timeout=240.0):
+    def await_that(self, condition, what, timeout=600.0):
         end = time.monotonic() + timeout
         while not condition():
             dead = {key: p.returncode for key, p in self.running.items() if p.poll() not in (None, 0)}

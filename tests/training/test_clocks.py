@@ -12,7 +12,7 @@ import pytest
 from paceline.model import consistencies
 from paceline.training import features, settings
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.slow
 
 COLUMN = features.Identity("f", 10)
 FEATURES = features.FeatureSet((features.Numeric("x"),), (COLUMN,), features.Label("l"))

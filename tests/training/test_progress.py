@@ -2,7 +2,7 @@
 
 import pytest
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(480)]
+pytestmark = pytest.mark.slow
 
 EPOCHS, ROWS, BATCH = 4, 4_000, 16
 STEPS = EPOCHS * ROWS // BATCH

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(480)]
+pytestmark = pytest.mark.slow
 
 STEPS, FEW = 600, 400
 HELD_AT = 100

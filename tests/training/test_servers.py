@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.slow
 
 TRAINING = {"batch_size": 16, "hidden_units": [8], "embedding_dimension": 4}
 
@@ -56,5 +56,5 @@ def test_a_port_that_is_taken(job):
     host, port = processes.cluster["ps"][0].split(":")
     with socket.create_server((host, int(port))):
         processes.start("ps", 0)
-        assert processes.running["ps", 0].wait(timeout=60) == 1
+        assert processes.running["ps", 0].wait(timeout=600) == 1
     assert "cannot start: Could not start gRPC server (is its port free?)" in processes.log("ps", 0)

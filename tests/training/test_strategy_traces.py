@@ -7,14 +7,14 @@ from paceline.model.traces import Direction
 from paceline.sources import traces as sources
 from paceline.training import clusters, settings
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 
 
 def test_a_strategy_is_traced_through_its_coordinator(job, tmp_path):
     processes = job({"trace": {"steps": 3}}, script="strategy_job.py", ps=2, worker=2, chief=1)
     processes.environment["PACELINE_RUN_DIR"] = str(tmp_path)
     processes.start_all()
-    processes.wait("chief", 0, timeout=240)
+    processes.wait("chief", 0)
     found = [sources.read(tmp_path, name) for name in sources.names(tmp_path)]
     assert all(len(each.traces) > 1 and each.broken == () for each in found), "a trace has steps"
     whole = next(each for each in found if len(each.traces) == 3)

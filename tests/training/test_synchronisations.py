@@ -10,7 +10,7 @@ import pytest
 from paceline.model import consistencies
 from paceline.training import clusters, errors, features, settings
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.slow
 
 COLUMNS = tuple(features.Identity(f"f{i}", rows) for i, rows in enumerate((30, 20, 10)))
 FEATURES = features.FeatureSet((features.Numeric("x"),), COLUMNS, features.Label("l"))

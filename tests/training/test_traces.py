@@ -128,7 +128,7 @@ def test_a_trainer_of_a_job_traces_by_the_models_names(job, tmp_path, monkeypatc
     monkeypatch.setenv("PACELINE_RUN_DIR", str(tmp_path))
     processes = job({"batch_size": 32, "epochs": 1000, "trace": {"every_seconds": 1}}, ps=1, worker=1)
     processes.start_all()
-    processes.await_that(lambda: sources.names(tmp_path), "a trace", timeout=100)
+    processes.await_that(lambda: sources.names(tmp_path), "a trace")
     (trace,) = sources.read(tmp_path, sources.names(tmp_path)[0]).traces
     assert trace.trainer == "worker-0"
     moved = {(each.variable, each.direction.value) for each in trace.transfers}

@@ -1,9 +1,9 @@
 """Looks at parameters: of callables in place of sessions, so that values go when a test says so."""
 
 import threading
-import time
 
 import pytest
+from support import kills
 
 pytestmark = pytest.mark.slow  # it loads TensorFlow, for its errors
 
@@ -22,13 +22,11 @@ class Server:
         return self.answer
 
     def await_look(self):
-        assert self.looked.acquire(timeout=10)
+        assert self.looked.acquire(timeout=300)
 
 
 def await_loss(watch):
-    end = time.monotonic() + 10
-    while not watch.has_lost and time.monotonic() < end:
-        time.sleep(0.01)
+    kills.until(lambda: watch.has_lost, seconds=300)
 
 
 def watch_on(server):

@@ -72,7 +72,7 @@ def verb(server: Server, tmp_path: Path) -> Verb:
     def run(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
             [*PROGRAM, *arguments], env=elsewhere(server, tmp_path), cwd=tmp_path,
-            capture_output=True, text=True, timeout=90,
+            capture_output=True, text=True, timeout=300,
         )  # fmt: skip
         assert done.returncode == code, done.stdout + done.stderr
         return done
@@ -100,7 +100,7 @@ def followed(server: Server, tmp_path: Path) -> tuple[subprocess.Popen[str], Pat
 def await_more(path: Path) -> None:
     """Wait until a file has grown."""
     size = path.stat().st_size
-    until(lambda: path.stat().st_size > size)
+    until(lambda: path.stat().st_size > size, seconds=300)
 
 
 @pytest.mark.slow
@@ -113,14 +113,17 @@ def test_the_whole_life(
     assert verb("wait", "tiny", "--for", "running").stdout == "tiny running\n"
     assert verb("list", "-o", "name").stdout == "tiny\n"
     following, out_file = followed(server, tmp_path)
-    until(lambda: all(out_file.read_text().count(f"worker-{index} | line") > 10 for index in range(2)))
+    until(
+        lambda: all(out_file.read_text().count(f"worker-{index} | line") > 10 for index in range(2)),
+        seconds=300,
+    )
     assert json.loads(verb("top", "tiny", "-o", "json").stdout)["kind"] == "Snapshot"
     assert "tiny" in verb("why", "tiny").stdout
     assert verb("get", "tiny").stdout.startswith("tiny  running")
     assert "worker-0" in verb("describe", "tiny").stdout
     verb("delete", "tiny", code=1)
     assert verb("stop", "tiny").stdout == "tiny stopped\n"
-    _, err = following.communicate(timeout=100)
+    _, err = following.communicate(timeout=300)
     assert following.returncode == 0, err
     lines = out_file.read_text().splitlines()
     for replica in ("worker-0", "worker-1"):
@@ -128,7 +131,7 @@ def test_the_whole_life(
         assert numbers == list(range(len(numbers)))
     assert verb("resume", "tiny").stdout == "tiny resumed\n"
     (home.folder("tiny").path / "go").touch()
-    assert verb("wait", "tiny", "--timeout", "60s").stdout == "tiny succeeded\n"
+    assert verb("wait", "tiny", "--timeout", "300s").stdout == "tiny succeeded\n"
     verb("record", "tiny")
     assert "tiny" in verb("why", "tiny.parquet").stdout
     verb("report", "tiny")
@@ -157,7 +160,7 @@ def test_a_server_that_is_killed_in_the_middle_is_waited_for(
         server.begin()
     await_more(out_file)
     (home.folder("tiny").path / "go").touch()
-    _, err = following.communicate(timeout=100)
+    _, err = following.communicate(timeout=300)
     assert following.returncode == 0, err
     assert "tiny is succeeded" in err
     numbers = [int(line.split()[-1]) for line in out_file.read_text().splitlines()]
@@ -178,12 +181,12 @@ def test_run_detaches_and_a_wrong_token_is_said(
     assert "tiny submitted; Ctrl-C detaches" in next(told)
     assert any("tiny" in line and re.search("running|started", line) for line in told)
     run.send_signal(signal.SIGINT)
-    _, err = run.communicate(timeout=60)
+    _, err = run.communicate(timeout=300)
     assert run.returncode == 0, err
     assert "detached: tiny goes on" in err
     wrong = subprocess.run(
         [*PROGRAM, "list"], env={**elsewhere(server, tmp_path), "PACELINE_TOKEN": "not-it"},
-        capture_output=True, text=True, timeout=60,
+        capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert wrong.returncode == 1
     assert "the token is wrong" in wrong.stderr
@@ -195,7 +198,7 @@ def test_run_detaches_and_a_wrong_token_is_said(
 def test_python(home: homes.Home, server: Server, job_file: JobFile) -> None:
     """On the server's machine the token is in the home, and paths mean the same."""
     job = paceline.submit(job_file("open('beside', 'w').write('x'); print('hello')"), server=server.url)
-    assert job.wait(timeout=60, check=True) is JobPhase.SUCCEEDED
+    assert job.wait(timeout=300, check=True) is JobPhase.SUCCEEDED
     assert [line.text for line in job.logs()] == ["hello"]
     assert (Path(job_file("")).parent / "beside").read_text() == "x"
     assert len(job.samples()) >= 0

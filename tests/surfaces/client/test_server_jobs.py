@@ -155,14 +155,14 @@ def test_the_life_of_a_job(api: jobs.Jobs, served: ServerJobs) -> None:
     assert submit(served, "one").name == "sleepy"
     with pytest.raises(Conflict, match="another job was submitted with the key"):
         submit(served, "one", name="other")
-    served.wait("sleepy", timeout_seconds=60, until=lambda run: run.phase is JobPhase.RUNNING)
+    served.wait("sleepy", timeout_seconds=300, until=lambda run: run.phase is JobPhase.RUNNING)
     with pytest.raises(Conflict, match="sleepy is running"):
         served.delete("sleepy")
     served.scale("sleepy", 3)
     with pytest.raises(Conflict, match="4 workers at most"):
         served.scale("sleepy", 9)
     served.stop("sleepy")
-    assert served.wait("sleepy", timeout_seconds=60).phase is JobPhase.STOPPED
+    assert served.wait("sleepy", timeout_seconds=300).phase is JobPhase.STOPPED
     with pytest.raises(Conflict):
         served.stop("sleepy")
     served.resume("sleepy")

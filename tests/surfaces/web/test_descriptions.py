@@ -60,7 +60,6 @@ def described(api: jobs.Jobs, home: homes.Home, recorded: str) -> schemathesis.B
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("mode", GenerationMode)
 def test_whatever_is_asked_the_answer_is_described(
     described: schemathesis.BaseSchema, mode: GenerationMode

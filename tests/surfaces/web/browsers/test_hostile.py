@@ -19,7 +19,7 @@ from paceline.model.statuses import JobPhase
 from paceline.services import homes
 from paceline.stores import open_store
 
-pytestmark = [*browsers.MARKS, pytest.mark.timeout(300)]
+pytestmark = browsers.MARKS
 HOSTILE = (
     "<script>alert('one')</script>",
     "</pre></td><img src=x onerror=\"alert('two')\">",

@@ -14,7 +14,7 @@ from paceline.model.statuses import JobPhase
 from paceline.services import homes
 from paceline.stores import open_store, recordings
 
-pytestmark = [*browsers.MARKS, pytest.mark.timeout(300)]
+pytestmark = browsers.MARKS
 RECORDED = Path(__file__).parents[4] / "benchmarks" / "diagnosis" / "recordings"
 expect = browsers.playwright.expect
 #: How many different colours a canvas has.

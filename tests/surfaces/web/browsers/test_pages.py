@@ -23,7 +23,7 @@ from support import browsers, site_routes
 from paceline.surfaces.web.applications import application
 from paceline.surfaces.web.pages import languages
 
-pytestmark = [*browsers.MARKS, pytest.mark.timeout(600)]
+pytestmark = browsers.MARKS
 WIDTHS = (360, 1280, 2560)
 HEIGHT = 900
 #: The width and the language in which axe looks at pages, but for the nightly tests.

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from support import browsers
 
-pytestmark = [*browsers.MARKS, pytest.mark.timeout(600)]
+pytestmark = browsers.MARKS
 
 
 @pytest.fixture
