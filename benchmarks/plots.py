@@ -7,6 +7,7 @@ from pathlib import Path
 
 from paceline.surfaces.charts import drawings, files, scales
 from paceline.surfaces.charts.drawings import Boxes, Dots, Line, Shape, Words
+from paceline.surfaces.charts.scales import Scale
 
 _WIDTH = 760.0
 _CELL = 24.0
@@ -26,26 +27,30 @@ def strips(
     """Draw every repeat of each group as a dot, its median as a bar, and its limit as a dashed line."""
     rows = list(enumerate(groups.items()))
     medians = [(row, sorted(values)[len(values) // 2]) for row, (_, values) in rows]
-    shapes: list[Shape] = [
-        Dots(
-            points=[(value, row + 0.5) for row, (_, values) in rows for value in values],
-            style="tint-blue faint", key="a repeat",
-        ),
-        Line(points=_ticked(medians, 0.25), style="tint-ink thick", key="median"),
-    ]  # fmt: skip
-    drawn = [value for values in groups.values() for value in values]
-    if limits:
-        at = [(row, limits[name]) for row, (name, _) in rows if name in limits]
-        drawn += [value for _, value in at]
-        shapes.append(Line(points=_ticked(at, 0.4), style="tint-vermilion dash-long", key="limit"))
+    drawn = [value for values in groups.values() for value in values] + list((limits or {}).values())
     low, high = min(drawn), max(drawn)
     # Amounts are seen from 0 on, unless that would hide how they differ.
     low = 0.0 if 0 < low < high / 2 else low
     room = 0.03 * (high - low)
     across = scales.between(low - room if low else 0.0, high + room, label)
+    shapes: list[Shape] = [
+        Dots(
+            points=[(value, row + 0.5) for row, (_, values) in rows for value in _apart(values, across)],
+            style="tint-blue faint", key="a repeat",
+        ),
+        Line(points=_ticked(medians, 0.25), style="tint-ink thick", key="median"),
+    ]  # fmt: skip
+    if limits:
+        at = [(row, limits[name]) for row, (name, _) in rows if name in limits]
+        shapes.append(Line(points=_ticked(at, 0.4), style="tint-vermilion dash-long", key="limit"))
     chart = drawings.chart(title, across, scales.rows(list(groups)), shapes, width=_WIDTH)
     said = f"A row for each of {', '.join(groups)}: {label} of each repeat, with their median."
     path.write_text(files.svg(chart, said))
+
+
+def _apart(values: Sequence[float], across: Scale) -> list[float]:
+    """Return the values that can be told apart: thousands of dots on top of each other show nothing more."""
+    return list({round(across.part(value) * _WIDTH): value for value in values}.values())
 
 
 def _ticked(places: Sequence[tuple[int, float]], reach: float) -> list[tuple[float, float | None]]:

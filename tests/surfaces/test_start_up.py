@@ -17,7 +17,7 @@ from paceline.model.statuses import JobPhase
 from paceline.surfaces.cli import catalogue, main, options, verbs
 
 HEAVY = (
-    "rich", "pydantic", "sqlalchemy", "alembic", "psutil", "yaml", "pandas", "matplotlib", "tensorflow",
+    "rich", "pydantic", "sqlalchemy", "alembic", "psutil", "yaml", "pandas", "jinja2", "tensorflow",
     "paceline.stores", "paceline.specs", "paceline.linting", "paceline.engines.local.engine",
 )  # fmt: skip
 

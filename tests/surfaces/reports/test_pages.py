@@ -10,7 +10,6 @@ from support import measured_runs
 from support.html_pages import EVIL, plots_of, read
 from support.measured_runs import START
 
-pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
 from paceline.model.jobs import JobSpec, RoleSpec
@@ -60,9 +59,9 @@ def test_without_a_best_possible_auc_nothing_is_said_of_it() -> None:
 def test_colours_are_left_to_the_theme() -> None:
     html = shown(measured_runs.recording())
     drawings = re.findall(r"<svg.*?</svg>", html, re.DOTALL)
-    assert len(drawings) == 9
+    assert len(drawings) > 9
     for drawing in drawings:
-        assert not re.findall(r"#[0-9a-f]{6}\b", drawing)
+        assert not re.findall(r"#[0-9a-f]{6}\b|style=", drawing)
     assert "light-dark(" in html
     assert "@media print" in html
 
@@ -131,7 +130,7 @@ def test_two_hundred_replicas_are_bands_with_the_highest_named() -> None:
     recording = measured_runs.recording(ps=20, workers=200, seconds=20, skew=3.0)
     html = shown(recording)
     page = read(html)
-    assert len(html) < 1_000_000
+    assert len(html) < 300_000
     assert "200 workers, lowest to highest" in page.text
     assert "ps-0 (highest)" in page.text
     assert "ps-0 is hot" in page.text

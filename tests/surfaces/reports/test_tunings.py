@@ -9,7 +9,6 @@ import pytest
 from support import cases, searches
 from support.html_pages import EVIL, plots_of, read
 
-pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
 

@@ -13,7 +13,6 @@ from support import cases
 from support.filled_homes import fill
 from support.html_pages import EVIL, plots_of, read
 
-pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
 
@@ -24,7 +23,7 @@ from paceline.model.statuses import JobPhase
 from paceline.services import recordings
 from paceline.services.homes import Home
 from paceline.stores import recordings as files
-from paceline.surfaces.reports import evidence, heat_maps, pages, splits, traffics, whys
+from paceline.surfaces.reports import evidence, heat_maps, pages, whys
 
 Paceline = Callable[..., Result]
 LOADS = {
@@ -115,9 +114,10 @@ def test_of_many_ps_the_busiest_are_drawn_and_the_picture_stays_small() -> None:
     plot = heat_maps.load(dataclasses.replace(recording, samples=noisy))
     assert plot is not None
     assert "Shown are the 20 busiest of 30 PS." in plot.caption
-    assert ">ps-29</text>" in plot.svg
-    assert ">ps-3</text>" not in plot.svg
-    assert len(plot.svg) < 250_000
+    (chart,) = plot.charts
+    assert [name for _, name in chart.up] == [f"ps-{index}" for index in range(10, 30)]
+    assert len(chart.paths) == heat_maps.SHADES
+    assert sum(len(path.d) for path in chart.paths) < 50_000
 
 
 def test_the_heat_map_without_limits_is_relative_and_without_samples_not_there() -> None:
@@ -131,26 +131,25 @@ def test_the_heat_map_without_limits_is_relative_and_without_samples_not_there()
     assert heat_maps.load(dataclasses.replace(unknown, samples=workers)) is None
 
 
-def test_traffic_shows_the_most_and_keeps_the_end_of_long_names() -> None:
+def test_of_many_variables_those_that_move_the_most_are_drawn() -> None:
     moved = {(f"ps-{n % 6}", "a" * 60 + str(n)): 1_000_000 - n for n in range(20)}
-    plot = traffics.traffic(hot(traces=(cases.trace(moved),)))
-    assert plot is not None
-    assert "Shown are the 12 of 20 parts with the most." in plot.caption
-    assert "a11 (ps-5)</text>" in plot.svg
-    assert traffics.traffic(hot(traces=())) is None
+    html = page(hot(traces=(cases.trace(moved),)))
+    text = " ".join(read(html).text.split())
+    assert "Further variables: 8, 7.6 MiB." in text
+    assert f"{'a' * 60}11 ps-5 977 KiB" in text
+    assert "+ 2 PS" in text
+    assert plots_of(page(hot(traces=()))) == ["load"]
 
 
-def test_splits_show_the_longest_steps_and_no_part_that_takes_no_time() -> None:
+def test_of_many_trainers_those_with_the_longest_steps_are_drawn() -> None:
     traces = [cases.trace(MOVED, trainer=f"worker-{n}") for n in range(20)]
     slow = dataclasses.replace(traces[17].splits[0], push_microseconds=5e5)
     traces[17] = dataclasses.replace(traces[17], splits=(slow,))
-    plot = splits.split(hot(traces=tuple(traces)))
-    assert plot is not None
-    assert "Shown are the 12 with the longest steps." in plot.caption
-    assert ">worker-17</text>" in plot.svg
-    assert ">push</text>" in plot.svg
-    assert ">wait for input</text>" not in plot.svg
-    assert splits.split(hot(traces=())) is None
+    html = page(hot(traces=tuple(traces)))
+    text = " ".join(read(html).text.split())
+    assert "Shown are the 12 with the longest steps." in text
+    assert re.search(r"worker-17 push: 500 ms", re.sub("pull: .*? ms ?|compute: .*? ms ?", "", text))
+    assert "wait: " not in text
 
 
 def test_the_verb_prints_the_change_for_patch(home: Home, paceline: Paceline, tmp_path: Path) -> None:

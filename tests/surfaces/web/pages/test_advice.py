@@ -21,7 +21,7 @@ def test_what_if_without_a_script(client: TestClient, recorded: str) -> None:
     page = client.get(
         f"/jobs/{recorded}/what-if", params={"server_cores": 0.296, "over": "server_cores"}
     ).text
-    assert '<svg class="chart"' in page
+    assert '<svg class="chart ' in page
     assert "cores of ps-0" in page
     assert "cpu: 296m" in page
     assert re.search(r'name="server_cores" min="0.002" max="0.296" step="0.002" value="0.296"', page)

@@ -9,7 +9,6 @@ from support import filled_homes, html_pages
 from paceline.model.digests import Digest
 from paceline.model.findings import Severity
 from paceline.services import homes, jobs
-from paceline.surfaces.web.pages.jobs import spark
 
 
 def test_a_home_without_jobs_says_what_to_do(client: TestClient) -> None:
@@ -56,8 +55,3 @@ def test_what_is_wrong_is_said_on_the_page(client: TestClient, query: dict[str, 
     answer = client.get("/", params=query)
     assert answer.status_code == 200
     assert 'role="alert"' in answer.text
-
-
-def test_a_sparkline_has_gaps_where_nothing_was_measured() -> None:
-    assert spark([0.0, 2.0, None, 1.0, 1.0]) == ["0.0,19.0 20.0,1.0", "60.0,10.0 80.0,10.0"]
-    assert spark([]) == spark([1.0]) == spark([None, None]) == []

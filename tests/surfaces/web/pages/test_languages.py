@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from paceline.surfaces.reports import templates
+from paceline.surfaces import charts, reports
 from paceline.surfaces.web.pages import languages
 
-#: Reasons are the same in reports.
-TEMPLATES = (Path(languages.__file__).parent / "templates", Path(templates.__file__).parent)
+#: Reasons and charts are the same in reports.
+TEMPLATES = (
+    Path(languages.__file__).parent / "templates",
+    *(Path(each.__path__[0]) for each in (charts, reports)),
+)
 TEXTS = re.compile(r"_\('((?:[^'\\]|\\.)*)'\)")
 
 

@@ -17,10 +17,10 @@ def test_a_list_leads_to_a_model_and_that_to_the_run_that_did_worse(
     assert f'href="/models/{model}"' in listed
     assert "14 days after their end" in listed
     shown = client.get(f"/models/{model}").text
-    assert shown.count('class="chart"') == 3
+    assert shown.count('<svg class="chart ') == 3
     # The first run was not measured, so it has no dot; of the others one is another one.
     assert shown.count("<circle") == 3 * 11
-    assert shown.count('<circle class="kind-1"') == 1
+    assert shown.count('<circle class="dot tint-vermilion"') == 1
     assert "worse than before" in shown
     assert 'href="/jobs/nightly-10"' in shown
     chinese = client.get(f"/models/{model}?language=zh").text

@@ -94,7 +94,7 @@ def _run(session: sessions.Session, file: str, like: str | None, *, apart: bool,
 def _report(session: sessions.Session, experiment: Experiment) -> None:
     from paceline.surfaces import documents
 
-    with sessions.needing("a report", "report", "matplotlib", "jinja2"):
+    with sessions.needing("a report", "report", "jinja2"):
         from paceline.surfaces.reports import experiments as pages
     page = Path(f"{experiment.name}-experiment.html")
     raw = page.with_suffix(".json")

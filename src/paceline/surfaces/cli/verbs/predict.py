@@ -82,7 +82,7 @@ def _show(found: Forecast, output: str) -> None:
 def _show_page(
     session: sessions.Session, job: str, field: str, values: Sequence[str], found: Sequence[Forecast]
 ) -> None:
-    with sessions.needing("a page", "report", "matplotlib", "jinja2"):
+    with sessions.needing("a page", "report", "jinja2"):
         from paceline.surfaces.reports import sweeps
     click.echo(sweeps.page(job, field, values, found, say=session.addressed))
 

@@ -53,7 +53,7 @@ def command(
     it only what the job's running pods still have is in it. NAME may be the file of a recording (`paceline
     record`), or the name of a search for a better job file (`paceline tune`). Needs the extra `report`.
     """
-    with sessions.needing("a report", "report", "matplotlib", "jinja2"):
+    with sessions.needing("a report", "report", "jinja2"):
         from paceline.surfaces.reports import evidence, numbers, pages
     best = best_auc if best_auc is not None or truth is None else _read_truth(Path(truth))
     recording = sessions.recording(name)

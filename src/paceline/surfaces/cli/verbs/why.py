@@ -82,7 +82,7 @@ def _show(session: sessions.Session, recording: Recording | None, found: Explana
             raise PacelineError(
                 f"there is no page of {found.job}: {found.summary}", f"paceline why {found.job}"
             )
-        with sessions.needing("a page", "report", "matplotlib", "jinja2"):
+        with sessions.needing("a page", "report", "jinja2"):
             from paceline.surfaces.reports import whys
         click.echo(whys.page(recording, found, say=session.addressed))
     else:

@@ -10,9 +10,9 @@ import pytest
 from paceline.model.recordings import Recording
 from paceline.model.traces import Direction, Split, Trace, Transfer
 from paceline.stores import recordings
-from paceline.surfaces.web.pages import bars
+from paceline.surfaces.charts import steps
 
-RECORDED = Path(__file__).parents[4] / "benchmarks" / "diagnosis" / "recordings"
+RECORDED = Path(__file__).parents[3] / "benchmarks" / "diagnosis" / "recordings"
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def traced(untraced: Recording, *transfers: Transfer) -> Recording:
 
 
 def test_pulls_and_pushes_by_server(untraced: Recording) -> None:
-    found = bars.traffic(
+    found = steps.traffic(
         traced(
             untraced,
             moved(0, Direction.PULL, 500),
@@ -62,21 +62,21 @@ def test_pulls_and_pushes_by_server(untraced: Recording) -> None:
 
 
 def test_of_many_servers_those_with_the_most_have_colours(untraced: Recording) -> None:
-    found = bars.traffic(traced(untraced, *(moved(each, Direction.PULL, 100 + each) for each in range(20))))
+    found = steps.traffic(traced(untraced, *(moved(each, Direction.PULL, 100 + each) for each in range(20))))
     assert found is not None
     assert [each[1] for each in found.legend] == ["ps-16", "ps-17", "ps-18", "ps-19", "+ 16 PS"]
 
 
 def test_without_a_trace_traffic_is_what_was_counted_of_batches(untraced: Recording) -> None:
-    found = bars.traffic(untraced)
+    found = steps.traffic(untraced)
     assert found is not None
     assert (found.is_traced, list(found.ways)) == (False, ["both"])
-    assert bars.splits(untraced) is None
-    assert bars.traffic(dataclasses.replace(untraced, plan=None)) is None
+    assert steps.splits(untraced) is None
+    assert steps.traffic(dataclasses.replace(untraced, plan=None)) is None
 
 
 def test_where_the_time_of_a_step_goes(untraced: Recording) -> None:
-    found = bars.splits(traced(untraced))
+    found = steps.splits(traced(untraced))
     assert found is not None
     (row,) = found.rows
     assert row.total == 500.0
