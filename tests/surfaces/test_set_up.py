@@ -28,9 +28,52 @@ def test_init_writes_what_lint_and_submit_take(paceline: Paceline, tmp_path: Pat
     assert paceline("init", str(tmp_path), "--name", "ads").exit_code == 0
     assert "name: ads" in file.read_text()
     assert paceline("init", str(file)).exit_code == 1
-    assert paceline("init", str(file), "--force", "--template", "training").exit_code == 0
+    written = paceline("init", str(file), "--force", "--template", "training")
+    assert written.exit_code == 0
+    assert f"to fill in: {file}:" in written.stderr
+    assert "there is no file 'train.py'" in written.stderr
+    (tmp_path / "train.py").touch()
     assert paceline("lint", str(file)).exit_code == 0
+    written = paceline("init", str(file), "--force")
+    assert "to fill in" not in written.stderr
+    assert "paceline run" in written.stderr
     assert paceline("init", "-", "--name", "No Name").exit_code == 2
+
+
+def test_init_writes_an_example_that_is_whole(paceline: Paceline, tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    assert paceline("init", "--example", "clicks", str(folder), "--dry-run").exit_code == 0
+    assert not folder.exists()
+    written = paceline("init", "--example", "clicks", str(folder))
+    assert written.exit_code == 0, written.stderr
+    assert f"cd {folder} && paceline run job.yaml" in written.stderr
+    assert sorted(each.name for each in folder.iterdir()) == ["job.yaml", "train.py"]
+    assert paceline("lint", str(folder / "job.yaml"), "--fail-on", "info").exit_code == 0
+    compile((folder / "train.py").read_text(), "train.py", "exec")
+    assert paceline("init", "--example", "clicks", str(folder)).exit_code == 1
+    (folder / "train.py").write_text("")
+    assert paceline("init", "--example", "clicks", str(folder), "--force").exit_code == 0
+    assert "training.run(" in (folder / "train.py").read_text()
+    assert paceline("init", "--example", "clicks", "--name", "ads").exit_code == 2
+
+
+def test_lint_says_which_file_of_a_command_is_not_there(
+    paceline: Paceline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(
+        "apiVersion: paceline.dev/v1alpha1\nkind: TrainingJob\nmetadata: {name: x}\n"
+        "spec:\n  command: [python, -u, train.py]\n  roles: {worker: {replicas: 1}}\n"
+    )
+    result = paceline("lint", str(file))
+    assert result.exit_code == 4
+    assert f"{file}:5:25: error JOB707" in result.stdout
+    assert f"{file}:5:25: JOB707 error" in paceline("submit", "--dry-run", str(file)).stderr
+    monkeypatch.setenv("PACELINE_ENGINE", "kubernetes")
+    assert paceline("lint", str(file)).exit_code == 0
+    monkeypatch.delenv("PACELINE_ENGINE")
+    (tmp_path / "train.py").touch()
+    assert paceline("lint", str(file)).exit_code == 0
 
 
 def test_lint_exits_by_severity(paceline: Paceline, tmp_path: Path) -> None:

@@ -5,7 +5,8 @@ A rule is a pure function with words for people (``rules``). ``jobs`` holds the 
 documentation.
 """
 
-from paceline.linting.catalogues import catalogue, lint_job, lint_manifests
+from paceline.linting.catalogues import catalogue, lint_job, lint_manifests, lint_place
+from paceline.linting.jobs.files import Place
 from paceline.linting.rules import Rule
 
-__all__ = ["Rule", "catalogue", "lint_job", "lint_manifests"]
+__all__ = ["Place", "Rule", "catalogue", "lint_job", "lint_manifests", "lint_place"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from paceline.linting import rules
-from paceline.linting.jobs import commands, layouts, lifecycles, resources, threads, variables
+from paceline.linting.jobs import commands, files, layouts, lifecycles, resources, threads, variables
 from paceline.linting.manifests import affinities, details, documents, labels, readings
 from paceline.linting.manifests import lifecycles as manifest_lifecycles
 from paceline.linting.manifests import resources as manifest_resources
@@ -20,6 +20,8 @@ JOB_RULES: tuple[rules.Rule[JobFile], ...] = (
     *variables.RULES,
     *commands.RULES,
 )
+#: Of job files whose job runs on this machine.
+PLACE_RULES: tuple[rules.Rule[files.Place], ...] = files.RULES
 MANIFEST_RULES: tuple[rules.Rule[readings.ManifestFile], ...] = (
     *documents.RULES,
     *affinities.RULES,
@@ -35,6 +37,11 @@ def lint_job(job_file: JobFile) -> tuple[Finding, ...]:
     return rules.in_order(finding for rule in JOB_RULES for finding in rule.findings(job_file))
 
 
+def lint_place(place: files.Place) -> tuple[Finding, ...]:
+    """Return which files that a job needs are not where it runs, in the order of the job file's lines."""
+    return rules.in_order(finding for rule in PLACE_RULES for finding in rule.findings(place))
+
+
 def lint_manifests(text: str | bytes, file: str = "manifests.yaml") -> tuple[Finding, ...]:
     """Return what the rules find in Kubernetes manifests, in the order of their lines.
 
@@ -48,4 +55,4 @@ def lint_manifests(text: str | bytes, file: str = "manifests.yaml") -> tuple[Fin
 
 def catalogue() -> tuple[rules.Rule[Any], ...]:
     """Return every rule, by code."""
-    return tuple(sorted((*JOB_RULES, *MANIFEST_RULES), key=lambda rule: rule.code))
+    return tuple(sorted((*JOB_RULES, *PLACE_RULES, *MANIFEST_RULES), key=lambda rule: rule.code))

@@ -126,6 +126,7 @@ COMMAND
 _COMMANDS = {
     "training": "  command: [python, train.py]",
 }
+_SCRIPT = "  # Fill in: train.py is your script, beside this file. Write it, or name your own."
 _HOST_LISTS = """\
   command:
   - python
@@ -168,4 +169,5 @@ def template(kind: str = "script", name: str = "clicks") -> str:
         base = indent if base is None or indent < base else base
         lines.append(f"{rest[:base]}# {rest[base:]}")
     text = "\n".join(lines) + "\n"
-    return text.replace("COMMAND", _COMMANDS.get(kind, _HOST_LISTS))
+    lead = "" if kind == "kubernetes" else f"{_SCRIPT}\n"
+    return text.replace("COMMAND", lead + _COMMANDS.get(kind, _HOST_LISTS))

@@ -23,7 +23,8 @@ _BRANCH = re.compile(r"refs/heads/.*|HEAD|main|master|trunk|dev|develop")
 _BRACES = re.compile(r"(?<![${])\{([A-Za-z][A-Za-z_.]{0,40})\}(?!\})")
 
 
-def _commands(job: JobFile) -> Iterator[tuple[documents.Path, tuple[str, ...]]]:
+def commands(job: JobFile) -> Iterator[tuple[documents.Path, tuple[str, ...]]]:
+    """Yield the commands of a job file, each with its place."""
     if job.spec.command:
         yield ("spec", "command"), job.spec.command
     for role in job.spec.roles:
@@ -40,7 +41,7 @@ def _environment(job: JobFile) -> Iterator[tuple[documents.Path, str, str]]:
 
 
 def _words(job: JobFile) -> Iterator[tuple[documents.Path, str]]:
-    for path, command in _commands(job):
+    for path, command in commands(job):
         yield from (((*path, index), word) for index, word in enumerate(command))
     yield from ((path, value) for path, _, value in _environment(job))
 
@@ -71,7 +72,7 @@ def literal_secret(job: JobFile) -> Iterator[Hit]:
 )
 def downloading_command(job: JobFile) -> Iterator[Hit]:
     """Code belongs into the image."""
-    for path, command in _commands(job):
+    for path, command in commands(job):
         for index, word in enumerate(command):
             what = shells.download_in(word)
             if what:
@@ -91,7 +92,7 @@ def downloading_command(job: JobFile) -> Iterator[Hit]:
 )
 def literal_hosts(job: JobFile) -> Iterator[Hit]:
     """Hosts come from placeholders."""
-    for path, command in _commands(job):
+    for path, command in commands(job):
         for index, word in enumerate(command):
             flag = _HOSTS.match(word)
             value = word[flag.end() :] if flag else ""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from paceline.model.findings import Finding
     from paceline.specs import JobFile
 
 
@@ -22,3 +24,26 @@ def read(file: str) -> tuple[JobFile, Path]:
     if file == "-":
         return specs.parse_job(sys.stdin.buffer.read(), file="stdin"), Path.cwd()
     return specs.load_job(file), Path(file).resolve().parent
+
+
+def missing_files(job_file: JobFile, base: Path) -> tuple[Finding, ...]:
+    """Return which files of its commands are not there, of a job that is to run on this machine.
+
+    Args:
+        job_file: the job.
+        base: the folder that its working directory counts from.
+    """
+    from paceline import linting
+
+    return linting.lint_place(linting.Place(job=job_file, base=str(base), is_missing=_is_missing))
+
+
+def _is_missing(path: str) -> bool:
+    """Whether there certainly is no file: one that may not be looked at may be there."""
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except (OSError, ValueError):
+        return False
+    return False

@@ -108,6 +108,11 @@ class Session:
         engine = self.engine_option or os.environ.get("PACELINE_ENGINE")
         return self.server is None and engine == "kubernetes"
 
+    @property
+    def is_here(self) -> bool:
+        """Whether this is about jobs of this machine."""
+        return self.server is None and not self.on_cluster
+
     def without_server(self, what: str, instead: str) -> None:
         """Let something go on that only works where the jobs are.
 

@@ -44,6 +44,7 @@ def command(
 ) -> None:
     """Check job files, and Kubernetes manifests with --manifest; '-' is stdin.
 
+    Of jobs that run on this machine it also says which files of their commands are not there.
     Exits with 4 when something at or above --fail-on is found.
     """  # fmt: skip
     if not files and not manifests:
@@ -52,7 +53,7 @@ def command(
     from paceline.surfaces import documents
     from paceline.surfaces.views import findings as views
 
-    found = _findings(files, manifests)
+    found = _findings(session, files, manifests)
     if output == "table":
         if found:
             printing.show(views.findings(found, width=printing.width()))
@@ -73,12 +74,15 @@ def command(
         session.suggest(f"paceline run {files[0]}", f"paceline submit --dry-run {files[0]}")
 
 
-def _findings(files: Sequence[str], manifests: Sequence[str]) -> list[Finding]:
+def _findings(session: sessions.Session, files: Sequence[str], manifests: Sequence[str]) -> list[Finding]:
     from paceline import linting
 
     found: list[Finding] = []
     for file in files:
-        found += linting.lint_job(job_files.read(file)[0])
+        job_file, base = job_files.read(file)
+        found += linting.lint_job(job_file)
+        if session.is_here:
+            found += job_files.missing_files(job_file, base)
     for file in manifests:
         found += linting.lint_manifests(_bytes(file), "stdin" if file == "-" else file)
     return found

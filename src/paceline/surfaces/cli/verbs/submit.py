@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from paceline.model.jobs import JobSpec
     from paceline.model.runs import Run
+    from paceline.specs import JobFile
 
 name_option = click.option(
     "--name", help="Instead of the name in the file; a number is added when it is taken."
@@ -64,12 +65,20 @@ def submit(session: sessions.Session, file: str, name: str | None) -> Run:
     job_file, base = job_files.read(file)
     if name is not None:
         job_names.check(name)
+    _say_missing(session, job_file, base)
     with session.jobs() as jobs:
         run = jobs.submit(job_file.spec, source=job_file.text, base=base, name=name)
     wanted = name or job_file.spec.name
     if run.name != wanted:
         session.say(f"there is a job {wanted} already; this one is {run.name}")
     return run
+
+
+def _say_missing(session: sessions.Session, job_file: JobFile, base: Path) -> None:
+    """Say which files of the commands are not there; the job is submitted all the same."""
+    for each in job_files.missing_files(job_file, base) if session.is_here else ():
+        where = f"{each.position}: " if each.position else ""
+        session.say(f"{where}{each.code} {each.severity}: {each.message}")
 
 
 def show_plan(session: sessions.Session, file: str, name: str | None, output: str) -> None:
@@ -81,6 +90,7 @@ def show_plan(session: sessions.Session, file: str, name: str | None, output: st
     job_file, base = job_files.read(file)
     if name is not None:
         job_names.check(name)
+    _say_missing(session, job_file, base)
     session.without_server("--dry-run of a submit", f"paceline lint {file} checks it here")
     if session.on_cluster:
         _show_rehearsal(session, job_file.spec, base, name, output)
