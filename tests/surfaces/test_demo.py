@@ -1,4 +1,4 @@
-"""The demo, whole: data, a job over two PS and two workers, the page and the numbers."""
+"""The demo, whole: data, a job over two PS and two workers, its cause, trials, the pages and the numbers."""
 
 from __future__ import annotations
 
@@ -7,23 +7,26 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from click.testing import Result
 
-from paceline.examples.clicks.demo import lines
+from paceline.surfaces.cli import demos
+from paceline.surfaces.cli.demos import lines
 
 needs_tensorflow = pytest.mark.skipif(
     importlib.util.find_spec("tensorflow") is None, reason="TensorFlow is not installed"
 )
-ROOT = Path(__file__).resolve().parents[3]
 
 
 def demo(output: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "paceline.examples.clicks.demo", "--output", str(output), *arguments]
+    line = [sys.executable, "-c", "from paceline.surfaces.cli.main import main; main()"]
+    command = [*line, "demo", "--output", str(output), *arguments]
     environment = {**os.environ, "PACELINE_STORE": "sqlite:////nowhere/paceline.db"}
     return subprocess.run(
-        command, cwd=ROOT, env=environment, text=True, capture_output=True, timeout=560, check=False
+        command, cwd=output.parent, env=environment, text=True, capture_output=True, timeout=560, check=False
     )
 
 
@@ -36,7 +39,9 @@ def test_the_numbers_fit_a_terminal_whatever_was_measured(load: float | None) ->
         "ps_load_max_over_mean": load,
         "examples_per_second": load and 34_600.0,
         "input_wait_share": load and 0.01,
-        "seconds": 140.0,
+        "run_seconds": 140.0,
+        "seconds": 290.0,
+        "seconds_to_first_cause": load and 55.0,
         "training_seconds": load,
         "factor": load and 34.12,
         "factor_low": load and 30.0,
@@ -49,7 +54,19 @@ def test_the_numbers_fit_a_terminal_whatever_was_measured(load: float | None) ->
     }
     shown = [f"{what:<22}{value}" for what, value in lines(result)]
     assert max(len(line) for line in shown) <= 80
-    assert ("1.25" in shown[5]) == (load is not None)
+    assert ("1.25" in shown[6]) == (load is not None)
+
+
+def test_it_says_which_extra_it_needs(
+    paceline: Callable[..., Result], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(demos, "NEEDS", ("os", "no_such_module_here"))
+    monkeypatch.chdir(tmp_path)
+    done = paceline("demo")
+    assert done.exit_code == 1
+    assert "the demo needs no_such_module_here" in done.stderr
+    assert "pip install 'paceline[demo]'" in done.stderr
+    assert not (tmp_path / "demo-out").exists()
 
 
 @needs_tensorflow
@@ -58,13 +75,18 @@ def test_demo_twice(tmp_path: Path) -> None:
     output = tmp_path / "out put"
     small = (
         "--rows", "20000", "--evaluation-rows", "5000", "--trials", "2", "--seconds", "2", "--pairs", "1",
+        "--examples", "2000",
     )  # fmt: skip
-    for name, data in (("clicks", "made"), ("clicks-2", "taken as they are")):
+    for name in ("clicks", "clicks-2"):
         done = demo(output, *small)
         assert done.returncode == 0, done.stdout + done.stderr
-        assert data in done.stdout
-        assert "Try next:" in done.stdout
-        numbers = done.stdout[done.stdout.rindex("\ntimes as fast") : done.stdout.index("\nDone in")]
+        assert ("making click data: 9 of 9 files" in done.stdout) == (name == "clicks")
+        # The cause is named before anything is changed, and the commands that are useful next come last.
+        said = done.stdout
+        assert said.index("$ paceline tune") < said.index("$ paceline why") < said.index("$ paceline run")
+        assert "OPT001" in said
+        assert said.rindex("paceline init --example clicks") > said.index("Try next:")
+        numbers = said[said.rindex("\nprimary cause") : said.index("\nDone in")]
         assert numbers.count("\n") >= 8
         assert max(len(line) for line in numbers.splitlines() if not line.startswith("not measured")) <= 80
         result = json.loads((output / "result.json").read_text())
@@ -74,11 +96,13 @@ def test_demo_twice(tmp_path: Path) -> None:
         assert result["examples_per_second"] > 0
         assert 0.4 < result["auc"] < result["best_auc"] < 1
         assert result["ps_load_max_over_mean"] is None or 1 <= result["ps_load_max_over_mean"] <= 2
-        assert result["seconds"] > 0
-        assert result["primary_cause"] == "dense-update"
+        assert 0 < result["run_seconds"] < result["seconds"]
+        assert 0 < result["seconds_to_first_cause"] < result["seconds"]
+        assert result["primary_cause"]
         assert result["trials"] == 2
         assert result["factor"] > 1
         assert result["auc_before"] is not None
+        assert result["auc_examples"] == 2_000
         run, story = ((output / name).read_text() for name in ("run.html", "report.html"))
         assert "plot-throughput" in run
         assert "best possible" in run

@@ -217,6 +217,9 @@ class Demo:
             noticed=self._note_cause,
             measured=self._explain,
         )
+        if self._seconds_to_first_cause is None:  # All trials were made by a demo before.
+            self._explain()
+            self._note_cause()
 
     def _explain(self) -> None:
         self._paceline("why", f"{SEARCH}-0")
