@@ -10,10 +10,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-import tensorflow as tf
-import tensorflow.compat.v1 as tf1
-
 from paceline.training import declarations, features, initializers, places, settings
+from paceline.training.lazy_tensorflow import tf, tf1
 
 EMBEDDING_DEVIATION = 0.05
 

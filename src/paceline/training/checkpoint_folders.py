@@ -13,9 +13,8 @@ import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import tensorflow as tf
-
 from paceline.training import checksums
+from paceline.training.lazy_tensorflow import tf
 
 _NAME = "model.ckpt"
 _STATE = "checkpoint"

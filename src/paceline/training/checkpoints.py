@@ -18,8 +18,6 @@ from concurrent import futures
 from dataclasses import dataclass
 from typing import Any
 
-import tensorflow as tf
-
 from paceline.training import (
     checkpoint_folders,
     checksums,
@@ -29,6 +27,7 @@ from paceline.training import (
     savers,
     shared_queues,
 )
+from paceline.training.lazy_tensorflow import tf
 
 _log = logging.getLogger(__name__)
 _DISK_FAULTS = (

@@ -15,9 +15,8 @@ from collections.abc import Mapping
 from concurrent import futures
 from dataclasses import dataclass
 
-import tensorflow as tf
-
 from paceline.training import errors
+from paceline.training.lazy_tensorflow import tf
 
 _log = logging.getLogger(__name__)
 SUFFIX = ".checksums.json"

@@ -22,10 +22,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import tensorflow as tf
-import tensorflow.compat.v1 as tf1
 
 from paceline.training import paces
+from paceline.training.lazy_tensorflow import tf, tf1
 
 _log = logging.getLogger(__name__)
 AWAY = 2**62

@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import tensorflow as tf
-
 from paceline.training import features, places
+from paceline.training.lazy_tensorflow import tf
 
 _DIVISOR_POWERS = {"sum": 0.0, "mean": 1.0, "sqrtn": 0.5, None: 0.0}
 

@@ -23,8 +23,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
-import tensorflow as tf
-import tensorflow.compat.v1 as tf1
+from paceline.training.lazy_tensorflow import tf, tf1
 
 FIRST_SECONDS, LONGEST_SECONDS = 30.0, 3600.0
 _FEW_STEPS = 10

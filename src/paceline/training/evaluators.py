@@ -11,8 +11,6 @@ import signal
 import threading
 from types import FrameType
 
-import tensorflow.compat.v1 as tf1
-
 from paceline.training import (
     blocks,
     checkpoints,
@@ -26,6 +24,7 @@ from paceline.training import (
     sources,
     trainers,
 )
+from paceline.training.lazy_tensorflow import tf1
 
 _log = logging.getLogger(__name__)
 _POLL_SECONDS = 1.0
@@ -36,12 +35,14 @@ def serve(
     cluster: clusters.Cluster,
     chosen: settings.Settings,
     *,
-    train: sources.Source,
+    examples: int,
     evaluation: sources.Source | None,
     checkpoint_dir: str | None,
     reporting: reports.Reports,
 ) -> evaluations.Evaluation | None:
     """Evaluates checkpoints until the last one or SIGTERM; returns the last result, if there was one.
+
+    `examples` is the number of those to train on, which says at which step the job ends.
 
     Raises:
         TrainingError: there is nothing to evaluate on, or no folder of checkpoints.
@@ -58,7 +59,7 @@ def serve(
 
     before = signal.signal(signal.SIGTERM, stop)
     try:
-        total = trainers.total_steps(chosen, sources.count(train), len(cluster.trainers))
+        total = trainers.total_steps(chosen, examples, len(cluster.trainers))
         graph = graphs.build(model, cluster, chosen)
         saved = checkpoints.Checkpoints(checkpoint_dir, graph.contents, chosen.checkpoint.every_seconds)
         result, seen = None, None

@@ -12,10 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import tensorflow as tf
-import tensorflow.compat.v1 as tf1
-
 from paceline.training import parameters, settings
+from paceline.training.lazy_tensorflow import tf, tf1
 
 LOCAL = settings.Transfers(packed=False)
 """Within one process nothing is sent, so nothing is worth packing."""

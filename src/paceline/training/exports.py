@@ -14,10 +14,8 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-import tensorflow as tf
-import tensorflow.compat.v1 as tf1
-
 from paceline.training import blocks, checkpoints, clusters, errors, graphs, settings
+from paceline.training.lazy_tensorflow import tf, tf1
 
 _log = logging.getLogger(__name__)
 _ALONE = clusters.Cluster({}, "evaluator", 0)

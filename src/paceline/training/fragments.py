@@ -6,7 +6,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import tensorflow.compat.v1 as tf1
+from paceline.training.lazy_tensorflow import tf1
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import tensorflow as tf
-import tensorflow.compat.v1 as tf1
-
 from paceline.model import variable_plans
 from paceline.model.variables import Variable
 from paceline.training import (
@@ -37,6 +34,7 @@ from paceline.training import (
     steps,
     updates,
 )
+from paceline.training.lazy_tensorflow import tf, tf1
 
 
 @dataclass(frozen=True)

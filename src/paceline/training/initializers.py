@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import tensorflow as tf
+from paceline.training.lazy_tensorflow import tf
 
 
 def filled(value: float) -> Callable[..., Any]:

@@ -11,11 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import tensorflow as tf
-import tensorflow.compat.v1 as tf1
 import tf_keras
 
 from paceline.training import errors, fragments
+from paceline.training.lazy_tensorflow import tf, tf1
 
 _SAME_VALUES = {"Identity", "Cast", "Reshape", "ExpandDims", "Squeeze"}
 _UNBOUNDED = {"Add", "AddN", "AddV2", "BatchMatMulV2", "BiasAdd", "Einsum", "MatMul", "Sub", "Sum"}

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
-import tensorflow.compat.v1 as tf1
 import tf_keras
 
 from paceline.training import (
@@ -31,6 +29,7 @@ from paceline.training import (
     settings,
 )
 from paceline.training.features import FeatureSet
+from paceline.training.lazy_tensorflow import tf, tf1
 
 _INITIALIZERS = {
     "Zeros": tf1.zeros_initializer,

@@ -11,10 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import tensorflow as tf
-import tensorflow.compat.v1 as tf1
-
 from paceline.training import declarations, optimizers, parameters, settings
+from paceline.training.lazy_tensorflow import tf, tf1
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import tensorflow as tf
-import tensorflow.compat.v1 as tf1
-
 from paceline.model.row_layouts import RowLayout, RowOrder
 from paceline.training import combiners, declarations, places
+from paceline.training.lazy_tensorflow import tf, tf1
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import tensorflow as tf
-import tensorflow.compat.v1 as tf1
-
 from paceline.training import settings
+from paceline.training.lazy_tensorflow import tf, tf1
 
 Slots = Mapping[str, Any]
 _BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8

@@ -63,18 +63,19 @@ class Asynchronous:
 class Pauses:
     """Pauses between looks at what others do: short at first, so that a short wait stays short.
 
-    A long wait is logged now and then, if it has a name.
+    The longest is for looks that cost something. A long wait is logged now and then, if it has a name.
     """
 
-    def __init__(self, awaited: str | None = None) -> None:
+    def __init__(self, awaited: str | None = None, longest_seconds: float = _LONGEST_SECONDS) -> None:
         self._awaited = awaited
         self._seconds = _SHORTEST_SECONDS
+        self._longest_seconds = longest_seconds
         self._noticed = time.monotonic()
 
     def next(self) -> None:
         """Sleeps for the next pause."""
         time.sleep(self._seconds)
-        self._seconds = min(2 * self._seconds, _LONGEST_SECONDS)
+        self._seconds = min(2 * self._seconds, self._longest_seconds)
         if self._awaited is not None and time.monotonic() - self._noticed > _NOTICE_SECONDS:
             self._noticed = time.monotonic()
             _log.info("still waiting for %s", self._awaited)

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import tensorflow.compat.v1 as tf1
 
 from paceline.model.row_layouts import RowOrder
 from paceline.model.variable_plans import Plan
 from paceline.model.variables import Shard
 from paceline.training import declarations, initializers, optimizers
+from paceline.training.lazy_tensorflow import tf1
 
 Device = Callable[[int], str]
 """TensorFlow's name of a parameter server by its number; empty in a single process."""

@@ -8,11 +8,10 @@ from typing import Any, NoReturn
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import tensorflow as tf
-import tensorflow.compat.v1 as tf1
 from google.protobuf import message
 
 from paceline.training import errors, features
+from paceline.training.lazy_tensorflow import tf, tf1
 
 _CHUNK_RECORDS = 8_192
 _LOOKED_AT = 100

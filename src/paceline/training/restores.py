@@ -11,11 +11,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
-import tensorflow.compat.v1 as tf1
 
 from paceline.model.row_layouts import RowLayout, RowOrder
 from paceline.training import errors, parameters, savers
+from paceline.training.lazy_tensorflow import tf, tf1
 
 Stored = Mapping[tuple[parameters.Parameter, str], str]
 

@@ -17,10 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import tensorflow as tf
-import tensorflow.compat.v1 as tf1
-
 from paceline.training import declarations, learning_rates, parameters, steps
+from paceline.training.lazy_tensorflow import tf, tf1
 
 _TRAINER_BITS, _EPOCH_BITS = 12, 20
 

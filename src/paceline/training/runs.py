@@ -1,4 +1,8 @@
-"""The one call that a training script makes: be whichever replica this process is."""
+"""The one call that a training script makes: be whichever replica this process is.
+
+TensorFlow takes seconds to import. A parameter server never does (`servers`), and the others read of their
+input files meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +10,23 @@ import dataclasses
 import logging
 import os
 from collections.abc import Mapping
+from concurrent import futures
+from typing import TYPE_CHECKING
 
 from paceline.training import (
-    blocks,
     clusters,
     errors,
     evaluations,
-    evaluators,
-    exports,
+    lazy_tensorflow,
     locations,
     reports,
     servers,
     settings,
     sources,
-    trainers,
 )
+
+if TYPE_CHECKING:
+    from paceline.training import blocks
 
 _log = logging.getLogger(__name__)
 
@@ -63,6 +69,25 @@ def run(
     if train is None:
         raise errors.InputError("no training data: set training.inputs.train in the job file")
     evaluation = _source(chosen.inputs.evaluation, chosen, evaluation)
+    with futures.ThreadPoolExecutor(1, "counting") as pool:
+        counted = pool.submit(sources.rows, train)
+        lazy_tensorflow.imported()
+    return _train(model, cluster, chosen, environment, train, evaluation, rows=counted.result())
+
+
+def _train(
+    model: blocks.Model,
+    cluster: clusters.Cluster,
+    chosen: settings.Settings,
+    environment: Mapping[str, str],
+    train: sources.Source,
+    evaluation: sources.Source | None,
+    *,
+    rows: Mapping[str, int],
+) -> evaluations.Evaluation | None:
+    """Does the part of a trainer or an evaluator; `rows` are those of each training file."""
+    from paceline.training import evaluators, exports, trainers  # these use TensorFlow as they are imported
+
     checkpoint_dir = environment.get("PACELINE_CHECKPOINT_DIR") or None
     reporting = reports.Reports.from_environment(environment)
     if cluster.role == "evaluator":
@@ -70,17 +95,23 @@ def run(
             model,
             cluster,
             chosen,
-            train=train,
+            examples=sum(rows.values()),
             evaluation=evaluation,
             checkpoint_dir=checkpoint_dir,
             reporting=reporting,
         )
-    _check_export(chosen.export_dir, checkpoint_dir)
+    if chosen.export_dir is not None:  # find out before training whether its result can be exported
+        if checkpoint_dir is None:
+            raise errors.SettingsError(
+                "training.export_dir needs a checkpoint folder (PACELINE_CHECKPOINT_DIR)"
+            )
+        exports.check(chosen.export_dir)
     result = trainers.Trainer(
         model,
         cluster,
         chosen,
         train=train,
+        rows=rows,
         evaluation=evaluation,
         checkpoint_dir=checkpoint_dir,
         reporting=reporting,
@@ -89,15 +120,6 @@ def run(
     if cluster.is_chief and chosen.export_dir and checkpoint_dir:
         exports.write(model, checkpoint_dir, chosen.export_dir, chosen)
     return result
-
-
-def _check_export(export_dir: str | None, checkpoint_dir: str | None) -> None:
-    """Finds out before training whether its result can be exported."""
-    if export_dir is None:
-        return
-    if checkpoint_dir is None:
-        raise errors.SettingsError("training.export_dir needs a checkpoint folder (PACELINE_CHECKPOINT_DIR)")
-    exports.check(export_dir)
 
 
 def _source(

@@ -15,10 +15,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import tensorflow as tf
-import tensorflow.compat.v1 as tf1
-
 from paceline.training import deadlines, parameters
+from paceline.training.lazy_tensorflow import tf, tf1
 
 PIECE_BYTES = 32 * 2**20
 _WHOLE = 2**63

@@ -11,14 +11,11 @@ from __future__ import annotations
 import contextlib
 import logging
 import socket
-import time
 from collections.abc import Callable
 from typing import Any
 
-import tensorflow as tf
-import tensorflow.compat.v1 as tf1
-
-from paceline.training import checkpoints, clusters, deadlines, errors, graphs, servers
+from paceline.training import checkpoints, clusters, deadlines, errors, graphs, paces, servers
+from paceline.training.lazy_tensorflow import tf, tf1
 
 _log = logging.getLogger(__name__)
 
@@ -39,9 +36,8 @@ transfers.
 """
 
 _TWICE = "request was received twice"
-_POLL_SECONDS = 0.5
 _PROBE_SECONDS = 2.0
-_NOTICE_SECONDS = 10.0
+_LONGEST_PAUSE_SECONDS = 0.25  # a look makes a session, which costs the servers some milliseconds
 
 
 class Sessions:
@@ -71,7 +67,7 @@ class Sessions:
         Raises:
             CheckpointError: the checkpoints do not fit the model, or are all damaged.
         """
-        noticed = time.monotonic()
+        pauses = paces.Pauses("the chief to initialise the parameters", _LONGEST_PAUSE_SECONDS)
         while True:
             self._wait_for_parameter_servers(stopping)
             if stopping():
@@ -86,10 +82,7 @@ class Sessions:
             close(session)
             if self._is_over():
                 return None
-            if time.monotonic() - noticed > _NOTICE_SECONDS:
-                noticed = time.monotonic()
-                _log.info("still waiting for the chief to initialise the parameters")
-            time.sleep(_POLL_SECONDS)
+            pauses.next()
 
     def lost(self, error: Exception, steps: int) -> None:
         """Tells how the session was lost, by one of `STATE_LOST`, when so many of its steps had finished."""
@@ -136,13 +129,10 @@ class Sessions:
         """Waits in Python, where a signal gets through; TensorFlow would wait inside a call."""
         if self._cluster.is_local:
             return
-        noticed = time.monotonic()
         for index, address in enumerate(self._cluster.addresses["ps"]):
+            pauses = paces.Pauses(f"ps {index} at {address}", _LONGEST_PAUSE_SECONDS)
             while not (stopping() or _is_listening(address)):
-                if time.monotonic() - noticed > _NOTICE_SECONDS:
-                    noticed = time.monotonic()
-                    _log.info("still waiting for ps %d at %s", index, address)
-                time.sleep(_POLL_SECONDS)
+                pauses.next()
 
 
 def close(session: Any) -> None:

@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-import tensorflow as tf
-import tensorflow.compat.v1 as tf1
 
 from paceline.training import errors, input_costs, shard_queues, shards
+from paceline.training.lazy_tensorflow import tf, tf1
 from paceline.training.shard_queues import Position, State
 
 _log = logging.getLogger(__name__)

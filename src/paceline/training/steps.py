@@ -11,11 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import tensorflow as tf
-import tensorflow.compat.v1 as tf1
-
 from paceline.model.row_layouts import RowLayout
 from paceline.training import declarations, exchanges, lookups, parameters
+from paceline.training.lazy_tensorflow import tf, tf1
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import tensorflow as tf
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
 from paceline.model import traces
 from paceline.training import clusters, profiles, settings, step_stats, trace_files, trace_schedules
+from paceline.training.lazy_tensorflow import tf
 
 _log = logging.getLogger(__name__)
 WARM_UP_SECONDS = 30.0

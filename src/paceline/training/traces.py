@@ -20,10 +20,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import tensorflow.compat.v1 as tf1
-
 from paceline.model import traces
 from paceline.training import clusters, parameters, settings, step_stats, trace_files, trace_schedules
+from paceline.training.lazy_tensorflow import tf1
 
 _log = logging.getLogger(__name__)
 _LOCAL = "/job:localhost/task:0"

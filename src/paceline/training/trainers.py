@@ -16,7 +16,7 @@ import math
 import signal
 import sys
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent import futures
 from types import FrameType
 from typing import Any, NoReturn
@@ -82,6 +82,7 @@ class Trainer:
         chosen: settings.Settings,
         *,
         train: sources.Source,
+        rows: Mapping[str, int],
         evaluation: sources.Source | None,
         checkpoint_dir: str | None,
         reporting: reports.Reports,
@@ -93,7 +94,7 @@ class Trainer:
         self._train = train
         self._evaluation = evaluation
         self._reports = reporting
-        self._work = shards.cut(sources.rows(train), chosen.epochs, chosen.seed)
+        self._work = shards.cut(rows, chosen.epochs, chosen.seed)
         self._wanted_examples = self._work.total
         self._total = total_steps(chosen, self._work.examples, len(cluster.trainers))
         self._last_step = chosen.max_steps

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import tensorflow.compat.v1 as tf1
-
 from paceline.training import clocks, clusters, declarations, learning_rates, rounds, settings, steps
+from paceline.training.lazy_tensorflow import tf1
 
 
 @dataclass(frozen=True)

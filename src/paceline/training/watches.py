@@ -11,9 +11,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-import tensorflow as tf
-
 from paceline.training import sessions
+from paceline.training.lazy_tensorflow import tf
 
 LOOK_SECONDS = 2.0
 

@@ -10,10 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import tensorflow as tf
-
 from paceline.training import blocks
 from paceline.training.features import Categorical, FeatureSet
+from paceline.training.lazy_tensorflow import tf
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,49 @@
+"""TensorFlow, imported when something of it is first used, and without Keras.
+
+    from paceline.training.lazy_tensorflow import tf, tf1
+
+All of this package takes TensorFlow from here. So a script can describe its model and its data, and a
+parameter server can start, without it.
+
+`import tensorflow` ends with an import of `keras.src.optimizers`, only for what that registers. It drags in
+all of Keras, pandas, and Matplotlib and IPython where they are installed, which is a third of the whole. A
+failure of that import is passed over, so it is made to fail. `tf.keras` imports Keras when it is first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+_EAGER = ("keras.src.optimizers", "tf_keras.src.optimizers")
+
+
+class _Lazy:
+    """Stands for a module until something of it is used."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        value = getattr(imported(self._name), attribute)
+        setattr(self, attribute, value)
+        return value
+
+
+def imported(name: str = "tensorflow") -> Any:
+    """Imports TensorFlow, or a module of it; Keras only if that was there before."""
+    if "tensorflow" in sys.modules:
+        return importlib.import_module(name)
+    absent = [each for each in _EAGER if each not in sys.modules]
+    # A module that is None in `sys.modules` cannot be imported (importlib's documentation).
+    sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type]  # None is allowed there
+    try:
+        return importlib.import_module(name)
+    finally:
+        for each in absent:
+            sys.modules.pop(each, None)
+
+
+tf: Any = _Lazy("tensorflow")
+tf1: Any = _Lazy("tensorflow.compat.v1")
