@@ -11,7 +11,7 @@
     ├── Conflict             1   the job is in a state that does not allow this
     ├── EngineError          1   the machine refused: no cgroup, no namespace, no port, no room
     ├── StoreError           1   the store cannot be read or written
-    └── SourceError          1   a source of measurements does not answer, or makes no sense
+    └── SourceError          1   a Paceline server does not answer, or makes no sense
 
 130 is an interrupt, as in every shell. A message says what happened and where; ``hint`` says what to do next.
 """
@@ -80,7 +80,7 @@ class StoreError(PacelineError):
 
 
 class SourceError(PacelineError):
-    """A source of measurements does not answer, or what it answers are no measurements."""
+    """A Paceline server does not answer, or what it answers makes no sense."""
 
 
 def first_line(error: BaseException) -> str:

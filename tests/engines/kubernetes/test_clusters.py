@@ -256,7 +256,7 @@ def test_a_watch_goes_on_from_a_listing(check: Callable[[Test], None]) -> None:
 def test_a_path_is_read(check: Callable[[Test], None]) -> None:
     async def test(cluster: Cluster) -> None:
         assert await cluster.read("/readyz") == b"ok"
-        for path in ("/nothing", "/api/v1/nodes/no-such-node/proxy/stats/summary"):
+        for path in ("/nothing", "/api/v1/nodes/no-such-node/proxy/metrics/cadvisor"):
             with pytest.raises(ClusterError, match=f"{path} cannot be read: .+") as missing:
                 await cluster.read(path)
             assert missing.value.is_missing

@@ -20,7 +20,6 @@ from paceline.errors import (
     InvalidInput,
     NotFound,
     PacelineError,
-    SourceError,
     StoreError,
     WaitTimeout,
 )
@@ -40,7 +39,6 @@ _STATUSES: tuple[tuple[type[PacelineError], HTTPStatus], ...] = (
     (Conflict, HTTPStatus.CONFLICT),
     (WaitTimeout, HTTPStatus.CONFLICT),
     (StoreError, HTTPStatus.SERVICE_UNAVAILABLE),
-    (SourceError, HTTPStatus.SERVICE_UNAVAILABLE),
     (EngineError, HTTPStatus.CONFLICT),
 )
 
