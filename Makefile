@@ -13,6 +13,8 @@ SPEED ?= 1
 # Whole jobs mostly wait (for a start, a sample, a checkpoint), so three tests at once keep two cores busy.
 SLOW := -m "slow and not kubernetes" -n 3 --dist worksteal
 
+# Any Python can say that it is too old.
+CHECK := import sys; v=sys.version_info[:2]; sys.exit(0 if (3,11)<=v<=(3,13) else "make needs Python 3.11 to 3.13 (TensorFlow has no wheels beyond); this is %d.%d. Try: make PYTHON=python3.11 ..." % v)
 LOCK := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet
 
 .PHONY: help demo test test-fast test-slow e2e torch screenshots check bench bench-diagnosis docs lock format clean
@@ -22,11 +24,13 @@ help: ## show this list
 
 # All that tests, checks and benchmarks need; the demo's part of it is in the environment then, too.
 $(READY): requirements.lock requirements-uv.lock pyproject.toml
+	@$(PYTHON) -c '$(CHECK)'
 	@$(PYTHON) tools/environment.py $(VENV) requirements.lock
 	@touch $(DEMO_READY) $@
 
 # What `paceline demo` imports, and no more: it is there in seconds.
 $(DEMO_READY): requirements-demo.lock requirements-uv.lock pyproject.toml
+	@$(PYTHON) -c '$(CHECK)'
 	@$(PYTHON) tools/environment.py $(VENV) requirements-demo.lock
 	@touch $@
 

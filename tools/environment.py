@@ -21,8 +21,6 @@ ROOT = Path(__file__).resolve().parents[1]
 #: The version of uv that is fetched where there is none, with its hashes.
 UV_LOCK = ROOT / "requirements-uv.lock"
 UV_HOME = ROOT / ".venv-uv"
-#: The Pythons that TensorFlow has wheels for.
-OLDEST, NEWEST = (3, 11), (3, 13)
 #: What pip calls a setting, and the variable by which uv takes it.
 SETTINGS = {
     "index-url": "UV_DEFAULT_INDEX",
@@ -41,14 +39,6 @@ LISTS = ("UV_FIND_LINKS",)
 
 def main(arguments: list[str]) -> int:
     """Make the environment; return the exit code."""
-    if not OLDEST <= sys.version_info[:2] <= NEWEST:
-        now = ".".join(map(str, sys.version_info[:2]))
-        print(
-            f"make needs Python 3.{OLDEST[1]} to 3.{NEWEST[1]} (TensorFlow has no wheels beyond); "
-            f"this is {now}. Try: make PYTHON=python3.11 ...",
-            file=sys.stderr,
-        )
-        return 1
     folder, lock = Path(arguments[0]), arguments[1]
     environment = {**os.environ, **settings(os.environ, pip_configuration()), "UV_PYTHON_DOWNLOADS": "never"}
     uv = shutil.which("uv") or fetched_uv()

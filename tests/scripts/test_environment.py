@@ -52,20 +52,6 @@ def test_pip_says_its_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
     assert environment.pip_configuration()["index-url"] == "https://mirror.example.com/simple"
 
 
-def test_a_python_that_is_too_old_or_too_new_is_refused(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for version in ((3, 10), (3, 14)):
-        monkeypatch.setattr(environment.sys, "version_info", (*version, 0))
-        assert environment.main([".venv", "requirements.lock"]) == 1
-        said = capsys.readouterr().err
-        assert (
-            f"make needs Python 3.11 to 3.13 (TensorFlow has no wheels beyond); this is 3.{version[1]}"
-            in said
-        )
-        assert "make PYTHON=python3.11" in said
-
-
 def test_an_environment_is_used_again_when_its_python_fits(tmp_path: Path) -> None:
     assert environment.is_usable(Path(sys.executable))
     assert not environment.is_usable(tmp_path / "python")

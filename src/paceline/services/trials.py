@@ -37,8 +37,8 @@ _STORED_SECONDS = 5.0
 _MOST_EXAMPLES = 1.5
 #: More passes over the examples than anybody waits for.
 _EPOCHS = 100_000.0
-#: Until whoever waits for a trial stops it.
-_SPARE_SECONDS = 60.0
+#: Until a trial that is waited for is stopped; one that learns may take longer.
+_SPARE_SECONDS, _LEARNING_SECONDS = 60.0, 1800.0
 #: Speed differs within a run: one that is to train for so long, and is measured meanwhile, gets so much more.
 _SPARE = 1.5
 
@@ -220,11 +220,12 @@ class Bed:
             yield run
 
     def _trial(self, spec: JobSpec, name: str, training: Mapping[str, Any]) -> JobSpec:
+        learns = training["max_steps"] is not None
         if spec.training is not None:
             # What the job itself exports must stay as it is.
             values = {**spec.training, **training, "export_dir": None}
             if spec.role(Role.EVALUATOR) is None:
-                # Nobody goes on from a trial, and to save large tables takes longer than to measure them.
+                # No run goes on from a trial, and to save large tables takes longer than to measure them.
                 values["checkpoint"] = {**(spec.training.get("checkpoint") or {}), "keep": 0}
             training = {key: value for key, value in values.items() if value is not None}
         return dataclasses.replace(
@@ -232,8 +233,9 @@ class Bed:
             name=name,
             labels={**spec.labels, LABEL: self.study},
             training=None if spec.training is None else training,
-            # Should whoever waits for it be killed, it ends all the same.
-            active_deadline_seconds=self.times.most_seconds + _SPARE_SECONDS,
+            # Should the process that waits for it be killed, it ends all the same.
+            active_deadline_seconds=self.times.most_seconds
+            + (_LEARNING_SECONDS if learns else _SPARE_SECONDS),
         )
 
 
@@ -288,8 +290,15 @@ def measured(jobs: LifeCycle, run: Run, since: float, times: Times, *, tell: Tel
 
 def _measuring(steps: Sequence[StepReport], passed: float, times: Times) -> Doing:
     """Return how far a measurement is: how fast the job is so far."""
-    detail = f"{sum(each.examples or 0 for each in steps) / passed:,.0f} examples/s" if passed > 0 else ""
-    return Doing(what="is measured", detail=detail, seconds_left=max(0.0, times.window_seconds - passed))
+    done = sum(each.steps or 0 for each in steps)
+    if passed <= 0 or not done:
+        return Doing(what="is measured")
+    left = max(times.window_seconds - passed, (_LEAST_STEPS - done) * passed / done)
+    return Doing(
+        what="is measured",
+        detail=f"{sum(each.examples or 0 for each in steps) / passed:,.0f} examples/s",
+        seconds_left=max(0.0, min(left, _MOST_TIMES * times.window_seconds - passed)),
+    )
 
 
 def _stored(jobs: LifeCycle, run: Run, since: float, until: float) -> None:
