@@ -47,8 +47,8 @@ test-slow: $(READY) ## only those that start TensorFlow, whole jobs or a browser
 test-fast: $(READY) ## only the tests that run in seconds
 	$(BIN)/python -m pytest -m "not slow and not kubernetes" -n 2
 
-e2e: $(READY) ## tests on a Kubernetes cluster: that of KUBECONFIG, one by kind, or ../shared/kube
-	tests/kubernetes/with-cluster $(abspath $(BIN))/python -m pytest -m kubernetes --durations=8
+e2e: $(READY) ## tests on a Kubernetes cluster: that of KUBECONFIG, one by kind, or ../shared/ground
+	tests/kubernetes/with-cluster $(abspath $(BIN))/python -m pytest -m kubernetes -n 2 --dist loadgroup --durations=8
 
 torch: ## PyTorch for the one test that needs it, unpacked into .torch (Debian 12)
 	tests/end_to_end/unpack-torch .torch

@@ -1,6 +1,6 @@
 """The Kubernetes cluster of KUBECONFIG, by kubectl, with what is shipped installed, and hollow nodes in it.
 
-Hollow nodes are kubelets with a container runtime that only pretends (kubemark): they have the label
+Hollow nodes run nothing: KWOK keeps them alive and has their pods run and end. They have the label
 ``paceline.dev/hollow=true`` and 80 cores each.
 """
 
