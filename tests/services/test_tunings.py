@@ -15,10 +15,10 @@ from paceline import specs
 from paceline.errors import Conflict, InvalidInput
 from paceline.model.causes import Change
 from paceline.model.proposals import Proposal
-from paceline.model.tunings import Objective, Tuning
+from paceline.model.tunings import Objective, Quality, Tuning
 from paceline.services import jobs, studies, tunings
 from paceline.services.live_changes import Changer
-from paceline.services.trials import LABEL, Bed, Times
+from paceline.services.trials import LABEL, Bed, Doing, Times
 from paceline.services.tunings import Tuner
 from paceline.tuning import searches
 
@@ -32,9 +32,12 @@ def begun(api: jobs.Jobs, folder: Path, most_trials: int = 8) -> Tuning:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_what_helps_is_kept_and_what_does_not_is_undone(api: jobs.Jobs, tmp_path: Path) -> None:
     said: list[str] = []
-    tuner = Tuner(jobs=api, store=api.store, times=QUICK, tell=lambda _, doing: said.append(doing))
+    tuner = Tuner(
+        jobs=api, store=api.store, times=QUICK, tell=lambda _, doing: said.append(doing.what if doing else "")
+    )
     done = tuner.run(begun(api, tmp_path))
     verdicts = {
         trial.proposals[0].name: trial.judgement
@@ -52,7 +55,7 @@ def test_what_helps_is_kept_and_what_does_not_is_undone(api: jobs.Jobs, tmp_path
     assert verdicts["shared-exchanges"].why == "no difference"
     failed = verdicts["short-layers"]
     assert (failed.kept, failed.times) == (False, 0.0)
-    assert {"starts", "is measured", ""} == set(said)
+    assert {"starts", "is measured", "ends", "what to change next is computed", ""} == set(said)
     # All of it is in the store, and nothing runs on.
     assert api.store.tuning(done.name) == done
     assert all(run.phase.is_final and run.labels[LABEL] == done.name for run in api.runs())
@@ -73,6 +76,58 @@ def test_what_does_not_hold_when_it_is_run_again_is_undone(api: jobs.Jobs, tmp_p
     assert undone.judgement is not None
     assert undone.judgement.why.startswith("run in turn: ")
     assert api.store.tuning(done.name) == done
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_slow_job_is_measured_and_learns_in_one_run(api: jobs.Jobs, tmp_path: Path) -> None:
+    tuning = begun(api, tmp_path, most_trials=2)
+    script = tmp_path / "train.py"
+    evaluation = {
+        "type": "evaluation",
+        "step": 1,
+        "examples": 9,
+        "auc": 0.7,
+        "log_loss": 0.5,
+        "accuracy": 0.6,
+    }
+    ends = (
+        f"    if training.get('max_steps') and 2 * step >= training['max_steps']:\n"
+        f"        report = {evaluation} | {{'at': time.time()}}\n"
+        "        open(os.environ['PACELINE_REPORT_FILE'], 'a').write(json.dumps(report) + '\\n')\n"
+        "        raise SystemExit(0)\n"
+    )
+    script.write_text(script.read_text().replace("    step += 10\n", f"    step += 10\n{ends}"))
+    said: list[str] = []
+
+    def tell(_: Tuning, doing: Doing | None) -> None:
+        if doing is not None and said[-1:] != [doing.what]:
+            said.append(doing.what)
+
+    tuner = Tuner(jobs=api, store=api.store, times=QUICK, tell=tell)
+    found = tuner.run(tuning)
+    said.clear()
+    # 160,000 examples take the job as it came 4 s and the best one 2 s; to be measured takes 1.8 s.
+    done = tuner.prove(found, pairs=1, examples=160_000)
+    assert done.quality == Quality(examples=160_000, auc_before=0.7, auc_after=0.7)
+    (pair,) = done.pairs
+    assert pair.after.speed > pair.before.speed > 0
+    before = [each for each in said if each.startswith("proof: the job as it came")]
+    assert before.count("proof: the job as it came starts") == 1
+    assert before.index("proof: the job as it came is measured") < before.index(
+        "proof: the job as it came learns"
+    )
+    assert said.count("proof: the best one starts") == 2
+
+
+def test_a_run_outlasts_its_measurement_if_it_is_slow(api: jobs.Jobs, tmp_path: Path) -> None:
+    bed = Bed(jobs=api, base=tmp_path, study="s", times=Times(settle_seconds=4, window_seconds=8))
+    assert bed.outlasts(60_000, 2_000, 512)
+    assert not bed.outlasts(60_000, 20_000, 512)
+    # Fifty steps of 1,000 examples take 25 s.
+    assert not bed.outlasts(60_000, 2_000, 1_000)
+    assert not bed.outlasts(60_000, 0.0, 512)
+    assert not bed.outlasts(60_000, 2_000, None)
 
 
 @pytest.mark.slow

@@ -29,7 +29,7 @@ from paceline.surfaces.cli import efforts, options, sessions
     help="Passes over the rows in the last run, that of the tuned job.",
 )  # fmt: skip
 @click.option(
-    "--trials", type=click.IntRange(2, 1000), default=4, show_default=True, metavar="N",
+    "--trials", type=click.IntRange(2, 1000), default=3, show_default=True, metavar="N",
     help="Trials, the job as it is among them.",
 )  # fmt: skip
 @click.option(
