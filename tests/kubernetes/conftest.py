@@ -1,32 +1,62 @@
-"""A real API server: that of KUBECONFIG (``make e2e`` provides one)."""
+"""A real API server: that of KUBECONFIG (``make e2e`` provides one).
+
+With several workers of pytest-xdist (``--dist loadgroup``) one of them runs all tests that use the rights of
+the operator, for only one operator may act. Of other tests each file has its worker.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support import clusters
-from support.real_clusters import NAMESPACE, OperatorProcess, found, kubectl
+from support import clusters, real_clusters, upstream_definitions
+from support.real_clusters import NAMESPACE, OperatorProcess, Shift
+
+#: Tests wait for conditions on a machine that may be busy with anything; this only ends one that hangs.
+_SECONDS = 900.0
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist, which looks for the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """All tests here need a cluster; without one they say so."""
     here = Path(__file__).parent
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.kubernetes)
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(_SECONDS))
+            needs_operator = "operator_kubeconfig" in getattr(item, "fixturenames", ())
+            item.add_marker(pytest.mark.xdist_group("operator" if needs_operator else item.path.stem))
             if not os.environ.get("KUBECONFIG"):
                 item.add_marker(pytest.mark.skip(reason="no cluster: KUBECONFIG is not set (make e2e)"))
 
 
+@contextlib.contextmanager
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Have other workers wait that would do the same to the cluster."""
+    folder = tmp_path_factory.getbasetemp()
+    shared = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+    with (shared / "cluster.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 @pytest.fixture(scope="session")
-def installed() -> None:
+def installed(tmp_path_factory: pytest.TempPathFactory) -> None:
     """What is shipped, applied: but the deployment, whose image is not there."""
-    clusters.install(NAMESPACE)
+    with alone(tmp_path_factory):
+        clusters.install(NAMESPACE)
+
+
+@pytest.fixture(scope="session")
+def upstream(installed: None, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The kinds of Kubeflow and Volcano."""
+    with alone(tmp_path_factory):
+        upstream_definitions.install()
 
 
 @pytest.fixture(scope="session")
@@ -35,29 +65,28 @@ def operator_kubeconfig(installed: None, tmp_path_factory: pytest.TempPathFactor
     return clusters.operator_kubeconfig(tmp_path_factory.mktemp("operator") / "kubeconfig")
 
 
+@pytest.fixture(scope="session")
+def shift(operator_kubeconfig: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shift]:
+    """Who acts as the operator, from test to test."""
+    made = Shift(operator_kubeconfig, tmp_path_factory.mktemp("operators"))
+    yield made
+    made.end()
+
+
+@pytest.fixture(scope="session")
+def operator_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where operators keep samples and output."""
+    return tmp_path_factory.mktemp("home")
+
+
 @pytest.fixture
-def operator(operator_kubeconfig: Path, tmp_path: Path) -> Iterator[OperatorProcess]:
-    keeping = ("--home", str(tmp_path / "home"))
-    made = OperatorProcess(operator_kubeconfig, tmp_path / "operator.log", "--agent-image", "none", *keeping)
-    made.start()
-    try:
+def operator(shift: Shift, operator_home: Path) -> Iterator[OperatorProcess]:
+    with shift.of("--agent-image", "none", "--home", str(operator_home)) as made:
         yield made
-        assert made.is_alive(), made.log.read_text()[-3000:]
-        assert "Traceback" not in made.log.read_text(), made.log.read_text()[-3000:]
-        assert made.denied() == set(), "the rights that are shipped have to be enough"
-    finally:
-        if made.is_alive():
-            made.stop()
 
 
 @pytest.fixture(autouse=True)
-def _nothing_left(request: pytest.FixtureRequest) -> Iterator[None]:
+def _nothing_left() -> Iterator[None]:
     yield
     if os.environ.get("KUBECONFIG"):
-        with contextlib.suppress(AssertionError):
-            kubectl("delete", "trainingjobs", "--all", "-n", NAMESPACE, "--wait=false")
-            kubectl("delete", "pods", "--all", "-n", NAMESPACE, "--grace-period=0", "--force", "--wait=false")
-        deadline = time.monotonic() + 60
-        # The next job of a name finds the service of the last one taken until it is collected.
-        while found("pods,services", "-n", NAMESPACE)["items"] and time.monotonic() < deadline:
-            time.sleep(0.5)
+        real_clusters.clear()

@@ -7,14 +7,23 @@ import json
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 import yaml
-from support.real_clusters import NAMESPACE, PACELINE, OperatorProcess, kubectl, status, until, until_phase
+from support.real_clusters import (
+    NAMESPACE,
+    PACELINE,
+    OperatorProcess,
+    get,
+    objects,
+    status,
+    until,
+    until_phase,
+)  # fmt: skip
 
 from paceline import specs
+from paceline.engines.kubernetes import kinds
 from paceline.errors import PacelineError
 from paceline.model.jobs import JobSpec, RoleSpec
 from paceline.model.placements import Placement
@@ -35,7 +44,7 @@ def job(name: str = "clicks", **labels: str) -> JobSpec:
 
 def paceline(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [*PACELINE, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
 
 def test_labels_and_namespaces(operator: OperatorProcess) -> None:
@@ -64,8 +73,7 @@ def test_in_the_name_of_others(operator: OperatorProcess) -> None:
 
 
 def until_there_and_running(name: str) -> None:
-    told = ("get", "tj", "-n", NAMESPACE, "-o", "name")
-    until(lambda: f"trainingjob.paceline.dev/{name}" in kubectl(*told).split(), lambda: kubectl(*told))
+    until(lambda: get(kinds.TRAINING_JOBS, name), lambda: objects(kinds.TRAINING_JOBS))
     until_phase(name, "running")
 
 
@@ -76,16 +84,17 @@ def test_a_run_is_followed_left_and_ended(operator: OperatorProcess, tmp_path: P
     command = [*PACELINE, "run", *ON_IT, str(path)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, **pipes, text=True) as process:
-        until_there_and_running("clicks")
-        time.sleep(2)
+        assert process.stderr is not None
+        while "running" not in (line := process.stderr.readline()):
+            assert line, "it has ended"
         os.kill(process.pid, signal.SIGINT)
-        _, said = process.communicate(timeout=30)
+        _, said = process.communicate(timeout=300)
     assert process.returncode == 0, said
     assert "detached: clicks goes on" in said
     with subprocess.Popen(command, **pipes, text=True) as process:
         until_there_and_running("clicks-2")
         assert paceline("stop", *ON_IT, "clicks-2").returncode == 0
-        out, said = process.communicate(timeout=30)
+        out, said = process.communicate(timeout=300)
     assert process.returncode == 6, said
     assert out.split()[:2] == ["clicks-2", "stopped"]
     assert status("clicks")["phase"] == "running"
@@ -104,7 +113,7 @@ def test_the_python_api_from_a_notebook(operator: OperatorProcess) -> None:
         return phase
 
     assert asyncio.run(cells()) is JobPhase.RUNNING
-    until(lambda: "clicks" not in kubectl("get", "tj", "-n", NAMESPACE, "-o", "name"), lambda: "still there")
+    until(lambda: get(kinds.TRAINING_JOBS, "clicks") is None, lambda: "still there")
 
 
 def test_a_user_that_cannot_be_a_header_is_refused() -> None:

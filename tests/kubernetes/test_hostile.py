@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import pytest
-from support import upstream_definitions
 from support.real_clusters import (
     NAMESPACE,
     OperatorProcess,
     found,
     kubectl,
+    objects,
     status,
     submit,
     until,
     until_phase,
 )  # fmt: skip
 
+from paceline.engines.kubernetes import kinds
 from paceline.model.jobs import JobSpec, RoleSpec
 from paceline.model.placements import Placement
 from paceline.model.roles import Role
@@ -64,10 +64,8 @@ def strings(part: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("target", ["pods", "tfjob", "vcjob"])
-def test_words_and_variables_lie_where_kubernetes_does_not_look(installed: None, target: str) -> None:
+def test_words_and_variables_lie_where_kubernetes_does_not_look(upstream: None, target: str) -> None:
     """It fills in ``$(NAME)`` in command, args and env: the only one there is the index that we put there."""
-    if target != "pods":
-        upstream_definitions.install()
     made = manifests.rendered(job(f"hostile-{target}"), manifests.Target(target), HERE)
     stored = [create(each) for each in made]
     try:
@@ -142,14 +140,12 @@ def test_what_is_wrong_is_said_and_other_jobs_go_on(operator: OperatorProcess) -
     until_phase("before", "running")
     for name, (fields, _) in HOSTILE.items():
         create(resource(name, **fields))
-    began = time.monotonic()
     submit(job("after", command=("sleep", "9")))
     until_phase("after", "running")
-    assert time.monotonic() - began < 30
     for name, (_, says) in HOSTILE.items():
         until(
             lambda name=name: status(name).get("phase") == "failed",
-            lambda name=name: (name, status(name), operator.log.read_text()[-3000:]),
+            lambda name=name: (name, status(name), operator.said()[-3000:]),
         )
         message = status(name)["message"]
         assert says in message, (name, message)
@@ -159,11 +155,8 @@ def test_what_is_wrong_is_said_and_other_jobs_go_on(operator: OperatorProcess) -
     operator.kill()
     kubectl("delete", "pod", "before-worker-0-1", "-n", NAMESPACE, "--grace-period=0", "--force")
     operator.start()
-    until(
-        lambda: found("pods", "-n", NAMESPACE, "-l", "paceline.dev/attempt=2")["items"],
-        lambda: status("before"),
-    )
-    assert operator.log.read_text().count("could not be looked after") == 0
+    until(lambda: objects(kinds.PODS, "paceline.dev/attempt=2"), lambda: status("before"))
+    assert operator.said().count("could not be looked after") == 0
 
 
 def test_names_that_kubernetes_itself_refuses(installed: None) -> None:

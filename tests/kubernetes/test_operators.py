@@ -10,8 +10,10 @@ import pytest
 from support.real_clusters import (
     NAMESPACE,
     OperatorProcess,
-    found,
+    get,
     kubectl,
+    pod_names,
+    pods,
     status,
     submit,
     until,
@@ -19,6 +21,7 @@ from support.real_clusters import (
 )  # fmt: skip
 
 from paceline import specs
+from paceline.engines.kubernetes import kinds, leases
 from paceline.model.jobs import FitPolicy, JobSpec, RoleSpec, Scheduling
 from paceline.model.placements import Placement, PlacementStrategy
 from paceline.model.roles import Role
@@ -46,30 +49,22 @@ def job(
     )
 
 
-def pods(name: str) -> list[dict]:
-    return list(found("pods", "-n", NAMESPACE, "-l", f"paceline.dev/job={name}")["items"])
-
-
-def names(job_name: str) -> list[str]:
-    return sorted(pod["metadata"]["name"] for pod in pods(job_name))
-
-
 def test_a_job_runs_is_stopped_and_resumed(operator: OperatorProcess) -> None:
     submit(job())
     until_phase("clicks", "running")
     assert status("clicks")["ready"] == "6/6"
-    first = names("clicks")
+    first = pod_names("clicks")
     assert first == [f"clicks-ps-{i}-1" for i in range(2)] + [f"clicks-worker-{i}-1" for i in range(4)]
     kubectl("patch", "tj", "clicks", "-n", NAMESPACE, "--type=merge", "-p", '{"spec":{"suspend":true}}')
     until_phase("clicks", "stopped")
-    until(lambda: not pods("clicks"), lambda: names("clicks"))
+    until(lambda: not pods("clicks"), lambda: pod_names("clicks"))
     kubectl("patch", "tj", "clicks", "-n", NAMESPACE, "--type=merge", "-p", '{"spec":{"suspend":false}}')
     until_phase("clicks", "running")
-    assert names("clicks") == [each[:-1] + "2" for each in first]
+    assert pod_names("clicks") == [each[:-1] + "2" for each in first]
     told = kubectl("describe", "tj", "clicks", "-n", NAMESPACE)
     assert "Suspended" in told or "suspended" in told
     kubectl("delete", "tj", "clicks", "-n", NAMESPACE)
-    until(lambda: not pods("clicks"), lambda: names("clicks"))
+    until(lambda: not pods("clicks"), lambda: pod_names("clicks"))
 
 
 def test_a_job_that_runs_goes_on_with_another_file(operator: OperatorProcess) -> None:
@@ -80,7 +75,8 @@ def test_a_job_that_runs_goes_on_with_another_file(operator: OperatorProcess) ->
         jobs.change("clicks", other)
     wanted = ["clicks-ps-0-2", "clicks-worker-0-2", "clicks-worker-1-2"]
     until(
-        lambda: status("clicks").get("ready") == "3/3" and names("clicks") == wanted, lambda: names("clicks")
+        lambda: status("clicks").get("ready") == "3/3" and pod_names("clicks") == wanted,
+        lambda: pod_names("clicks"),
     )
     assert status("clicks")["phase"] == "running"
 
@@ -95,7 +91,7 @@ def test_a_role_that_a_job_drops_and_gets_back_goes_on_from_its_attempts(operato
         jobs.change("clicks", specs.dump_job(plain))
         wanted = ["clicks-ps-0-2", "clicks-worker-0-2"]
         until(
-            lambda: status("clicks").get("ready") == "2/2" and names("clicks") == wanted,
+            lambda: status("clicks").get("ready") == "2/2" and pod_names("clicks") == wanted,
             lambda: status("clicks"),
         )
         assert [each.replicas for each in jobs.runs()] == ["ps 1/1, worker 1/1"]
@@ -104,7 +100,8 @@ def test_a_role_that_a_job_drops_and_gets_back_goes_on_from_its_attempts(operato
         jobs.change("clicks", specs.dump_job(evaluated))
     wanted = ["clicks-evaluator-0-2", "clicks-ps-0-3", "clicks-worker-0-3"]
     until(
-        lambda: status("clicks").get("ready") == "3/3" and names("clicks") == wanted, lambda: status("clicks")
+        lambda: status("clicks").get("ready") == "3/3" and pod_names("clicks") == wanted,
+        lambda: status("clicks"),
     )
 
 
@@ -121,9 +118,15 @@ def test_an_operator_that_is_killed_at_any_moment_loses_and_doubles_nothing(
             victim = generator.choice(victims)
             kubectl("delete", "pod", victim, "-n", NAMESPACE, "--grace-period=0", "--force")
         operator.start()
-    until(lambda: status("clicks").get("ready") == "12/12", lambda: status("clicks"), 120.0)
-    until(lambda: len(pods("clicks")) == 12, lambda: names("clicks"))
-    assert len({name.rpartition("-")[0] for name in names("clicks")}) == 12, "two attempts of one replica"
+    until(lambda: status("clicks").get("ready") == "12/12", lambda: status("clicks"))
+    until(lambda: len(pods("clicks")) == 12, lambda: pod_names("clicks"))
+    assert len({name.rpartition("-")[0] for name in pod_names("clicks")}) == 12, "two attempts of one replica"
+
+
+def renewed_at() -> str:
+    """Return when the operator that acts said so last."""
+    lease = get(kinds.LEASES, leases.OPERATOR, "paceline")
+    return str(lease and lease["spec"]["renewTime"])
 
 
 def test_a_second_operator_waits_and_takes_over(operator: OperatorProcess, tmp_path) -> None:
@@ -132,11 +135,14 @@ def test_a_second_operator_waits_and_takes_over(operator: OperatorProcess, tmp_p
     second = OperatorProcess.like(operator, tmp_path / "second.log")
     second.start()
     try:
-        time.sleep(3)
-        assert "looks after the jobs" not in second.log.read_text()
-        operator.kill()
+        until(lambda: "waits for its turn" in second.said(), second.said)
+        for _ in range(2):
+            before = renewed_at()
+            until(lambda before=before: renewed_at() != before, second.said)
+        assert second.turns() == 0
+        operator.kill(lease_runs_out=False)
         kubectl("delete", "pod", "clicks-worker-0-1", "-n", NAMESPACE, "--grace-period=0", "--force")
-        until(lambda: "clicks-worker-0-2" in names("clicks"), lambda: second.log.read_text()[-2000:])
+        until(lambda: "clicks-worker-0-2" in pod_names("clicks"), lambda: second.log.read_text()[-2000:])
     finally:
         assert second.stop() == 0
         operator.start()
@@ -145,7 +151,7 @@ def test_a_second_operator_waits_and_takes_over(operator: OperatorProcess, tmp_p
 def test_placement(operator: OperatorProcess) -> None:
     spread = job("spread", ps=20, workers=20, strategy=PlacementStrategy.SPREAD_PS)
     submit(spread)
-    until_phase("spread", "running", 120.0)
+    until_phase("spread", "running")
     of_ps = [pod["spec"]["nodeName"] for pod in pods("spread") if "-ps-" in pod["metadata"]["name"]]
     assert len(set(of_ps)) == 20, "exactly one PS on each node"
 

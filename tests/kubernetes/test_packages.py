@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,16 +33,16 @@ def test_the_kustomize_base_is_accepted(installed: None) -> None:
     assert "deployment.apps/paceline-operator" in made
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def guarded(installed: None) -> Iterator[str]:
     """A namespace that takes only pods that pass the restricted standard."""
-    version = json.loads(kubectl("version", "-o", "json"))["serverVersion"]
-    if (int(version["major"]), int(re.match(r"\d+", version["minor"])[0])) < (1, 25):
-        pytest.skip(f"Kubernetes {version['gitVersion']} does not enforce Pod Security Standards")
-    name = "e2e-restricted"
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
-    made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
-    kubectl("apply", "-f", "-", given=json.dumps(made))
+    made = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"generateName": "e2e-restricted-", "labels": labels},
+    }
+    name = kubectl("create", "-f", "-", "-o", "jsonpath={.metadata.name}", given=json.dumps(made))
     yield name
     kubectl("delete", "namespace", name, "--wait=false")
 

@@ -6,10 +6,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support import upstream_definitions
 from support.operator_scenes import job
-from support.real_clusters import NAMESPACE, OperatorProcess, found, kubectl, status, submit, until
+from support.real_clusters import (
+    NAMESPACE,
+    OperatorProcess,
+    found,
+    kubectl,
+    objects,
+    pods,
+    status,
+    submit,
+    until,
+)  # fmt: skip
 
+from paceline.engines.kubernetes import kinds
 from paceline.model.jobs import Scheduling
 
 RIGHTS = Path(__file__).parents[2] / "deploy" / "kustomize" / "queues.yaml"
@@ -31,8 +41,7 @@ NIGHT = "apiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\nmetadata: {name
 
 
 @pytest.fixture
-def volcano(installed: None) -> Iterator[None]:
-    upstream_definitions.install()
+def volcano(upstream: None) -> Iterator[None]:
     kubectl("create", "-f", "-", given=QUEUES)
     kubectl("wait", "--for=condition=Established", "crd/queues.scheduling.volcano.sh", "--timeout=30s")
     kubectl("apply", "-f", str(RIGHTS))
@@ -44,14 +53,14 @@ def volcano(installed: None) -> Iterator[None]:
 def test_a_job_goes_through_volcano_once_its_queue_is_there(volcano: None, operator: OperatorProcess) -> None:
     submit(job("queued", scheduling=Scheduling(queue="night")))
     until(lambda: "no queue night" in status("queued").get("message", ""), lambda: status("queued"))
-    assert found("pods", "-n", NAMESPACE)["items"] == []
+    assert pods("queued") == []
     kubectl("create", "-f", "-", given=NIGHT)
-    until(lambda: len(found("pods", "-n", NAMESPACE)["items"]) == 3, lambda: status("queued"))
+    until(lambda: len(pods("queued")) == 3, lambda: status("queued"))
     group = found("podgroup", "queued", "-n", NAMESPACE)
     assert group["spec"] == {"minMember": 3, "queue": "night"}
-    for pod in found("pods", "-n", NAMESPACE)["items"]:
+    for pod in pods("queued"):
         assert pod["spec"]["schedulerName"] == "volcano"
         assert "nodeName" not in pod["spec"], "only Volcano may bind it"
         assert pod["metadata"]["annotations"]["scheduling.k8s.io/group-name"] == "queued"
     kubectl("delete", "tj", "queued", "-n", NAMESPACE)
-    until(lambda: found("podgroups", "-n", NAMESPACE)["items"] == [], lambda: "the group stays")
+    until(lambda: objects(kinds.POD_GROUPS) == [], lambda: "the group stays")

@@ -12,8 +12,11 @@ import yaml
 from support.real_clusters import (
     NAMESPACE,
     OperatorProcess,
-    found,
+    Shift,
+    get,
     kubectl,
+    objects,
+    remove,
     status,
     submit,
     until,
@@ -21,7 +24,7 @@ from support.real_clusters import (
 from support.recorded import awaited
 from support.rights import Right, rights, roles, without
 
-from paceline.engines.kubernetes import kinds
+from paceline.engines.kubernetes import kinds, leases
 from paceline.engines.kubernetes.clients import RealCluster
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError
 from paceline.model.jobs import JobSpec, RoleSpec
@@ -34,7 +37,6 @@ from paceline.sources import agents
 DEPLOY = Path(__file__).parents[2] / "deploy" / "kustomize"
 SHIPPED = list(yaml.safe_load_all((DEPLOY / "rbac.yaml").read_text()))
 QUEUES = list(yaml.safe_load_all((DEPLOY / "queues.yaml").read_text()))
-SECONDS = 40.0
 
 
 #: What hollow nodes have not, or a cluster without Kueue and Volcano, asked for as the operator does.
@@ -77,26 +79,25 @@ def phase(name: str) -> Any:
     return status(name).get("phase")
 
 
-def is_there(kind: str, name: str) -> bool:
-    return bool(kubectl("get", kind, name, "-n", NAMESPACE, "-o", "name", "--ignore-not-found"))
-
-
 def lose(pod: str) -> None:
     kubectl("delete", "pod", pod, "-n", NAMESPACE, "--grace-period=0", "--force")
 
 
 def command_told(name: str) -> Any:
-    return json.loads(found("configmap", name, "-n", NAMESPACE)["data"]["worker.json"])["command"]
+    config_map = get(kinds.CONFIG_MAPS, name)
+    return config_map and json.loads(config_map["data"]["worker.json"])["command"]
 
 
 def is_renewed(where: str) -> bool:
-    lease = found("lease", "paceline-operator", "-n", where)["spec"]
-    return bool(lease["renewTime"] != lease["acquireTime"])
+    lease = get(kinds.LEASES, leases.OPERATOR, where)
+    return lease is not None and lease["spec"]["renewTime"] != lease["spec"]["acquireTime"]
 
 
 def is_told(name: str) -> bool:
-    selector = f"involvedObject.name={name},reason=Running"
-    return bool(found("events", "-n", NAMESPACE, "--field-selector", selector)["items"])
+    return any(
+        event["involvedObject"]["name"] == name and event["reason"] == "Running"
+        for event in objects(kinds.EVENTS)
+    )
 
 
 def scenario(operator: OperatorProcess, name: str, lease_in: str = "paceline") -> Iterator[Step]:
@@ -105,18 +106,18 @@ def scenario(operator: OperatorProcess, name: str, lease_in: str = "paceline") -
     doomed = f"{name}-doomed"
 
     def begin() -> None:
-        kubectl("delete", "lease", "paceline-operator", "-n", lease_in, "--ignore-not-found")
+        remove(kinds.LEASES, leases.OPERATOR, lease_in)
         submit(job(name))
         # It fails at once, and is removed.
         submit(job(doomed, active_deadline_seconds=0.1, ttl_after_finished_seconds=0.1))
         operator.start()
 
-    yield Step(begin, lambda: phase(name) == "running" and not is_there("tj", doomed))
+    yield Step(begin, lambda: phase(name) == "running" and get(kinds.TRAINING_JOBS, doomed) is None)
 
-    yield Step(lambda: lose(attempts[1]), lambda: is_there("pod", attempts[2]))
+    yield Step(lambda: lose(attempts[1]), lambda: get(kinds.PODS, attempts[2]))
     yield Step(
         lambda: change(name, suspend=True),
-        lambda: phase(name) == "stopped" and not is_there("pod", attempts[2]),
+        lambda: phase(name) == "stopped" and not get(kinds.PODS, attempts[2]),
     )
     # What it is to do has changed meanwhile, so its config is written anew.
     other = ["sleep", "1800"]
@@ -131,7 +132,7 @@ def scenario(operator: OperatorProcess, name: str, lease_in: str = "paceline") -
         operator.start()
 
     # The next operator knows only what is in the cluster.
-    yield Step(begin_again, lambda: is_there("pod", attempts[4]))
+    yield Step(begin_again, lambda: get(kinds.PODS, attempts[4]))
     # Each event is told once, so one that was refused for want of a right is not told later.
     yield Step(lambda: None, lambda: is_told(name))
 
@@ -141,8 +142,9 @@ def apply(manifests: list[dict[str, Any]]) -> None:
 
 
 @pytest.fixture
-def idle(operator_kubeconfig: Path, tmp_path: Path) -> Iterator[OperatorProcess]:
+def idle(shift: Shift, operator_kubeconfig: Path, tmp_path: Path) -> Iterator[OperatorProcess]:
     """An operator that is not started yet; the shipped rights are back afterwards."""
+    shift.end()
     made = OperatorProcess(operator_kubeconfig, tmp_path / "operator.log", "--agent-image", "none")
     try:
         yield made
@@ -155,7 +157,7 @@ def idle(operator_kubeconfig: Path, tmp_path: Path) -> Iterator[OperatorProcess]
 def play(operator: OperatorProcess, steps: Iterator[Step]) -> None:
     for step in steps:
         step.do()
-        until(step.holds, lambda: operator.log.read_text()[-3000:], SECONDS)
+        until(step.holds, lambda: operator.log.read_text()[-3000:])
     assert operator.denied() == set()
 
 
@@ -201,12 +203,12 @@ def test_each_right_is_needed(idle: OperatorProcess, right: Right) -> None:
     apply(roles(without(right, SHIPPED)))
     for step in scenario(idle, f"no-{right}"):
         step.do()
-        until(lambda: idle.denied() or step.holds(), lambda: idle.log.read_text()[-3000:], SECONDS)  # noqa: B023
+        until(lambda: idle.denied() or step.holds(), lambda: idle.log.read_text()[-3000:])  # noqa: B023
         if idle.denied():
             break
     assert idle.denied() == {right}, "nothing that the operator does needs it"
     apply(roles(SHIPPED))
-    until(step.holds, lambda: idle.log.read_text()[-3000:], SECONDS)
+    until(step.holds, lambda: idle.log.read_text()[-3000:])
 
 
 def refused() -> set[Right]:
@@ -237,7 +239,7 @@ def test_keeping_and_queues_need_their_rights(
         apply([*without(right, SHIPPED), *without(right, QUEUES)])
         with monkeypatch.context() as patched:
             patched.setenv("KUBECONFIG", str(operator_kubeconfig))
-            until(lambda: refused() == {right}, refused, SECONDS)
+            until(lambda: refused() == {right}, refused)
     finally:
         apply(SHIPPED)
         kubectl("delete", "-f", "-", "--ignore-not-found", given=yaml.safe_dump_all(QUEUES))

@@ -6,17 +6,13 @@ from support.operator_scenes import job
 from support.real_clusters import (
     NAMESPACE,
     OperatorProcess,
-    found,
     kubectl,
+    pod_names,
     status,
     submit,
     until,
     until_phase,
 )
-
-
-def names() -> list[str]:
-    return sorted(pod["metadata"]["name"] for pod in found("pods", "-n", NAMESPACE)["items"])
 
 
 def test_kubectl_scales_a_job_that_runs(operator: OperatorProcess) -> None:
@@ -27,7 +23,8 @@ def test_kubectl_scales_a_job_that_runs(operator: OperatorProcess) -> None:
     operator.kill()
     operator.start()
     kubectl("scale", "tj/elastic", "--replicas=1", "-n", NAMESPACE)
-    until(lambda: names() == ["elastic-ps-0-1", "elastic-worker-0-1"], names)
+    wanted = ["elastic-ps-0-1", "elastic-worker-0-1"]
+    until(lambda: pod_names("elastic") == wanted, lambda: pod_names("elastic"))
     until(lambda: status("elastic")["ready"] == "2/2", lambda: status("elastic"))
     assert status("elastic")["workers"] == 1
     kubectl("scale", "tj/elastic", "--replicas=99", "-n", NAMESPACE)

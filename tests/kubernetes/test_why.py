@@ -27,7 +27,7 @@ HOLLOW = {"paceline.dev/hollow": "true"}
 
 
 def job(cores: float = 1.0, **more: Any) -> JobSpec:
-    restart = RestartPolicy(limit=3, backoff_seconds=30.0)
+    restart = RestartPolicy(limit=3, backoff_seconds=3600.0)
     roles = tuple(
         RoleSpec(role=role, cpu_cores=cores, memory_bytes=1 << 28, restart=restart)
         for role in (Role.PS, Role.WORKER)
@@ -40,7 +40,7 @@ def job(cores: float = 1.0, **more: Any) -> JobSpec:
 
 def why() -> dict[str, Any]:
     command = [*PACELINE, "why", "clicks", "--engine", "kubernetes", "-n", NAMESPACE]
-    done = subprocess.run([*command, "-o", "json"], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([*command, "-o", "json"], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     return dict(json.loads(done.stdout))
 
