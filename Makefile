@@ -17,7 +17,13 @@ SLOW := -m "slow and not kubernetes" -n 3 --dist worksteal
 CHECK := import sys; v=sys.version_info[:2]; sys.exit(0 if (3,11)<=v<=(3,13) else "make needs Python 3.11 to 3.13 (TensorFlow has no wheels beyond); this is %d.%d. Try: make PYTHON=python3.11 ..." % v)
 LOCK := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet
 
-.PHONY: help demo test test-fast test-slow e2e torch screenshots check bench bench-diagnosis docs lock format clean
+PYTEST = $(BIN)/python -m pytest
+FAST := -m "not slow and not kubernetes" -n 2 --dist worksteal
+
+# Tests start hundreds of Pythons, and each would compile all that it imports anew.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: help demo test test-fast test-slow soak nightly e2e torch screenshots check bench bench-diagnosis docs lock format clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -38,14 +44,22 @@ demo: $(DEMO_READY) ## a slow job over 2 PS and 2 workers, why it is slow, and w
 	@$(BIN)/paceline demo --output demo-out --began $(BEGAN)
 
 test: $(READY) ## all tests, those that start TensorFlow included
-	$(BIN)/python -m pytest -m "not slow and not kubernetes" -n 2
-	$(BIN)/python -m pytest $(SLOW) --durations=20
+	$(PYTEST) $(FAST)
+	$(PYTEST) $(SLOW) --durations=20
 
 test-slow: $(READY) ## only those that start TensorFlow, whole jobs or a browser
-	$(BIN)/python -m pytest $(SLOW) --durations=20
+	$(PYTEST) $(SLOW) --durations=20
 
 test-fast: $(READY) ## only the tests that run in seconds
-	$(BIN)/python -m pytest -m "not slow and not kubernetes" -n 2
+	$(PYTEST) $(FAST)
+
+soak: $(READY) ## test-fast ten times and test once with all cores loaded; goes on where it was cut off (hours)
+	$(BIN)/python tests/soak.py
+
+nightly: $(READY) ## test with all examples, seeds, widths and kill loops, and the coverage of src/ (hours)
+	$(BIN)/coverage erase
+	$(MAKE) test PYTEST="$(BIN)/coverage run -m pytest --nightly"; passed=$$?; \
+	  $(BIN)/coverage combine --quiet && $(BIN)/coverage report; exit $$passed
 
 e2e: $(READY) ## tests on a Kubernetes cluster: that of KUBECONFIG, one by kind, or ../shared/ground
 	tests/kubernetes/with-cluster $(abspath $(BIN))/python -m pytest -m kubernetes -n 2 --dist loadgroup --durations=8
@@ -91,4 +105,4 @@ format: $(READY) ## format and mend what ruff can
 	$(BIN)/ruff check --fix .
 
 clean: ## remove everything that make made
-	rm -rf $(VENV) .venv-uv demo-out bench-out screenshots dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-uv demo-out bench-out screenshots .soak .coverage dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
