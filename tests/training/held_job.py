@@ -5,6 +5,7 @@ From the step `HELD_AT` on each trainer takes five steps a second, with a report
 machine trains.
 """
 
+import json
 import os
 import runpy
 import signal
@@ -12,41 +13,46 @@ import threading
 import time
 from pathlib import Path
 
-from paceline.training import deadlines, paces, reports
-
-HELD_AT, HELD_UNTIL = int(os.environ["HELD_AT"]), int(os.environ["HELD_UNTIL"])
-RELEASE = Path(os.environ["RELEASE"])
 #: Steps that may be under way in all trainers when they are held.
 UNDER_WAY = 20
-STOPPED = threading.Event()
-INSTALL = signal.signal
 
 
-class HeldMeter(reports.StepMeter):
-    """A meter that holds up the step after the one that it counts."""
+def hold(at, until, release):
+    """Has the meter of steps hold up the step after the one that it counts."""
+    from paceline.training import reports
 
-    def add(self, step, steps, examples, loss, input_cost, **more):
-        super().add(step, steps, examples, loss, input_cost, **more)
-        if step >= HELD_AT and not RELEASE.exists():
+    stopped = threading.Event()
+    add, install = reports.StepMeter.add, signal.signal
+
+    def held(self, step, steps, examples, loss, input_cost, **more):
+        add(self, step, steps, examples, loss, input_cost, **more)
+        if step >= at and not release.exists():
             self.flush(input_cost)
             time.sleep(0.2)
-            while step >= HELD_UNTIL - UNDER_WAY and not RELEASE.exists() and not STOPPED.is_set():
+            while step >= until - UNDER_WAY and not release.exists() and not stopped.is_set():
                 time.sleep(0.05)
 
+    def installed(number, handler):
+        def handle(*received):
+            stopped.set()
+            return handler(*received)
 
-def install(number, handler):
-    """As `signal.signal`; a trainer that gets its signal is held no longer."""
+        return install(number, handle if callable(handler) else handler)
 
-    def handle(*received):
-        STOPPED.set()
-        return handler(*received)
+    reports.StepMeter.add = held
+    signal.signal = installed
 
-    return INSTALL(number, handle if callable(handler) else handler)
+
+def hurry():
+    """Has a trainer notice sooner what tests wait for, if the environment says how soon."""
+    from paceline.training import deadlines, paces
+
+    deadlines.FIRST_SECONDS = float(os.environ.get("FIRST_DEADLINE_SECONDS", deadlines.FIRST_SECONDS))
+    paces._NOTICE_SECONDS = float(os.environ.get("NOTICE_SECONDS", paces._NOTICE_SECONDS))
 
 
 if __name__ == "__main__":
-    signal.signal = install
-    reports.StepMeter = HeldMeter
-    deadlines.FIRST_SECONDS = float(os.environ.get("FIRST_DEADLINE_SECONDS", deadlines.FIRST_SECONDS))
-    paces._NOTICE_SECONDS = float(os.environ.get("NOTICE_SECONDS", paces._NOTICE_SECONDS))
+    if json.loads(os.environ["TF_CONFIG"])["task"]["type"] != "ps":
+        hold(int(os.environ["HELD_AT"]), int(os.environ["HELD_UNTIL"]), Path(os.environ["RELEASE"]))
+        hurry()
     runpy.run_path(str(Path(__file__).with_name("tiny_job.py")), run_name="__main__")
