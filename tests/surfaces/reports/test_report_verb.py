@@ -111,6 +111,9 @@ def test_what_is_wrong_is_said(report: Report, tmp_path: Path, capsys: pytest.Ca
     assert "does not say a best_auc" in capsys.readouterr().err
 
 
+PAGES = tuple(f"paceline.surfaces.{each}" for each in ("charts", "reports", "templates"))
+
+
 def test_without_the_extra_it_is_said_how_to_install_it(
     report: Report, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -118,7 +121,7 @@ def test_without_the_extra_it_is_said_how_to_install_it(
 
     module = "jinja2"
     for name in list(sys.modules):
-        if name.partition(".")[0] == module or name.startswith("paceline.surfaces.reports"):
+        if name.partition(".")[0] == module or name.startswith(PAGES):
             monkeypatch.delitem(sys.modules, name)
     real = builtins.__import__
 

@@ -83,8 +83,8 @@ def curve(
         scales.places([each.label for each in places], across),
         up_scale,
         shapes,
-        width=drawings.WIDE,
-        height=300.0,
+        width=drawings.MIDDLE,
+        height=280.0,
     )
 
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from paceline.surfaces.charts.scales import Scale
 
-#: Of a chart that takes half of a page's width, and of one that takes all of it.
-WIDTH, WIDE = 480.0, 1000.0
+#: Of a chart that takes half of a page's width, of one beside something else, and of one that takes it all.
+WIDTH, MIDDLE, WIDE = 480.0, 760.0, 1000.0
 HEIGHT = 230.0
 #: Of a row that has a name: the height that such charts have for each.
 ROW_HEIGHT = 22.0

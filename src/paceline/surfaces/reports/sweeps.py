@@ -85,7 +85,7 @@ def _cost(field: str, values: Sequence[str], found: Sequence[Forecast]) -> Figur
         Dots(points=points, said=[f"{cost:.3f}" for cost in costs], style="tint-vermilion"),
     ]
     across = scales.places(values, field)
-    chart = drawings.chart("Cost", across, up, shapes, width=drawings.WIDE, height=260.0)
+    chart = drawings.chart("Cost", across, up, shapes, width=drawings.MIDDLE, height=220.0)
     caption = "Of the cores that the job asks for, used or not. The line is at the knee of the throughput."
     return Figure(name="cost", title="Cost", charts=(chart,), caption=caption, wide=True)
 

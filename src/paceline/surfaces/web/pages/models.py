@@ -108,7 +108,7 @@ def _plot(
         chart=drawings.chart(
             title,
             across,
-            scales.between(low, high, shown=say),
+            scales.between(low, high),
             [
                 Line(points=[(place, run[field]) for place, run in places], style="tint-ink"),
                 *(
