@@ -1,4 +1,5 @@
 import dataclasses
+from concurrent import futures
 from pathlib import Path
 
 import numpy as np
@@ -115,6 +116,15 @@ def test_a_half_written_set_leaves_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(generate.DataSetError, match=r"python -m paceline\.examples\.clicks\.generate"):
         generate.load(tmp_path / "set")
+
+
+def test_of_several_that_open_a_set_that_is_not_there_one_makes_it(tmp_path, capfd):
+    folder = tmp_path / "new" / "set"
+    with futures.ThreadPoolExecutor(3) as pool:
+        sets = list(pool.map(lambda _: generate.opened(folder, SMALL), range(3)))
+    assert sets == [generate.load(folder)] * 3
+    assert capfd.readouterr().out == f"making 1,003 rows of click data in {folder}\n"
+    assert [each.name for each in folder.parent.iterdir()] == ["set"]
 
 
 def test_the_model_reads_the_set(data):

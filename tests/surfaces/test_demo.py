@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
+from paceline.diagnosing import catalogues
 from paceline.surfaces.cli import demos
 from paceline.surfaces.cli.demos import lines
 
@@ -76,13 +77,16 @@ SMALL = (
 
 
 def check(done: subprocess.CompletedProcess[str], output: Path, name: str) -> None:
-    """Make sure of what a demo has said, measured and written."""
+    """Make sure of what a demo has said, measured and written.
+
+    What the cause is, and how much a change brings, depends on what else the machine does: the two have to
+    agree with what is written, whatever they are.
+    """
     assert done.returncode == 0, done.stdout + done.stderr
     assert ("making click data: 9 of 9 files" in done.stdout) == (name == "clicks")
     # The cause is named before anything is changed, and the commands that are useful next come last.
     said = done.stdout
     assert said.index("$ paceline tune") < said.index("$ paceline why") < said.index("$ paceline run")
-    assert "OPT001" in said
     assert said.rindex("paceline init --example clicks") > said.index("Try next:")
     numbers = said[said.rindex("\nprimary cause") : said.index("\nDone in")]
     assert numbers.count("\n") >= 8
@@ -95,22 +99,26 @@ def check(done: subprocess.CompletedProcess[str], output: Path, name: str) -> No
     assert 0.4 < result["auc"] < result["best_auc"] < 1
     assert result["ps_load_max_over_mean"] is None or 1 <= result["ps_load_max_over_mean"] <= 2
     assert 0 < result["run_seconds"] < result["seconds"]
-    assert 0 < result["seconds_to_first_cause"] < result["seconds"]
-    assert result["primary_cause"]
+    if result["primary_cause"] is not None:
+        assert catalogues.topic(result["primary_cause"]).code in said
+    assert result["seconds_to_first_cause"] is None or (
+        0 < result["seconds_to_first_cause"] < result["seconds"]
+    )
     assert result["trials"] == 2
-    assert result["factor"] > 1
-    assert result["auc_before"] is not None
-    assert result["auc_examples"] == 2_000
+    is_tuned = result["factor"] is not None
+    if is_tuned:
+        assert 1 < result["factor_low"] < result["factor"] < result["factor_high"]
+        assert result["auc_before"] is not None
+        assert result["auc_examples"] == 2_000
     run, story = ((output / name).read_text() for name in ("run.html", "report.html"))
     assert "plot-throughput" in run
     assert "best possible" in run
     assert "plot-trials" in story
-    assert "lazy-adam" in story
     assert {path.name for path in output.iterdir()} == {
         "data",
         "state",
         "job.yaml",
-        "job-tuned.yaml",
+        *(["job-tuned.yaml"] if is_tuned else []),
         "report.html",
         "run.html",
         "result.json",

@@ -148,6 +148,7 @@ class Demo:
         self._sizes = sizes
         self._began_at = began_at
         self._seconds_to_first_cause: float | None = None
+        self._has_explained = False
 
     def run(self) -> int:
         """Run it; return its exit code: that of ``paceline run``, 130 when one detached from it.
@@ -217,12 +218,22 @@ class Demo:
             noticed=self._note_cause,
             measured=self._explain,
         )
-        if self._seconds_to_first_cause is None:  # All trials were made by a demo before.
+        if self._seconds_to_first_cause is None and not self._has_explained:
+            # All trials were made by a demo before.
             self._explain()
-            self._note_cause()
+            if self._has_cause():
+                self._note_cause()
 
     def _explain(self) -> None:
+        self._has_explained = True
         self._paceline("why", f"{SEARCH}-0")
+
+    def _has_cause(self) -> bool:
+        """Whether there is a reason why the job as it came is no faster."""
+        from paceline.services import recordings
+
+        with composition.opened(composition.find_home(self._paths.state)) as jobs:
+            return bool(recordings.explain(jobs, f"{SEARCH}-0")[1].causes)
 
     def _note_cause(self) -> None:
         if self._seconds_to_first_cause is None:
