@@ -58,7 +58,7 @@ class Doing:
     seconds_left: float | None = None
 
 
-#: Is given what a trial does, each time that somebody looks.
+#: Is given what a trial does, at each look.
 Tell = Callable[[Doing], None]
 
 

@@ -21,7 +21,7 @@ class Runs:
         """Return how long the runs that are left take at most, when each takes as long as those before.
 
         Args:
-            before: runs that were done before somebody looked.
+            before: runs that were done before the first look.
             passed_seconds: that the runs since then have taken.
             now_seconds: for how long the one that is under way runs.
 

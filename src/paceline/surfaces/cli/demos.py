@@ -302,7 +302,7 @@ class Demo:
         self._say("Try next:")
         commands = (
             ("why the job was slow", self._shown("why", f"{SEARCH}-0")),
-            ("all jobs on a page", self._shown("serve", "--open")),
+            ("try more changes", self._shown("tune", str(paths.job), "--trials", "8")),
             ("a job of your own", "paceline init --example clicks my-clicks"),
         )
         for what, command in commands:

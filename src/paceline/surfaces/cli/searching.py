@@ -155,7 +155,7 @@ class Display:
 
 
 class _Times:
-    """When the runs of a search that somebody looks at began and ended."""
+    """When the runs of a search that is shown began and ended."""
 
     def __init__(self) -> None:
         self._first: Runs | None = None

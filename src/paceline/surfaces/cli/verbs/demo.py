@@ -41,7 +41,7 @@ from paceline.surfaces.cli import efforts, options, sessions
     help="How often the best job file and the first one run in turn, to prove the gain.",
 )  # fmt: skip
 @click.option(
-    "--examples", type=click.IntRange(min=1), default=100_000, show_default=True, metavar="N",
+    "--examples", type=click.IntRange(min=1), default=80_000, show_default=True, metavar="N",
     help="From how many examples both learn, to compare their AUC.",
 )  # fmt: skip
 @click.option("--began", type=float, hidden=True, help="When it began (Unix seconds), set-up included.")
