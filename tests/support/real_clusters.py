@@ -17,6 +17,8 @@ from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
+import yaml
+
 from paceline.engines.kubernetes import kinds, leases, loops
 from paceline.engines.kubernetes.clients import RealCluster
 from paceline.engines.kubernetes.clusters import ClusterError
@@ -24,12 +26,14 @@ from paceline.engines.kubernetes.kinds import Kind
 from paceline.model.jobs import JobSpec
 from paceline.rendering import labels
 from paceline.specs import custom_resources
-from support import clusters, operator_processes
+from support import clusters, operator_processes, rights
 from support.rights import Right
 
 #: Where the jobs of this worker live.
 NAMESPACE = "-".join(("e2e", *filter(None, [os.environ.get("PYTEST_XDIST_WORKER")])))
 _OPERATOR_NAMESPACE = "paceline"
+_DEPLOY = Path(__file__).parents[2] / "deploy" / "kustomize"
+_OPTIONAL = set(rights.rights(yaml.safe_load_all((_DEPLOY / "monitoring.yaml").read_text())))
 PACELINE = operator_processes.PACELINE
 #: As the API server words it (``ForbiddenStatusError`` of k8s.io/apiserver), whatever the kind.
 _DENIED = re.compile(r'cannot (\w+) resource "([\w/]+)"')
@@ -213,7 +217,8 @@ class Shift:
             yield operator
         assert operator.is_alive(), operator.said()[-3000:]
         assert "Traceback" not in operator.said(), operator.said()[-3000:]
-        assert operator.denied() == set(), "the rights that are shipped have to be enough"
+        # It asks others about replicas that have been silent for long, as those on hollow nodes are.
+        assert operator.denied() <= _OPTIONAL, "the rights that are shipped have to be enough"
 
     def end(self) -> None:
         """Have no operator act."""
