@@ -120,7 +120,7 @@ HOSTILE: dict[str, tuple[dict[str, Any], str]] = {
     "just-too-much": (
         # Less than what Kubernetes allows, but for the copy of the job beside it.
         {"environment": {f"X_{index}": "x" * 120_000 for index in range(7)}},
-        "Too long: must have at most 1048576",
+        "Too long: may not be more than 1048576 bytes",
     ),
     "a-zero-byte": ({"environment": {"NUL": "a\0b"}}, "spec.environment.NUL: the character"),
     "no-variable": ({"environment": {"A=B\n": "c"}}, "is not a variable's name"),
