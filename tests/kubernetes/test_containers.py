@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import images
+from support import clusters, images
 from support.real_clusters import (
     NAMESPACE,
     PACELINE,
     OperatorProcess,
     Shift,
+    get,
     kubectl,
     objects,
     pods,
@@ -37,6 +38,7 @@ from paceline.model.statuses import JobPhase
 from paceline.model.tunings import Objective
 from paceline.services.live_changes import Changer
 from paceline.services.trials import Times
+from paceline.specs import custom_resources
 from paceline.surfaces import composition
 
 ROOT = Path(__file__).parents[2]
@@ -67,7 +69,7 @@ spec:
     wide_optimizer: {{name: ftrl, learning_rate: 0.3}}
     batch_size: 512
     epochs: 2
-    checkpoint: {{every_seconds: 20}}
+    checkpoint: {{every_seconds: 5}}
 """
 
 
@@ -80,6 +82,20 @@ def _only_real_nodes() -> Iterator[None]:
     yield
     if hollow:
         kubectl("uncordon", *hollow)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nowhere(_only_real_nodes: None, installed: None) -> Iterator[str]:
+    """The namespace of a job whose image is nowhere, which the operator believes after two minutes.
+
+    So it begins with the first test here, and the last one looks at it.
+    """
+    namespace = f"{NAMESPACE}-nowhere"
+    spec = plain("nowhere", "true", image="localhost/nowhere:1", restart=RestartPolicy(limit=0))
+    clusters.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}])
+    clusters.apply([custom_resources.resource(spec, namespace)])
+    yield namespace
+    kubectl("delete", "namespace", namespace, "--wait=false")
 
 
 @pytest.fixture(scope="session")
@@ -134,7 +150,6 @@ def test_agents_say_how_replicas_end_whatever_image_they_have(operator: Operator
     submit(plain("wrong", "sh", "-c", "echo to stderr >&2; exit 3", restart=once))
     submit(plain("missing", "no-such-program", restart=once))
     submit(plain("large", "sh", "-c", fill, restart=once, memory_growth=MemoryGrowth(factor=1.5)))
-    submit(plain("nowhere", "true", image="localhost/nowhere:1", restart=RestartPolicy(limit=0)))
 
     until_phase("well", "succeeded", 15 * MINUTES)
     assert paceline("logs", "well", "-n", NAMESPACE).strip().endswith("worker-0 of well")
@@ -142,7 +157,6 @@ def test_agents_say_how_replicas_end_whatever_image_they_have(operator: Operator
         ("wrong", "code 3"),
         ("missing", "no-such-program"),
         ("large", "memory"),
-        ("nowhere", "ErrImagePull|ImagePullBackOff"),
     ):
         until_phase(name, "failed", 15 * MINUTES)
         assert re.search(reason, status(name)["message"]), (name, status(name))
@@ -299,6 +313,15 @@ def test_an_experiment_that_is_killed_goes_on_and_leaves_no_label(
     for name in ("small", "large"):
         assert by_variant[name]["examples_per_second"], by_variant
     assert "names 2 hosts, and 1 nodes are open to it" in by_variant["wide"]["failure"]
+
+
+@pytest.mark.timeout(60 * MINUTES)
+def test_an_image_that_is_nowhere_fails_its_job(operator: OperatorProcess, nowhere: str) -> None:
+    def now() -> dict[str, Any]:
+        return dict((get(kinds.TRAINING_JOBS, "nowhere", nowhere) or {}).get("status") or {})
+
+    until(lambda: now().get("phase") == "failed", now, 15 * MINUTES)
+    assert re.search("ErrImagePull|ImagePullBackOff", now()["message"]), now()
 
 
 def labelled() -> list[str]:
