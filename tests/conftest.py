@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -14,6 +16,8 @@ from support.prerequisites import NotHere
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 examples.register()
+
+ALL_SLOW = re.compile(r"^pytestmark = .*\bpytest\.mark\.slow\b", re.MULTILINE)
 
 
 #: After so long a slow test hangs.
@@ -28,6 +32,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile(examples.NIGHTLY if config.getoption("nightly") else examples.CI)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave modules unread whose tests are all slow where no slow test runs: most of them import TensorFlow."""
+    if collection_path.suffix == ".py" and "not slow" in config.getoption("markexpr"):
+        return True if ALL_SLOW.search(collection_path.read_text()) else None
+    return None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
