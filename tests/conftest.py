@@ -35,7 +35,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave modules unread whose tests are all slow where no slow test runs: most of them import TensorFlow."""
+    """Leave modules unread whose tests are all slow where no slow test runs: most import TensorFlow."""
     if collection_path.suffix == ".py" and "not slow" in config.getoption("markexpr"):
         return True if ALL_SLOW.search(collection_path.read_text()) else None
     return None

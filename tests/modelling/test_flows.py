@@ -154,3 +154,28 @@ def test_waits_that_take_turns_for_ever_come_to_an_end(monkeypatch: pytest.Monke
     together = sum(flows.flow([*quotas, machine], found).steps_per_second.values())
     assert together == pytest.approx(flows.FULL * 0.06 / 1.606615e-3, rel=0.01)
     assert rounds < 100
+
+
+@given(
+    st.lists(
+        st.lists(st.tuples(st.integers(1, 20), st.floats(0.0, 0.1), st.floats(0.0, 1e5)), max_size=3),
+        max_size=5,
+    )
+)
+def test_networks_side_by_side_flow_as_each_does_alone(given: list[list[tuple[int, float, float]]]) -> None:
+    networks = [
+        (
+            [LINK, QUOTA],
+            [
+                Crew(
+                    name=f"crew-{number}",
+                    trainers=trainers,
+                    own_seconds=own,
+                    phases=(({"link": units, "ps-0": 0.01},),),
+                )
+                for number, (trainers, own, units) in enumerate(crews)
+            ],
+        )
+        for crews in given
+    ]
+    assert flows.flows(networks) == [flows.flow(*network) for network in networks]

@@ -2,7 +2,7 @@
 
 import threading
 
-import tensorflow.compat.v1 as tf1
+import pytest
 
 from paceline.training import deadlines
 
@@ -20,8 +20,12 @@ def test_there_is_a_longest_deadline():
     assert deadlines.following(deadlines.LONGEST_SECONDS, steps=0) == deadlines.LONGEST_SECONDS
 
 
+@pytest.mark.slow
 def test_a_closed_session_leaves_no_thread_behind():
     """The thread might be the last that knows the session, and delete it while Python ends, which aborts."""
+    # Only here: a run without slow tests does without TensorFlow.
+    import tensorflow.compat.v1 as tf1
+
     before = set(threading.enumerate())
     with tf1.Graph().as_default() as graph:
         one = tf1.constant(1)

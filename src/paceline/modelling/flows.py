@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,8 @@ from paceline.modelling.resources import Crew, Resource, drawn_by
 #: The largest use of a token bucket: the rest is lost at ends of periods. Measured: 0.98 to 1.00 of a quota.
 FULL = 0.99
 _ROUNDS = 2000
+#: Networks side by side: more would wait longer for the one that comes to rest last.
+_AT_ONCE = 256
 #: It has come to rest when nothing moves by more than so much of a step; or, as waits for two resources that
 #: bind alike may take turns for ever, when they move by less than `_NEAR` and steps by less than `_SAME`.
 _CLOSE, _NEAR, _SAME = 1e-6, 1e-4, 1e-9
@@ -57,11 +59,30 @@ def flow(resources: Sequence[Resource], crews: Sequence[Crew]) -> Flow:
     Raises:
         ValueError: a crew draws on a resource that is not there.
     """
-    network = _Network.of(resources, crews)
+    return flows([(resources, crews)])[0]
+
+
+def flows(networks: Sequence[tuple[Sequence[Resource], Sequence[Crew]]]) -> list[Flow]:
+    """Return the `flow` of each network; hundreds at once take little longer than one.
+
+    Raises:
+        ValueError: a crew draws on a resource that is not there.
+    """
+    found: list[Flow] = []
+    for begin in range(0, len(networks), _AT_ONCE):
+        found += _flows(networks[begin : begin + _AT_ONCE])
+    return found
+
+
+def _flows(networks: Sequence[tuple[Sequence[Resource], Sequence[Crew]]]) -> Iterator[Flow]:
+    """Yield the flow of each network. They lie side by side as one, whose parts have nothing in common."""
+    network = _Network.of(networks)
     waits = np.zeros(len(network.units))
-    holds = np.zeros(len(resources))
-    last_seconds = np.full(len(crews), np.inf)
-    for _ in range(_ROUNDS):
+    holds = np.zeros(len(network.rates))
+    last_seconds = np.full(len(network.own), np.inf)
+    rested = np.zeros(len(networks), dtype=bool)
+    rested_speeds, rested_uses = np.zeros(len(network.own)), np.zeros(len(network.rates))
+    for round_number in range(1, _ROUNDS + 1):
         seconds = network.alone + waits + network.units * holds[network.resource]
         step_seconds = network.step_seconds(seconds)
         speeds = network.customers / step_seconds
@@ -70,22 +91,37 @@ def flow(resources: Sequence[Resource], crews: Sequence[Crew]) -> Flow:
         more = (uses / network.full - 1) * network.hold_seconds(speeds, step_seconds)
         new_holds = np.maximum(0.0, holds + _DAMPING * more)
         moves = np.abs(new_waits - waits + network.units * (new_holds - holds)[network.resource])
-        moved = (moves / step_seconds[network.crew]).max(initial=0.0)
-        stepped = np.abs(last_seconds / step_seconds - 1).max(initial=0.0)
+        moved = _most(moves / step_seconds[network.crew], network.part_of_crew[network.crew], len(networks))
+        stepped = _most(np.abs(last_seconds / step_seconds - 1), network.part_of_crew, len(networks))
         waits, holds, last_seconds = new_waits, new_holds, step_seconds
-        if moved < _CLOSE or (moved < _NEAR and stepped < _SAME):
+        rests = (moved < _CLOSE) | ((moved < _NEAR) & (stepped < _SAME))
+        now = ~rested & (rests | (round_number == _ROUNDS))
+        rested_speeds = np.where(now[network.part_of_crew], speeds, rested_speeds)
+        rested_uses = np.where(now[network.part_of_resource], uses, rested_uses)
+        rested |= now
+        if rested.all():
             break
-    return Flow(
-        steps_per_second={crew.name: float(speed) for crew, speed in zip(crews, speeds, strict=True)},
-        uses={each.name: float(use) for each, use in zip(resources, uses, strict=True)},
-    )
+    every_speed, every_use = iter(rested_speeds.tolist()), iter(rested_uses.tolist())
+    for resources, crews in networks:
+        yield Flow(
+            steps_per_second={crew.name: next(every_speed) for crew in crews},
+            uses={each.name: next(every_use) for each in resources},
+        )
+
+
+def _most(values: _Floats, parts: _Places, count: int) -> _Floats:
+    """Return the largest value of each part; zero for one that has none."""
+    most = np.zeros(count)
+    np.maximum.at(most, parts, values)
+    return most
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Network:
-    """All draws of all crews, side by side: those of a phase lie together.
+    """All draws of all crews of networks, side by side: those of a phase lie together.
 
     Attributes:
+        part_of_crew, part_of_resource: the place of the network of each.
         crew, phase, resource: of each draw: the place of each.
         units: of each draw, by one step; those of visits of one phase to one resource are one draw.
         alone: seconds of each draw with nobody else there.
@@ -97,6 +133,8 @@ class _Network:
         copies: of the resource of each draw.
     """
 
+    part_of_crew: _Places
+    part_of_resource: _Places
     crew: _Places
     resource: _Places
     units: _Floats
@@ -111,17 +149,23 @@ class _Network:
     copies: _Floats
 
     @classmethod
-    def of(cls, resources: Sequence[Resource], crews: Sequence[Crew]) -> _Network:
-        places = {each.name: place for place, each in enumerate(resources)}
+    def of(cls, networks: Sequence[tuple[Sequence[Resource], Sequence[Crew]]]) -> _Network:
+        resources = [each for those, _ in networks for each in those]
+        crews = [each for _, those in networks for each in those]
         rows: list[tuple[int, int, float, float]] = []
         first, owner = [], []
-        for number, crew in enumerate(crews):
-            crew.check(places)
-            for phase in crew.phases:
-                if drawn := drawn_by(phase):
-                    first.append(len(rows))
-                    owner.append(number)
-                    rows += [(number, places[name], *units) for name, units in drawn.items()]
+        first_crew, first_resource = 0, 0
+        for its_resources, its_crews in networks:
+            places = {each.name: place for place, each in enumerate(its_resources, first_resource)}
+            for number, crew in enumerate(its_crews, first_crew):
+                crew.check(places)
+                for phase in crew.phases:
+                    if drawn := drawn_by(phase):
+                        first.append(len(rows))
+                        owner.append(number)
+                        rows += [(number, places[name], *units) for name, units in drawn.items()]
+            first_crew += len(its_crews)
+            first_resource += len(its_resources)
         crew_of, resource_of, units, most = np.array(rows).reshape(-1, 4).T
         resource = resource_of.astype(np.intp)
         rates, peaks, bursts, copies = (
@@ -129,7 +173,10 @@ class _Network:
             for field in ("rate", "peak", "burst", "copies")
         )
         burst, rate = bursts[resource], rates[resource]
+        places_of_networks = np.arange(len(networks))
         return cls(
+            part_of_crew=np.repeat(places_of_networks, [len(those) for _, those in networks]),
+            part_of_resource=np.repeat(places_of_networks, [len(those) for those, _ in networks]),
             crew=crew_of.astype(np.intp),
             resource=resource,
             units=units,
@@ -160,7 +207,8 @@ class _Network:
     @functools.cached_property
     def crew_resource(self) -> _Places:
         """Return a number for the crew and the resource of each draw together."""
-        return self.crew * len(self.rates) + self.resource
+        pairs = self.crew * len(self.rates) + self.resource
+        return np.unique(pairs, return_inverse=True)[1]
 
     def waits(self, speeds: _Floats, seconds: _Floats) -> _Floats:
         """Return how long each draw waits for others, by how many of them there are (Little 1961).

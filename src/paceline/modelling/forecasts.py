@@ -87,10 +87,9 @@ def forecast(measured: Measured, calibration: Calibration, layout: Layout) -> Fo
     count. The interval comes from what the runs leave open of the costs, and from what the model misses.
     """
     now, then = (predictions.speed(each, calibration.costs) for each in (measured.layout, layout))
-    logs = [
-        math.log(predictions.speed(layout, each).steps_per_second) - log
-        for each, log in _likely(calibration, measured.layout)
-    ]
+    likely = _likely(calibration, measured.layout)
+    speeds = predictions.speeds([(layout, costs) for costs, _ in likely])
+    logs = [math.log(speed.steps_per_second) - log for speed, (_, log) in zip(speeds, likely, strict=True)]
     if layout != measured.layout:
         missed = np.random.default_rng(_SEED).normal(0.0, MODEL_SPREAD, size=len(logs))
         logs = [log + miss for log, miss in zip(logs, missed, strict=True)]
@@ -150,9 +149,8 @@ def _slopes(calibration: Calibration, layout: Layout) -> tuple[float, ...]:
     costs = calibration.costs
     begin = math.log(_speed(layout, costs).steps_per_second)
     moved = (dataclasses.replace(costs, **{name: getattr(costs, name) * math.exp(_MOVE)}) for name in ASSUMED)
-    return tuple(
-        (math.log(predictions.speed(layout, each).steps_per_second) - begin) / _MOVE for each in moved
-    )
+    speeds = predictions.speeds([(layout, each) for each in moved])
+    return tuple((math.log(speed.steps_per_second) - begin) / _MOVE for speed in speeds)
 
 
 @functools.lru_cache(maxsize=8)
@@ -162,4 +160,5 @@ def _likely(calibration: Calibration, layout: Layout) -> list[tuple[Costs, float
     Many others are held against the same layout: so the last ones are kept.
     """
     drawn = calibration.draws(_DRAWS, seed=_SEED)
-    return [(each, math.log(predictions.speed(layout, each).steps_per_second)) for each in drawn]
+    speeds = predictions.speeds([(layout, each) for each in drawn])
+    return [(each, math.log(speed.steps_per_second)) for each, speed in zip(drawn, speeds, strict=True)]

@@ -42,8 +42,9 @@ class Rated:
 def rated(candidates: Iterable[Candidate], costs: Costs, objective: Objective) -> list[Rated]:
     """Return the candidates that are within the limits."""
     found = []
-    for each in candidates:
-        speed = predictions.speed(each.layout, costs)
+    every = list(candidates)
+    speeds = predictions.speeds([(each.layout, costs) for each in every])
+    for each, speed in zip(every, speeds, strict=True):
         if objective.allows(speed.examples_per_second, each.cores):
             score = objective.score(speed.examples_per_second, each.cores)
             found.append(Rated(candidate=each, speed=speed, score=score))
