@@ -32,7 +32,7 @@ PS0, W0, W1 = ReplicaId(Role.PS, 0), ReplicaId(Role.WORKER, 0), ReplicaId(Role.W
 ONCE = 'if [ -e "{run_dir}/{role}-{index}" ]; then exit 0; fi; touch "{run_dir}/{role}-{index}"; '
 
 
-def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
+def until(condition: Callable[[], object], seconds: float = 90.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"

@@ -208,7 +208,8 @@ class _Network:
     def crew_resource(self) -> _Places:
         """Return a number for the crew and the resource of each draw together."""
         pairs = self.crew * len(self.rates) + self.resource
-        return np.unique(pairs, return_inverse=True)[1]
+        places: _Places = np.unique(pairs, return_inverse=True)[1]
+        return places
 
     def waits(self, speeds: _Floats, seconds: _Floats) -> _Floats:
         """Return how long each draw waits for others, by how many of them there are (Little 1961).

@@ -67,7 +67,7 @@ class Kept:
         self.agents[pod].start(replica)
         return self.agents[pod]
 
-    async def until(self, holds: Callable[[Store], Any], seconds: float = 20.0) -> Any:
+    async def until(self, holds: Callable[[Store], Any], seconds: float = 90.0) -> Any:
         """Wait until the store has something, and return that."""
         with open_store(self.url) as store:
             deadline = time.monotonic() + seconds
