@@ -60,8 +60,8 @@ def recording(
         directory="/nowhere", submitted_at=START, started_at=START, phase=phase,
         finished_at=START + seconds if phase.is_final else None,
     )  # fmt: skip
-    reports = dict.fromkeys(map(str, (each for each in ids if each.role.trains)), STEPS)
-    reports = dict(reports if steps is None else steps)
+    trainers = [str(each) for each in ids if each.role.trains]
+    reports: Mapping[str, Mapping[str, Any]] = dict.fromkeys(trainers, STEPS) if steps is None else steps
     lasts = {name: (trained or {}).get(name, (0, seconds)) for name in reports}
     at = [START + second for second in range(1, seconds + 1)]
     own = ReplicaPhase.SUCCEEDED if phase.is_final else ReplicaPhase.RUNNING
@@ -100,7 +100,7 @@ def edited(
     return dataclasses.replace(
         recording,
         samples=[made for each in recording.samples if (made := samples(each)) is not None],
-        steps=[made for each in recording.steps if (made := steps(each)) is not None],
+        steps=[report for each in recording.steps if (report := steps(each)) is not None],
     )
 
 

@@ -39,4 +39,5 @@ def register() -> None:
 
 def examples(whole: int) -> int:
     """Return how many of a property's ``whole`` examples the profile in force tries; at least one."""
-    return max(1, whole * settings.default.max_examples // _WHOLE)
+    profile = settings.get_profile(settings.get_current_profile_name())
+    return max(1, whole * profile.max_examples // _WHOLE)

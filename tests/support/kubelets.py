@@ -84,4 +84,4 @@ def _pinned(pod: Pod) -> str | None:
     if not affinity:
         return None
     (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
-    return term["matchFields"][0]["values"][0]
+    return str(term["matchFields"][0]["values"][0])

@@ -49,7 +49,7 @@ class MemoryCluster:
 
     async def list(self, kind: Kind, *, namespace: str | None = None, selector: str = "") -> Listing:
         self._called("list", kind, "")
-        found = [
+        found: builtins.list[Mapping[str, Any]] = [
             copy.deepcopy(each)
             for key, each in sorted(self.objects.items())
             if key[0] == kind.plural and _matches(each, namespace, selector)
@@ -95,7 +95,7 @@ class MemoryCluster:
         key = kind.plural, metadata.get("namespace", ""), metadata["name"]
         if key in self.objects:
             raise ClusterError(f"{kind.plural} {key[2]} already exists", code=409, reason="AlreadyExists")
-        new = json.loads(json.dumps(made))
+        new: dict[str, Any] = json.loads(json.dumps(made))
         new.setdefault("apiVersion", kind.api_version)
         new.setdefault("kind", kind.name)
         if kind is kinds.TRAINING_JOBS:

@@ -39,7 +39,8 @@ def _filled(path: str) -> str:
 
 
 def _operations(dependant: Dependant) -> set[Operation]:
-    found = {each.call.operation for each in dependant.dependencies if hasattr(each.call, "operation")}
+    calls = (each.call for each in dependant.dependencies)
+    found = {call.operation for call in calls if call is not None and hasattr(call, "operation")}
     return found.union(*(_operations(each) for each in dependant.dependencies))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from paceline.model import traces
 from paceline.model.traces import ClockOffset, Direction, Event, Operation, Split, Trace, Transfer
@@ -12,16 +13,16 @@ LONG = "deep/" + "a_very_long_name_of_a_layer/" * 4 + "kernel"
 NAME = traces.name_at(1e9)
 
 
-def transfer(variable, shard, server, direction, size):
+def transfer(variable: str, shard: int | None, server: str, direction: Direction, size: int) -> Transfer:
     return Transfer(
         step=1, server=server, direction=direction, variable=variable, shard=shard, bytes=size,
         microseconds=size / 10,
     )  # fmt: skip
 
 
-def trace(trainer, *, ahead=0.0, offset=0.0):
+def trace(trainer: str, *, ahead: float = 0.0, offset: float = 0.0) -> Trace:
     """A step whose trainer's clock is ahead of the others' by so many microseconds."""
-    event = {"step": 1, "bytes": 640, "microseconds": 50.0}
+    event: dict[str, Any] = {"step": 1, "bytes": 640, "microseconds": 50.0}
     return Trace(
         trainer=trainer, attempt=1, at=1e9, untraced_step_microseconds=900.0,
         splits=(
@@ -58,5 +59,5 @@ def trace(trainer, *, ahead=0.0, offset=0.0):
     )  # fmt: skip
 
 
-def write(directory, found, name=NAME):
+def write(directory: str | Path, found: Trace, name: str = NAME) -> None:
     trace_files.write(found, Path(directory) / traces.FOLDER / name / f"{found.trainer}.1.parquet")
