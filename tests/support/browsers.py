@@ -18,7 +18,7 @@ MARKS = [
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium (tests/end_to_end/fetch-chromium)"),
 ]
 #: In milliseconds: until what is expected of a page is the case, on however busy a machine.
-PATIENCE = 90_000
+PATIENCE = 600_000
 playwright.expect.set_options(timeout=PATIENCE)
 _IS_SETTLED = "() => document.readyState == 'complete' && !document.querySelector('.htmx-request')"
 _OVERFLOW = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"

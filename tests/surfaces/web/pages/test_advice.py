@@ -5,11 +5,10 @@ from __future__ import annotations
 import html
 import json
 import re
-import time
 
 import pytest
 from starlette.testclient import TestClient
-from support import filled_homes
+from support import filled_homes, kills
 
 from paceline.services import homes
 from paceline.surfaces.web.pages.advice import _step
@@ -56,11 +55,12 @@ def test_proposals_come_when_they_are_computed_and_carry_what_they_show(
     assert 'hx-trigger="toggle once"' in client.get(f"/jobs/{recorded}").text
     part = client.get(f"/jobs/{recorded}/proposals").text
     assert 'hx-trigger="load delay:1500ms"' in part
-    for _ in range(1200):
-        part = client.get(f"/jobs/{recorded}/proposals").text
-        if "proposals" in part and "hx-trigger" not in part:
-            break
-        time.sleep(0.1)
+
+    def computed() -> str | None:
+        text: str = client.get(f"/jobs/{recorded}/proposals").text
+        return text if "proposals" in text and "hx-trigger" not in text else None
+
+    part = kills.until(computed, seconds=600, every_seconds=0.1)
     edits = json.loads(html.unescape(re.findall(r'name="changes" value="([^"]*)"', part)[0]))
     said = client.post(f"/api/v1/jobs/{recorded}/change", json={"edits": edits, "dry_run": True}).json()
     shown = html.unescape(
