@@ -81,7 +81,8 @@ def _api() -> _Api:
 def objects(kind: Kind, selector: str = "") -> list[dict[str, Any]]:
     """Return the objects of a kind: those of this worker's namespace, or the cluster's."""
     namespace = NAMESPACE if kind.is_namespaced else None
-    return list(_api().run(_api().cluster.list(kind, namespace=namespace, selector=selector)).objects)
+    listing = _api().run(_api().cluster.list(kind, namespace=namespace, selector=selector))
+    return [dict(item) for item in listing.objects]
 
 
 def get(kind: Kind, name: str, namespace: str = NAMESPACE) -> dict[str, Any] | None:
