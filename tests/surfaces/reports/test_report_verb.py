@@ -12,6 +12,7 @@ import pytest
 from support import measured_runs
 from support.measured_runs import START
 
+from paceline import surfaces
 from paceline.control import states
 from paceline.model.runs import Run
 from paceline.model.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
@@ -19,6 +20,7 @@ from paceline.stores import open_store
 from paceline.surfaces.cli.main import cli
 
 Report = Callable[..., int]
+PAGES = ("charts", "reports", "templates")
 
 
 @pytest.fixture
@@ -111,9 +113,6 @@ def test_what_is_wrong_is_said(report: Report, tmp_path: Path, capsys: pytest.Ca
     assert "does not say a best_auc" in capsys.readouterr().err
 
 
-PAGES = tuple(f"paceline.surfaces.{each}" for each in ("charts", "reports", "templates"))
-
-
 def test_without_the_extra_it_is_said_how_to_install_it(
     report: Report, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -121,8 +120,12 @@ def test_without_the_extra_it_is_said_how_to_install_it(
 
     module = "jinja2"
     for name in list(sys.modules):
-        if name.partition(".")[0] == module or name.startswith(PAGES):
+        if name.partition(".")[0] == module or name.startswith(
+            tuple(f"paceline.surfaces.{each}" for each in PAGES)
+        ):
             monkeypatch.delitem(sys.modules, name)
+    for name in PAGES:
+        monkeypatch.delattr(surfaces, name, raising=False)
     real = builtins.__import__
 
     def blocked(name: str, *args: Any) -> Any:

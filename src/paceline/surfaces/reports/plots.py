@@ -53,11 +53,9 @@ def throughput(measured: Measured) -> Figure | None:
     total = _line(grid, series.total(lines), "tint-ink thick", "all together") if len(lines) > 1 else None
     each = list(_shapes(grid, picture))
     # One of many trainers would be a line at the bottom of the same chart.
-    parts = [[total], each] if picture.bands else [[total, *each]]
-    charts = [
-        _chart(title, grid, [shape for shape in part if shape], "Examples per second", shown=scales.whole)
-        for part in parts
-    ]
+    of_all: list[Shape] = [total] if total else []
+    parts = [of_all, each] if picture.bands else [[*of_all, *each]]
+    charts = [_chart(title, grid, part, "Examples per second", shown=scales.whole) for part in parts]
     return Figure(
         name="throughput",
         title=title,

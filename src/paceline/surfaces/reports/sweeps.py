@@ -10,7 +10,7 @@ from paceline.modelling.predictions import NOTHING_BINDS
 from paceline.surfaces import templates
 from paceline.surfaces.charts import curves, drawings, scales
 from paceline.surfaces.charts.curves import Place
-from paceline.surfaces.charts.drawings import Dots, Line
+from paceline.surfaces.charts.drawings import Dots, Line, Shape
 from paceline.surfaces.reports import texts
 from paceline.surfaces.reports.figures import Figure
 
@@ -79,7 +79,7 @@ def _cost(field: str, values: Sequence[str], found: Sequence[Forecast]) -> Figur
     points = [(place + 0.5, cost) for place, cost in enumerate(costs)]
     knee = forecasts.knee(found) + 0.5
     up = scales.up_to(max(costs), "Core-hours for a million examples")
-    shapes = [
+    shapes: list[Shape] = [
         Line(points=[(knee, 0.0), (knee, up.high)], style="tint-muted thin dash-short", key="knee"),
         Line(points=points, style="tint-vermilion"),
         Dots(points=points, said=[f"{cost:.3f}" for cost in costs], style="tint-vermilion"),
