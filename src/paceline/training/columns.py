@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paceline.training import features
+from paceline.training import arrow_values, features
 
 
 def decoded(column: Any, kind: features.Kind) -> Any:
@@ -24,25 +24,27 @@ def decoded(column: Any, kind: features.Kind) -> Any:
             column = pc.cast(column, pa.string()).dictionary_encode()
         return column.unify_dictionaries().combine_chunks()
     if kind == "integer":
-        return pc.cast(column, pa.int64()).fill_null(-1).to_numpy()
-    return np.asarray(pc.cast(column, pa.float64()).to_numpy(), dtype=np.float64)
+        return arrow_values.numbers(pc.cast(column, pa.int64()), missing=-1)
+    return arrow_values.numbers(pc.cast(column, pa.float64()), missing=np.nan)
 
 
 def _listed(column: Any, kind: features.Lists) -> features.Listed:
     """Takes the values out of their lists; missing and empty ones are none."""
     if not _has_lists(column.type):
         column = pc.split_pattern(pc.cast(column, pa.string()), kind.separator)
-    lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy().astype(np.int64)
+    lengths = arrow_values.numbers(pc.list_value_length(column), missing=0).astype(np.int64)
     values = pc.list_flatten(column)
     if pa.types.is_dictionary(values.type):
         values = pc.cast(values, values.type.value_type)
-    given = values.is_valid()
     if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
         values = pc.utf8_trim_whitespace(values)
-        given = pc.fill_null(pc.not_equal(values, ""), False)
-    row = np.repeat(np.arange(len(lengths)), lengths)[given.to_numpy()]
+        given = arrow_values.numbers(pc.binary_length(values), missing=0) > 0
+    else:
+        given = arrow_values.numbers(pc.cast(values.is_valid(), pa.int8()), missing=0) > 0
+    row = np.repeat(np.arange(len(lengths)), lengths)[given]
     return features.Listed(
-        decoded(values.filter(given), kind.kind), np.bincount(row, minlength=len(lengths)).astype(np.int64)
+        decoded(values.filter(arrow_values.flags(given)), kind.kind),
+        np.bincount(row, minlength=len(lengths)).astype(np.int64),
     )
 
 

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from paceline.training import errors
+from paceline.training import arrow_values, errors
 
 Columns = Mapping[str, Any]
 """The decoded columns of a chunk by name: pyarrow dictionary arrays (strings), NumPy arrays (numbers), or
@@ -362,7 +362,7 @@ def _side_by_side(columns: Iterable[npt.NDArray[Any]], rows: int, kind: type) ->
 def _by_word(column: Any, number: Any) -> Ids:
     """Maps each distinct word of a dictionary-encoded column once; a missing word gets 0."""
     table = np.array([number(word.strip()) for word in column.dictionary.to_pylist()] + [0], dtype=np.int32)
-    codes = column.indices.fill_null(len(table) - 1).to_numpy(zero_copy_only=False)
+    codes = arrow_values.numbers(column.indices, missing=len(table) - 1)
     return np.asarray(table[codes], dtype=np.int32)
 
 

@@ -1,0 +1,50 @@
+"""What Arrow's arrays hold as NumPy arrays and back, through their buffers (Arrow's columnar format).
+
+pyarrow's own `to_numpy`, `array` and `scalar`, and whatever is given a plain value, look first whether that
+is one of pandas, and import pandas to look. That takes a trainer a second or two before its first step.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+_TYPES = {
+    pa.int8(): np.int8,
+    pa.int16(): np.int16,
+    pa.int32(): np.int32,
+    pa.int64(): np.int64,
+    pa.float64(): np.float64,
+}
+
+
+def numbers(array: Any, missing: float) -> npt.NDArray[Any]:
+    """The values of an array, perhaps a chunked one, of one of the types above; `missing` in the place of
+    each that is null.
+    """
+    dtype = np.dtype(_TYPES[array.type])
+    if isinstance(array, pa.ChunkedArray):
+        parts = [numbers(chunk, missing) for chunk in array.chunks if len(chunk)]
+        return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, dtype), *parts])
+    if not len(array):
+        return np.empty(0, dtype)
+    validity, data = array.buffers()
+    values = np.frombuffer(data, dtype, count=len(array), offset=array.offset * dtype.itemsize)
+    if not array.null_count:
+        return values
+    return np.where(_bits(validity, array), values, dtype.type(missing))
+
+
+def flags(values: npt.NDArray[np.bool_]) -> Any:
+    """An array of truth values."""
+    packed = pa.py_buffer(np.packbits(values, bitorder="little").tobytes())
+    return pa.Array.from_buffers(pa.bool_(), len(values), [None, packed])
+
+
+def _bits(buffer: Any, array: Any) -> npt.NDArray[np.bool_]:
+    """The bits of a buffer that are an array's, the least of each byte first."""
+    end = array.offset + len(array)
+    return np.unpackbits(np.frombuffer(buffer, np.uint8), count=end, bitorder="little")[array.offset :] > 0
