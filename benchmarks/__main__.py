@@ -20,6 +20,7 @@ from benchmarks import figures, protocols
 
 NAMES = (
     "cli",
+    "startup",
     "agent-cost",
     "accuracy",
     "local-faults",
@@ -53,7 +54,8 @@ GROUPS = {"all": NAMES, "kubernetes": ON_KUBERNETES}
 @click.argument("name", type=click.Choice([*NAMES, *ON_KUBERNETES, *GROUPS, "figures"]))
 @click.option("--quick", is_flag=True, help="Fewer repeats and smaller inputs: at most 3 minutes.")
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="Where to write the result.")
-def main(name: str, quick: bool, json_path: Path | None) -> None:
+@click.option("--baseline", help="The commit that startup compares with, if not its own.")
+def main(name: str, quick: bool, json_path: Path | None, baseline: str | None) -> None:
     """Measure what Paceline claims.
 
     NAME is one benchmark, all that need only this machine, kubernetes (all that need a cluster), or the page
@@ -63,19 +65,21 @@ def main(name: str, quick: bool, json_path: Path | None) -> None:
         figures.write()
         return
     try:
-        holds = [run(each, quick=quick, path=json_path) for each in GROUPS.get(name, (name,))]
+        holds = [
+            run(each, quick=quick, path=json_path, baseline=baseline) for each in GROUPS.get(name, (name,))
+        ]
     except NotHere as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(2)
     sys.exit(0 if all(holds) else 1)
 
 
-def run(name: str, *, quick: bool, path: Path | None) -> bool:
+def run(name: str, *, quick: bool, path: Path | None, baseline: str | None) -> bool:
     """Run one benchmark, write and show its result; return whether all its checks hold."""
     module = protocols.module(name)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True)) as progress:
-        bench = protocols.Bench(name, quick=quick, progress=progress)
+        bench = protocols.Bench(name, quick=quick, progress=progress, baseline=baseline)
         checks = module.run(bench)
     result = protocols.Result(name=name, quick=quick, rows=bench.rows, checks=checks)
     folder = protocols.KEPT if quick else protocols.RESULTS

@@ -67,11 +67,14 @@ class Result:
 
 
 class Bench:
-    """What a benchmark is given: whether to be quick, and repeats that are kept."""
+    """What a benchmark is given: whether to be quick, the commit to compare with if it is not the benchmark's
+    own, and repeats that are kept.
+    """
 
-    def __init__(self, name: str, *, quick: bool, progress: Progress) -> None:
+    def __init__(self, name: str, *, quick: bool, progress: Progress, baseline: str | None = None) -> None:
         self.name = name
         self.quick = quick
+        self.baseline = baseline
         self.rows: list[Row] = []
         self._kept = KEPT / f"{name}{'-quick' if quick else ''}.rows.jsonl"
         self._progress = progress
