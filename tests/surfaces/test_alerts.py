@@ -85,14 +85,12 @@ def test_errors_and_slow_looks_hold_up_nothing(
     with alerts.watching(session, "clicks") as lines:
         assert "LIFE101" in awaited(lines)[0]
     release = threading.Event()
-    monkeypatch.setattr(looks.Looker, "look", lambda self: release.wait(30))
+    monkeypatch.setattr(looks.Looker, "look", lambda self: release.wait())
     monkeypatch.setattr(alerts, "END_SECONDS", 0.05)
     monkeypatch.setattr(alerts, "_lines", lambda *_: [])
-    began = time.monotonic()
+    # Were the look waited for, this would never end.
     with alerts.watching(session, "clicks") as lines:
-        time.sleep(0.1)
         assert lines() == []
-    assert time.monotonic() - began < 10
     release.set()
 
 
