@@ -1,10 +1,12 @@
 """Data and jobs for the tests of the training library."""
 
 import importlib.util
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
+from support.fork_servers import ForkServer
 
 ROOT = Path(__file__).parents[2]
 
@@ -50,14 +52,34 @@ def tiny_data(tmp_path):
     return files
 
 
+@pytest.fixture(scope="session")
+def fork_server():
+    """Forks scripts from a process that has imported TensorFlow."""
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "TF_CPP_MIN_LOG_LEVEL": "2"}
+    library = ("runs", "trainers", "evaluators", "exports")
+    server = ForkServer(["tensorflow", *(f"paceline.training.{name}" for name in library)], environment)
+    yield server
+    server.close()
+
+
 @pytest.fixture
-def job(tmp_path, tiny_data):
+def job(tmp_path, tiny_data, fork_server):
     """Makes jobs of the tiny script, or of another; whatever still runs afterwards is ended."""
+    yield from _jobs(tmp_path, tiny_data, fork_server)
+
+
+@pytest.fixture
+def launched_job(tmp_path, tiny_data):
+    """As `job`; each process starts an interpreter of its own, as replicas do."""
+    yield from _jobs(tmp_path, tiny_data, None)
+
+
+def _jobs(folder, data, fork_server):
     made = []
 
     def make(training, script="tiny_job.py", **roles):
-        command = [str(ROOT / "tests/training" / script), *map(str, tiny_data)]
-        made.append(Processes(tmp_path, command, training, roles))
+        command = [str(ROOT / "tests/training" / script), *map(str, data)]
+        made.append(Processes(folder, command, training, roles, fork_server))
         return made[-1]
 
     yield make

@@ -17,7 +17,9 @@ ROOT = Path(__file__).parents[2]
 class Processes:
     """The replicas of one job as processes: started, killed and awaited one by one."""
 
-    def __init__(self, folder, command, training, roles):
+    def __init__(self, folder, command, training, roles, fork_server=None):
+        """With a `fork_server` the command is a script, and processes are forked by it."""
+        self.fork_server = fork_server
         self.folder = folder
         self.command = command
         self.training = training
@@ -53,9 +55,14 @@ class Processes:
             PACELINE_CHECKPOINT_DIR=str(self.checkpoint_dir),
             **self.environment,
         )
-        with open(self.folder / f"{role}-{index}.log", "ab") as log:
-            self.running[role, index] = subprocess.Popen(
-                [sys.executable, *self.command], env=environment, cwd=ROOT, stdout=log, stderr=log
+        self.running[role, index] = self._started(environment, self.folder / f"{role}-{index}.log")
+
+    def _started(self, environment, log):
+        if self.fork_server is not None:
+            return self.fork_server.start(self.command, environment=environment, folder=ROOT, log=log)
+        with open(log, "ab") as output:
+            return subprocess.Popen(
+                [sys.executable, *self.command], env=environment, cwd=ROOT, stdout=output, stderr=output
             )
 
     def kill(self, role, index, number=signal.SIGKILL):

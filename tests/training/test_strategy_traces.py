@@ -10,8 +10,8 @@ from paceline.training import clusters, settings
 pytestmark = pytest.mark.slow
 
 
-def test_a_strategy_is_traced_through_its_coordinator(job, tmp_path):
-    processes = job({"trace": {"steps": 3}}, script="strategy_job.py", ps=2, worker=2, chief=1)
+def test_a_strategy_is_traced_through_its_coordinator(launched_job, tmp_path):
+    processes = launched_job({"trace": {"steps": 3}}, script="strategy_job.py", ps=2, worker=2, chief=1)
     processes.environment["PACELINE_RUN_DIR"] = str(tmp_path)
     processes.start_all()
     processes.wait("chief", 0)

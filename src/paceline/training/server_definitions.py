@@ -34,8 +34,7 @@ def _job(role: str, hosts: list[str]) -> bytes:
 
 
 def _integer(field: int, value: int) -> bytes:
-    """A field of a number; 0 is the default, and is left out."""
-    return _varint(field << 3 | _VARINT) + _varint(value) if value else b""
+    return _varint(field << 3 | _VARINT) + _varint(value)
 
 
 def _bytes(field: int, value: bytes) -> bytes:
