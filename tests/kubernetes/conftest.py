@@ -20,19 +20,15 @@ from support.real_clusters import NAMESPACE, OperatorProcess, Shift
 _SECONDS = 900.0
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist, which looks for the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_itemcollected(item: pytest.Item) -> None:
     """All tests here need a cluster; without one they say so."""
-    here = Path(__file__).parent
-    for item in items:
-        if here in item.path.parents:
-            item.add_marker(pytest.mark.kubernetes)
-            if item.get_closest_marker("timeout") is None:
-                item.add_marker(pytest.mark.timeout(_SECONDS))
-            needs_operator = "operator_kubeconfig" in getattr(item, "fixturenames", ())
-            item.add_marker(pytest.mark.xdist_group("operator" if needs_operator else item.path.stem))
-            if not os.environ.get("KUBECONFIG"):
-                item.add_marker(pytest.mark.skip(reason="no cluster: KUBECONFIG is not set (make e2e)"))
+    item.add_marker(pytest.mark.kubernetes)
+    if item.get_closest_marker("timeout") is None:
+        item.add_marker(pytest.mark.timeout(_SECONDS))
+    needs_operator = "operator_kubeconfig" in getattr(item, "fixturenames", ())
+    item.add_marker(pytest.mark.xdist_group("operator" if needs_operator else item.path.stem))
+    if not os.environ.get("KUBECONFIG"):
+        item.add_marker(pytest.mark.skip(reason="no cluster: KUBECONFIG is not set (make e2e)"))
 
 
 @contextlib.contextmanager

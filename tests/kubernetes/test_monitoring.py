@@ -75,9 +75,13 @@ def answer() -> int | None:
 
 
 def test_who_has_the_right_may_ask_cadvisor(kubeconfig: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
+    def of_reader() -> int | None:
+        with monkeypatch.context() as patched:
+            patched.setenv("KUBECONFIG", str(kubeconfig))
+            return answer()
+
     (right,) = rights(SHIPPED)
     assert right == Right("get", "nodes/proxy")
-    until(lambda: answer() == 404, answer, 20.0)
+    until(lambda: of_reader() == 404, of_reader)
     apply(without(right, SHIPPED))
-    until(lambda: answer() == 403, answer, 20.0)
+    until(lambda: of_reader() == 403, of_reader)

@@ -153,7 +153,7 @@ def test_tfjobs_of_others_and_what_becomes_of_them(path: Path, tmp_path: Path) -
         sent["metadata"].pop(key, None)
     sent["metadata"].pop("finalizers", None)  # nobody here would ever answer it
     sent.pop("status", None)
-    assert vanished(sent) == []
+    assert vanished(_named_once(sent)) == []
     name = sent["metadata"]["name"]
     stored = found(KINDS["TFJob"], name, "-n", NAMESPACE)
     kubectl("delete", KINDS["TFJob"], name, "-n", NAMESPACE)
@@ -161,6 +161,15 @@ def test_tfjobs_of_others_and_what_becomes_of_them(path: Path, tmp_path: Path) -
     # As a user reads it from a cluster: with all that the server has added.
     job.write_text(tfjob_files.convert_text(yaml.safe_dump(stored), "tfjob.yaml").text)
     assert vanished(*rendered(job, "--to", "tfjob")) == []
+
+
+def _named_once(part: Any) -> Any:
+    """Return a part of a TFJob in which no list has a name twice: its definition of 1.9 refuses that."""
+    if isinstance(part, dict):
+        return {key: _named_once(value) for key, value in part.items()}
+    if isinstance(part, list) and all(isinstance(each, dict) and "name" in each for each in part):
+        return list({each["name"]: _named_once(each) for each in part}.values())
+    return [_named_once(each) for each in part] if isinstance(part, list) else part
 
 
 def _replicas(job: dict[str, Any]) -> None:
