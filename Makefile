@@ -62,7 +62,7 @@ nightly: $(READY) ## test with all examples, seeds, widths and kill loops, and t
 	  $(BIN)/coverage combine --quiet && $(BIN)/coverage report; exit $$passed
 
 e2e: $(READY) ## tests on a Kubernetes cluster: that of KUBECONFIG, one by kind, or ../shared/ground
-	tests/kubernetes/with-cluster $(abspath $(BIN))/python -m pytest -m kubernetes -n 2 --dist loadgroup --durations=8
+	tests/kubernetes/with-cluster $(abspath $(BIN))/python -m pytest -m kubernetes --durations=8
 
 torch: ## PyTorch for the one test that needs it, unpacked into .torch (Debian 12)
 	tests/end_to_end/unpack-torch .torch

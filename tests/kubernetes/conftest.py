@@ -1,7 +1,6 @@
 """A real API server: that of KUBECONFIG (``make e2e`` provides one).
 
-With several workers of pytest-xdist (``--dist loadgroup``) one of them runs all tests that use the rights of
-the operator, for only one operator may act. Of other tests each file has its worker.
+Only one operator may act on it, so one process runs all tests that need the operator; others may run beside it.
 """
 
 from __future__ import annotations
@@ -25,8 +24,6 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     item.add_marker(pytest.mark.kubernetes)
     if item.get_closest_marker("timeout") is None:
         item.add_marker(pytest.mark.timeout(_SECONDS))
-    needs_operator = "operator_kubeconfig" in getattr(item, "fixturenames", ())
-    item.add_marker(pytest.mark.xdist_group("operator" if needs_operator else item.path.stem))
     if not os.environ.get("KUBECONFIG"):
         item.add_marker(pytest.mark.skip(reason="no cluster: KUBECONFIG is not set (make e2e)"))
 
