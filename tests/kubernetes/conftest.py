@@ -1,6 +1,6 @@
 """A real API server: that of KUBECONFIG (``make e2e`` provides one).
 
-Only one operator may act on it, so one process runs all tests that need the operator; others may run beside it.
+Only one operator may act on it, so one process runs all tests that need the operator.
 """
 
 from __future__ import annotations
