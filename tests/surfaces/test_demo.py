@@ -110,6 +110,9 @@ def check(done: subprocess.CompletedProcess[str], output: Path, name: str) -> No
         assert 1 < result["factor_low"] < result["factor"] < result["factor_high"]
         assert result["auc_before"] is not None
         assert result["auc_examples"] == 2_000
+    # Nothing of a trial is saved; the run that trains to its end is.
+    assert not list(output.glob("state/runs/clicks-trial-*/checkpoints/*"))
+    assert list(output.glob(f"state/runs/{name}/checkpoints/*"))
     run, story = ((output / name).read_text() for name in ("run.html", "report.html"))
     assert "plot-throughput" in run
     assert "best possible" in run
