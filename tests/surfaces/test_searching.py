@@ -83,6 +83,19 @@ def test_a_cause_is_said_while_the_job_as_it_came_runs(causes: list[str]) -> Non
     assert events == ["noticed", "measured"]
 
 
+def test_what_is_said_of_the_start_is_not_the_first_cause(causes: list[str]) -> None:
+    session, events = Lines(), list[str]()
+    with display(session, events).shown() as shown:
+        causes.append("PRG002 while it starts")
+        shown.tell(RUNS, Doing(what="starts"))
+        assert session.lines == ["PRG002 while it starts"]
+        shown.tell(RUNS, Doing(what="is measured"))
+        assert events == []
+        shown.tell(DONE, None)
+    assert session.lines[-1] == "OPT001 at the end"
+    assert events == ["explain x-trial-0", "noticed", "measured"]
+
+
 def test_a_cause_is_said_at_the_end_of_the_first_run_at_the_latest(causes: list[str]) -> None:
     session, events = Lines(), list[str]()
     with display(session, events).shown() as shown:

@@ -43,6 +43,10 @@ _SPARE_SECONDS, _LEARNING_SECONDS = 60.0, 1800.0
 _SPARE = 1.5
 
 
+#: What a trial does whose trainers all make steps.
+MEASURED = "is measured"
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Doing:
     """What a trial does now.
@@ -292,10 +296,10 @@ def _measuring(steps: Sequence[StepReport], passed: float, times: Times) -> Doin
     """Return how far a measurement is: how fast the job is so far."""
     done = sum(each.steps or 0 for each in steps)
     if passed <= 0 or not done:
-        return Doing(what="is measured")
+        return Doing(what=MEASURED)
     left = max(times.window_seconds - passed, (_LEAST_STEPS - done) * passed / done)
     return Doing(
-        what="is measured",
+        what=MEASURED,
         detail=f"{sum(each.examples or 0 for each in steps) / passed:,.0f} examples/s",
         seconds_left=max(0.0, min(left, _MOST_TIMES * times.window_seconds - passed)),
     )

@@ -80,24 +80,28 @@ class Display:
 
     def tell(self, tuning: Tuning, doing: Doing | None) -> None:
         """Show what goes on in a search (`services.tunings.Tell`)."""
+        from paceline.services.trials import MEASURED
         from paceline.tuning import estimates
 
         runs = estimates.runs(tuning, pairs=self._pairs)
         self._times.look(runs)
         trial = tuning.trials[-1] if tuning.trials else None
         if trial is not None and trial.number == 0 and trial.outcome is None:
-            self._watch_first(trial)
+            self._watch_first(trial, trains=doing is not None and doing.what == MEASURED)
         if doing is None and trial is not None:
             self._say(_result(tuning, trial))
             if trial.number == 0:
                 self._explain_first(trial)
         self._show("" if doing is None else _line(tuning, trial, doing), runs)
 
-    def _watch_first(self, trial: Trial) -> None:
-        """Say the causes of the job as it came while it runs, as they show."""
+    def _watch_first(self, trial: Trial, *, trains: bool) -> None:
+        """Say the causes of the job as it came while it runs, as they show.
+
+        What is said before it trains may be about its start, so it does not count as the first cause.
+        """
         if self._changes is None:
             self._changes = self._watch.enter_context(alerts.watching(self._session, trial.run))
-        self._say_causes(self._changes())
+        self._say_causes(self._changes(), counts=trains)
 
     def _explain_first(self, trial: Trial) -> None:
         """Say the cause of the job as it came when it was measured, if it has not shown before."""
@@ -109,10 +113,10 @@ class Display:
         with self._paused():
             self._measured()
 
-    def _say_causes(self, lines: Sequence[str]) -> None:
+    def _say_causes(self, lines: Sequence[str], *, counts: bool = True) -> None:
         for line in lines:
             self._say(line)
-        if lines and not self._has_cause:
+        if lines and counts and not self._has_cause:
             self._has_cause = True
             self._noticed()
 
