@@ -57,7 +57,7 @@ def test_help_of_a_verb_loads_nothing_heavy(verb: str) -> None:
     [
         (["paceline", "l"], ["list", "logs", "lint"]),
         (["paceline", "logs", "--ro"], ["--role"]),
-        (["paceline", "wait", "--for", "s"], ["succeeded"]),
+        (["paceline", "wait", "--for", "s"], ["succeeded", "step="]),
         (["paceline", "--home", "HOME", "top", "al"], ["alpha"]),
         (["paceline", "top", "--home", "HOME", ""], ["beta", "alpha"]),
     ],
