@@ -213,9 +213,10 @@ def test_the_clicks_example_trains_to_its_auc(
     assert of_worker["memory_bytes"] > 100 << 20
     assert of_worker["sent_bytes_per_second"] > 0
     why = json.loads(paceline("why", "clicks", "-n", NAMESPACE, "-o", "json"))
-    # Of what runs on this machine beside the cluster it may say so: that other programs use the job's cores.
+    # Of what runs on this machine beside the cluster it may say so: that other programs use the job's cores,
+    # or more of one core than of the other.
     harmful = {cause["code"] for cause in why["causes"] if cause["severity"] != "info"}
-    assert harmful <= {"CPU003"}, json.dumps(why["causes"])
+    assert harmful <= {"CPU003", "WRK101"}, json.dumps(why["causes"])
     # Nobody tells how fast the node's link is.
     assert re.match(r"(nothing is wrong as far as can be seen: )?clicks runs", why["summary"]), why["summary"]
     checks = paceline("doctor", str(file), "-n", NAMESPACE)
@@ -256,7 +257,9 @@ def test_a_change_that_makes_a_job_slower_is_tried_out_and_undone(
     proposal = Proposal(name="smaller-batches", what="", changes=(smaller,), gain=None, basis="")
     store = f"sqlite:///{operator_home}/paceline.db"
     with composition.opened_cluster(namespace=NAMESPACE, home=operator_home, store=store) as jobs:
-        changer = Changer(jobs=jobs, objective=Objective(), times=Times(window_seconds=10.0))
+        changer = Changer(
+            jobs=jobs, objective=Objective(), times=Times(start_seconds=15 * MINUTES, window_seconds=10.0)
+        )
         jobs.wait("changed", timeout_seconds=15 * MINUTES, until=lambda run: run.phase is JobPhase.RUNNING)
         done = changer.change("changed", proposal)
         assert not done.judgement.kept, done
