@@ -150,7 +150,7 @@ FEW = generate.Parameters(
 @pytest.mark.parametrize(
     ("parameters", "apart"),
     [
-        pytest.param(FEW, 0.02, id="few"),
+        pytest.param(FEW, 0.04, id="few"),
         pytest.param(generate.Parameters(), 0.01, id="all", marks=pytest.mark.nightly),
     ],
 )

@@ -58,10 +58,4 @@ def test_the_story_is_told(tmp_path: Path) -> None:
     assert "examples/s from" in told
     assert "<table" in told
     assert "computed" in told
-    pictures = [
-        o
-        for c in code_cells(json.loads(done.stdout))
-        for o in c["outputs"]
-        if "image/png" in o.get("data", {})
-    ]
-    assert len(pictures) == 1
+    assert "linear-gradient" in told, "the servers' load is drawn as bars"

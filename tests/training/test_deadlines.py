@@ -35,3 +35,20 @@ def test_a_closed_session_leaves_no_thread_behind():
     assert "deadlines" in {each.name for each in begun}
     session.close()
     assert not begun & set(threading.enumerate())
+
+
+@pytest.mark.slow
+def test_a_failure_whose_reason_is_no_text_is_one_of_a_server(monkeypatch):
+    from paceline.training.lazy_tensorflow import tf, tf1
+
+    def fails(*arguments):
+        raise UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")
+
+    graph = tf1.Graph()
+    with graph.as_default():
+        one = tf1.constant(1)
+    session = deadlines.Session("", graph=graph, config=None, ports=(), seconds=30.0)
+    monkeypatch.setattr(tf1.Session, "run", fails)
+    with pytest.raises(tf.errors.UnavailableError, match="no text"):
+        session.run(one)
+    session.close()

@@ -42,7 +42,8 @@ def following(seconds: float, steps: int) -> float:
 
 
 class Session(tf1.Session):  # type: ignore[misc]
-    """A session whose calls raise a DeadlineExceededError when servers have not answered in time.
+    """A session whose calls raise a DeadlineExceededError when servers have not answered in time, and an
+    UnavailableError when TensorFlow cannot read the reason for which one failed.
 
     A thread looks for calls that are overdue, and ends the connections to the servers' `ports` for them: all
     other calls that are under way then end so, too. A call's options can give it another deadline.
@@ -96,10 +97,14 @@ class Session(tf1.Session):  # type: ignore[misc]
         self._due[call] = time.monotonic() + seconds
         try:
             yield
-        except tf.errors.OpError as error:
-            if not self._has_missed:
-                raise
-            raise tf.errors.DeadlineExceededError(None, None, "a call was not answered in time") from error
+        except (tf.errors.OpError, UnicodeDecodeError) as error:
+            if self._has_missed:
+                raise tf.errors.DeadlineExceededError(None, None, "a call was not answered in time") from error
+            if isinstance(error, UnicodeDecodeError):
+                # The reason that another process gives may hold bytes that are no text (seen with "Socket closed").
+                # TensorFlow then cannot make its own error of it.
+                raise tf.errors.UnavailableError(None, None, "a call failed; its reason is no text") from error
+            raise
         finally:
             del self._due[call]
 

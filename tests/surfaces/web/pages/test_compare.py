@@ -17,7 +17,7 @@ def test_jobs_are_chosen_and_compared(client: TestClient, recorded: str, home: h
     assert f'value="{recorded}" checked' in one
     assert "not enough data" not in one
     page = client.get("/compare", params={"job": [recorded, "census"]}).text
-    for shown in ("not enough data", 'href="/rules/PS101"', 'class="added"', '<svg class="strip"'):
+    for shown in ("not enough data", 'href="/rules/PS101"', 'class="added"', '<svg class="strip marks"'):
         assert shown in page
     assert client.get("/compare", params={"job": [recorded, "nobody"]}).status_code == 404
 
