@@ -99,11 +99,15 @@ class Session(tf1.Session):  # type: ignore[misc]
             yield
         except (tf.errors.OpError, UnicodeDecodeError) as error:
             if self._has_missed:
-                raise tf.errors.DeadlineExceededError(None, None, "a call was not answered in time") from error
+                raise tf.errors.DeadlineExceededError(
+                    None, None, "a call was not answered in time"
+                ) from error
             if isinstance(error, UnicodeDecodeError):
-                # The reason that another process gives may hold bytes that are no text (seen with "Socket closed").
-                # TensorFlow then cannot make its own error of it.
-                raise tf.errors.UnavailableError(None, None, "a call failed; its reason is no text") from error
+                # The reason that another process gives may hold bytes that are no text, seen when a socket was
+                # closed. TensorFlow then cannot make its own error of it.
+                raise tf.errors.UnavailableError(
+                    None, None, "a call failed; its reason is no text"
+                ) from error
             raise
         finally:
             del self._due[call]
