@@ -103,8 +103,8 @@ class Session(tf1.Session):  # type: ignore[misc]
                     None, None, "a call was not answered in time"
                 ) from error
             if isinstance(error, UnicodeDecodeError):
-                # The reason that another process gives may hold bytes that are no text, seen when a socket was
-                # closed. TensorFlow then cannot make its own error of it.
+                # The reason that another process gives may hold bytes that are no text, seen when a socket
+                # was closed. TensorFlow then cannot make its own error of it.
                 raise tf.errors.UnavailableError(
                     None, None, "a call failed; its reason is no text"
                 ) from error
