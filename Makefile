@@ -18,7 +18,7 @@ CHECK := import sys; v=sys.version_info[:2]; sys.exit(0 if (3,11)<=v<=(3,13) els
 LOCK := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet
 
 PYTEST = $(BIN)/python -m pytest
-FAST := -m "not slow and not kubernetes" -n 2 --dist worksteal
+FAST := -m "not slow and not kubernetes" -n 3 --dist worksteal
 
 # Tests start hundreds of Pythons, and each would compile all that it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
