@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
+
 from paceline.control import events, machines, states
 from paceline.engines.engines import Launched
 from paceline.engines.local import folders
-from paceline.errors import EngineError
+from paceline.errors import EngineError, StoreError
 from paceline.model.jobs import JobSpec, RoleSpec
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.runs import LOCAL, Run
 from paceline.model.statuses import ExitKind, ExitReason, JobPhase
 from paceline.services import supervisions
-from paceline.stores import open_store
+from paceline.stores import Store, open_store
 
 WORKER = ReplicaId(Role.WORKER, 0)
 TERMINATED = ExitReason(kind=ExitKind.SIGNAL, signal=15)
@@ -111,3 +113,15 @@ def test_a_job_whose_engine_fails_before_it_has_begun_fails(tmp_path: Path) -> N
     engine = Engine("no cgroup can be made")
     assert supervised(tmp_path, fresh(Role.PS, Role.CHIEF), engine)[0] is JobPhase.FAILED
     assert engine.done == ["release"]
+
+
+def test_the_end_of_a_job_is_kept_together_with_the_event_that_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise StoreError("the disk is full")
+
+    monkeypatch.setattr(Store, "append_events", fails)
+    assert supervised(tmp_path, fresh(Role.CHIEF, Role.WORKER), Engine())[0] is JobPhase.FAILED
+    with open_store(f"sqlite:///{tmp_path}/store.db") as store:
+        assert store.events("job")[-1][1].kind == "failed"

@@ -215,11 +215,12 @@ class Supervision:
         """Save state and events; on a full disk both are kept in memory and tried again."""
         try:
             if not self._saved:
-                self._store.save_state(self._name, self._state, at=self._clock())
+                # In one transaction: a reader that sees the end of a job finds the event that says so.
+                self._store.save_state(self._name, self._state, at=self._clock(), events=self._happened)
                 self._saved = True
-            if self._happened:
+            elif self._happened:
                 self._store.append_events(self._name, self._happened)
-                self._happened = []
+            self._happened = []
         except StoreError as error:
             log.warning("the state cannot be saved, trying again: %s", error.message)
 
