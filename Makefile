@@ -23,7 +23,7 @@ FAST := -m "not slow and not kubernetes" -n 3 --dist worksteal
 # Tests start hundreds of Pythons, and each would compile all that it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-fast test-slow soak nightly e2e torch screenshots check bench bench-diagnosis docs lock format clean
+.PHONY: help demo test test-fast test-slow soak nightly e2e screenshots check bench bench-diagnosis docs lock format clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -53,7 +53,7 @@ test-slow: $(READY) ## only those that start TensorFlow, whole jobs or a browser
 test-fast: $(READY) ## only the tests that run in seconds
 	$(PYTEST) $(FAST)
 
-soak: $(READY) ## test-fast ten times and test once with all cores loaded; goes on where it was cut off (hours)
+soak: $(READY) ## test-fast ten times and test once, four runs at once; goes on where it was cut off (hours)
 	$(BIN)/python tests/soak.py
 
 nightly: $(READY) ## test with all examples, seeds, widths and kill loops, and the coverage of src/ (hours)
@@ -63,9 +63,6 @@ nightly: $(READY) ## test with all examples, seeds, widths and kill loops, and t
 
 e2e: $(READY) ## tests on a Kubernetes cluster: that of KUBECONFIG, one by kind, or ../shared/ground
 	tests/kubernetes/with-cluster $(abspath $(BIN))/python -m pytest -m kubernetes --durations=8
-
-torch: ## PyTorch for the one test that needs it, unpacked into .torch (Debian 12)
-	tests/end_to_end/unpack-torch .torch
 
 screenshots: $(READY) ## pictures of every page, in each language, theme and width: screenshots/ (needs Chromium)
 	mkdir -p screenshots

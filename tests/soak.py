@@ -1,8 +1,10 @@
-"""Run the fast tests ten times and all of them once while busy processes load every core: none may fail.
+"""Run the fast tests ten times and all of them once, four runs side by side: none may fail.
 
-The commands are those of ``make test-fast`` and ``make test``, without tests marked ``speed``: they judge how
-fast something is. Each run is noted in ``.soak`` when it is done, so a soak that is cut off goes on where it
-stopped, as long as the commit is the same.
+The commands are those of ``make test-fast`` and ``make test``, without tests marked ``speed``: they judge
+how fast something is. The runs are each other's load: each has three tests at once, so a dozen processes want
+the cores, and busy processes take the place of runs that are done. Each run is noted in ``.soak`` when it is
+done, so a soak that is cut off goes on where it stopped, as long as the commit is the same. What pytest says
+is there as well.
 
 Exit codes: 0 no test failed, 1 some did.
 """
@@ -10,6 +12,7 @@ Exit codes: 0 no test failed, 1 some did.
 from __future__ import annotations
 
 import collections
+import concurrent.futures
 import contextlib
 import dataclasses
 import json
@@ -23,8 +26,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / ".soak"
-BUSY_PROCESSES = 8
 FAST_RUNS = 10
+RUNS_AT_ONCE = 4
+#: Tests that a run has at once, as the Makefile says: so many busy processes stand in for it.
+TESTS_AT_ONCE = 3
 #: What pytest exits with when all passed, some failed, or a stage has no test.
 _JUDGED = (0, 1, 5)
 
@@ -40,6 +45,11 @@ class Run:
     def report(self) -> Path:
         """Return the file that pytest writes its outcomes to."""
         return FOLDER / f"{self.name}.xml"
+
+    @property
+    def output(self) -> Path:
+        """Return the file of what pytest says."""
+        return FOLDER / f"{self.name}.log"
 
 
 def commands(target: str) -> list[tuple[str, ...]]:
@@ -65,15 +75,15 @@ def runs() -> list[Run]:
     """Return all runs, in order."""
     (fast,) = commands("test-fast")
     return [
+        *(Run(f"whole-{number}", command) for number, command in enumerate(reversed(commands("test")), 1)),
         *(Run(f"fast-{number}", fast) for number in range(1, FAST_RUNS + 1)),
-        *(Run(f"whole-{number}", command) for number, command in enumerate(commands("test"), 1)),
     ]
 
 
 @contextlib.contextmanager
-def loaded() -> Iterator[None]:
-    """Keep all cores busy."""
-    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(BUSY_PROCESSES)]
+def loaded(processes: int) -> Iterator[None]:
+    """Keep so many processes busy."""
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(processes)]
     try:
         yield
     finally:
@@ -98,9 +108,11 @@ def done(run: Run) -> list[str]:
         SystemExit: pytest could not judge: it was interrupted, or met an error of its own.
     """
     run.report.unlink(missing_ok=True)
-    code = subprocess.run([*run.command, f"--junitxml={run.report}"], cwd=ROOT, check=False).returncode
+    command = [*run.command, f"--junitxml={run.report}"]
+    with run.output.open("w") as output:
+        code = subprocess.run(command, cwd=ROOT, check=False, stdout=output, stderr=output).returncode
     if code not in _JUDGED or not run.report.exists():
-        raise SystemExit(f"soak: pytest ended with {code} in {run.name}; make soak goes on from there")
+        raise SystemExit(f"soak: pytest ended with {code}, see {run.output}; make soak goes on from there")
     return failures(run.report)
 
 
@@ -110,18 +122,32 @@ def commit() -> str:
     return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
 
 
+def finished(left: list[Run]) -> Iterator[tuple[Run, list[str]]]:
+    """Make runs side by side; yield each with the tests that failed in it as it ends."""
+    with concurrent.futures.ThreadPoolExecutor(RUNS_AT_ONCE) as pool, contextlib.ExitStack() as stack:
+        stack.callback(pool.shutdown, cancel_futures=True)
+        stack.enter_context(loaded(TESTS_AT_ONCE * max(0, RUNS_AT_ONCE - len(left))))
+        started = {pool.submit(done, run): run for run in left}
+        for ended in concurrent.futures.as_completed(started):
+            left = [run for run in left if run is not started[ended]]
+            if len(left) < RUNS_AT_ONCE:
+                stack.enter_context(loaded(TESTS_AT_ONCE))
+            yield started[ended], ended.result()
+
+
 def main() -> int:
     """Make the runs that are not done yet, and say which tests failed how often."""
     FOLDER.mkdir(exist_ok=True)
     state = FOLDER / "state.json"
     noted = json.loads(state.read_text()) if state.exists() else {}
     failed: dict[str, list[str]] = noted["failed"] if noted.get("commit") == commit() else {}
-    with loaded():
-        for run in runs():
-            if run.name not in failed:
-                print(f"soak: {run.name}, load {os.getloadavg()[0]:.1f}", flush=True)
-                failed[run.name] = done(run)
-                state.write_text(json.dumps({"commit": commit(), "failed": failed}, indent=1))
+    left = [run for run in runs() if run.name not in failed]
+    print(f"soak: {len(left)} runs, {RUNS_AT_ONCE} at once; what they say is in {FOLDER}", flush=True)
+    for run, tests in finished(left):
+        failed[run.name] = tests
+        state.write_text(json.dumps({"commit": commit(), "failed": failed}, indent=1))
+        load = os.getloadavg()[1]
+        print(f"soak: {run.name}: {len(tests)} failures; load {load:.1f} in 5 minutes", flush=True)
     counts = collections.Counter(test for tests in failed.values() for test in tests)
     for test, count in counts.most_common():
         print(f"{count:3} of {len(failed)} runs: {test}")

@@ -30,7 +30,7 @@ def apply(manifests: list[dict[str, Any]]) -> None:
 
 
 @pytest.fixture(scope="module")
-def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def kubeconfig(installed: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     name = READER["name"]
     account = {
         "apiVersion": "v1",

@@ -40,7 +40,7 @@ def session(home: Home, monkeypatch: pytest.MonkeyPatch) -> Session:
     return Session(home_option=str(home.path))
 
 
-def awaited(lines: Callable[[], list[str]], seconds: float = 30.0) -> list[str]:
+def awaited(lines: Callable[[], list[str]], seconds: float = 90.0) -> list[str]:
     deadline = time.monotonic() + seconds
     while not (found := lines()):
         assert time.monotonic() < deadline, "nothing was told"
@@ -58,11 +58,20 @@ def test_a_line_says_when_what_and_where_to_look() -> None:
     assert alerts.line(Change(cause=silent, is_over=True), 1.8e9, "").endswith("PS001 is over")
 
 
-def test_a_finding_is_told_once(home: Home, session: Session) -> None:
+def test_a_finding_is_told_once(home: Home, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(home, "clicks", phase=JobPhase.RUNNING)
+    looked = threading.Semaphore(0)
+    original = looks.Looker.look
+
+    def counted(self: looks.Looker) -> looks.Look:
+        looked.release()
+        return original(self)
+
+    monkeypatch.setattr(looks.Looker, "look", counted)
     with alerts.watching(session, "clicks") as lines:
         (line,) = awaited(lines)
-        time.sleep(0.3)
+        for _ in range(4):
+            assert looked.acquire(timeout=90)
         assert lines() == []
     assert "LIFE101 error: Nobody looks after it" in line
     assert line.endswith(f"(paceline --home {home.path} why clicks)")
@@ -99,7 +108,6 @@ def test_who_is_quiet_looks_for_nothing(
 ) -> None:
     monkeypatch.setattr(looks.Looker, "look", lambda self: pytest.fail("looked"))
     with alerts.watching(dataclasses.replace(session, quiet=True), "clicks") as lines:
-        time.sleep(0.1)
         assert lines() == []
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
-import pytest
+from support import virtual_time
 from support.memory_clusters import MemoryCluster
 
 from paceline.engines.kubernetes import kinds, leases
@@ -13,15 +12,12 @@ from paceline.engines.kubernetes.clusters import ClusterError
 from paceline.engines.kubernetes.leases import Lease
 
 
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leases, "DURATION_SECONDS", 0.3)
-    monkeypatch.setattr(leases, "RENEW_WITHIN_SECONDS", 0.2)
-    monkeypatch.setattr(leases, "RETRY_SECONDS", 0.02)
-
-
 def lease(cluster: MemoryCluster, identity: str) -> Lease:
-    return Lease(cluster, "operator", "paceline", identity=identity, clock=time.time)
+    return Lease(cluster, "operator", "paceline", identity=identity, clock=_now)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 def holder(cluster: MemoryCluster) -> str:
@@ -30,38 +26,38 @@ def holder(cluster: MemoryCluster) -> str:
 
 def test_a_second_one_waits_until_the_first_renews_no_more() -> None:
     async def test() -> None:
-        cluster = MemoryCluster(time.time)
+        cluster = MemoryCluster(_now)
         await lease(cluster, "a").acquire()
         holding = asyncio.create_task(lease(cluster, "a").hold())
         second = asyncio.create_task(lease(cluster, "b").acquire())
-        await asyncio.sleep(0.6)
+        await asyncio.sleep(10 * leases.DURATION_SECONDS)
         assert not second.done()
         holding.cancel()
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(leases.DURATION_SECONDS + 2 * leases.RETRY_SECONDS):
             await second
         assert holder(cluster) == "b"
         assert cluster.of_kind(kinds.LEASES)["operator"]["spec"]["leaseTransitions"] == 1
 
-    asyncio.run(test())
+    virtual_time.run(test())
 
 
 def test_a_lease_that_is_given_back_is_taken_at_once() -> None:
     async def test() -> None:
-        cluster = MemoryCluster(time.time)
+        cluster = MemoryCluster(_now)
         first = lease(cluster, "a")
         await first.acquire()
         await first.release()
-        async with asyncio.timeout(0.2):
+        async with asyncio.timeout(leases.RETRY_SECONDS):
             await lease(cluster, "b").acquire()
         await first.release()
         assert holder(cluster) == "b", "what is somebody else's is not given back"
 
-    asyncio.run(test())
+    virtual_time.run(test())
 
 
 def test_who_cannot_renew_stops_before_another_may_begin() -> None:
     async def test() -> None:
-        cluster = MemoryCluster(time.time)
+        cluster = MemoryCluster(_now)
         first = lease(cluster, "a")
         await first.acquire()
 
@@ -69,33 +65,33 @@ def test_who_cannot_renew_stops_before_another_may_begin() -> None:
             raise ClusterError("the API server does not answer")
 
         cluster.trouble = refuse
-        began = time.monotonic()
+        began = _now()
         await first.hold()
-        assert time.monotonic() - began < leases.DURATION_SECONDS
+        assert _now() - began < leases.DURATION_SECONDS
 
-    asyncio.run(test())
+    virtual_time.run(test())
 
 
 def test_who_was_replaced_stops() -> None:
     async def test() -> None:
-        cluster = MemoryCluster(time.time)
+        cluster = MemoryCluster(_now)
         first = lease(cluster, "a")
         await first.acquire()
         taken = dict(cluster.of_kind(kinds.LEASES)["operator"])
         cluster.change(kinds.LEASES, "operator", "paceline", spec={**taken["spec"], "holderIdentity": "b"})
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(2 * leases.RETRY_SECONDS):
             await first.hold()
 
-    asyncio.run(test())
+    virtual_time.run(test())
 
 
 def test_of_many_that_want_it_at_once_one_gets_it() -> None:
     async def test() -> None:
-        cluster = MemoryCluster(time.time)
+        cluster = MemoryCluster(_now)
         wanting = [asyncio.create_task(lease(cluster, f"{i}").acquire()) for i in range(8)]
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(leases.RETRY_SECONDS)
         assert sum(each.done() for each in wanting) == 1
         for each in wanting:
             each.cancel()
 
-    asyncio.run(test())
+    virtual_time.run(test())

@@ -295,7 +295,9 @@ def test_a_suspended_job_is_not_removed_however_long_it_is() -> None:
             await it.until_phase("running")
             await it.edit("clicks", suspend=True)
             await it.until_phase("stopped")
-            await asyncio.sleep(0.3)
+            it.kubelet.exit_code = lambda pod: 0
+            await it.submit(job("later", ttl_after_finished_seconds=0.01))
+            await it.until(lambda: "later" not in it.cluster.of_kind(JOBS))
             assert it.status()["phase"] == "stopped"
 
     run(test)
