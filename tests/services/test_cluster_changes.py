@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -126,6 +126,38 @@ def test_a_change_outlives_the_operator(place: Place) -> None:
     place.until_pods(SECOND)
     place.keep()
     assert changes.changes(place.jobs, "clicks")[0].relay.done_at is not None
+
+
+def meanwhile(place: Place, happens: Callable[[], object]) -> None:
+    """Let something happen, once, between the look at the job and the write of the change."""
+
+    def happen(verb: str, plural: str, name: str) -> None:
+        if (verb, plural) == ("patch", kinds.TRAINING_JOBS.plural):
+            place.scene.cluster.trouble = lambda *_: None
+            happens()
+
+    place.scene.cluster.trouble = happen
+
+
+def test_a_status_that_the_operator_writes_meanwhile_refuses_no_change(place: Place) -> None:
+    run = running(place)
+    cluster = place.scene.cluster
+    status = {**place.scene.status(), "message": "seen"}
+    meanwhile(place, lambda: cluster.change(kinds.TRAINING_JOBS, "clicks", "default", status=status))
+    place.jobs.change("clicks", changed(run))
+    place.until_pods(SECOND)
+
+
+def test_a_change_that_another_user_makes_meanwhile_is_not_overwritten(place: Place) -> None:
+    run = running(place)
+    place.runner.run(place.scene.end())
+    cluster = place.scene.cluster
+    spec = {**cluster.of_kind(kinds.TRAINING_JOBS)["clicks"]["spec"], "suspend": True}
+    meanwhile(place, lambda: cluster.change(kinds.TRAINING_JOBS, "clicks", "default", spec=spec))
+    with pytest.raises(Conflict, match="was changed meanwhile"):
+        place.jobs.change("clicks", changed(run))
+    assert cluster.of_kind(kinds.TRAINING_JOBS)["clicks"]["spec"] == spec
+    place.start_operator()
 
 
 def test_a_job_that_was_stopped_goes_on_with_another_file(place: Place) -> None:

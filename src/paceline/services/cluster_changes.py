@@ -8,10 +8,11 @@ there was.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from paceline import specs
-from paceline.engines.kubernetes.clusters import Object
+from paceline.engines.kubernetes.clusters import ClusterError, Object
 from paceline.errors import Conflict, NotFound
 from paceline.rendering import manifests
 from paceline.services import relays
@@ -46,13 +47,35 @@ def change(jobs: ClusterJobs, name: str, source: str) -> None:
     if known is not None and known.store.waiting_relay(known.run.name) is not None:
         raise Conflict(f"{name} is being changed already", f"when it runs again: paceline wait {name}")
     wanted = {**custom_resources.resource(spec, jobs.namespace)["spec"], custom_resources.SUSPEND: False}
-    metadata = {
-        "resourceVersion": resource["metadata"]["resourceVersion"],
-        "annotations": {CHANGE: repr(at), RESUME: repr(at)},
-    }
-    jobs.patch(name, {"metadata": metadata, "spec": merge_patch(resource["spec"], wanted)})
+    _patch(jobs, resource, wanted, {CHANGE: repr(at), RESUME: repr(at)})
     if known is not None:
         known.store.note_relay(known.run.name, source, before=specs.source_of(run), at=at)
+
+
+def _patch(jobs: ClusterJobs, resource: Object, wanted: Object, annotations: Mapping[str, str]) -> None:
+    """Give a job another spec if it still has the one that was read; its status may change meanwhile."""
+    name = resource["metadata"]["name"]
+    changes = {"spec": merge_patch(resource["spec"], wanted)}
+    version = resource["metadata"]["resourceVersion"]
+    while True:
+        metadata = {"resourceVersion": version, "annotations": annotations}
+        try:
+            return jobs.patch(name, {"metadata": metadata, **changes})
+        except ClusterError as error:
+            newer = jobs.resource(name)
+            if not error.is_conflict or newer["metadata"]["resourceVersion"] == version:
+                raise
+            if _asked(newer) != _asked(resource):
+                raise Conflict(
+                    f"{name} was changed meanwhile", f"look at it again: paceline get {name}"
+                ) from error
+            version = newer["metadata"]["resourceVersion"]
+
+
+def _asked(resource: Object) -> tuple[Any, ...]:
+    """Return what users have asked of a job."""
+    annotations = resource["metadata"].get("annotations") or {}
+    return resource["spec"], annotations.get(CHANGE), annotations.get(RESUME)
 
 
 def _known(jobs: ClusterJobs, name: str, resource: Object) -> Found | None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Collection
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
 from fastapi.routing import APIRouter
 from starlette.responses import PlainTextResponse, Response
+from starlette.routing import BaseRoute
 from starlette.staticfiles import StaticFiles
 
 from paceline.services.advisors import Advisor
@@ -44,6 +46,7 @@ from paceline.surfaces.web.routes import (
 from paceline.surfaces.web.sites import Site
 
 PREFIX = "/api/v1"
+_TITLE = "Paceline"
 _DESCRIPTION = """Submit, watch, explain and change parameter-server training jobs.
 
 Times are ISO 8601 in UTC, durations seconds, and what was not measured is null. Errors are
@@ -96,31 +99,19 @@ def application(
         proxies: those that are believed when they say where requests come from; None: none is.
         clock: seconds of any clock that only goes on.
     """
-    made = FastAPI(
-        title="Paceline",
-        version="v1",
-        description=_DESCRIPTION,
-        docs_url=None,  # Its page would load scripts from elsewhere.
-        redoc_url=None,
-        openapi_url=f"{PREFIX}/openapi.json",
-    )
+    described = _described()
+    # A page of FastAPI's for the description would load scripts from elsewhere.
+    made = FastAPI(title=_TITLE, docs_url=None, redoc_url=None, openapi_url=f"{PREFIX}/openapi.json")
+    made.openapi = lambda: described.schema  # type: ignore[method-assign]
+    made.state.queries = described.queries
     made.state.site = site
     made.state.feeds = Feeds()
     made.state.advisor = Advisor(clock)
     made.state.tasks = set()
     made.state.wrong = Rates(guards.WRONG_RATE, guards.WRONG_BURST, clock)
     problems.handle(made, sessions.of_problem)
-    api = APIRouter(prefix=PREFIX)
-    for each in _ROUTES:
-        api.include_router(each.router)
-    made.include_router(api)
-    made.add_api_route(guards.LIVES, _healthy, include_in_schema=False)
-    made.add_api_route(guards.READY, lambda: _ready(site), include_in_schema=False)
-    for page in _PAGES:
-        made.include_router(page.router)
-    made.add_api_route("/static/style.css", _style, include_in_schema=False)
+    made.router.routes.extend(_routes())
     made.mount("/static", StaticFiles(directory=rendering.STATIC))
-    descriptions.describe(made)
     made.add_middleware(Namespaces)
     made.add_middleware(
         Guard,
@@ -129,6 +120,27 @@ def application(
         proxies=proxies or Proxies(),
     )
     return made
+
+
+@functools.cache
+def _routes() -> list[BaseRoute]:
+    """Return all routes, made once: they know nothing of an application, and making them takes longest."""
+    api = APIRouter(prefix=PREFIX)
+    for each in _ROUTES:
+        api.include_router(each.router)
+    router = APIRouter()
+    router.include_router(api)
+    router.add_api_route(guards.LIVES, _healthy, include_in_schema=False)
+    router.add_api_route(guards.READY, _ready, include_in_schema=False)
+    for page in _PAGES:
+        router.include_router(page.router)
+    router.add_api_route("/static/style.css", _style, include_in_schema=False)
+    return router.routes
+
+
+@functools.cache
+def _described() -> descriptions.Description:
+    return descriptions.describe(_routes(), title=_TITLE, version="v1", description=_DESCRIPTION)
 
 
 def _style() -> Response:
@@ -140,7 +152,7 @@ def _healthy() -> PlainTextResponse:
     return PlainTextResponse("ok")
 
 
-def _ready(site: Site) -> PlainTextResponse:
+def _ready(request: Request) -> PlainTextResponse:
     """Answer whether the store answers."""
-    site.store.run_names_like("\N{REPLACEMENT CHARACTER}")
+    request.app.state.site.store.run_names_like("\N{REPLACEMENT CHARACTER}")
     return PlainTextResponse("ok")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
-from fastapi import FastAPI, Request
+from fastapi import Request
 from fastapi.openapi.utils import get_openapi
+from starlette.routing import BaseRoute
 
 from paceline.errors import InvalidInput
 from paceline.specs import problems as problems_of_files
@@ -29,11 +30,26 @@ _PROBLEMS = {
 }
 
 
-def describe(application: FastAPI) -> None:
-    """Let an application with all its routes say what it may answer, problems included."""
-    schema = _described(application)
-    application.openapi = lambda: schema  # type: ignore[method-assign]
-    application.state.queries = _queries(schema)
+class Description(NamedTuple):
+    """What an API says of itself.
+
+    Attributes:
+        schema: OpenAPI 3.1.
+        queries: the parameters of a query that each operation knows, by the operation's id.
+    """
+
+    schema: dict[str, Any]
+    queries: Mapping[str, frozenset[str]]
+
+
+def describe(routes: Sequence[BaseRoute], *, title: str, version: str, description: str) -> Description:
+    """Return what an API of some routes may answer, problems included."""
+    schema = get_openapi(
+        title=title, version=version, description=description, routes=routes,
+        separate_input_output_schemas=False,
+    )  # fmt: skip
+    _add_problems(schema)
+    return Description(schema, _queries(schema))
 
 
 def check_query(request: Request) -> None:
@@ -63,15 +79,8 @@ def _queries(schema: Mapping[str, Any]) -> dict[str, frozenset[str]]:
     }
 
 
-def _described(application: FastAPI) -> dict[str, Any]:
-    found = get_openapi(
-        title=application.title,
-        version=application.version,
-        description=application.description,
-        routes=application.routes,
-        separate_input_output_schemas=False,
-    )
-    schemas = found["components"]["schemas"]
+def _add_problems(schema: dict[str, Any]) -> None:
+    schemas = schema["components"]["schemas"]
     problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
     schemas.update(problem.pop("$defs", {}))
     schemas["Problem"] = problem
@@ -79,7 +88,6 @@ def _described(application: FastAPI) -> dict[str, Any]:
         schemas.pop(name, None)
     content = {problems.MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     answers = {status: {"description": why, "content": content} for status, why in _PROBLEMS.items()}
-    for methods in found["paths"].values():
+    for methods in schema["paths"].values():
         for operation in methods.values():
             operation["responses"] |= answers
-    return found
