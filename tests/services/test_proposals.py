@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from paceline import specs
 from paceline.model.jobs import JobSpec
+from paceline.model.proposals import Proposal
 from paceline.model.recordings import Recording
 from paceline.model.roles import Role
 from paceline.model.tunings import Goal, Objective
@@ -19,21 +22,31 @@ from paceline.stores import recordings
 RECORDINGS = Path(__file__).parents[2] / "benchmarks" / "diagnosis" / "recordings"
 
 
+@functools.cache
 def recorded(name: str) -> Recording:
     return recordings.read(RECORDINGS / f"{name}.parquet")
+
+
+@functools.cache
+def proposed(name: str, objective: Objective) -> Sequence[Proposal]:
+    """What is proposed takes seconds to compute, so tests with the same question share the answer."""
+    return proposals.proposals(recorded(name), objective)
 
 
 def edited(recording: Recording, changes: tuple[object, ...]) -> JobSpec:
     return specs.parse_job(edits.edited(recording.run.source, changes)).spec  # type: ignore[arg-type]
 
 
-@pytest.fixture(scope="module")
+DENSE = "dense-update.medium.wide-deep-middle-plain-4"
+
+
+@pytest.fixture
 def dense() -> Recording:
-    return recorded("dense-update.medium.wide-deep-middle-plain-4")
+    return recorded(DENSE)
 
 
 def test_the_primary_cause_is_proposed_with_its_gain_and_its_risk(dense: Recording) -> None:
-    first, *others = proposals.proposals(dense, Objective(most_cores=dense.run.spec.asked_cores))
+    first, *others = proposed(DENSE, Objective(most_cores=dense.run.spec.asked_cores))
     assert first.name == "dense-update"
     assert first.relearns
     assert first.basis.startswith("OPT001")
@@ -44,7 +57,7 @@ def test_the_primary_cause_is_proposed_with_its_gain_and_its_risk(dense: Recordi
 
 def test_what_is_beyond_the_limits_is_not_proposed(dense: Recording) -> None:
     for cores in (1.0, 2.5, 4.0):
-        for each in proposals.proposals(dense, Objective(most_cores=cores)):
+        for each in proposed(DENSE, Objective(most_cores=cores)):
             asked = edited(dense, each.changes).asked_cores
             assert asked is not None
             assert asked <= cores + 1e-9
@@ -53,23 +66,24 @@ def test_what_is_beyond_the_limits_is_not_proposed(dense: Recording) -> None:
 def test_nothing_by_which_it_would_learn_otherwise_is_proposed_where_that_is_not_allowed(
     dense: Recording,
 ) -> None:
-    found = proposals.proposals(dense, Objective(relearning=False))
+    found = proposed(DENSE, Objective(relearning=False))
     assert found
     assert not [each for each in found if each.relearns]
 
 
 def test_the_batch_size_changes_only_where_that_is_allowed(dense: Recording) -> None:
     def names(objective: Objective) -> set[str]:
-        return {each.name for each in proposals.proposals(dense, objective)}
+        return {each.name for each in proposed(DENSE, objective)}
 
     assert "larger-batch" not in names(Objective())
     assert "larger-batch" in names(Objective(batch_size=True))
 
 
 def test_the_cheapest_job_has_no_servers_that_do_nothing() -> None:
-    recording = recorded("too-many-ps.mild.dlrm-small-whole-4")
+    name = "too-many-ps.mild.dlrm-small-whole-4"
+    recording = recorded(name)
     before = recording.run.spec
-    first = proposals.proposals(recording, Objective(goal=Goal.CHEAPEST))[0]
+    first = proposed(name, Objective(goal=Goal.CHEAPEST))[0]
     after = edited(recording, first.changes)
     assert after.role(Role.PS).replicas < before.role(Role.PS).replicas  # type: ignore[union-attr]
     assert (after.asked_cores or 0) < (before.asked_cores or 0)
@@ -89,8 +103,9 @@ def test_servers_keep_room_for_the_variables(dense: Recording) -> None:
     small = dataclasses.replace(
         dense, run=dataclasses.replace(dense.run, spec=spec, source=specs.dump_job(spec))
     )
-    for recording, fewer in ((dense, True), (small, False)):
-        found = [edited(recording, each.changes) for each in proposals.proposals(recording, Objective())]
+    of_small = proposals.proposals(small, Objective())
+    for recording, changed, fewer in ((dense, proposed(DENSE, Objective()), True), (small, of_small, False)):
+        found = [edited(recording, each.changes) for each in changed]
         assert any(each.role(Role.PS).replicas < 2 for each in found) is fewer  # type: ignore[union-attr]
 
 
@@ -101,7 +116,7 @@ def test_of_a_job_that_was_not_measured_nothing_is_proposed_by_the_model(dense: 
 
 def test_switches_promise_what_the_model_leaves_of_them() -> None:
     def gains(name: str) -> dict[str, float]:
-        return {each.name: each.expected for each in proposals.proposals(recorded(name), Objective())}
+        return {each.name: each.expected for each in proposed(name, Objective())}
 
     # Where links bind, half the bytes are worth a trial; where trainers compute all the time, they are not.
     assert gains("ps-network-bound.gross.deepfm-small-plain-4")["short-transfers"] > 1.3

@@ -79,7 +79,11 @@ class Scene:
             assert not self._tasks["kubelet"].done(), self._tasks["kubelet"].exception()
             if "operator" in self._tasks:
                 assert not self._tasks["operator"].done(), self._tasks["operator"].exception()
-            assert time.monotonic() < deadline, f"{what} {self.status()} {self.pods()}"
+            assert time.monotonic() < deadline, (
+                what,
+                {name: each.get("status") for name, each in self.cluster.of_kind(JOBS).items()},
+                list(self.cluster.of_kind(kinds.PODS)),
+            )
             await asyncio.sleep(0.005)
 
     async def until_phase(self, phase: str, name: str = "clicks") -> None:

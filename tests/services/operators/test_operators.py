@@ -11,7 +11,7 @@ import pytest
 from support.kubelets import node, silence
 from support.operator_scenes import JOBS, is_worker, job, scene
 
-from paceline.engines.kubernetes import kinds
+from paceline.engines.kubernetes import kinds, times
 from paceline.engines.kubernetes.clusters import ClusterError
 from paceline.model.jobs import FitPolicy, Scheduling
 from paceline.rendering import labels
@@ -284,6 +284,35 @@ def test_an_ended_job_is_removed_after_its_time(monkeypatch: pytest.MonkeyPatch)
             await it.submit(job(ttl_after_finished_seconds=1.0))
             await it.until(lambda: "clicks" not in it.cluster.of_kind(JOBS))
             assert it.pods() == []
+
+    run(test)
+
+
+def test_a_new_operator_lets_no_job_begin_before_it_knows_all_that_wait() -> None:
+    """A job that has waited for too long keeps its turn though the operator reads it late."""
+
+    async def test() -> None:
+        async with scene() as it:
+            await it.submit(job("runs", workers=3))
+            await it.until_phase("running", "runs")
+            await it.end()
+            await it.submit(job("big", workers=6))
+            await it.submit(job("small", workers=1))
+            old = it.cluster.of_kind(JOBS)["big"]["metadata"]
+            it.cluster.change(
+                JOBS, "big", metadata={**old, "creationTimestamp": times.text(time.time() - 3600)}
+            )
+
+            def refuse_once(verb: str, plural: str, name: str) -> None:
+                if (plural, name) == (JOBS.plural, "big"):
+                    it.cluster.trouble = lambda *_: None
+                    raise ClusterError("the API server is busy", code=500)
+
+            it.cluster.trouble = refuse_once
+            it.start_operator()
+            await it.until(lambda: "waits for" in it.status("big").get("message", ""))
+            await it.until(lambda: it.status("small").get("message"))
+            assert "it waits for a job before it" in it.status("small")["message"]
 
     run(test)
 

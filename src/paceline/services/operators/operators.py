@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import logging
 from collections import defaultdict
@@ -28,6 +29,8 @@ GATHER_SECONDS = 0.05
 #: How often jobs that wait for room are decided on; looking at a large cluster may take longer.
 ADMIT_SECONDS = 1.0
 _SHARE_OF_LOOKING = 0.2
+#: An operator that has just begun lets jobs begin when it has looked at all, or after so long.
+ALL_KNOWN_SECONDS = 60.0
 _ANYWHERE = Verdict(room={})
 
 log = logging.getLogger(__name__)
@@ -72,6 +75,8 @@ class Operator:
         self._verdicts: dict[str, Verdict] = {}
         self._troubles: dict[Key, str] = {}
         self._somebody_waits = asyncio.Event()
+        self._unknown: set[Key] = set()
+        self._all_known = asyncio.Event()
         self._pods_of: dict[str, dict[Key, Object]] = defaultdict(dict)
         self._silent: Mapping[str, float] = {}
         self._jobs = Mirror(cluster, kinds.TRAINING_JOBS, namespace=namespace, on_change=self._job_changed)
@@ -87,6 +92,8 @@ class Operator:
             # Pods are listed after the jobs: what is known of a job must not be newer than its pods.
             tasks.create_task(self._jobs.run())
             await self._jobs.is_filled.wait()
+            self._unknown = {key_of(each) for each in self._jobs}
+            self._note_known()
             tasks.create_task(self._pods.run())
             await self._pods.is_filled.wait()
             if self._sees_nodes:
@@ -137,6 +144,7 @@ class Operator:
                 await self._look_after(key)
                 self._troubles.pop(key, None)
                 failed = False
+                self._note_known(key)
             except ClusterError as error:
                 self.counters.refusals += 1
                 self._troubles[key] = "" if error.is_conflict else error.message
@@ -146,6 +154,11 @@ class Operator:
                 log.exception("%s/%s could not be looked after", *key)
             finally:
                 self._queue.done(key, failed=failed)
+
+    def _note_known(self, *keys: Key) -> None:
+        self._unknown -= {*keys}
+        if not self._unknown:
+            self._all_known.set()
 
     async def _look_after(self, key: Key) -> None:
         resource = self._jobs.get(key)
@@ -224,6 +237,10 @@ class Operator:
 
     async def _admit(self) -> None:
         loop = asyncio.get_running_loop()
+        # Only then it knows what is promised to which job, and which one has waited for longest.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(ALL_KNOWN_SECONDS):
+                await self._all_known.wait()
         while True:
             await self._somebody_waits.wait()
             await asyncio.sleep(GATHER_SECONDS)  # for those that were submitted together
