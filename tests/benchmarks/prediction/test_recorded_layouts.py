@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 import statistics
 
 from benchmarks.diagnosis import labels
 from benchmarks.diagnosis.corpus import FOLDER
 from paceline.modelling import calibrations, predictions
 from paceline.modelling.calibrations import Measured
+from paceline.modelling.costs import Costs
 from paceline.services import predictions as services
 from paceline.stores import recordings
 
 
 def _measured(name: str) -> Measured:
     return services.model(recordings.read(FOLDER / f"{name}.parquet")).measured
+
+
+@functools.cache
+def _costs(name: str) -> Costs:
+    return calibrations.calibrated([_measured(name)]).costs
 
 
 def test_a_real_run_tells_how_others_with_less_of_something_go() -> None:
@@ -23,7 +30,7 @@ def test_a_real_run_tells_how_others_with_less_of_something_go() -> None:
     for name, label in found.items():
         if label.cause in causes and label.twin in found and not label.accepted:
             other = _measured(name)
-            costs = calibrations.calibrated([_measured(label.twin)]).costs
+            costs = _costs(label.twin)
             told = predictions.speed(other.layout, costs).steps_per_second
             missed.append(abs(told / other.steps_per_second - 1))
     assert len(missed) >= 12
