@@ -19,9 +19,17 @@ examples.register()
 
 ALL_SLOW = re.compile(r"^pytestmark = .*\bpytest\.mark\.slow\b", re.MULTILINE)
 
-
 #: After so long a slow test hangs.
 SLOW_SECONDS = 1800
+#: Modules with tests that take a minute or more begin first: none of them is left alone at the end.
+LONG = (
+    "surfaces/test_demo.py",
+    "end_to_end/test_page.py",
+    "end_to_end/test_walkthroughs.py",
+    "services/test_tunings.py",
+    "end_to_end/test_scaling.py",
+    "end_to_end/test_stops.py",
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -42,7 +50,9 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what only ``make nightly`` runs; give slow tests time on however busy a machine."""
+    """Leave out what only ``make nightly`` runs; give slow tests time on however busy a machine, in order."""
+    order = {Path(__file__).parent / name: number for number, name in enumerate(LONG)}
+    items.sort(key=lambda item: order.get(item.path, len(order)))
     for item in items:
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(SLOW_SECONDS))
