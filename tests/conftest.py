@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import re
 import signal
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ ALL_SLOW = re.compile(r"^pytestmark = .*\bpytest\.mark\.slow\b", re.MULTILINE)
 
 #: After so long a slow test hangs.
 SLOW_SECONDS = 1800
-#: Modules with tests that take a minute or more begin first: none of them is left alone at the end.
+#: Modules whose tests take longest.
 LONG = (
     "surfaces/test_demo.py",
     "end_to_end/test_page.py",
@@ -49,10 +50,9 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None
 
 
+@pytest.hookimpl(trylast=True)  # What -m leaves out is gone by then.
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what only ``make nightly`` runs; give slow tests time on however busy a machine, in order."""
-    order = {Path(__file__).parent / name: number for number, name in enumerate(LONG)}
-    items.sort(key=lambda item: order.get(item.path, len(order)))
+    """Leave out what only ``make nightly`` runs; give slow tests time on a busy machine; set the order."""
     for item in items:
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(SLOW_SECONDS))
@@ -60,7 +60,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     left_out = [item for item in items if item.get_closest_marker("nightly")]
     config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if not item.get_closest_marker("nightly")]
+    workers = getattr(config, "workerinput", {}).get("workercount", 1)
+    items[:] = spread([item for item in items if not item.get_closest_marker("nightly")], workers)
+
+
+def spread(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
+    """Return tests in an order in which each worker of pytest-xdist begins with its share of the longest.
+
+    With ``--dist worksteal`` each worker gets an equal stretch of the list. A worker that is done takes tests
+    from the end of another's stretch, so a long test there would be left alone at the end of the run.
+    """
+    order = {Path(__file__).parent / name: number for number, name in enumerate(LONG)}
+    long = sorted((item for item in items if item.path in order), key=lambda item: order[item.path])
+    others = iter([item for item in items if item.path not in order])
+    spread_items: list[pytest.Item] = []
+    for worker in range(workers):
+        spread_items += long[worker::workers]
+        room = len(items) * (worker + 1) // workers - len(spread_items)
+        spread_items += itertools.islice(others, max(0, room))
+    return spread_items
 
 
 @pytest.fixture(scope="session")

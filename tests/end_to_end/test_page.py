@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support import browsers
+from support import browsers, shares
 
 from benchmarks.diagnosis import bases
 from benchmarks.diagnosis.bases import Base
@@ -37,7 +37,10 @@ def link(tmp_path: Path) -> Iterator[str]:
     home = homes.Home.from_environment({"PACELINE_HOME": str(tmp_path / "home")})
     program = str(Path(sys.executable).parent / "paceline")
     command = [program, "serve", "--port", "0", "--home", str(home.path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+    with (
+        shares.preferred(tmp_path / "home"),
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server,
+    ):
         assert server.stdout is not None
         yield server.stdout.readline().strip()
         server.terminate()

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support import shares
 
 from paceline.engines.local import machines
 
@@ -54,10 +55,11 @@ def test_every_command_does_what_the_page_says(tmp_path: Path, page: Path) -> No
         )  # fmt: skip
 
     try:
-        for command, shown in blocks(page):
-            done = run(command)
-            assert done.returncode == 0, f"{command}\n{done.stdout}"
-            missing = set(CAUSE.findall(shown)) - set(CAUSE.findall(done.stdout))
-            assert not missing, f"{command} does not say {missing}:\n{done.stdout}"
+        with shares.preferred(tmp_path / "home"):
+            for command, shown in blocks(page):
+                done = run(command)
+                assert done.returncode == 0, f"{command}\n{done.stdout}"
+                missing = set(CAUSE.findall(shown)) - set(CAUSE.findall(done.stdout))
+                assert not missing, f"{command} does not say {missing}:\n{done.stdout}"
     finally:
         run("paceline --quiet list -o name --phase running | xargs -r paceline stop")

@@ -1,0 +1,57 @@
+"""Cores for some jobs before all else, so that what runs beside a test does not disturb the job of the test.
+
+Whoever asks why a job is slow beside other tests hears that other programs take its cores, and that is true.
+A test of what else is found needs a job whose own limits bind it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from paceline.engines.local import machines
+from paceline.engines.local.folders import RunFolder
+
+#: The largest share that a group can have, in the words of each version of cgroups.
+MOST = {"cpu.shares": "262144", "cpu.weight": "10000"}
+LOOK_SECONDS = 0.2
+
+
+@contextlib.contextmanager
+def preferred(home: Path) -> Iterator[None]:
+    """Give the jobs of a home the largest share of the cores while this lasts, where they have groups.
+
+    Args:
+        home: the state folder; it need not be there yet.
+    """
+    hierarchy = machines.read().cgroups
+    if hierarchy is None:
+        yield
+        return
+    ended = threading.Event()
+
+    def prefer() -> None:
+        while not ended.wait(LOOK_SECONDS):
+            for run in home.glob("runs/*"):
+                for group in hierarchy.folders(RunFolder(run).token):
+                    _prefer(group)
+                    _prefer(group.parent)
+
+    thread = threading.Thread(target=prefer)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _prefer(group: Path) -> None:
+    for name, share in MOST.items():
+        # The group is not there yet, or no more; the other version of cgroups has no such file.
+        with contextlib.suppress(OSError):
+            path = group / name
+            if path.exists():
+                path.write_text(share)
