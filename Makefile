@@ -10,15 +10,15 @@ UV := $(or $(shell command -v uv),.venv-uv/bin/uv)
 BEGAN := $(shell date +%s)
 # How many times as fast as the sizes of models expect a machine is on which the corpus is recorded.
 SPEED ?= 1
-# Whole jobs mostly wait (for a start, a sample, a checkpoint), so three tests at once keep two cores busy.
-SLOW := -m "slow and not kubernetes" -n 3 --dist worksteal
+# Whole jobs mostly wait (for a start, a sample, a checkpoint), so four tests at once keep two cores busy.
+SLOW := -m "slow and not kubernetes" -n 4 --dist worksteal
 
 # Any Python can say that it is too old.
 CHECK := import sys; v=sys.version_info[:2]; sys.exit(0 if (3,11)<=v<=(3,13) else "make needs Python 3.11 to 3.13 (TensorFlow has no wheels beyond); this is %d.%d. Try: make PYTHON=python3.11 ..." % v)
 LOCK := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet
 
 PYTEST = $(BIN)/python -m pytest
-FAST := -m "not slow and not kubernetes" -n 3 --dist worksteal
+FAST := -m "not slow and not kubernetes" -n 4 --dist worksteal
 
 # Tests start hundreds of Pythons, and each would compile all that it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -53,7 +53,7 @@ test-slow: $(READY) ## only those that start TensorFlow, whole jobs or a browser
 test-fast: $(READY) ## only the tests that run in seconds
 	$(PYTEST) $(FAST)
 
-soak: $(READY) ## test-fast ten times and test once, four runs at once; goes on where it was cut off (hours)
+soak: $(READY) ## test-fast ten times and test once, three runs at once; goes on where it was cut off (hours)
 	$(BIN)/python tests/soak.py
 
 nightly: $(READY) ## test with all examples, seeds, widths and kill loops, and the coverage of src/ (hours)

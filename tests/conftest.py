@@ -19,7 +19,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 examples.register()
 
 ALL_SLOW = re.compile(r"^pytestmark = .*\bpytest\.mark\.slow\b", re.MULTILINE)
-
+#: The marks of tests with a browser say it, too.
+NONE_SLOW = re.compile(r"\A(?!.*(mark\.slow|browsers\.MARKS))", re.DOTALL)
 #: After so long a slow test hangs.
 SLOW_SECONDS = 1800
 #: Modules whose tests take longest.
@@ -44,10 +45,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave modules unread whose tests are all slow where no slow test runs: most import TensorFlow."""
-    if collection_path.suffix == ".py" and "not slow" in config.getoption("markexpr"):
-        return True if ALL_SLOW.search(collection_path.read_text()) else None
-    return None
+    """Leave modules unread of which no test runs: all are slow (most import TensorFlow), or none is."""
+    marks = config.getoption("markexpr")
+    if collection_path.suffix != ".py" or "slow" not in marks:
+        return None
+    found = ALL_SLOW if "not slow" in marks else NONE_SLOW
+    return True if found.search(collection_path.read_text()) else None
 
 
 @pytest.hookimpl(trylast=True)  # What -m leaves out is gone by then.

@@ -1,7 +1,7 @@
-"""Run the fast tests ten times and all of them once, four runs side by side: none may fail.
+"""Run the fast tests ten times and all of them once, three runs side by side: none may fail.
 
 The commands are those of ``make test-fast`` and ``make test``, without tests marked ``speed``: they judge
-how fast something is. The runs are each other's load: each has three tests at once, so a dozen processes want
+how fast something is. The runs are each other's load: each has four tests at once, so a dozen processes want
 the cores, and busy processes take the place of runs that are done. Each run is noted in ``.soak`` when it is
 done, so a soak that is cut off goes on where it stopped, as long as the commit is the same. What pytest says
 is there as well.
@@ -27,9 +27,9 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / ".soak"
 FAST_RUNS = 10
-RUNS_AT_ONCE = 4
+RUNS_AT_ONCE = 3
 #: Tests that a run has at once, as the Makefile says: so many busy processes stand in for it.
-TESTS_AT_ONCE = 3
+TESTS_AT_ONCE = 4
 #: What pytest exits with when all passed, some failed, or a stage has no test.
 _JUDGED = (0, 1, 5)
 
