@@ -10,8 +10,8 @@ UV := $(or $(shell command -v uv),.venv-uv/bin/uv)
 BEGAN := $(shell date +%s)
 # How many times as fast as the sizes of models expect a machine is on which the corpus is recorded.
 SPEED ?= 1
-# Whole jobs mostly wait (for a start, a sample, a checkpoint), so four tests at once keep two cores busy.
-SLOW := -m "slow and not kubernetes" -n 4 --dist worksteal
+# Whole jobs mostly wait (for a start, a sample, a checkpoint), so three tests at once keep two cores busy.
+SLOW := -m "slow and not kubernetes" -n 3 --dist worksteal
 
 # Any Python can say that it is too old.
 CHECK := import sys; v=sys.version_info[:2]; sys.exit(0 if (3,11)<=v<=(3,13) else "make needs Python 3.11 to 3.13 (TensorFlow has no wheels beyond); this is %d.%d. Try: make PYTHON=python3.11 ..." % v)

@@ -18,6 +18,8 @@ from paceline.engines.local import machines
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs" / "walkthroughs").glob("*.md"))
+#: The page whose commands run each time; those of the others run at night.
+OFTEN = "busy-ps"
 #: What does not differ from run to run: the causes that ``why`` numbers. On a busy machine others may be
 #: told before them.
 CAUSE = re.compile(r"^\d+\. ([A-Z]+\d{3}) ", re.MULTILINE)
@@ -37,7 +39,13 @@ def test_there_are_pages_and_each_shows_causes() -> None:
         assert CAUSE.search("".join(shown for _, shown in blocks(page)))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=page.stem, marks=() if page.stem == OFTEN else pytest.mark.nightly)
+        for page in PAGES
+    ],
+)
 def test_every_command_does_what_the_page_says(tmp_path: Path, page: Path) -> None:
     if lacks := machines.read().lacks_namespaces:
         pytest.skip(f"hosts are emulated as root: {lacks}")

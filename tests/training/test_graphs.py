@@ -131,10 +131,10 @@ def saved_in(graph, folder):
 
 
 RECUTS = [
-    *itertools.pairwise(CUTS),
+    ("whole", "2 ranges"),
+    ("2 strided", "3 hashed"),
     ("3 hashed", "whole"),
-    ("2 hashed", "2 strided"),
-    ("3 strided", "2 ranges"),
+    *(pytest.param(*pair, marks=pytest.mark.nightly) for pair in itertools.pairwise(CUTS)),
 ]
 
 
@@ -158,7 +158,13 @@ def test_a_checkpoint_fits_any_partitioning(tmp_path, before, after):
     np.testing.assert_allclose(found, expected, rtol=1e-4)
 
 
-@pytest.mark.parametrize("cut", CUTS)
+@pytest.mark.parametrize(
+    "cut",
+    [
+        pytest.param(cut, marks=() if cut in ("2 ranges", "3 by size", "2 hashed") else pytest.mark.nightly)
+        for cut in CUTS
+    ],
+)
 def test_every_partitioning_computes_the_same(tmp_path, cut):
     plain, other = build(SMALL), build(dataclasses.replace(SMALL, partitioning=CUTS[cut]))
     with session_of(plain) as one, session_of(other) as two:
