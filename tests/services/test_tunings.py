@@ -69,7 +69,7 @@ def test_what_does_not_hold_when_it_is_run_again_is_undone(api: jobs.Jobs, tmp_p
     assert found.best.number == 1
     script = tmp_path / "train.py"
     script.write_text(script.read_text().replace("(2 if", "(1 if"))
-    done = tuner.prove(found, pairs=1)
+    done = tuner.prove(found, pairs=1, examples=20_000)
     assert done.best is not None
     assert done.best.number == 0
     (undone,) = done.undone
