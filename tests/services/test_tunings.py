@@ -188,7 +188,7 @@ def test_killed_within_a_trial_it_goes_on(api: jobs.Jobs, tmp_path: Path, finish
     )
     (tmp_path / "job.yaml").write_text(paced_jobs.source(tmp_path))
     process = subprocess.Popen([sys.executable, "-c", code, str(api.home.path), str(tmp_path)])
-    kills.until(lambda: [run for run in api.runs() if run.name.endswith(f"-{finished}")], seconds=300)
+    kills.until(lambda: [run for run in api.runs() if run.name.endswith(f"-{finished}")], seconds=900)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     before = begun(api, tmp_path, most_trials=4)
@@ -197,7 +197,7 @@ def test_killed_within_a_trial_it_goes_on(api: jobs.Jobs, tmp_path: Path, finish
     assert [each.number for each in done.finished] == list(range(len(done.finished)))
     assert all(run.phase.is_final for run in api.runs())
     kills.until(
-        lambda: not any(leftovers.supervisor_pids(jobs.folder_of(run)) for run in api.runs()), seconds=300
+        lambda: not any(leftovers.supervisor_pids(jobs.folder_of(run)) for run in api.runs()), seconds=900
     )
 
 

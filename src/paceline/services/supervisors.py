@@ -18,7 +18,7 @@ from paceline.engines.local import folders
 from paceline.errors import EngineError
 from paceline.model.runs import Run, RunSummary
 
-START_SECONDS = 30.0
+START_SECONDS = 120.0
 
 
 def is_supervised(folder: folders.RunFolder) -> bool:
