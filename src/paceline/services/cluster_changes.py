@@ -62,8 +62,10 @@ def _patch(jobs: ClusterJobs, resource: Object, wanted: Object, annotations: Map
         try:
             return jobs.patch(name, {"metadata": metadata, **changes})
         except ClusterError as error:
+            if not error.is_conflict:
+                raise
             newer = jobs.resource(name)
-            if not error.is_conflict or newer["metadata"]["resourceVersion"] == version:
+            if newer["metadata"]["resourceVersion"] == version:
                 raise
             if _asked(newer) != _asked(resource):
                 raise Conflict(
