@@ -19,8 +19,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 examples.register()
 
 ALL_SLOW = re.compile(r"^pytestmark = .*\bpytest\.mark\.slow\b", re.MULTILINE)
-#: The marks of tests with a browser say it, too.
-NONE_SLOW = re.compile(r"\A(?!.*(mark\.slow|browsers\.MARKS))", re.DOTALL)
+#: Only what mentions neither the mark nor marks that another module gives has surely no slow test.
+NONE_SLOW = re.compile(r"\A(?!.*(slow|MARKS))", re.DOTALL)
 #: After so long a slow test hangs.
 SLOW_SECONDS = 1800
 #: Modules whose tests take longest.
@@ -59,12 +59,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(SLOW_SECONDS))
-    if config.getoption("nightly"):
-        return
-    left_out = [item for item in items if item.get_closest_marker("nightly")]
-    config.hook.pytest_deselected(items=left_out)
-    workers = getattr(config, "workerinput", {}).get("workercount", 1)
-    items[:] = spread([item for item in items if not item.get_closest_marker("nightly")], workers)
+    if not config.getoption("nightly"):
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("nightly")])
+        items[:] = [item for item in items if not item.get_closest_marker("nightly")]
+    items[:] = spread(items, getattr(config, "workerinput", {}).get("workercount", 1))
 
 
 def spread(items: list[pytest.Item], workers: int) -> list[pytest.Item]:

@@ -1,10 +1,9 @@
 """Run the fast tests ten times and all of them once, three runs side by side: none may fail.
 
 The commands are those of ``make test-fast`` and ``make test``, without tests marked ``speed``: they judge
-how fast something is. The runs are each other's load: each has four tests at once, so a dozen processes want
-the cores, and busy processes take the place of runs that are done. Each run is noted in ``.soak`` when it is
-done, so a soak that is cut off goes on where it stopped, as long as the commit is the same. What pytest says
-is there as well.
+how fast something is. The runs are each other's load: each has several tests at once, and busy processes take
+the place of runs that are done. Each run is noted in ``.soak`` when it is done: a soak that is cut off goes
+on where it stopped, as long as the commit is the same. What pytest says is there as well.
 
 Exit codes: 0 no test failed, 1 some did.
 """
@@ -28,8 +27,8 @@ ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / ".soak"
 FAST_RUNS = 10
 RUNS_AT_ONCE = 3
-#: Tests that a run has at once, as the Makefile says: so many busy processes stand in for it.
-TESTS_AT_ONCE = 4
+#: Stand in for a run that is done.
+BUSY_PROCESSES = 4
 #: What pytest exits with when all passed, some failed, or a stage has no test.
 _JUDGED = (0, 1, 5)
 
@@ -126,12 +125,12 @@ def finished(left: list[Run]) -> Iterator[tuple[Run, list[str]]]:
     """Make runs side by side; yield each with the tests that failed in it as it ends."""
     with concurrent.futures.ThreadPoolExecutor(RUNS_AT_ONCE) as pool, contextlib.ExitStack() as stack:
         stack.callback(pool.shutdown, cancel_futures=True)
-        stack.enter_context(loaded(TESTS_AT_ONCE * max(0, RUNS_AT_ONCE - len(left))))
+        stack.enter_context(loaded(BUSY_PROCESSES * max(0, RUNS_AT_ONCE - len(left))))
         started = {pool.submit(done, run): run for run in left}
         for ended in concurrent.futures.as_completed(started):
             left = [run for run in left if run is not started[ended]]
             if len(left) < RUNS_AT_ONCE:
-                stack.enter_context(loaded(TESTS_AT_ONCE))
+                stack.enter_context(loaded(BUSY_PROCESSES))
             yield started[ended], ended.result()
 
 

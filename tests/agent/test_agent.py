@@ -519,11 +519,12 @@ OLD = sorted(str(path) for path in pathlib.Path.home().glob(".pyenv/versions/3.*
 
 @pytest.mark.parametrize("python", OLD or [PYTHON])
 def test_interpreters(replica, python):
-    one = replica(
-        "sh", "-c", 'echo \'{"type": "step", "step": 1}\' >> "$PACELINE_REPORT_FILE"; sleep 0.3; exit 5'
-    )
-    code, output, errors = one.run(python=python)
-    assert (code, output, errors) == (5, "", "")
+    step = """echo '{"type": "step", "step": 1}' >> "$PACELINE_REPORT_FILE";"""
+    one = replica("sh", "-c", step + "until [ -e sampled ]; do sleep 0.05; done; exit 5")
+    one.start(python=python)
+    one.wait_until(lambda: one.lines("sample"))
+    (one.folder / "sampled").touch()
+    assert one.finish() == (5, "", "")
     assert one.reason()["kind"] == "error"
     assert one.lines("sample")[0]["cpu_cores"] is not None
     assert [line["step"] for line in one.lines("step")] == [1]

@@ -5,18 +5,12 @@ from __future__ import annotations
 import random
 
 import pytest
-from support import server_faults
+from support import nights, server_faults
 from support.prerequisites import NotHere
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=() if name in ("server", "database") else pytest.mark.nightly)
-        for name in server_faults.SCENES
-    ],
-)
+@pytest.mark.parametrize("name", nights.but(server_faults.SCENES, often=("server", "database")))
 def test_no_submit_is_lost_and_none_made_twice(name: str) -> None:
     try:
         row = server_faults.SCENES[name](random.Random(4))

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support import shares
+from support import nights, shares
 
 from paceline.engines.local import machines
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs" / "walkthroughs").glob("*.md"))
 #: The page whose commands run each time; those of the others run at night.
-OFTEN = "busy-ps"
+OFTEN = ROOT / "docs" / "walkthroughs" / "busy-ps.md"
 #: What does not differ from run to run: the causes that ``why`` numbers. On a busy machine others may be
 #: told before them.
 CAUSE = re.compile(r"^\d+\. ([A-Z]+\d{3}) ", re.MULTILINE)
@@ -39,13 +39,7 @@ def test_there_are_pages_and_each_shows_causes() -> None:
         assert CAUSE.search("".join(shown for _, shown in blocks(page)))
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        pytest.param(page, id=page.stem, marks=() if page.stem == OFTEN else pytest.mark.nightly)
-        for page in PAGES
-    ],
-)
+@pytest.mark.parametrize("page", nights.but(PAGES, often=[OFTEN]), ids=lambda page: page.stem)
 def test_every_command_does_what_the_page_says(tmp_path: Path, page: Path) -> None:
     if lacks := machines.read().lacks_namespaces:
         pytest.skip(f"hosts are emulated as root: {lacks}")

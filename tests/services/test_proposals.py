@@ -63,15 +63,13 @@ def test_what_is_beyond_the_limits_is_not_proposed(dense: Recording) -> None:
             assert asked <= cores + 1e-9
 
 
-def test_nothing_by_which_it_would_learn_otherwise_is_proposed_where_that_is_not_allowed(
-    dense: Recording,
-) -> None:
+def test_nothing_by_which_it_would_learn_otherwise_is_proposed_where_that_is_not_allowed() -> None:
     found = proposed(DENSE, Objective(relearning=False))
     assert found
     assert not [each for each in found if each.relearns]
 
 
-def test_the_batch_size_changes_only_where_that_is_allowed(dense: Recording) -> None:
+def test_the_batch_size_changes_only_where_that_is_allowed() -> None:
     def names(objective: Objective) -> set[str]:
         return {each.name for each in proposed(DENSE, objective)}
 

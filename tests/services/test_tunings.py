@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support import kills, leftovers, paced_jobs
+from support import kills, leftovers, nights, paced_jobs
 
 from paceline import specs
 from paceline.errors import Conflict, InvalidInput
@@ -170,10 +170,7 @@ def test_two_do_not_make_the_same_trials(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "finished",
-    [pytest.param(0, marks=pytest.mark.nightly), 1, pytest.param(2, marks=pytest.mark.nightly)],
-)
+@pytest.mark.parametrize("finished", nights.but([0, 1, 2], often=[1]))
 def test_killed_within_a_trial_it_goes_on(api: jobs.Jobs, tmp_path: Path, finished: int) -> None:
     code = (
         "import sys; from pathlib import Path; from paceline.services import homes, jobs, tunings; "

@@ -1,20 +1,21 @@
 """Cores for some jobs before all else, so that what runs beside a test does not disturb the job of the test.
 
-Whoever asks why a job is slow beside other tests hears that other programs take its cores, and that is true.
-A test of what else is found needs a job whose own limits bind it.
+Beside other tests `why` says that other programs take a job's cores, and that is true. A test of what else it
+says needs a job whose own limits bind it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from paceline.engines.local import machines
 from paceline.engines.local.folders import RunFolder
 
-#: The largest share that a group can have, in the words of each version of cgroups.
+#: The share that a group begins with and the largest one, in the words of each version of cgroups.
+DEFAULT = {"cpu.shares": "1024", "cpu.weight": "100"}
 MOST = {"cpu.shares": "262144", "cpu.weight": "10000"}
 LOOK_SECONDS = 0.2
 
@@ -36,8 +37,8 @@ def preferred(home: Path) -> Iterator[None]:
         while not ended.wait(LOOK_SECONDS):
             for run in home.glob("runs/*"):
                 for group in hierarchy.folders(RunFolder(run).token):
-                    _prefer(group)
-                    _prefer(group.parent)
+                    _set(group, MOST)
+                    _set(group.parent, MOST)
 
     thread = threading.Thread(target=prefer)
     thread.start()
@@ -46,10 +47,13 @@ def preferred(home: Path) -> Iterator[None]:
     finally:
         ended.set()
         thread.join()
+        # The groups of jobs go with them; that of all jobs stays. Another test that needs it sets it again.
+        for root in hierarchy.roots.values():
+            _set(root, DEFAULT)
 
 
-def _prefer(group: Path) -> None:
-    for name, share in MOST.items():
+def _set(group: Path, shares: Mapping[str, str]) -> None:
+    for name, share in shares.items():
         # The group is not there yet, or no more; the other version of cgroups has no such file.
         with contextlib.suppress(OSError):
             path = group / name

@@ -15,29 +15,27 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-class _NoWait(selectors.SelectSelector):
-    """Moves a loop's clock on by the time that it would wait."""
+class _Clock(selectors.SelectSelector):
+    """Moves on by the time that a loop would wait for."""
 
-    loop: VirtualTimeLoop
+    now_seconds = 0.0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        found = super().select(0 if timeout is not None else None)
-        if not found and timeout is not None:
-            self.loop.now_seconds += timeout
-        return found
+        ready = super().select(0 if timeout is not None else None)
+        if not ready and timeout is not None:
+            self.now_seconds += timeout
+        return ready
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
-    """An event loop whose time is ``now_seconds``."""
+    """An event loop that begins at 0 s, and whose time passes while it would wait."""
 
     def __init__(self) -> None:
-        self.now_seconds = 0.0
-        selector = _NoWait()
-        selector.loop = self
-        super().__init__(selector)
+        self._clock = _Clock()
+        super().__init__(self._clock)
 
     def time(self) -> float:
-        return self.now_seconds
+        return self._clock.now_seconds
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:

@@ -5,6 +5,7 @@ import itertools
 
 import numpy as np
 import pytest
+from support import nights
 
 from paceline.training import clusters, features, settings
 
@@ -131,14 +132,15 @@ def saved_in(graph, folder):
 
 
 RECUTS = [
-    ("whole", "2 ranges"),
-    ("2 strided", "3 hashed"),
+    *itertools.pairwise(CUTS),
     ("3 hashed", "whole"),
-    *(pytest.param(*pair, marks=pytest.mark.nightly) for pair in itertools.pairwise(CUTS)),
+    ("2 hashed", "2 strided"),
+    ("3 strided", "2 ranges"),
 ]
+OFTEN = [("whole", "2 ranges"), ("3 hashed", "whole"), ("2 hashed", "2 strided")]
 
 
-@pytest.mark.parametrize(("before", "after"), RECUTS)
+@pytest.mark.parametrize(("before", "after"), nights.but(RECUTS, often=OFTEN))
 def test_a_checkpoint_fits_any_partitioning(tmp_path, before, after):
     chosen = dataclasses.replace(SMALL, optimizer=settings.Optimizer("lazy-adam", 0.1))
     one = build(dataclasses.replace(chosen, partitioning=CUTS[before]))
@@ -158,13 +160,7 @@ def test_a_checkpoint_fits_any_partitioning(tmp_path, before, after):
     np.testing.assert_allclose(found, expected, rtol=1e-4)
 
 
-@pytest.mark.parametrize(
-    "cut",
-    [
-        pytest.param(cut, marks=() if cut in ("2 ranges", "3 by size", "2 hashed") else pytest.mark.nightly)
-        for cut in CUTS
-    ],
-)
+@pytest.mark.parametrize("cut", nights.but(CUTS, often=("2 ranges", "3 by size", "2 hashed")))
 def test_every_partitioning_computes_the_same(tmp_path, cut):
     plain, other = build(SMALL), build(dataclasses.replace(SMALL, partitioning=CUTS[cut]))
     with session_of(plain) as one, session_of(other) as two:

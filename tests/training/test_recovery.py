@@ -6,6 +6,7 @@ Trainers are held up from step `HELD_AT` on until what is done to them has happe
 import signal
 
 import pytest
+from support import nights
 
 pytestmark = pytest.mark.slow
 
@@ -66,9 +67,7 @@ def test_killed_worker_rejoins_and_is_made_up_for(held):
     assert processes.log("worker", 0).count("parameters start from") == 1
 
 
-@pytest.mark.parametrize(
-    ("index", "is_noticed"), [(0, False), pytest.param(1, True, marks=pytest.mark.nightly)]
-)
+@pytest.mark.parametrize(("index", "is_noticed"), nights.but([(0, False), (1, True)], often=[(0, False)]))
 def test_killed_parameter_server_is_set_back_to_the_last_checkpoint(held, index, is_noticed):
     processes, release = held(LONG, STEPS, ps=2, worker=2)
     processes.start_all()
@@ -131,7 +130,7 @@ def test_trainers_that_wait_for_each_other_outlive_the_loss_of_each_kind(held, c
     ended(processes)
 
 
-@pytest.mark.parametrize("mode", ["asynchronous", pytest.param("synchronous", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("mode", nights.but(["asynchronous", "synchronous"], often=["asynchronous"]))
 def test_a_parameter_server_that_stops_answering_is_waited_for_anew(held, mode):
     """It lives and listens; as it seems to a trainer whose call TensorFlow's runtime has lost."""
     processes, release = held({**SYNCHRONOUS, "consistency": {"mode": mode}}, FEW, ps=2, worker=2)
