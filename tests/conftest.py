@@ -18,6 +18,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 examples.register()
 
+ON_A_CLUSTER = Path(__file__).parent / "kubernetes"
 ALL_SLOW = re.compile(r"^pytestmark = .*\bpytest\.mark\.slow\b", re.MULTILINE)
 #: Only what mentions neither the mark nor marks that another module gives has surely no slow test.
 NONE_SLOW = re.compile(r"\A(?!.*(slow|MARKS))", re.DOTALL)
@@ -26,7 +27,6 @@ SLOW_SECONDS = 1800
 #: Modules whose tests take longest.
 LONG = (
     "surfaces/test_demo.py",
-    "end_to_end/test_page.py",
     "end_to_end/test_walkthroughs.py",
     "services/test_tunings.py",
     "end_to_end/test_scaling.py",
@@ -47,6 +47,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave modules unread of which no test runs: all are slow (most import TensorFlow), or none is."""
     marks = config.getoption("markexpr")
+    if collection_path == ON_A_CLUSTER:
+        return "not kubernetes" in marks or None
     if collection_path.suffix != ".py" or "slow" not in marks:
         return None
     found = ALL_SLOW if "not slow" in marks else NONE_SLOW

@@ -23,6 +23,8 @@ from paceline.surfaces import composition
 playwright = browsers.playwright
 pytestmark = [
     *browsers.MARKS,
+    # Its parts have tests of their own, in a browser and without; whole, it is two jobs long.
+    pytest.mark.nightly,
     pytest.mark.skipif(os.geteuid() != 0, reason="limits of cores need root"),
 ]
 #: Of each parameter server: far too few.

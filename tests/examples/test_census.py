@@ -67,6 +67,7 @@ def test_the_job_files_settings_are_valid():
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_two_and_two_reach_the_promised_quality(job, census_data):
     command = ["-m", "examples.census.train", "--data", str(census_data)]
     processes = job(command, JOB["spec"]["training"], ps=2, worker=2)

@@ -62,6 +62,7 @@ def test_what_helps_is_kept_and_what_does_not_is_undone(api: jobs.Jobs, tmp_path
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_what_does_not_hold_when_it_is_run_again_is_undone(api: jobs.Jobs, tmp_path: Path) -> None:
     tuner = Tuner(jobs=api, store=api.store, times=QUICK)
     found = tuner.run(begun(api, tmp_path, most_trials=2))

@@ -5,6 +5,7 @@ import itertools
 
 import numpy as np
 import pytest
+from support import nights
 
 from paceline.training import blocks, clusters, features, settings
 
@@ -132,7 +133,7 @@ SOME = {"mixed": COLUMNS, "several alone": (MEAN, SUM), "sums alone": (SUM,), "a
 
 
 @pytest.mark.parametrize("cut", CUTS)
-@pytest.mark.parametrize("fused", [True, False])
+@pytest.mark.parametrize("fused", nights.but([True, False], often=[True]))
 @pytest.mark.parametrize("columns", SOME)
 def test_values_and_gradients_are_those_of_plain_tensorflow(columns, fused, cut):
     """Momentum's first step is the learning rate times the gradient."""

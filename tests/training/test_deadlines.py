@@ -5,6 +5,9 @@ import threading
 import pytest
 
 from paceline.training import deadlines
+from paceline.training.lazy_tensorflow import tf, tf1
+
+pytestmark = pytest.mark.slow  # The module makes a session's class of TensorFlow's when it is imported.
 
 
 def test_who_finished_hardly_any_step_is_given_twice_the_time():
@@ -20,12 +23,8 @@ def test_there_is_a_longest_deadline():
     assert deadlines.following(deadlines.LONGEST_SECONDS, steps=0) == deadlines.LONGEST_SECONDS
 
 
-@pytest.mark.slow
 def test_a_closed_session_leaves_no_thread_behind():
     """The thread might be the last that knows the session, and delete it while Python ends, which aborts."""
-    # Only here: a run without slow tests does without TensorFlow.
-    import tensorflow.compat.v1 as tf1
-
     before = set(threading.enumerate())
     with tf1.Graph().as_default() as graph:
         one = tf1.constant(1)
@@ -37,10 +36,7 @@ def test_a_closed_session_leaves_no_thread_behind():
     assert not begun & set(threading.enumerate())
 
 
-@pytest.mark.slow
 def test_a_failure_whose_reason_is_no_text_is_one_of_a_server(monkeypatch):
-    from paceline.training.lazy_tensorflow import tf, tf1
-
     def fails(*arguments):
         raise UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")
 

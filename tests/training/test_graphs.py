@@ -87,7 +87,11 @@ def update(graph, session, batch):
     return session.run([graph.counted, *graph.updates], feed(graph, batch))[0]
 
 
-@pytest.mark.parametrize("optimizer", ["adagrad", "ftrl", "adam", "lazy-adam", "adadelta", "momentum"])
+#: Optimizers with kernels of TensorFlow, and those made of other operations.
+FUSED = ("adagrad", "ftrl", "adam", "lazy-adam", "adadelta", "momentum")
+
+
+@pytest.mark.parametrize("optimizer", nights.but(FUSED, often=("ftrl", "lazy-adam")))
 def test_fused_and_separate_tables_compute_the_same(optimizer):
     chosen = dataclasses.replace(SMALL, optimizer=settings.Optimizer(optimizer, 0.1))
     fused = build(chosen)

@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+from support import nights
 
 from paceline.training import clusters, errors, features, settings
 
@@ -146,7 +147,13 @@ def given(examples):
     }
 
 
-@pytest.mark.parametrize(("name", "fused"), [*((name, True) for name in MODELS), ("functional", False)])
+@pytest.mark.parametrize(
+    ("name", "fused"),
+    nights.but(
+        [*((name, True) for name in MODELS), ("functional", False)],
+        often=[("functional", True), ("of dicts", True), ("sequential", True)],
+    ),
+)
 def test_probabilities_and_gradients_are_those_of_the_model(tmp_path, name, fused):
     """Momentum's first step is the learning rate times the gradient."""
     import tensorflow as tf

@@ -8,6 +8,8 @@ import pytest
 
 from paceline.training import clusters, deadlines, servers, sessions
 
+pytestmark = pytest.mark.slow  # What sessions are made of is made of TensorFlow's when it is imported.
+
 UNREACHABLE = "127.0.0.1:1"
 
 
@@ -56,7 +58,6 @@ def test_a_deadline_that_is_missed_again_is_told_as_long_as_it_was(monkeypatch, 
         assert f"not answered for {seconds} s" in caplog.text
 
 
-@pytest.mark.slow
 def test_a_call_that_is_never_answered_ends_at_its_deadline(cluster, monkeypatch):
     """An empty queue that nobody fills stands for an answer that TensorFlow lost."""
     import tensorflow.compat.v1 as tf1
@@ -81,7 +82,6 @@ def test_a_call_that_is_never_answered_ends_at_its_deadline(cluster, monkeypatch
     sessions.close(session)
 
 
-@pytest.mark.slow
 def test_calls_that_fail_for_one_that_is_overdue_end_as_it_does(cluster, monkeypatch):
     import tensorflow.compat.v1 as tf1
 

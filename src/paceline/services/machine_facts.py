@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 import platform
 
@@ -11,6 +12,7 @@ from paceline.model import quantities
 _PACKAGES = ("paceline", "tensorflow", "numpy")
 
 
+@functools.cache  # Whoever looks at a job asks twice a second, and they do not change.
 def facts() -> tuple[tuple[str, str], ...]:
     """Return the facts, each with its name."""
     machine = machines.read()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import statistics
 
+import pytest
+
 from benchmarks.diagnosis import labels
 from benchmarks.diagnosis.corpus import FOLDER
 from paceline.modelling import calibrations, predictions
@@ -23,6 +25,7 @@ def _costs(name: str) -> Costs:
     return calibrations.calibrated([_measured(name)]).costs
 
 
+@pytest.mark.nightly
 def test_a_real_run_tells_how_others_with_less_of_something_go() -> None:
     causes = ("ps-cpu-bound", "ps-network-bound", "worker-link", "uneven-placement", "shared-link")
     found = labels.read(FOLDER)
