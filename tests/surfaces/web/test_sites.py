@@ -22,6 +22,7 @@ from paceline.model.samples import StepReport
 from paceline.services import cluster_runs
 from paceline.services.digests import Keeper
 from paceline.services.operators.reconcilers import CHANGE
+from paceline.surfaces.web import sites
 from paceline.surfaces.web.applications import application
 from paceline.surfaces.web.sites import MOST_NAMESPACES, ClusterSite
 
@@ -267,13 +268,16 @@ def test_a_job_whose_name_was_taken_again_is_not_mistaken_for_the_new_one(
     assert site.store.digest(new) is not None
 
 
-def test_many_who_look_at_a_list_make_one_list_of_the_cluster(client: TestClient, stage: Stage) -> None:
+def test_many_who_look_at_a_list_make_one_list_of_the_cluster(
+    client: TestClient, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sites, "LIST_SECONDS", 3600.0)  # A busy machine takes long for twenty requests.
     submit(client)
     stage.scene.cluster.calls.clear()
     for _ in range(20):
         client.get("/?part=true", headers={"Accept": "text/html"})
     lists = [what for verb, what in stage.scene.cluster.calls if (verb, what) == ("list", "trainingjobs/")]
-    assert len(lists) < 5
+    assert len(lists) == 1
 
 
 def test_what_is_kept_of_namespaces_is_bounded(site: ClusterSite) -> None:
