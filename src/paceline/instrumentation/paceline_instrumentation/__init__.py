@@ -1,0 +1,27 @@
+"""Sees into a training script: its steps, variables, optimizers and failures.
+
+``start`` is all that is called from outside. Nothing happens until the script imports TensorFlow; then a few
+methods of it are wrapped, right after the modules that define them were executed.
+"""
+
+from __future__ import absolute_import
+
+if False:  # for type checkers
+    from typing import Mapping
+
+#: Set to ``off`` it leaves the script alone.
+SWITCH = "PACELINE_INSTRUMENTATION"
+
+
+def start(environment):
+    # type: (Mapping[str, str]) -> None
+    """Have TensorFlow watched, unless that is switched off or nobody would read what is seen.
+
+    Args:
+        environment: of this process; the script may change it later.
+    """
+    if environment.get(SWITCH, "auto") == "off" or not environment.get("PACELINE_REPORT_FILE"):
+        return
+    from paceline_instrumentation import wiring
+
+    wiring.connect(dict(environment))

@@ -1,0 +1,45 @@
+"""Keeps the instrumentation's own errors from the script, and ends it when there are too many."""
+
+from __future__ import absolute_import
+
+import traceback
+
+if False:  # for type checkers
+    from typing import Any, Callable, Optional, TypeVar
+
+    from paceline_instrumentation.reporting import Reporter
+
+    T = TypeVar("T")
+
+#: After so many errors of its own nothing is looked at any more.
+MOST_ERRORS = 5
+
+
+class Guard(object):
+    """Calls the instrumentation's own code, never the script's.
+
+    Args:
+        reporter: is told of each error.
+
+    Attributes:
+        is_broken: whether there were too many errors; who is called at each step asks for it.
+    """
+
+    def __init__(self, reporter):
+        # type: (Reporter) -> None
+        self._reporter = reporter
+        self._errors = 0
+        self.is_broken = False
+
+    def __call__(self, action, *arguments):
+        # type: (Callable[..., T], *Any) -> Optional[T]
+        """Return what an action returns; None if it raised, or there were too many errors."""
+        if self.is_broken:
+            return None
+        try:
+            return action(*arguments)
+        except Exception:  # noqa: BLE001 - the edge between the script and what looks at it
+            self._errors += 1
+            self.is_broken = self._errors >= MOST_ERRORS
+            self._reporter.note(traceback.format_exc(limit=-4))
+            return None

@@ -1,0 +1,95 @@
+"""Acts right after a module was executed, whoever imports it and whenever that is."""
+
+from __future__ import absolute_import
+
+import importlib.abc
+import sys
+
+if False:  # for type checkers
+    from types import ModuleType
+    from typing import Any, Callable, Dict, List, Optional, Sequence
+
+    Action = Callable[[ModuleType], None]
+
+
+class ModuleWatch(importlib.abc.MetaPathFinder):
+    """Waits for modules of exact names. When all have come, or it is told to end, it leaves ``sys.meta_path``.
+
+    The loader of a module that is waited for stands in for the original one until it executes the module: then
+    the module has its own loader and spec, as if nothing had been there.
+    """
+
+    def __init__(self):
+        # type: () -> None
+        self._actions = {}  # type: Dict[str, List[Action]]
+
+    def when_loaded(self, name, action):
+        # type: (str, Action) -> None
+        """Call an action with a module after it was executed; at once if it was already."""
+        if name in sys.modules:
+            _guarded(action, sys.modules[name])
+            return
+        self._actions.setdefault(name, []).append(action)
+        if self not in sys.meta_path:
+            sys.meta_path.insert(0, self)
+
+    def end(self):
+        # type: () -> None
+        """Wait for nothing any more."""
+        self._actions.clear()
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+
+    def find_spec(self, fullname, path=None, target=None):
+        # type: (str, Optional[Sequence[str]], Optional[ModuleType]) -> Any
+        """Return the spec that the other finders give, with a loader that calls the actions."""
+        if fullname not in self._actions:
+            return None
+        spec = next(filter(None, (self._asked(each, fullname, path, target) for each in sys.meta_path)), None)
+        if spec is not None and hasattr(spec.loader, "exec_module"):
+            spec.loader = _Loader(spec.loader, self._loaded)
+        return spec
+
+    def _asked(self, finder, name, path, target):
+        # type: (Any, str, Optional[Sequence[str]], Optional[ModuleType]) -> Any
+        return finder.find_spec(name, path, target) if finder is not self and hasattr(finder, "find_spec") else None
+
+    def _loaded(self, module):
+        # type: (ModuleType) -> None
+        for action in self._actions.pop(module.__name__, ()):
+            _guarded(action, module)
+        if not self._actions:
+            self.end()
+
+
+def _guarded(action, module):
+    # type: (Action, ModuleType) -> None
+    """Call an action; what goes wrong with it is no concern of the import."""
+    try:
+        action(module)
+    except Exception:  # noqa: BLE001 - the edge between the script and what looks at it
+        pass
+
+
+class _Loader(importlib.abc.Loader):
+    """Stands in for a loader until the module is executed."""
+
+    def __init__(self, loader, loaded):
+        # type: (Any, Action) -> None
+        self._loader = loader
+        self._loaded = loaded
+
+    def create_module(self, spec):
+        # type: (Any) -> Optional[ModuleType]
+        return self._loader.create_module(spec)  # type: ignore[no-any-return]
+
+    def exec_module(self, module):
+        # type: (ModuleType) -> None
+        assert module.__spec__ is not None
+        module.__spec__.loader = module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        self._loaded(module)
+
+    def __getattr__(self, name):
+        # type: (str) -> Any
+        return getattr(self._loader, name)
