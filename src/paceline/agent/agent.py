@@ -39,7 +39,7 @@ THREAD_VARIABLES = (
     "MKL_NUM_THREADS",
     "NUMEXPR_NUM_THREADS",
 )
-REPORT_TYPES = ("step", "evaluation")
+REPORT_TYPES = ("step", "evaluation", "instrumentation")
 UNLIMITED = 2**62  # cgroup v1 writes "no limit" as the largest multiple of a page below 2**63
 MAX_CPUS = 8192
 KEPT_FILES = 400
@@ -89,6 +89,7 @@ class Config:
         self.supervisor_lock: Optional[str] = values.get("supervisor_lock")
         self.orphan_seconds: float = values.get("orphan_seconds", 600.0)
         self.metrics_port: Optional[int] = values.get("metrics_port")
+        self.instrumentation: Optional[str] = values.get("instrumentation")
 
 
 def parse_config(*texts: str) -> Config:
@@ -193,6 +194,11 @@ def command_environment(config: Config, threads: int, inherited: Dict[str, str])
         if name in values:
             environment["PACELINE_" + name.upper()] = values[name]
     environment.update({name: fill(str(value), values) for name, value in config.environment.items()})
+    if config.instrumentation and environment.get("PACELINE_INSTRUMENTATION") != "off":
+        # Python imports ``sitecustomize`` from the first folder that has one; ours lets the next one follow.
+        others = environment.get("PYTHONPATH")
+        folder = os.path.abspath(config.instrumentation)
+        environment["PYTHONPATH"] = folder + os.pathsep + others if others else folder
     return environment
 
 
@@ -945,11 +951,15 @@ class Spool:
 
 
 class Reports:
-    """Follows the file that the training script appends to, from where it ended when the agent started."""
+    """Follows the file that the training script appends to, from where it ended when the agent started.
+
+    A script may report by itself what the instrumentation sees of it: then its own word counts.
+    """
 
     def __init__(self, path: str, passed: Callable[[Dict[str, Any]], None]) -> None:
         self._path, self._offset, self._inode, self.rejected = path, 0, 0, 0
         self._passed = passed
+        self._said = set()  # type: Set[str]  # what the script reports by itself
         with contextlib.suppress(OSError):
             status = os.stat(path)
             self._offset, self._inode = status.st_size, status.st_ino
@@ -971,12 +981,19 @@ class Reports:
             if not (line.endswith(b"\n") or final or len(line) == REPORT_CHUNK_BYTES):
                 return
             report = parse_report(line, time.time())
-            if report is not None:
+            if report is not None and not self._is_said(report):
                 if not spool.append(report):
                     return
                 self._passed(report)
             self._offset += len(line)
             self.rejected += report is None and bool(line.strip())
+
+    def _is_said(self, report: Dict[str, Any]) -> bool:
+        """Whether the script itself says what the instrumentation has seen."""
+        if report.get("source") != "instrumentation":
+            self._said.add(report["type"])
+            return False
+        return report["type"] in self._said
 
 
 class ExitFile:

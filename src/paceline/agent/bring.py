@@ -25,7 +25,8 @@ _LOADER = re.compile(r"ld-(linux|musl)[\w-]*\.so(\.\d+)?")
 
 
 def bring(folder: Path) -> None:
-    """Copy the agent, this interpreter, its standard library, and the shared libraries that it has loaded.
+    """Copy the agent, the instrumentation, this interpreter, its standard library, and the shared libraries
+    that it has loaded.
 
     Raises:
         OSError: something cannot be copied.
@@ -53,7 +54,14 @@ def bring(folder: Path) -> None:
             for other in others:
                 other.unlink(missing_ok=True)
                 os.link(first, other)
-    shutil.copy(Path(__file__).with_name("agent.py"), folder / "agent.py")
+    here = Path(__file__).parent
+    shutil.copy(here / "agent.py", folder / "agent.py")
+    shutil.copytree(
+        here.with_name("instrumentation"),
+        folder / "instrumentation",
+        ignore=shutil.ignore_patterns("__pycache__"),
+        dirs_exist_ok=True,
+    )
 
 
 def _names(path: Path) -> list[str]:

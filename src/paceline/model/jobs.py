@@ -31,6 +31,13 @@ class Framework(enum.StrEnum):
     PLAIN = "plain"  # none but Paceline's own
 
 
+class Instrumentation(enum.StrEnum):
+    """Whether Paceline looks into a script that does not report by itself."""
+
+    AUTO = "auto"  # where the script runs a TensorFlow that is known
+    OFF = "off"
+
+
 class CpuPolicy(enum.StrEnum):
     """Whether a replica has its cores for itself (cpuset) or shares them (quota)."""
 
@@ -182,6 +189,7 @@ class JobSpec:
     name: str
     labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
     framework: Framework = Framework.TENSORFLOW
+    instrumentation: Instrumentation = Instrumentation.AUTO
     image: str | None = None
     command: tuple[str, ...] = ()
     code: codes.Code | None = None

@@ -24,6 +24,10 @@ class Variable:
         slots: values that the optimizer keeps for each value of the variable.
         step_bytes: bytes pulled and pushed in a step of one worker, measured; None: not measured.
         row_shares: of that traffic, the shares of equal ranges of rows in their order, measured.
+        rows_used: rows of a table that a batch uses, each counted once, in the mean; None: not measured.
+        value_type: TensorFlow's name of it, such as float32; None: not known.
+        devices: where TensorFlow has its parts, in their order; empty: not known.
+        updates: the types of the operations that change it and its slots in a step; empty: not known.
     """
 
     name: str
@@ -33,6 +37,10 @@ class Variable:
     slots: int = 0
     step_bytes: float | None = None
     row_shares: tuple[float, ...] = ()
+    rows_used: float | None = None
+    value_type: str | None = None
+    devices: tuple[str, ...] = ()
+    updates: tuple[str, ...] = ()
 
     @property
     def rows(self) -> int:

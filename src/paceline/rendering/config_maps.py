@@ -105,6 +105,7 @@ def _config(spec: JobSpec, role: RoleSpec) -> Object:
             spool=f"{HOME}/spool",
             exit=EXIT,
             reports=f"{HOME}/reports",
+            instrumentation=f"{HOME}/instrumentation",
         ),
         interface="eth0",
         own_cgroup=True,

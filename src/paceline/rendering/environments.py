@@ -22,7 +22,12 @@ _KNOWN_BEFOREHAND = ("variables", "measured_variables")
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaFiles:
-    """The paths that an engine gives to one attempt of a replica; ``code`` is where code is fetched to."""
+    """The paths that an engine gives to one attempt of a replica.
+
+    Attributes:
+        code: where code is fetched to.
+        instrumentation: the folder that Python has to find first; None: the engine brings none.
+    """
 
     run_dir: str
     code: str
@@ -32,6 +37,7 @@ class ReplicaFiles:
     exit: str
     reports: str
     supervisor_lock: str | None = None
+    instrumentation: str | None = None
 
 
 def agent_config(
@@ -89,4 +95,9 @@ def agent_config(
         "own_cgroup": own_cgroup,
         "supervisor_lock": files.supervisor_lock,
         "orphan_seconds": ORPHAN_SECONDS,
+        "instrumentation": files.instrumentation if _is_instrumented(spec) else None,
     }
+
+
+def _is_instrumented(spec: jobs.JobSpec) -> bool:
+    return spec.instrumentation is jobs.Instrumentation.AUTO and spec.framework is jobs.Framework.TENSORFLOW

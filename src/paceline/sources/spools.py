@@ -15,6 +15,8 @@ from paceline.model.samples import Evaluation, Sample, StepReport
 
 #: A reader takes at most so much at once, so that a spool that grew for hours does not fill memory.
 MAX_READ_BYTES = 4 * 1024 * 1024
+#: Of what an agent or the instrumentation says.
+MOST_CHARACTERS = 1000
 
 _Record = TypeVar("_Record", Sample, StepReport, Evaluation)
 
@@ -79,8 +81,8 @@ def parse(data: bytes, *, replica: ReplicaId, attempt: int, offset: int) -> Read
                 case "started":
                     started = True
                     happened.append(_started(record, replica, attempt))
-                case "note":
-                    happened.append(_note(record, replica, attempt))
+                case "note" | "instrumentation" as kind:
+                    happened.append(_said(kind, record, replica, attempt))
                 case "exited":
                     # Why is in the exit file too, and the engine reports it when all is gone.
                     ended = True
@@ -126,10 +128,10 @@ def _record(kind: type[_Record], record: Mapping[str, Any], replica: ReplicaId, 
     return kind(**values)
 
 
-def _note(record: Mapping[str, Any], replica: ReplicaId, attempt: int) -> JobEvent:
+def _said(kind: str, record: Mapping[str, Any], replica: ReplicaId, attempt: int) -> JobEvent:
     at = float(record.get("at") or 0.0)
-    message = str(record.get("message") or "")
-    return JobEvent(at=at, kind="note", message=message, replica=replica, attempt=attempt)
+    message = str(record.get("message") or "")[:MOST_CHARACTERS]
+    return JobEvent(at=at, kind=kind, message=message, replica=replica, attempt=attempt)
 
 
 def _started(record: Mapping[str, Any], replica: ReplicaId, attempt: int) -> JobEvent:

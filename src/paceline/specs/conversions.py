@@ -36,6 +36,7 @@ def job_spec(section: shapes.JobSection, order: Sequence[str]) -> jobs.JobSpec:
         name=section.metadata.name,
         labels=dict(section.metadata.labels),
         framework=spec.framework or jobs.Framework.TENSORFLOW,
+        instrumentation=spec.instrumentation or jobs.Instrumentation.AUTO,
         image=spec.image,
         command=tuple(spec.command or ()),
         code=_code(spec.code),

@@ -67,6 +67,9 @@ def _spec(spec: jobs.JobSpec) -> dict[str, Any]:
     grace = spec.termination_grace_seconds
     return {
         "framework": None if spec.framework is jobs.Framework.TENSORFLOW else str(spec.framework),
+        "instrumentation": None
+        if spec.instrumentation is jobs.Instrumentation.AUTO
+        else str(spec.instrumentation),
         "image": spec.image,
         "command": _Words(spec.command),
         "code": _code(spec.code),

@@ -398,6 +398,7 @@ BitsPerSecond = Annotated[
     ),
 ]
 Framework = Annotated[jobs.Framework, choice(jobs.Framework)]
+Instrumentation = Annotated[jobs.Instrumentation, choice(jobs.Instrumentation)]
 CpuPolicy = Annotated[jobs.CpuPolicy, choice(jobs.CpuPolicy)]
 Success = Annotated[jobs.SuccessPolicy, choice(jobs.SuccessPolicy)]
 CleanUp = Annotated[jobs.CleanUp, choice(jobs.CleanUp)]

@@ -214,6 +214,10 @@ class SpecSection(Section):
         None,
         description="tensorflow (TF_CONFIG), pytorch (RANK, MASTER_ADDR ...) or plain; default: tensorflow",
     )
+    instrumentation: fields.Instrumentation | None = Field(
+        None,
+        description="auto (a TensorFlow script is looked into as it is) or off; default: auto",
+    )
     image: fields.Image | None = Field(None, description="container image; only Kubernetes uses it")
     command: fields.Command | None = Field(
         None, description="words of the command of every role that has none of its own"

@@ -31,6 +31,7 @@ spec:
   # {replicas.chief} {replicas.evaluator} {run_dir} {checkpoint_dir} {code_dir}. TF_CONFIG is set as well.
 COMMAND
 @|  framework: tensorflow      # tensorflow (TF_CONFIG), pytorch (RANK, WORLD_SIZE, MASTER_ADDR ...) or plain
+@|  instrumentation: auto      # auto (any TensorFlow script is looked into) or off
 @|  code:                      # where the code comes from, if not with the image or beside this file: one of
 @|    git: {url: "https://git.example.com/team/clicks.git", revision: v1.4}   # best a commit
 @|    # archive: {url: "s3://models/clicks-1.4.tgz", sha256: SHA256}   # https, s3, hdfs, webhdfs, file

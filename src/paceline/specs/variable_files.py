@@ -29,6 +29,12 @@ class VariableSection(Section):
     row_shares: list[_Amount] = Field(
         default_factory=list, description="shares of that traffic over equal ranges of rows"
     )
+    rows_used: _Amount | None = Field(None, description="rows that a batch uses, each counted once")
+    value_type: fields.Text | None = Field(None, description="TensorFlow's name of the type of its values")
+    devices: list[fields.Text] = Field(default_factory=list, description="where TensorFlow has its parts")
+    updates: list[fields.Text] = Field(
+        default_factory=list, description="types of the operations that change it in a step"
+    )
 
 
 class VariableFileSection(Section):
@@ -54,6 +60,8 @@ def load_variables(path: str | os.PathLike[str]) -> tuple[Variable, ...]:
                 **each.model_dump(),
                 "shape": tuple(each.shape),
                 "row_shares": tuple(each.row_shares),
+                "devices": tuple(each.devices),
+                "updates": tuple(each.updates),
             }
         )
         for each in section.variables

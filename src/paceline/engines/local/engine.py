@@ -46,9 +46,16 @@ class LocalEngine:
         return networks.Network(self._folder.token, self._layout.plan)
 
     def prepare(self) -> Sequence[str]:
-        """Copy the agent, make groups and network (see ``engines.Engine``)."""
-        agent = importlib.resources.files("paceline").joinpath("agent", "agent.py").read_bytes()
-        self._folder.agent.write_bytes(agent)
+        """Copy the agent and the instrumentation, make groups and network (see ``engines.Engine``)."""
+        package = importlib.resources.files("paceline")
+        self._folder.agent.write_bytes(package.joinpath("agent", "agent.py").read_bytes())
+        with importlib.resources.as_file(package.joinpath("instrumentation")) as instrumentation:
+            shutil.copytree(
+                instrumentation,
+                self._folder.instrumentation,
+                ignore=shutil.ignore_patterns("__pycache__"),
+                dirs_exist_ok=True,
+            )
         if self._network is not None and not self._network.exists():
             self._network.create()
         self._create_host_groups()

@@ -6,6 +6,7 @@
     RUN/supervisor.log, supervisor.lock  the lock is held as long as somebody looks after the job
     RUN/layout.json                      host, cores and address of each replica
     RUN/agent.py                         the agent that its replicas run
+    RUN/instrumentation/                 what looks into their scripts
     RUN/code/, code.json                 the code that was fetched for it, and what was said of it
     RUN/replicas/ps-0.1/                 attempt 1 of ps-0: config, spool, reports, exit reason
     RUN/logs/ps-0.1.log                  its output
@@ -44,6 +45,11 @@ class RunFolder:
     def agent(self) -> Path:
         """Return the agent that the replicas of this run use."""
         return self.path / "agent.py"
+
+    @property
+    def instrumentation(self) -> Path:
+        """Return the folder that the Python of each replica finds first."""
+        return self.path / "instrumentation"
 
     @property
     def code(self) -> Path:
@@ -98,4 +104,5 @@ class RunFolder:
             exit=str(folder / "exit.json"),
             reports=str(folder / "reports.jsonl"),
             supervisor_lock=str(self.lock),
+            instrumentation=str(self.instrumentation),
         )

@@ -6,7 +6,8 @@ methods of it are wrapped, right after the modules that define them were execute
 
 from __future__ import absolute_import
 
-if False:  # for type checkers
+TYPE_CHECKING = False
+if TYPE_CHECKING:
     from typing import Mapping
 
 #: Set to ``off`` it leaves the script alone.
@@ -22,6 +23,6 @@ def start(environment):
     """
     if environment.get(SWITCH, "auto") == "off" or not environment.get("PACELINE_REPORT_FILE"):
         return
-    from paceline_instrumentation import wiring
+    from . import wiring
 
     wiring.connect(dict(environment))

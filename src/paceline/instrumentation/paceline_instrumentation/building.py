@@ -1,17 +1,20 @@
-"""Hears what a script tells TensorFlow while it builds its graph: losses with their gradients, the last step."""
+"""Hears what a script tells TensorFlow while it builds its graph: gradients of losses, the last step."""
 
 from __future__ import absolute_import
 
 import functools
 
-from paceline_instrumentation import signatures
+from . import graphs, signatures
 
-if False:  # for type checkers
+TYPE_CHECKING = False
+if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Any, Callable, Sequence
+    from typing import Any, Callable, List, Sequence
 
-    from paceline_instrumentation.graphs import Facts
-    from paceline_instrumentation.guarding import Guard
+    from .guarding import Guard
+    from .stepping import Steps
+
+    Helper = Callable[..., Sequence[Any]]
 
 
 class GraphWatch(object):
@@ -19,13 +22,15 @@ class GraphWatch(object):
 
     Args:
         guard: keeps errors from the script.
-        facts: where it is noted.
+        facts: where gradients are noted.
+        steps: where the last step is noted.
     """
 
-    def __init__(self, guard, facts):
-        # type: (Guard, Facts) -> None
+    def __init__(self, guard, facts, steps):
+        # type: (Guard, graphs.Facts, Steps) -> None
         self._guard = guard
         self._facts = facts
+        self._steps = steps
 
     def patch_gradients(self, module):
         # type: (ModuleType) -> None
@@ -43,22 +48,32 @@ class GraphWatch(object):
         setattr(module, name, self._wrapped(getattr(module, name)))
 
     def _wrapped(self, original):
-        # type: (Callable[..., Sequence[Any]]) -> Callable[..., Sequence[Any]]
+        # type: (Helper) -> Helper
         @functools.wraps(original)
         def gradients(ys, xs, *arguments, **named):
             # type: (Any, Any, *Any, **Any) -> Sequence[Any]
             found = original(ys, xs, *arguments, **named)
-            self._guard(self._note, ys, found)
+            self._guard(self._note, _listed(ys), _listed(xs), found)
             return found
 
         return gradients
 
-    def _note(self, ys, gradients):
-        # type: (Any, Sequence[Any]) -> None
-        loss = ys[0] if isinstance(ys, (list, tuple)) else ys
-        if hasattr(loss, "graph"):
-            names = {getattr(each, "values", each).op.name for each in gradients if each is not None}
-            self._facts.add_gradients(loss, names)
+    def _note(self, ys, xs, found):
+        # type: (List[Any], List[Any], Sequence[Any]) -> None
+        """Note the gradients of the first of some losses.
+
+        Args:
+            ys: the losses.
+            xs: what the gradients are with respect to: variables, or what stands for them in the graph.
+            found: the gradients, in that order; None: a loss does not depend on it.
+        """
+        loss = ys[0]
+        if not hasattr(loss, "graph"):
+            return
+        pairs = [(x.op.name, each) for x, each in zip(xs, found) if each is not None and hasattr(x, "op")]
+        names = {getattr(each, "values", each).op.name for _, each in pairs}
+        sparse = {name: hasattr(each, "values") for name, each in pairs}
+        self._facts.add_gradients(loss.graph, graphs.Gradients(loss.name, names, sparse))
 
     def patch_hooks(self, module):
         # type: (ModuleType) -> None
@@ -68,9 +83,14 @@ class GraphWatch(object):
         signatures.check(original, ("self", "num_steps", "last_step"))
 
         @functools.wraps(original)
-        def __init__(own, num_steps=None, last_step=None):  # noqa: N807
+        def __init__(own, num_steps=None, last_step=None):
             # type: (Any, Any, Any) -> None
             original(own, num_steps, last_step)
-            self._facts.total_steps = last_step or num_steps
+            self._steps.total_steps = last_step or num_steps
 
         hook.__init__ = __init__
+
+
+def _listed(values):
+    # type: (Any) -> List[Any]
+    return list(values) if isinstance(values, (list, tuple)) else [values]

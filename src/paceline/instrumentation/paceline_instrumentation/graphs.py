@@ -10,37 +10,54 @@ from __future__ import absolute_import
 import re
 import weakref
 
-if False:  # for type checkers
-    from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterable, List, Mapping, Optional, Set, Tuple
+
+    Operations = Dict[str, Any]
 
 #: Operations that change a variable as optimizers do.
-_UPDATES = re.compile(
+UPDATES = re.compile(
     r"^(Resource)?(Sparse)?Apply[A-Z]|^(Resource)?Scatter(Nd)?(Add|Sub|Update|Mul|Div|Max|Min)(NonAliasing)?$"
     r"|^Assign(Add|Sub)?(VariableOp)?$|Accumulator(Apply|Set)"
 )
 #: Operations whose outputs are a batch, or a part of it.
 _INPUTS = re.compile(r"IteratorGetNext|Queue\w*Dequeue\w*V2$|^(Parse(Single)?Example|Batch)")
+_PLACEHOLDERS = ("Placeholder", "PlaceholderV2", "PlaceholderWithDefault")
+#: To read a variable changes nothing.
+_VARIABLES = ("VariableV2", "Variable", "VarHandleOp", "ReadVariableOp", "ResourceGather")
 _STEP = "global_step"
 _COUNTS = ("AssignAdd", "AssignAddVariableOp")
 
 
-class Facts(object):
-    """What a script has told TensorFlow while it built its graphs; graphs are known weakly.
+class Gradients(object):
+    """Gradients that a script has asked for.
 
     Attributes:
-        total_steps: the last step, where a hook says it.
+        loss: the name of the tensor that they are of.
+        names: of the operations that make them.
+        sparse: whether only some rows have one, by the name of the variable's operation.
     """
+
+    def __init__(self, loss, names, sparse):
+        # type: (str, Set[str], Dict[str, bool]) -> None
+        self.loss = loss
+        self.names = names
+        self.sparse = sparse
+
+
+class Facts(object):
+    """What a script has told TensorFlow while it built its graphs; graphs are known weakly."""
 
     def __init__(self):
         # type: () -> None
-        self.total_steps = None  # type: Optional[int]
         self._gradients = weakref.WeakKeyDictionary()  # type: weakref.WeakKeyDictionary[Any, List[Gradients]]
         self._counting = weakref.WeakSet()  # type: weakref.WeakSet[Any]
 
-    def add_gradients(self, loss, names):
-        # type: (Any, Set[str]) -> None
-        """Note that gradients of a loss were computed, by operations of these names."""
-        self._gradients.setdefault(loss.graph, []).append(Gradients(loss.name, names))
+    def add_gradients(self, graph, gradients):
+        # type: (Any, Gradients) -> None
+        """Note gradients that were computed in a graph."""
+        self._gradients.setdefault(graph, []).append(gradients)
 
     def gradients(self, graph):
         # type: (Any) -> List[Gradients]
@@ -58,54 +75,74 @@ class Facts(object):
         return graph in self._counting
 
 
-class Gradients(object):
-    """Gradients that a script has asked for: the name of their loss, and of the operations that make them."""
-
-    def __init__(self, loss, names):
-        # type: (str, Set[str]) -> None
-        self.loss = loss
-        self.names = names
-
-
 class TrainingRun(object):
     """A run that makes a step.
 
     Args:
         graph: its graph, which is not kept alive by this.
-        step: the tensor of the global step; None: the graph has none.
-        loss: the tensor of the loss; None: not known.
-        rows: a tensor with a row for each example, where shapes do not say how many there are.
-        batch: how many examples a step takes, where shapes say it.
-        is_fed: whether the script feeds the batch.
+        needed: the operations that the run needs, by name.
+        tensors: what can be fetched with it: ``step``, ``loss``, and ``rows``, which has one for each
+        example. batch: how many examples a step takes, where shapes say it.
+        is_fed: whether the script makes the batch itself and feeds it.
+
+    Attributes:
+        graph: returns the graph; None: it is gone.
     """
 
-    def __init__(self, graph, facts, step, loss, rows, batch, is_fed):
-        # type: (Any, Facts, Any, Any, Any, Optional[int], bool) -> None
-        self._graph = weakref.ref(graph)
-        self._facts = facts
+    def __init__(self, graph, needed, tensors, batch, is_fed):
+        # type: (Any, Operations, Mapping[str, Any], Optional[int], bool) -> None
+        self.graph = weakref.ref(graph)
+        self._needed = {name for name, each in needed.items() if is_stateful(each)}
         self._names = {
             name: tensor.name
-            for name, tensor in (("step", step), ("loss", loss), ("rows", rows))
-            if tensor is not None and graph.is_fetchable(tensor)
+            for name, tensor in tensors.items()
+            if tensor is not None and self.allows(tensor)
         }
         self._batch = batch
-        self._steps = 0
         self.is_fed = is_fed
 
-    def extras(self, fetches):
-        # type: (List[Any]) -> List[Any]
-        """Return the tensors to fetch with a step whose report is due, those left out that it fetches itself."""
-        graph = self._graph()
-        own = {tensor.name for tensor in fetches}
-        names = [name for name in self._names.values() if name not in own]
-        return [] if graph is None else [graph.get_tensor_by_name(name) for name in names]
+    def allows(self, tensor):
+        # type: (Any) -> bool
+        """Whether a tensor can be fetched with the run without it doing anything that it did not do before.
 
-    def read(self, fetched, values, feeds):
-        # type: (List[Any], List[Any], Any) -> Dict[str, Any]
-        """Return what a report says, of the tensors and values that a step has given and was given."""
-        by_name = {tensor.name: value for tensor, value in zip(fetched, values)}
-        found = {name: by_name.get(tensor) for name, tensor in self._names.items()}
-        loss, step, rows = found.get("loss"), found.get("step"), found.get("rows")
+        What draws a random number, or takes a batch, must be needed by the run itself, and so must what is
+        fed.
+        """
+        graph = self.graph()
+        return (
+            graph is not None
+            and bool(graph.is_fetchable(tensor))
+            and all(
+                name in self._needed for name, each in ancestors([tensor.op]).items() if is_stateful(each)
+            )
+        )
+
+    def tensors(self):
+        # type: () -> List[Any]
+        """Return what is fetched with a step whose report is due."""
+        graph = self.graph()
+        return [] if graph is None else [graph.get_tensor_by_name(name) for name in self._names.values()]
+
+    def described(self):
+        # type: () -> str
+        """Say what is seen of it."""
+        names = self._names
+        batch = "fed" if self.is_fed else "of %d examples" % self._batch if self._batch else None
+        return "loss: %s; global step: %s; batch: %s" % (
+            names.get("loss", "not seen"),
+            names.get("step", "not seen"),
+            batch or names.get("rows", "not seen"),
+        )
+
+    def read(self, by_name, feeds):
+        # type: (Mapping[str, Any], Mapping[Any, Any]) -> Dict[str, Any]
+        """Return what a report says: ``step``, ``loss`` and ``batch``, the number of examples.
+
+        Args:
+            by_name: what was fetched with a step, by the names of tensors.
+            feeds: the arrays that the step was given.
+        """
+        loss, step, rows = (by_name.get(self._names.get(name, "")) for name in ("loss", "step", "rows"))
         batch = self._batch
         if rows is not None:
             batch = len(rows)
@@ -115,14 +152,24 @@ class TrainingRun(object):
             "step": None if step is None else int(step),
             "loss": None if loss is None else float(loss.mean()),
             "batch": batch,
-            "total_steps": self._facts.total_steps,
         }
 
 
+def is_stateful(operation):
+    # type: (Any) -> bool
+    """Whether it matters that an operation is run: it is fed, draws numbers or changes something."""
+    if operation.type in _PLACEHOLDERS:
+        return True
+    if operation.type in _VARIABLES:
+        return False
+    definition = operation.op_def  # Some operations of TensorFlow before 1.5 do not say theirs.
+    return definition is None or definition.is_stateful or UPDATES.search(operation.type) is not None
+
+
 def ancestors(operations):
-    # type: (Iterable[Any]) -> Dict[str, Any]
+    # type: (Iterable[Any]) -> Operations
     """Return all operations that some need, themselves included, by name."""
-    found = {}  # type: Dict[str, Any]
+    found = {}  # type: Operations
     left = list(operations)
     while left:
         operation = left.pop()
@@ -134,10 +181,10 @@ def ancestors(operations):
 
 
 def training_run(graph, targets, fetches, facts):
-    # type: (Any, List[Any], List[Any], Facts) -> Optional[TrainingRun]
-    """Return what a run trains; None: it makes no step."""
-    needed = ancestors([*targets, *(tensor.op for tensor in fetches)])
-    updates = [each for each in needed.values() if _UPDATES.search(each.type)]
+    # type: (Any, List[Any], List[Any], Facts) -> Optional[Tuple[TrainingRun, Operations]]
+    """Return what a run trains, and the operations that it needs; None: it makes no step."""
+    needed = ancestors(list(targets) + [tensor.op for tensor in fetches])
+    updates = [each for each in needed.values() if UPDATES.search(each.type)]
     gradients = [each for each in facts.gradients(graph) if not each.names.isdisjoint(needed)]
     step = global_step(graph)
     counts = step is not None and any(
@@ -151,15 +198,19 @@ def training_run(graph, targets, fetches, facts):
         return None
     loss = graph.get_tensor_by_name(gradients[0].loss) if gradients else None
     inputs = ancestors([loss.op]) if loss is not None else needed
-    is_fed = any(each.type in ("Placeholder", "PlaceholderV2") for each in inputs.values())
+    is_fed = any(each.type in _PLACEHOLDERS for each in inputs.values())
     batch, rows = _batch(each for each in inputs.values() if _INPUTS.search(each.type))
-    read = None if step is None else _value(step)
-    return TrainingRun(graph, facts, read, loss, None if is_fed else rows, batch, is_fed)
+    tensors = {
+        "step": None if step is None else _value(step),
+        "loss": loss,
+        "rows": None if is_fed else rows,
+    }
+    return TrainingRun(graph, needed, tensors, None if is_fed else batch, is_fed), needed
 
 
 def global_step(graph):
     # type: (Any) -> Any
-    """Return the variable that counts steps, as ``tf.train.get_global_step`` finds it; None: there is none."""
+    """Return the variable that counts steps, found as TensorFlow itself does; None: there is none."""
     marked = graph.get_collection(_STEP)
     if marked:
         return marked[0]

@@ -4,10 +4,11 @@ from __future__ import absolute_import
 
 import traceback
 
-if False:  # for type checkers
+TYPE_CHECKING = False
+if TYPE_CHECKING:
     from typing import Any, Callable, Optional, TypeVar
 
-    from paceline_instrumentation.reporting import Reporter
+    from .reporting import Reporter
 
     T = TypeVar("T")
 
@@ -41,5 +42,5 @@ class Guard(object):
         except Exception:  # noqa: BLE001 - the edge between the script and what looks at it
             self._errors += 1
             self.is_broken = self._errors >= MOST_ERRORS
-            self._reporter.note(traceback.format_exc(limit=-4))
+            self._reporter.say("an error of its own: " + traceback.format_exc(limit=-4))
             return None

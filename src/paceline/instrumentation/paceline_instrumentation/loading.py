@@ -2,10 +2,12 @@
 
 from __future__ import absolute_import
 
+import contextlib
 import importlib.abc
 import sys
 
-if False:  # for type checkers
+TYPE_CHECKING = False
+if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any, Callable, Dict, List, Optional, Sequence
 
@@ -13,10 +15,11 @@ if False:  # for type checkers
 
 
 class ModuleWatch(importlib.abc.MetaPathFinder):
-    """Waits for modules of exact names. When all have come, or it is told to end, it leaves ``sys.meta_path``.
+    """Waits for modules of exact names. When all have come, or it is told to end, it leaves
+    ``sys.meta_path``.
 
-    The loader of a module that is waited for stands in for the original one until it executes the module: then
-    the module has its own loader and spec, as if nothing had been there.
+    The loader of a module that is waited for stands in for the original one until it executes the module:
+    then the module has its own loader and spec, as if nothing had been there.
     """
 
     def __init__(self):
@@ -52,7 +55,11 @@ class ModuleWatch(importlib.abc.MetaPathFinder):
 
     def _asked(self, finder, name, path, target):
         # type: (Any, str, Optional[Sequence[str]], Optional[ModuleType]) -> Any
-        return finder.find_spec(name, path, target) if finder is not self and hasattr(finder, "find_spec") else None
+        return (
+            finder.find_spec(name, path, target)
+            if finder is not self and hasattr(finder, "find_spec")
+            else None
+        )
 
     def _loaded(self, module):
         # type: (ModuleType) -> None
@@ -65,10 +72,8 @@ class ModuleWatch(importlib.abc.MetaPathFinder):
 def _guarded(action, module):
     # type: (Action, ModuleType) -> None
     """Call an action; what goes wrong with it is no concern of the import."""
-    try:
+    with contextlib.suppress(Exception):  # The edge between the script and what looks at it.
         action(module)
-    except Exception:  # noqa: BLE001 - the edge between the script and what looks at it
-        pass
 
 
 class _Loader(importlib.abc.Loader):

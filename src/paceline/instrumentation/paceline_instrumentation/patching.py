@@ -2,11 +2,16 @@
 
 from __future__ import absolute_import
 
-from paceline_instrumentation import building, graphs, guarding, reporting, sessions, signatures
+import os
+import platform
+import sys
 
-if False:  # for type checkers
+from . import building, graphs, guarding, models, reporting, sessions, signatures, stepping
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Callable, Dict, List, Mapping
+    from typing import Callable, Dict, Mapping, Optional
 
 
 class Instrument(object):
@@ -20,9 +25,12 @@ class Instrument(object):
         # type: (Mapping[str, str]) -> None
         self._reporter = reporting.Reporter(environment["PACELINE_REPORT_FILE"])
         self._guard = guarding.Guard(self._reporter)
+        steps = stepping.Steps(self._reporter, self._guard)
         facts = graphs.Facts()
-        session_watch = sessions.SessionWatch(self._reporter, self._guard, facts)
-        graph_watch = building.GraphWatch(self._guard, facts)
+        session_watch = sessions.SessionWatch(
+            steps, self._guard, facts, models.Model(_variables_path(environment))
+        )
+        graph_watch = building.GraphWatch(self._guard, facts, steps)
         self._patches = {
             "client.session": session_watch.patch,
             "ops.gradients_util": graph_watch.patch_gradients,
@@ -33,7 +41,32 @@ class Instrument(object):
     def patch(self, module, name):
         # type: (ModuleType, str) -> None
         """Wrap what is looked at in a module, called ``name`` below ``tensorflow.python``."""
+        if "paceline.training.reports" in sys.modules:
+            return  # The library reports by itself.
         try:
             self._patches[name](module)
         except (AttributeError, signatures.UnknownSignature) as error:
-            self._reporter.note("%s is not seen: %s" % (name, error))
+            self._reporter.say("%s cannot be looked into: %s" % (module.__name__, error))
+            return
+        if name == "client.session":
+            self._reporter.say("TensorFlow %s on Python %s" % (_version() or "?", platform.python_version()))
+
+
+def _version():
+    # type: () -> Optional[str]
+    """Return TensorFlow's version; None: it does not say so yet."""
+    for name in ("tensorflow.python.framework.versions", "tensorflow_core.python.framework.versions"):
+        module = sys.modules.get(name)
+        if module is not None:
+            return str(getattr(module, "__version__", "")) or None
+    return None
+
+
+def _variables_path(environment):
+    # type: (Mapping[str, str]) -> Optional[str]
+    """Return where the variables are described; None: by another trainer."""
+    folder = environment.get("PACELINE_RUN_DIR")
+    first = (
+        environment.get("PACELINE_ROLE") in ("chief", "worker") and environment.get("PACELINE_INDEX") == "0"
+    )
+    return os.path.join(folder, "variables.json") if folder and first else None

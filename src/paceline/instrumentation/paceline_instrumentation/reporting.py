@@ -1,4 +1,4 @@
-"""Lines for the agent: appended to the file that it reads, each in one write, and never in the script's way."""
+"""Lines for the agent: appended to the file that it reads, each in one write, never in the script's way."""
 
 from __future__ import absolute_import
 
@@ -7,17 +7,20 @@ import math
 import os
 import time
 
-if False:  # for type checkers
+TYPE_CHECKING = False
+if TYPE_CHECKING:
     from typing import Any, Dict, List, Mapping, Optional
 
 #: So many lines that cannot be written end it: the disk is full, or the folder is gone.
 MOST_FAILURES = 5
-MOST_NOTES = 20
-_NOTE_CHARACTERS = 600
+MOST_MESSAGES = 20
+_MESSAGE_CHARACTERS = 600
 
 
 class Reporter(object):
     """Appends reports of this process to the replica's report file.
+
+    Of the processes of a replica that train, one reports: the first. What is forked from it does not.
 
     Args:
         path: the file.
@@ -27,11 +30,12 @@ class Reporter(object):
         # type: (str) -> None
         self._path = path
         self._failures = 0
-        self._notes = []  # type: List[str]
+        self._said = []  # type: List[str]
+        self._owner = None  # type: Optional[int]
 
     def append(self, kind, fields):
         # type: (str, Mapping[str, Any]) -> bool
-        """Append a line of a kind; return whether it was written. What is no finite number is told as null."""
+        """Append a line of a kind; return whether it was written. No finite number is told as null."""
         if self._failures >= MOST_FAILURES:
             return False
         line = {"type": kind, "at": time.time(), "source": "instrumentation"}  # type: Dict[str, Any]
@@ -48,13 +52,43 @@ class Reporter(object):
         self._failures = 0
         return True
 
-    def note(self, text):
+    def say(self, message):
         # type: (str) -> None
-        """Say something about the instrumentation itself, once, and not too much in all."""
-        text = text[-_NOTE_CHARACTERS:]
-        if text not in self._notes and len(self._notes) < MOST_NOTES:
-            self._notes.append(text)
-            self.append("instrumentation", {"notes": [text]})
+        """Say something about what is seen and what is not: once, and not too much in all."""
+        message = message[-_MESSAGE_CHARACTERS:]
+        if message not in self._said and len(self._said) < MOST_MESSAGES:
+            self._said.append(message)
+            self.append("instrumentation", {"message": message})
+
+    def owns(self):
+        # type: () -> bool
+        """Whether this process reports the steps of its replica: the first that trains, while it lives."""
+        process = os.getpid()
+        if self._owner is None:
+            self._owner = process if _take(self._path + ".owner", process) else 0
+        return self._owner == process
+
+
+def _take(path, process):
+    # type: (str, int) -> bool
+    """Become the owner that a file names; return whether another living process is."""
+    for _ in range(2):
+        try:
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        except FileExistsError:
+            try:
+                with open(path) as file:
+                    os.kill(int(file.read() or 0) or process, 0)
+                return False
+            except (OSError, ValueError):  # It has ended.
+                os.unlink(path)
+            continue
+        except OSError:  # No folder to write to, so nothing will be reported.
+            return False
+        with os.fdopen(handle, "w") as file:
+            file.write(str(process))
+        return True
+    return False
 
 
 def _finite(value):

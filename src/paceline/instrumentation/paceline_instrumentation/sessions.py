@@ -1,7 +1,7 @@
 """Sees the steps of scripts that drive a session: ``Session.run``, monitored sessions, supervisors.
 
-All of them end in ``BaseSession._do_run``, which has had one signature since TensorFlow 1.4. There fetches are
-tensors and operations of the graph already, so what kind of run it is follows from their identities.
+All of them end in ``BaseSession._do_run``, which has had one signature since TensorFlow 1.4. There fetches
+are tensors and operations of the graph already, so what kind of run it is follows from their identities.
 """
 
 from __future__ import absolute_import
@@ -10,133 +10,167 @@ import functools
 import threading
 import weakref
 
-from paceline_instrumentation import counting, graphs, signatures
+from . import graphs, signatures, stepping
 
-if False:  # for type checkers
+TYPE_CHECKING = False
+if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any, Callable, Dict, List, Optional, Tuple
 
-    from paceline_instrumentation.guarding import Guard
-    from paceline_instrumentation.reporting import Reporter
+    from .guarding import Guard
+    from .models import Model
+    from .stepping import Steps
 
     Key = Tuple[int, ...]
+    DoRun = Callable[..., List[Any]]
 
-clock = counting.clock
-#: Kinds of runs of one graph; a script with more makes new operations in each step, and none is classified then.
+clock = stepping.clock
+#: Kinds of runs of one graph. A script with more makes new operations in each step, and none is looked into.
 MOST_KINDS = 1000
-
-
-class _Kind(object):
-    """Runs with the same fetches and targets.
-
-    Attributes:
-        run: what it trains; None: it makes no step.
-        counter: its steps.
-        waited: seconds between steps, in which a script that feeds values makes them.
-        ended_at: when the last step ended, by thread.
-    """
-
-    def __init__(self, run):
-        # type: (Optional[graphs.TrainingRun]) -> None
-        self.run = run
-        self.counter = counting.StepCounter()
-        self.waited = 0.0
-        self.ended_at = threading.local()
+_DO_RUN = ("self", "handle", "target_list", "fetch_list", "feed_dict", "options", "run_metadata")
+_MAKE_CALLABLE = ("self", "fetches", "feed_list")
 
 
 class SessionWatch(object):
     """Counts the runs that train, and asks once a second for what a report says beside their number.
 
     Args:
-        reporter: takes the reports.
+        steps: where they are counted.
         guard: keeps errors from the script.
         facts: what is known of the script so far (``graphs.Facts``).
+        model: is told of each graph that trains.
     """
 
-    def __init__(self, reporter, guard, facts):
-        # type: (Reporter, Guard, graphs.Facts) -> None
-        self._reporter = reporter
+    def __init__(self, steps, guard, facts, model):
+        # type: (Steps, Guard, graphs.Facts, Model) -> None
+        self._steps = steps
         self._guard = guard
         self._facts = facts
-        self._kinds = {}  # type: Dict[int, Dict[Key, _Kind]]
+        self._model = model
+        #: By the identity of a graph, and those of what a run fetches; None: such a run makes no step.
+        self._kinds = {}  # type: Dict[int, Dict[Key, Optional[graphs.TrainingRun]]]
         self._asking = threading.Lock()
 
     def patch(self, module):
         # type: (ModuleType) -> None
         """Wrap the sessions of ``tensorflow.python.client.session``."""
         base = module.BaseSession
-        expected = ("self", "handle", "target_list", "fetch_list", "feed_dict", "options", "run_metadata")
-        signatures.check(base._do_run, expected)
-        base._do_run = self._wrapped(base._do_run)
+        signatures.check(base._do_run, _DO_RUN)
+        signatures.check(base.make_callable, _MAKE_CALLABLE)
+        base._do_run = self._counted(base._do_run)
+        base.make_callable = self._counted_callable(base.make_callable, module._FetchHandler)
 
-    def _wrapped(self, original):
-        # type: (Callable[..., List[Any]]) -> Callable[..., List[Any]]
-        kinds, guard = self._kinds, self._guard
+    def _counted(self, original):
+        # type: (DoRun) -> DoRun
+        kinds, guard, steps = self._kinds, self._guard, self._steps
 
         @functools.wraps(original)
         def _do_run(session, handle, target_list, fetch_list, feed_dict, options, run_metadata):
             # type: (Any, Any, List[Any], List[Any], Any, Any, Any) -> List[Any]
             key = tuple(map(id, target_list)) + tuple(map(id, fetch_list))
             try:
-                kind = kinds[id(session._graph)][key]
+                run = kinds[id(session._graph)][key]
             except KeyError:
-                kind = None if guard.is_broken else guard(self._kind, session, key, target_list, fetch_list)
-            if kind is None or kind.run is None or handle is not None or guard.is_broken:
-                return original(session, handle, target_list, fetch_list, feed_dict, options, run_metadata)
-            begun = clock()
-            if begun < kind.counter.due:
-                ended = getattr(kind.ended_at, "value", begun)
+                run = guard(self._kind, session._graph, key, target_list, fetch_list)
+            if run is None or handle is not None or guard.is_broken:
                 found = original(session, handle, target_list, fetch_list, feed_dict, options, run_metadata)
-                kind.waited += begun - ended
-                next(kind.counter.count)
-                kind.ended_at.value = clock()
+                steps.pass_by()
                 return found
-            return self._asked(kind, original, session, target_list, fetch_list, feed_dict, options, run_metadata)
+            begun = clock()
+            if begun >= steps.due:
+                return self._asked(
+                    run, begun, original, session, target_list, fetch_list, feed_dict, options, run_metadata
+                )
+            found = original(session, handle, target_list, fetch_list, feed_dict, options, run_metadata)
+            steps.add(begun)
+            return found
 
         return _do_run
 
-    def _kind(self, session, key, targets, fetches):
-        # type: (Any, Key, List[Any], List[Any]) -> _Kind
-        """Return the kind of a run that was not seen before."""
-        graph = session._graph
+    def _kind(self, graph, key, targets, fetches):
+        # type: (Any, Key, List[Any], List[Any]) -> Optional[graphs.TrainingRun]
+        """Return what a run that was not seen before trains; None: it makes no step."""
         of_graph = self._kinds.get(id(graph))
         if of_graph is None:
             of_graph = self._kinds[id(graph)] = {}
             weakref.finalize(graph, self._kinds.pop, id(graph), None).atexit = False
-        kind = _Kind(None)
-        if len(of_graph) < MOST_KINDS:
-            of_graph[key] = kind  # what fails is not tried again
-            kind.run = graphs.training_run(graph, targets, fetches, self._facts)
-        return kind
+        if len(of_graph) >= MOST_KINDS:
+            return None
+        of_graph[key] = None  # What fails is not tried again.
+        found = graphs.training_run(graph, targets, fetches, self._facts)
+        if found is None:
+            return None
+        run, needed = found
+        of_graph[key] = run
+        self._steps.begin("sessions", run.described())
+        self._model.describe(graph, needed, self._facts)
+        return run
 
-    def _asked(self, kind, original, session, targets, fetches, feeds, options, metadata):
-        # type: (_Kind, Callable[..., List[Any]], Any, List[Any], List[Any], Any, Any, Any) -> List[Any]
+    def _asked(self, run, begun, original, session, targets, fetches, feeds, options, metadata):
+        # type: (graphs.TrainingRun, float, DoRun, Any, List[Any], List[Any], Any, Any, Any) -> List[Any]
         """Make a step whose report is due: what it says is fetched with the step, and taken away again."""
-        assert kind.run is not None
-        extras = []  # type: List[Any]
-        is_asking = self._asking.acquire(False)
+        if not self._asking.acquire(False):
+            found = original(session, None, targets, fetches, feeds, options, metadata)
+            self._steps.add(begun)
+            return found
         try:
-            if is_asking:
-                extras = self._guard(kind.run.extras, fetches) or []
-            begun = clock()
-            ended = getattr(kind.ended_at, "value", begun)
+            extras = self._guard(self._extras, run, fetches) or []
             found = original(session, None, targets, fetches + extras, feeds, options, metadata)
-            kind.waited += begun - ended
-            next(kind.counter.count)
-            kind.ended_at.value = clock()
-            if is_asking:
-                self._guard(self._report, kind, fetches + extras, found, feeds)
+            self._steps.add(begun)
+            self._guard(self._report, run, fetches + extras, found, feeds)
             return found[: len(fetches)]
         finally:
-            if is_asking:
-                self._asking.release()
+            self._asking.release()
 
-    def _report(self, kind, fetched, values, feeds):
-        # type: (_Kind, List[Any], List[Any], Any) -> None
-        assert kind.run is not None
-        report = kind.counter.interval()
-        report.update(kind.run.read(fetched, values, feeds))
-        batch = report.pop("batch", None)
-        report["examples"] = None if batch is None else report["steps"] * batch
-        report["input_wait_seconds"], kind.waited = (kind.waited if kind.run.is_fed else None), 0.0
-        self._reporter.append("step", report)
+    def _extras(self, run, fetches):
+        # type: (graphs.TrainingRun, List[Any]) -> List[Any]
+        """Return what is fetched with a step, less what the script fetches itself."""
+        own = {tensor.name for tensor in fetches}
+        wanted = run.tensors() + self._model.wanted(run)
+        return [each for each in wanted if each.name not in own]
+
+    def _report(self, run, fetched, values, feeds):
+        # type: (graphs.TrainingRun, List[Any], List[Any], Any) -> None
+        by_name = {tensor.name: value for tensor, value in zip(fetched, values)}
+        self._steps.report(run.read(by_name, feeds), run.is_fed)
+        self._model.take(by_name)
+
+    def _counted_callable(self, original, fetch_handler):
+        # type: (Callable[..., Any], Any) -> Callable[..., Any]
+        """Wrap what makes a function of a run: it does without ``_do_run``."""
+
+        @functools.wraps(original)
+        def make_callable(session, fetches, *arguments, **named):
+            # type: (Any, Any, *Any, **Any) -> Callable[..., Any]
+            plain = original(session, fetches, *arguments, **named)
+            run = self._guard(self._callable_kind, session._graph, fetches, fetch_handler)
+            return plain if run is None else self._counting(plain, run)
+
+        return make_callable
+
+    def _callable_kind(self, graph, fetches, fetch_handler):
+        # type: (Any, Any, Any) -> Optional[graphs.TrainingRun]
+        handler = fetch_handler(graph, fetches, {})
+        targets, tensors = handler.targets(), handler.fetches()
+        key = tuple(map(id, targets)) + tuple(map(id, tensors))
+        try:
+            return self._kinds[id(graph)][key]
+        except KeyError:
+            return self._kind(graph, key, targets, tensors)
+
+    def _counting(self, plain, run):
+        # type: (Callable[..., Any], graphs.TrainingRun) -> Callable[..., Any]
+        """Return a function that counts a step when it is called. Nothing can be fetched with it."""
+        steps, guard = self._steps, self._guard
+
+        @functools.wraps(plain)
+        def step(*arguments, **named):
+            # type: (*Any, **Any) -> Any
+            begun = clock()
+            found = plain(*arguments, **named)
+            steps.add(begun)
+            if begun >= steps.due:
+                guard(steps.report, run.read({}, {}), run.is_fed)
+            return found
+
+        return step

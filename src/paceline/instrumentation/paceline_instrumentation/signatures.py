@@ -1,10 +1,11 @@
-"""Whether a function of TensorFlow is what is known of it. One that is not stays as it is, and that is said."""
+"""Whether a function of TensorFlow is what is known of it. One that is not stays as it is."""
 
 from __future__ import absolute_import
 
 import inspect
 
-if False:  # for type checkers
+TYPE_CHECKING = False
+if TYPE_CHECKING:
     from typing import Any, Callable, Sequence
 
 
@@ -19,6 +20,6 @@ def check(function, expected):
     Raises:
         UnknownSignature: it does not.
     """
-    found = [*inspect.signature(function).parameters]
+    found = list(inspect.signature(function).parameters)
     if found[: len(expected)] != list(expected):
         raise UnknownSignature("%s takes %s" % (function.__qualname__, ", ".join(found)))

@@ -5,13 +5,14 @@ A process that never imports TensorFlow pays for one finder on ``sys.meta_path``
 
 from __future__ import absolute_import
 
-from paceline_instrumentation import loading
+from . import loading
 
-if False:  # for type checkers
+TYPE_CHECKING = False
+if TYPE_CHECKING:
     from types import ModuleType
     from typing import Dict, List, Mapping
 
-    from paceline_instrumentation.patching import Instrument
+    from .patching import Instrument
 
 #: What TensorFlow's own modules are called: since 1.4; in 1.15 and 2.0 ``tensorflow`` is a façade.
 PACKAGES = ("tensorflow", "tensorflow_core")
@@ -35,7 +36,7 @@ def connect(environment):
 
     def loaded(module):
         # type: (ModuleType) -> None
-        from paceline_instrumentation import patching
+        from . import patching
 
         if not instruments:
             instruments.append(patching.Instrument(environment))

@@ -1,0 +1,214 @@
+"""The variables that a script trains: shapes, where they really are, what updates them, which rows are used.
+
+It is written as ``variables.json`` into the run's folder, in the form that ``paceline plan`` reads.
+"""
+
+from __future__ import absolute_import
+
+import json
+import os
+import re
+
+from . import graphs
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Mapping, Optional
+
+    Described = Dict[str, Any]
+
+#: Operations that look up rows of a variable by their ids.
+_LOOKUPS = ("GatherV2", "Gather", "ResourceGather")
+#: Between a variable and what uses its value.
+_PASSED = ("Identity", "ReadVariableOp", "Enter")
+_VARIABLES = ("VariableV2", "Variable", "VarHandleOp")
+#: Which rows are used is counted over so many batches, in so many equal ranges of rows.
+BATCHES = 20
+RANGES = 64
+#: Of an optimizer's own work, which looks up rows as well.
+_OWN = re.compile(r"(^|/)(gradients|update|save)(_\d+)?/|/update_")
+
+
+class Model(object):
+    """The model of the graph that trains; the first one, where a script has several.
+
+    Args:
+        path: of the file to write; None: another replica does.
+    """
+
+    def __init__(self, path):
+        # type: (Optional[str]) -> None
+        self._path = path
+        self._variables = {}  # type: Dict[str, Described]
+        self._lookups = {}  # type: Dict[str, str]
+        self._usages = {}  # type: Dict[str, Usage]
+        self._batches = 0
+
+    def describe(self, graph, needed, facts):
+        # type: (Any, graphs.Operations, graphs.Facts) -> None
+        """Describe the variables of a graph, if none was described yet."""
+        if self._path is None or self._variables:
+            return
+        self._variables = variables(graph, needed, facts)
+        self._lookups = lookups(needed, self._variables)
+        self._write()
+
+    def wanted(self, run):
+        # type: (graphs.TrainingRun) -> List[Any]
+        """Return the ids that a step looks up, for as long as they are counted."""
+        if self._batches >= BATCHES:
+            return []
+        graph = run.graph()
+        tensors = [graph.get_tensor_by_name(name) for name in self._lookups.values()] if graph else []
+        return [each for each in tensors if run.allows(each)]
+
+    def take(self, by_name):
+        # type: (Mapping[str, Any]) -> None
+        """Count the rows that a step has looked up.
+
+        Args:
+            by_name: what was fetched with it, by the names of tensors.
+        """
+        if self._path is None or self._batches >= BATCHES:
+            return
+        self._batches += 1
+        for variable, tensor in self._lookups.items():
+            if tensor in by_name:
+                ids = by_name[tensor]
+                if variable not in self._usages:
+                    self._usages[variable] = Usage(self._variables[variable]["shape"][0], ids.dtype.itemsize)
+                self._usages[variable].add(ids)
+        if self._batches == BATCHES:
+            for variable, usage in self._usages.items():
+                self._variables[variable].update(usage.told(self._variables[variable]))
+            self._write()
+
+    def _write(self):
+        # type: () -> None
+        """Write the file, whole or not at all."""
+        assert self._path is not None
+        temporary = "%s.%d.tmp" % (self._path, os.getpid())
+        try:
+            with open(temporary, "w") as file:
+                json.dump({"variables": list(self._variables.values())}, file, indent=1)
+            os.replace(temporary, self._path)
+        except OSError:
+            pass  # The disk is full or the folder read-only: what is seen of steps does not depend on it.
+
+
+class Usage(object):
+    """Which rows of a table batches look up.
+
+    Args:
+        rows: how many it has.
+        id_bytes: bytes of an id.
+    """
+
+    def __init__(self, rows, id_bytes):
+        # type: (int, int) -> None
+        self._rows = rows
+        self._id_bytes = id_bytes
+        self._ranges = [0] * min(RANGES, rows)
+        self._distinct = 0
+        self._ids = 0
+        self._batches = 0
+
+    def add(self, ids):
+        # type: (Any) -> None
+        """Count the ids of a batch, an array of any shape."""
+        found = ids.ravel().tolist()
+        for each in found:
+            if 0 <= each < self._rows:
+                self._ranges[each * len(self._ranges) // self._rows] += 1
+        self._distinct += len(set(found))
+        self._ids += len(found)
+        self._batches += 1
+
+    def told(self, described):
+        # type: (Described) -> Described
+        """Return what a description of the table says of it.
+
+        A step sends each id that it looks up, gets its row and sends the row's gradient back.
+        """
+        row_bytes = described["element_bytes"]
+        for size in described["shape"][1:]:
+            row_bytes *= size
+        batches, total = float(max(1, self._batches)), float(sum(self._ranges) or 1)
+        return {
+            "rows_used": self._distinct / batches,
+            "row_shares": [round(count / total, 6) for count in self._ranges],
+            "step_bytes": self._ids / batches * (2 * row_bytes + self._id_bytes),
+        }
+
+
+def variables(graph, needed, facts):
+    # type: (Any, graphs.Operations, graphs.Facts) -> Dict[str, Described]
+    """Return what is known of each variable that is trained, by name; one that is cut into parts is one."""
+    sparse = {}  # type: Dict[str, bool]
+    for gradients in facts.gradients(graph):
+        sparse.update(gradients.sparse)
+    updates = _updates(needed)
+    known = graph.get_collection("variables")
+    found = {}  # type: Dict[str, Described]
+    for each in known:
+        name = each.op.name
+        if name not in sparse or each.shape.ndims is None:
+            continue
+        slots = [
+            slot.op.name for slot in known if slot.op.name.startswith(name + "/") and slot.shape == each.shape
+        ]
+        cut = getattr(each, "_save_slice_info", None)
+        whole = cut.full_name if cut else name
+        described = found.setdefault(
+            whole,
+            {
+                "name": whole,
+                "shape": [int(size) for size in (cut.full_shape if cut else each.shape.as_list())],
+                "sparse": False,
+                "element_bytes": each.dtype.base_dtype.size,
+                "slots": len(slots),
+                "step_bytes": None,
+                "row_shares": [],
+                "rows_used": None,
+                "value_type": each.dtype.base_dtype.name,
+                "devices": [],
+                "updates": [],
+            },
+        )
+        described["sparse"] = described["sparse"] or sparse[name]
+        described["devices"].append(each.op.device)
+        kinds = {kind for owner in [name] + slots for kind in updates.get(owner, ())}
+        described["updates"] = sorted(kinds.union(described["updates"]))
+    return found
+
+
+def _updates(needed):
+    # type: (graphs.Operations) -> Dict[str, List[str]]
+    """Return the types of operations that change each variable, by the name of the variable's operation."""
+    found = {}  # type: Dict[str, List[str]]
+    for each in needed.values():
+        if graphs.UPDATES.search(each.type) and each.inputs:
+            found.setdefault(each.inputs[0].op.name, []).append(each.type)
+    return found
+
+
+def lookups(needed, described):
+    # type: (graphs.Operations, Mapping[str, Described]) -> Dict[str, str]
+    """Return the name of a tensor of ids that are looked up in a table, by the table's name.
+
+    Args:
+        needed: the operations of a step.
+        described: the variables that are trained; of one that is cut into parts the ids are not told.
+    """
+    found = {}  # type: Dict[str, str]
+    for name in sorted(needed):
+        each = needed[name]
+        if each.type not in _LOOKUPS or _OWN.search(name) or not each.inputs[1].dtype.is_integer:
+            continue
+        source = each.inputs[0].op
+        while source.type in _PASSED and source.inputs:
+            source = source.inputs[0].op
+        table = described.get(source.name)
+        if source.type in _VARIABLES and table is not None and table["sparse"] and len(table["devices"]) == 1:
+            found.setdefault(source.name, each.inputs[1].name)
+    return found
