@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.model.traces import Direction
-from paceline.training import features, settings, step_stats, traces
+from paceline.tracing import step_stats
+from paceline.training import features, settings, traces
 
 COLUMNS = tuple(features.Identity(f"f{i}", rows) for i, rows in enumerate((300, 200, 10)))
 FEATURES = features.FeatureSet((features.Numeric("x"),), COLUMNS, features.Label("l"))

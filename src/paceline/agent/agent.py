@@ -1237,7 +1237,7 @@ class Pages:
     def answer(self, request: Request) -> Answer:
         """Return status, type and body."""
         trace = re.match(
-            r"^/traces(?:/(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z)(?:/([a-z]+-\d+\.\d+\.parquet))?)?$",
+            r"^/traces(?:/(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z)(?:/([a-z]+-\d+\.\d+\.(?:parquet|zip)))?)?$",
             request.path,
         )
         if request.method == "POST" and trace and trace.group(1) and not trace.group(2):

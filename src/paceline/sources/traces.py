@@ -1,16 +1,19 @@
-"""Traces that the training library left in a run's folder, as Parquet. Needs pyarrow."""
+"""Traces that trainers left in a run's folder: Parquet of the training library, or what TensorFlow gave
+(`traced_steps`). Needs pyarrow or protobuf.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
 
-import pyarrow
-from pyarrow import parquet
-
 from paceline.errors import first_line
 from paceline.model import trace_tables, traces
 from paceline.model.traces import Trace
+from paceline.sources import traced_steps
+
+#: What the training library writes, and what the instrumentation does.
+SUFFIXES = (".parquet", traced_steps.SUFFIX)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,13 +28,17 @@ class Reading:
 
 def names(run: Path) -> list[str]:
     """Return the names of the traces of a run that have a file, the oldest first."""
-    return sorted({path.parent.name for path in (run / traces.FOLDER).glob("*/*.parquet")})
+    return sorted({path.parent.name for path in (run / traces.FOLDER).glob("*/*") if _is_trace(path)})
+
+
+def _is_trace(path: Path) -> bool:
+    return path.suffix in SUFFIXES and not path.name.startswith(".")
 
 
 def files(run: Path, name: str) -> list[Path]:
     """Return the files of a trace: of each trainer that of its last attempt."""
     found: dict[str, tuple[int, Path]] = {}
-    for path in (run / traces.FOLDER / name).glob("*.parquet"):
+    for path in filter(_is_trace, (run / traces.FOLDER / name).glob("*")):
         trainer, _, attempt = path.stem.rpartition(".")
         if attempt.isdecimal() and (trainer not in found or found[trainer][0] < int(attempt)):
             found[trainer] = int(attempt), path
@@ -55,6 +62,11 @@ def read_file(path: Path) -> Trace:
     Raises:
         ValueError: it cannot be read, or is no trace, and why.
     """
+    if path.suffix == traced_steps.SUFFIX:
+        return traced_steps.read(path)
+    import pyarrow
+    from pyarrow import parquet
+
     try:
         table = parquet.read_table(path)
         labels = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}

@@ -23,7 +23,8 @@ from typing import Any
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
 from paceline.model import traces
-from paceline.training import clusters, profiles, settings, step_stats, trace_files, trace_schedules
+from paceline.tracing import profiles, step_stats
+from paceline.training import clusters, settings, trace_files, trace_schedules
 from paceline.training.lazy_tensorflow import tf
 
 _log = logging.getLogger(__name__)

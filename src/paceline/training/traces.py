@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from paceline.model import traces
-from paceline.training import clusters, parameters, settings, step_stats, trace_files, trace_schedules
+from paceline.tracing import step_stats
+from paceline.training import clusters, parameters, settings, trace_files, trace_schedules
 from paceline.training.lazy_tensorflow import tf1
 
 _log = logging.getLogger(__name__)

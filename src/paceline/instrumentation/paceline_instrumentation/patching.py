@@ -6,7 +6,18 @@ import os
 import platform
 import sys
 
-from . import building, graphs, guarding, models, reporting, sessions, signatures, stepping
+from . import (
+    building,
+    graphs,
+    guarding,
+    models,
+    reporting,
+    servers,
+    sessions,
+    signatures,
+    stepping,
+    traces,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,15 +38,17 @@ class Instrument(object):
         self._guard = guarding.Guard(self._reporter)
         steps = stepping.Steps(self._reporter, self._guard)
         facts = graphs.Facts()
-        session_watch = sessions.SessionWatch(
-            steps, self._guard, facts, models.Model(_variables_path(environment))
-        )
+        model = models.Model(_variables_path(environment))
+        trace_watch = traces.TraceWatch(environment)
+        server_watch = servers.ServerWatch(self._guard)
+        session_watch = sessions.SessionWatch(steps, self._guard, facts, model, trace_watch, server_watch)
         graph_watch = building.GraphWatch(self._guard, facts, steps)
         self._patches = {
             "client.session": session_watch.patch,
             "ops.gradients_util": graph_watch.patch_gradients,
             "ops.gradients_impl": graph_watch.patch_old_gradients,
             "training.basic_session_run_hooks": graph_watch.patch_hooks,
+            "training.server_lib": server_watch.patch,
         }  # type: Dict[str, Callable[[ModuleType], None]]
 
     def patch(self, module, name):

@@ -8,9 +8,10 @@ from __future__ import absolute_import
 
 import functools
 import threading
+import time
 import weakref
 
-from . import graphs, signatures, stepping
+from . import graphs, signatures, stepping, traces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from .guarding import Guard
     from .models import Model
+    from .servers import ServerWatch
     from .stepping import Steps
 
     Key = Tuple[int, ...]
@@ -31,6 +33,16 @@ _DO_RUN = ("self", "handle", "target_list", "fetch_list", "feed_dict", "options"
 _MAKE_CALLABLE = ("self", "fetches", "feed_list")
 
 
+class _Trace(object):
+    """A trace that a step is to be: its name, what else is known of the step, and where TensorFlow writes."""
+
+    def __init__(self, name, context, buffers):
+        # type: (str, Dict[str, Any], traces.Buffers) -> None
+        self.name = name
+        self.context = context
+        self.buffers = buffers
+
+
 class SessionWatch(object):
     """Counts the runs that train, and asks once a second for what a report says beside their number.
 
@@ -39,14 +51,19 @@ class SessionWatch(object):
         guard: keeps errors from the script.
         facts: what is known of the script so far (``graphs.Facts``).
         model: is told of each graph that trains.
+        trace_watch: says which steps are traced.
+        servers: says which task of a cluster this process is.
     """
 
-    def __init__(self, steps, guard, facts, model):
-        # type: (Steps, Guard, graphs.Facts, Model) -> None
+    def __init__(self, steps, guard, facts, model, trace_watch, servers):
+        # type: (Steps, Guard, graphs.Facts, Model, traces.TraceWatch, ServerWatch) -> None
         self._steps = steps
         self._guard = guard
         self._facts = facts
         self._model = model
+        self._trace_watch = trace_watch
+        self._servers = servers
+        self._tf_session = None  # type: Any
         #: By the identity of a graph, and those of what a run fetches; None: such a run makes no step.
         self._kinds = {}  # type: Dict[int, Dict[Key, Optional[graphs.TrainingRun]]]
         self._asking = threading.Lock()
@@ -57,6 +74,7 @@ class SessionWatch(object):
         base = module.BaseSession
         signatures.check(base._do_run, _DO_RUN)
         signatures.check(base.make_callable, _MAKE_CALLABLE)
+        self._tf_session = module.tf_session
         base._do_run = self._counted(base._do_run)
         base.make_callable = self._counted_callable(base.make_callable, module._FetchHandler)
 
@@ -114,13 +132,51 @@ class SessionWatch(object):
             self._steps.add(begun)
             return found
         try:
-            extras = self._guard(self._extras, run, fetches) or []
-            found = original(session, None, targets, fetches + extras, feeds, options, metadata)
+            wanted = fetches + (self._guard(self._extras, run, fetches) or [])
+            trace = self._guard(self._trace, run, begun, options)
+            if trace is None:
+                found = original(session, None, targets, wanted, feeds, options, metadata)
+            else:
+                found = self._traced(trace, original, session, targets, wanted, feeds, options, metadata)
             self._steps.add(begun)
-            self._guard(self._report, run, fetches + extras, found, feeds)
+            self._guard(self._report, run, wanted, found, feeds)
             return found[: len(fetches)]
         finally:
             self._asking.release()
+
+    def _trace(self, run, begun, options):
+        # type: (graphs.TrainingRun, float, Any) -> Optional[_Trace]
+        """Return the trace that the next step is to be; None: none."""
+        name = self._trace_watch.due(self._steps.total())
+        if name is None or traces.traces_itself(self._tf_session, options):
+            return None
+        context = {
+            "at": time.time(),
+            "step": self._steps.total() + 1,
+            "task": self._servers.task,
+            "waited_seconds": self._steps.waited(begun) if run.is_fed else None,
+            "untraced_step_microseconds": self._steps.step_microseconds(),
+        }
+        return _Trace(name, context, traces.Buffers(self._tf_session, options))
+
+    def _traced(self, trace, original, session, targets, wanted, feeds, options, metadata):
+        # type: (_Trace, DoRun, Any, List[Any], List[Any], Any, Any, Any) -> List[Any]
+        buffers = trace.buffers
+        try:
+            found = original(session, None, targets, wanted, feeds, buffers.options, buffers.metadata)
+            self._guard(self._keep, trace)
+            return found
+        except Exception as error:
+            if type(error).__name__ != "AlreadyExistsError":
+                raise
+            # A profiler of the script's own is at work in this process: it goes first.
+            return original(session, None, targets, wanted, feeds, options, metadata)
+        finally:
+            self._guard(buffers.delete)
+
+    def _keep(self, trace):
+        # type: (_Trace) -> None
+        self._trace_watch.keep(trace.name, trace.buffers.read(), trace.context)
 
     def _extras(self, run, fetches):
         # type: (graphs.TrainingRun, List[Any]) -> List[Any]

@@ -71,6 +71,17 @@ class Steps(object):
         thread.ended = now
         next(self._count)
 
+    def waited(self, begun):
+        # type: (float) -> float
+        """Return the seconds between the end of this thread's last step and a time on ``clock``."""
+        return begun - getattr(self._thread, "ended", begun)
+
+    def step_microseconds(self):
+        # type: () -> Optional[float]
+        """Return how long a step took since the last report, without waiting; None: there was none."""
+        steps = self.total() - self._reported
+        return max(0.0, clock() - self._since - self._waited) * 1e6 / steps if steps else None
+
     def pass_by(self):
         # type: () -> None
         """Take note that something else than a step has just ended, so that it is not taken for waiting."""

@@ -22,6 +22,7 @@ MODULES = (
     "ops.gradients_util",
     "ops.gradients_impl",
     "training.basic_session_run_hooks",
+    "training.server_lib",
 )
 
 

@@ -100,9 +100,9 @@ def get_perfetto(asked: Readable, name: Name, trace: TraceName) -> JSONResponse:
 
 
 class TraceFileResponse(FileResponse):
-    """A file of a trace."""
+    """A file of a trace: Parquet, or an archive of what TensorFlow gave."""
 
-    media_type = "application/vnd.apache.parquet"
+    media_type = "application/octet-stream"
 
 
 @router.get("/{trace}/files/{file}", operation_id="getTraceFile", response_class=TraceFileResponse)
@@ -112,7 +112,7 @@ def get_file(
     trace: TraceName,
     file: Annotated[str, InPath(description="as lists say it", max_length=100)],
 ) -> TraceFileResponse:
-    """Return the trace of one trainer, as Parquet."""
+    """Return the trace of one trainer as it was written: Parquet, or a ZIP archive of what TensorFlow gave."""
     for path in sources.files(_site(asked, name, trace).run, trace):
         if path.name == file:
             return TraceFileResponse(path, media_type=TraceFileResponse.media_type, filename=file)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from paceline.model.traces import ClockOffset, Direction, Event, Operation, Split, Trace, Transfer
-from paceline.training import clock_offsets, dataflows
+from paceline.tracing import clock_offsets, dataflows
 
 Name = tuple[str | None, int | None]
 """A variable as the user calls it, and the number of its shard."""

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from paceline.training import dataflows
+from paceline.tracing import dataflows
 
 PS, WORKER = "/job:ps/task:0", "/job:worker/task:0"
 

@@ -22,8 +22,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from paceline.training import dataflows
-from paceline.training.dataflows import Message, Node, Shares
+from paceline.tracing import dataflows
+from paceline.tracing.dataflows import Message, Node, Shares
 
 _HOST, _TASK = "/host:CPU", "Task Environment"
 _SERVER, _INPUT = "/job:ps/", "IteratorGetNext"

@@ -3,7 +3,7 @@
 import pytest
 
 from paceline.model.traces import Direction
-from paceline.training import profiles
+from paceline.tracing import profiles
 
 pytestmark = pytest.mark.slow  # it loads TensorFlow, for its messages
 
@@ -108,7 +108,7 @@ def test_whole_steps_with_their_operations_and_messages(of_batches):
 
 
 def test_what_is_read_of_them():
-    from paceline.training import step_stats
+    from paceline.tracing import step_stats
 
     steps = steps_of(*two_steps())
     record = step_stats.record(dict(enumerate(steps, 1)), WORKER)

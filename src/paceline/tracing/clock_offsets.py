@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from paceline.training import dataflows
+from paceline.tracing import dataflows
 
 
 @dataclass(frozen=True)

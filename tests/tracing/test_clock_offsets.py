@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.training import clock_offsets
+from paceline.tracing import clock_offsets
 
 TIMES = st.lists(st.integers(1, 5000), min_size=1, max_size=20)
 
