@@ -233,3 +233,20 @@ def test_what_is_too_long_for_linux_is_said(replica):
     assert code == 126
     assert "128 KiB" in errors
     assert one.reason()["kind"] == "launch-failed"
+
+
+def test_the_instrumentation_comes_first_on_pythons_path():
+    folder = "/paceline/instrumentation"
+    given = config(instrumentation=folder, environment={"PYTHONPATH": "{run_dir}/code"})
+    assert agent.command_environment(given, 1, {})["PYTHONPATH"] == f"{folder}:/runs/7/code"
+    inherited = {"PYTHONPATH": "/of/the/image"}
+    assert agent.command_environment(config(instrumentation=folder), 1, inherited)["PYTHONPATH"] == (
+        f"{folder}:/of/the/image"
+    )
+    assert agent.command_environment(config(instrumentation=folder), 1, {})["PYTHONPATH"] == folder
+
+
+@pytest.mark.parametrize("inherited", [{}, {"PACELINE_INSTRUMENTATION": "off"}])
+def test_it_can_be_switched_off(inherited):
+    given = config(instrumentation=None if not inherited else "/paceline/instrumentation")
+    assert "PYTHONPATH" not in agent.command_environment(given, 1, inherited)

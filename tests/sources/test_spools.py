@@ -55,6 +55,28 @@ def test_each_kind_of_record_arrives_as_its_value(tmp_path: Path) -> None:
     assert reading.broken == 0
 
 
+def test_what_the_instrumentation_says_is_an_event(tmp_path: Path) -> None:
+    spool = tmp_path / "spool"
+    spool.write_bytes(
+        line(
+            type="instrumentation",
+            at=5,
+            source="instrumentation",
+            message="TensorFlow 1.15.5",
+        )
+        + line(type="instrumentation", at=6, source="instrumentation", message="x" * 10**6)
+        + line(type="step", at=7, source="instrumentation", steps=5)
+    )
+    reading = read(spool)
+    first, second = reading.events
+    assert (first.kind, first.at, first.message) == (
+        "instrumentation", 5.0, "TensorFlow 1.15.5",
+    )  # fmt: skip
+    assert len(second.message) == spools.MOST_CHARACTERS
+    assert reading.steps[0].steps == 5
+    assert reading.broken == 0
+
+
 def test_lines_that_are_no_record_are_counted(tmp_path: Path) -> None:
     spool = tmp_path / "spool"
     spool.write_bytes(

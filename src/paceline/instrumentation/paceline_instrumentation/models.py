@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _LOOKUPS = ("GatherV2", "Gather", "ResourceGather")
 #: Between a variable and what uses its value.
 _PASSED = ("Identity", "ReadVariableOp", "Enter")
+#: Stands for a device where the script gives a variable none: it is with whoever runs the session.
+UNPLACED = "unplaced"
 _VARIABLES = ("VariableV2", "Variable", "VarHandleOp")
 #: Which rows are used is counted over so many batches, in so many equal ranges of rows.
 BATCHES = 20
@@ -176,7 +178,7 @@ def variables(graph, needed, facts):
             },
         )
         described["sparse"] = described["sparse"] or sparse[name]
-        described["devices"].append(each.op.device)
+        described["devices"].append(each.op.device or UNPLACED)
         kinds = {kind for owner in [name] + slots for kind in updates.get(owner, ())}
         described["updates"] = sorted(kinds.union(described["updates"]))
     return found

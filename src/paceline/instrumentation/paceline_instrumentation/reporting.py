@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 #: So many lines that cannot be written end it: the disk is full, or the folder is gone.
 MOST_FAILURES = 5
 MOST_MESSAGES = 20
-_MESSAGE_CHARACTERS = 600
+#: Of the beginning of a message, and of its end.
+_HALF_CHARACTERS = 400
 
 
 class Reporter(object):
@@ -55,7 +56,8 @@ class Reporter(object):
     def say(self, message):
         # type: (str) -> None
         """Say something about what is seen and what is not: once, and not too much in all."""
-        message = message[-_MESSAGE_CHARACTERS:]
+        if len(message) > 2 * _HALF_CHARACTERS:
+            message = message[:_HALF_CHARACTERS] + " ... " + message[-_HALF_CHARACTERS:]
         if message not in self._said and len(self._said) < MOST_MESSAGES:
             self._said.append(message)
             self.append("instrumentation", {"message": message})

@@ -112,7 +112,7 @@ def get_file(
     trace: TraceName,
     file: Annotated[str, InPath(description="as lists say it", max_length=100)],
 ) -> TraceFileResponse:
-    """Return the trace of one trainer as it was written: Parquet, or a ZIP archive of what TensorFlow gave."""
+    """Return the trace of one trainer as it was written: Parquet, or an archive of what TensorFlow gave."""
     for path in sources.files(_site(asked, name, trace).run, trace):
         if path.name == file:
             return TraceFileResponse(path, media_type=TraceFileResponse.media_type, filename=file)

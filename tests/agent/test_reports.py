@@ -1,0 +1,48 @@
+"""What a script says of itself goes before what is seen of it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from paceline.agent import agent
+
+SEEN = {"source": "instrumentation", "at": 1.0}
+
+
+@pytest.fixture
+def forwarded(tmp_path):
+    """What of some reports arrives in the spool, a line after the other."""
+    path = tmp_path / "reports"
+    passed = []
+    reports = agent.Reports(str(path), passed.append)
+
+    def forward(*lines):
+        with path.open("a") as file:
+            file.writelines(json.dumps(line) + "\n" for line in lines)
+        reports.forward(agent.Spool(str(tmp_path / "spool")), final=False)
+        assert reports.rejected == 0
+        return [(line["type"], line.get("source")) for line in passed]
+
+    return forward
+
+
+def test_what_is_seen_is_passed_on(forwarded):
+    found = forwarded({"type": "step", **SEEN}, {"type": "instrumentation", "message": "hello", **SEEN})
+    assert found == [("step", "instrumentation"), ("instrumentation", "instrumentation")]
+
+
+def test_from_when_a_script_reports_its_steps_itself_they_are_not_counted_twice(forwarded):
+    seen, own = {"type": "step", **SEEN}, {"type": "step", "at": 2.0}
+    assert forwarded(seen) == [("step", "instrumentation")]
+    assert forwarded(own, seen)[1:] == [("step", None)]
+    assert forwarded(seen, {"type": "instrumentation", "message": "hello", **SEEN}, own)[2:] == [
+        ("instrumentation", "instrumentation"),
+        ("step", None),
+    ]
+
+
+def test_each_kind_is_judged_by_itself(forwarded):
+    found = forwarded({"type": "evaluation", "at": 1.0, "auc": 0.7}, {"type": "step", **SEEN})
+    assert found == [("evaluation", None), ("step", "instrumentation")]

@@ -1,0 +1,267 @@
+"""The parts that need no TensorFlow: waiting for modules, counting, reporting, guarding."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from paceline.instrumentation.paceline_instrumentation import (
+    guarding,
+    loading,
+    models,
+    reporting,
+    stepping,
+    traces,
+)
+from paceline.model import traces as names
+
+
+@pytest.fixture
+def reporter(tmp_path):
+    return reporting.Reporter(str(tmp_path / "reports.jsonl"))
+
+
+@pytest.fixture
+def steps(reporter):
+    return stepping.Steps(reporter, guarding.Guard(reporter))
+
+
+def lines(folder: Path) -> list[dict]:
+    path = folder / "reports.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+# --- Modules ------------------------------------------------------------------------------------------
+
+
+def test_a_module_is_acted_on_once_and_has_its_own_loader(tmp_path, monkeypatch):
+    (tmp_path / "watched_module.py").write_text("value = 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    seen = []
+    watch = loading.ModuleWatch()
+    watch.when_loaded("watched_module", lambda module: seen.append(module.value))
+    try:
+        module = importlib.import_module("watched_module")
+        assert seen == [1]
+        assert type(module.__loader__).__name__ == "SourceFileLoader"
+        assert module.__spec__.loader is module.__loader__
+        assert watch not in sys.meta_path
+        importlib.reload(module)
+        assert seen == [1]
+    finally:
+        sys.modules.pop("watched_module", None)
+        watch.end()
+
+
+def test_one_that_was_loaded_before_is_acted_on_at_once():
+    seen = []
+    watch = loading.ModuleWatch()
+    watch.when_loaded("json", lambda module: seen.append(module.__name__))
+    assert seen == ["json"]
+    assert watch not in sys.meta_path
+
+
+def test_an_action_that_fails_and_a_module_that_is_missing_are_no_concern_of_the_import(
+    tmp_path, monkeypatch
+):
+    (tmp_path / "watched_module_2.py").write_text("value = 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    watch = loading.ModuleWatch()
+    watch.when_loaded("watched_module_2", lambda module: 1 / 0)
+    watch.when_loaded("watched_module_3", lambda module: None)
+    try:
+        assert importlib.import_module("watched_module_2").value == 1
+        with pytest.raises(ModuleNotFoundError, match="watched_module_3"):
+            importlib.import_module("watched_module_3")
+        assert importlib.util.find_spec("watched_module_3") is None
+    finally:
+        sys.modules.pop("watched_module_2", None)
+        watch.end()
+
+
+def test_a_module_that_fails_raises_its_own_error(tmp_path, monkeypatch):
+    (tmp_path / "watched_module_4.py").write_text("raise KeyError('own')\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    watch = loading.ModuleWatch()
+    watch.when_loaded("watched_module_4", lambda module: None)
+    try:
+        with pytest.raises(KeyError, match="own"):
+            importlib.import_module("watched_module_4")
+    finally:
+        watch.end()
+
+
+# --- Steps --------------------------------------------------------------------------------------------
+
+
+def test_no_step_of_several_threads_is_lost(steps, tmp_path):
+    steps.begin("sessions", "")
+
+    def make() -> None:
+        for _ in range(5000):
+            steps.add(stepping.clock())
+
+    threads = [threading.Thread(target=make) for _ in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert steps.total() == 20_000
+    steps.report({"step": 7, "loss": 0.5, "batch": 3}, is_fed=False)
+    said, report = lines(tmp_path)
+    assert said["message"] == "its steps, made by sessions; "
+    assert (report["steps"], report["examples"], report["step"]) == (20_000, 60_000, 7)
+    assert report["interval_seconds"] > 0
+    assert report["input_wait_seconds"] is None
+
+
+def test_without_a_global_step_its_own_steps_count(steps, tmp_path):
+    steps.begin("sessions", "")
+    for _ in range(3):
+        steps.add(0.0)
+    steps.report({"step": None, "loss": None, "batch": None}, is_fed=True)
+    report = lines(tmp_path)[-1]
+    assert (report["step"], report["steps"], report["examples"]) == (3, 3, None)
+
+
+def test_what_is_no_finite_number_is_told_as_null(reporter, tmp_path):
+    assert reporter.append("step", {"loss": float("nan"), "step": 1})
+    assert lines(tmp_path)[0]["loss"] is None
+
+
+# --- Reports ------------------------------------------------------------------------------------------
+
+
+def test_a_full_disk_ends_it_in_silence():
+    reporter = reporting.Reporter("/dev/full")
+    limit = reporting.MOST_FAILURES
+    assert not any(reporter.append("step", {}) for _ in range(2 * limit))
+
+
+def test_a_folder_that_is_not_there_is_no_error(tmp_path):
+    reporter = reporting.Reporter(str(tmp_path / "none" / "reports"))
+    reporter.say("hello")
+    assert not reporter.owns()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_it_says_a_thing_once_and_not_too_much(reporter, tmp_path):
+    for number in range(100):
+        reporter.say(f"{number // 2} " + "x" * 5000)
+    said = lines(tmp_path)
+    assert len(said) == reporting.MOST_MESSAGES
+    assert max(len(each["message"]) for each in said) < 1000
+
+
+def test_of_a_replicas_processes_the_first_reports_as_long_as_it_lives(tmp_path):
+    path = str(tmp_path / "reports.jsonl")
+    with subprocess.Popen(["sleep", "60"]) as other:
+        (tmp_path / "reports.jsonl.owner").write_text(str(other.pid))
+        assert not reporting.Reporter(path).owns()
+        other.kill()
+        other.wait()
+    first = reporting.Reporter(path)
+    assert first.owns()
+    assert first.owns()
+    assert (tmp_path / "reports.jsonl.owner").read_text() == str(os.getpid())
+
+
+def test_a_child_that_is_forked_does_not_report(reporter, tmp_path):
+    assert reporter.owns()
+    (tmp_path / "reports.jsonl.owner").write_text("")
+    reporter._owner = os.getpid() + 1  # as a child finds it
+    assert not reporter.owns()
+
+
+# --- Errors of its own ----------------------------------------------------------------------------------
+
+
+def test_after_some_errors_of_its_own_it_looks_at_nothing(reporter, tmp_path):
+    guard = guarding.Guard(reporter)
+    assert guard(lambda: 5) == 5
+    for _ in range(guarding.MOST_ERRORS):
+        assert not guard.is_broken
+        assert guard(lambda: 1 // 0) is None
+    assert guard.is_broken
+    assert guard(lambda: 5) is None
+    (said,) = lines(tmp_path)
+    assert "ZeroDivisionError" in said["message"]
+
+
+# --- Traces -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def watch(tmp_path):
+    def make(**more: str):
+        environment = {
+            "PACELINE_RUN_DIR": str(tmp_path), "PACELINE_ROLE": "worker", "PACELINE_INDEX": "0",
+            "PACELINE_ATTEMPT": "2", **more,
+        }  # fmt: skip
+        return traces.TraceWatch(environment)
+
+    return make
+
+
+def test_a_trace_that_is_asked_for_is_taken_once(watch, tmp_path):
+    (tmp_path / "traces").mkdir()
+    (tmp_path / "traces" / "request").write_text("2026-01-02T03-04-05.678Z\n")
+    watched = watch(PACELINE_TRAINING='{"trace": {"every_seconds": 0}}')
+    assert watched.due(0) == "2026-01-02T03-04-05.678Z"
+    assert watched.due(1) is None
+    folder = tmp_path / "traces" / "2026-01-02T03-04-05.678Z"
+    folder.mkdir()
+    (folder / "worker-0.2.zip").write_bytes(b"")
+    assert watch(PACELINE_TRAINING='{"trace": {"every_seconds": 0}}').due(2) is None
+
+
+def test_now_and_then_one_is_taken_unasked_but_not_of_the_first_steps(watch):
+    watched = watch(PACELINE_TRAINING='{"trace": {"every_seconds": 1e9}}')
+    assert watched.due(traces.WARM_UP_STEPS - 1) is None
+    name = watched.due(traces.WARM_UP_STEPS)
+    assert traces.is_name(name)
+    assert watched.due(1000) is None
+
+
+@given(text=st.text(max_size=40))
+def test_what_is_no_name_is_no_request(text):
+    assert traces.is_name(text) == names.is_name(text)
+
+
+@given(seconds=st.floats(0, 4e9))
+def test_names_are_those_of_the_host(seconds):
+    name = traces.name_at(seconds)
+    assert names.is_name(name)
+    assert traces.is_name(name)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "7", '{"trace": 5}', '{"trace": {"every_seconds": "x"}}'])
+def test_settings_that_make_no_sense_are_passed_over(text):
+    found = traces.every_seconds({"PACELINE_TRAINING": text})
+    assert found == traces.EVERY_SECONDS
+
+
+# --- Rows ---------------------------------------------------------------------------------------------
+
+
+def test_rows_that_batches_use_are_counted():
+    import numpy as np
+
+    usage = models.Usage(rows=128, id_bytes=8)
+    usage.add(np.array([[0, 0], [1, 127]]))
+    usage.add(np.array([5, -1, 128]))
+    told = usage.told({"element_bytes": 4, "shape": [128, 16]})
+    assert told["rows_used"] == 3.0
+    assert told["step_bytes"] == 3.5 * (2 * 64 + 8)
+    assert len(told["row_shares"]) == models.RANGES
+    assert sum(told["row_shares"]) == pytest.approx(1)
+    assert told["row_shares"][0] == pytest.approx(3 / 5)

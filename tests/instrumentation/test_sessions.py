@@ -1,0 +1,151 @@
+"""Scripts that drive a session are seen as they are, and do what they did."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from paceline.sources import traces
+from paceline.specs import variable_files
+
+pytestmark = pytest.mark.slow
+SCRIPTS = Path(__file__).parents[1] / "scripts" / "foreign"
+MONITORED = str(SCRIPTS / "tf1_monitored.py")
+TIMES = re.compile(r"\d+\.\d+|\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|0x[0-9a-f]+|[A-Z]\d{4}|\b\d{4,}\b")
+
+
+def test_steps_loss_variables_and_a_trace_of_a_monitored_session(runner):
+    (runner.folder / "traces").mkdir()
+    (runner.folder / "traces" / "request").write_text("2026-01-02T03-04-05.678Z")
+    done = runner.run(MONITORED, "--steps=300", "--pause=0.01")
+    assert done.returncode == 0, done.stderr
+    printed = dict(re.findall(r"^step (\d+) loss (\S+)$", done.stdout, re.MULTILINE))
+    assert len(printed) == 300
+
+    reports = runner.reports("step")
+    assert sum(each["steps"] for each in reports) == 300
+    assert {each["total_steps"] for each in reports} == {300}
+    for each in reports[:-1]:
+        assert each["loss"] == pytest.approx(float(printed[str(each["step"])]), rel=1e-6)
+        assert each["examples"] == 64 * each["steps"]
+        assert 0 < each["input_wait_seconds"] < each["interval_seconds"]
+    said = [each["message"] for each in runner.reports("instrumentation")]
+    assert [each.split(" ")[0] for each in said] == ["TensorFlow", "its"]
+    assert said[1].endswith("made by sessions; loss: Mean:0; global step: global_step/read:0; batch: fed")
+
+    variables = {each.name: each for each in variable_files.load_variables(runner.folder / "variables.json")}
+    assert sorted(variables) == ["table_0", "table_1", "table_2", "weights"]
+    table = variables["table_0"]
+    assert (table.shape, table.sparse, table.slots, table.value_type) == ((5000, 8), True, 2, "float32")
+    # Adam changes all rows of its moments and of the table, whatever rows a batch uses.
+    assert table.updates == ("Assign", "AssignSub", "ScatterAdd")
+    assert variables["weights"].updates == ("ApplyAdam",)
+    assert not variables["weights"].sparse
+
+    (found,) = traces.read(runner.folder, "2026-01-02T03-04-05.678Z").traces
+    assert (found.trainer, found.attempt) == ("worker-0", 1)
+    assert len(found.splits) == 1
+    assert runner.folder.joinpath("reports.jsonl.owner").exists()
+
+
+def test_the_script_does_what_it_did(runner):
+    """The losses are the same to the last digit, and so is all that it says, but for times and numbers."""
+    seen = runner.run(MONITORED, "--steps=150", "--pause=0.01")
+    assert runner.reports("step")
+    left_alone = runner.run(
+        MONITORED,
+        "--steps=150",
+        "--pause=0.01",
+        environment=runner.environment(PACELINE_INSTRUMENTATION="off"),
+    )
+
+    def steps(text: str) -> list[str]:
+        return [line for line in text.splitlines() if not line.startswith("rate")]
+
+    assert seen.returncode == left_alone.returncode == 0
+    assert steps(seen.stdout) == steps(left_alone.stdout)
+    assert TIMES.sub("N", seen.stderr) == TIMES.sub("N", left_alone.stderr)
+
+
+MANY_KINDS = """
+import json, sys
+import tensorflow.compat.v1 as tf
+tf.disable_v2_behavior()
+with tf.Graph().as_default():
+    tf.set_random_seed(1)
+    x = tf.placeholder(tf.float32, [None, 4], name="x")
+    # Its own batches: to fetch a row count must not take one more.
+    queue = tf.train.batch([tf.random_uniform([4])], batch_size=16, num_threads=1, capacity=64)
+    own = tf.get_variable("own", [4, 1])
+    other = tf.get_variable("other", [4, 1])
+    noise = tf.random_uniform([])
+    generator = tf.reduce_mean(tf.square(tf.matmul(x, own) - 1), name="generator")
+    error = tf.reduce_mean(tf.square(tf.matmul(queue, other) - 1))
+    discriminator = tf.add(error, 0 * noise, name="discriminator")
+    step = tf.train.create_global_step()
+    first = tf.train.GradientDescentOptimizer(0.1).minimize(generator, var_list=[own])
+    second = tf.train.GradientDescentOptimizer(0.1).minimize(discriminator, step, var_list=[other])
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        coordinator = tf.train.Coordinator()
+        threads = tf.train.start_queue_runners(session, coordinator)
+        feed = {x: [[1.0, 2.0, 3.0, 4.0]] * 5}
+        call = session.make_callable([second, discriminator])
+        for number in range(40):
+            session.run([first, generator], feed)     # the other half of a pair: no step
+            session.run(generator, feed)              # an evaluation
+            if number % 2:
+                session.run(second)
+            else:
+                call()
+        print(session.run(step), json.dumps(session.run([own, other, noise]), default=lambda v: v.tolist()))
+        coordinator.request_stop()
+        coordinator.join(threads, stop_grace_period_secs=5, ignore_live_threads=True)
+"""
+
+
+def test_only_runs_that_make_a_step_count(runner):
+    seen = runner.code(MANY_KINDS)
+    assert seen.returncode == 0, seen.stderr
+    assert seen.stdout.startswith("40 ")
+    assert sum(each["steps"] for each in runner.reports("step")) == 40
+    alone = runner.code(MANY_KINDS, environment=runner.environment(PACELINE_INSTRUMENTATION="off"))
+    assert json.loads(seen.stdout[3:])[0] == json.loads(alone.stdout[3:])[0]
+    (said,) = [each["message"] for each in runner.reports("instrumentation")[1:]]
+    assert said.endswith("loss: discriminator:0; global step: global_step/read:0; batch: of 16 examples")
+
+
+FAILS = """
+import tensorflow.compat.v1 as tf
+tf.disable_v2_behavior()
+x = tf.placeholder(tf.float32, [])
+w = tf.get_variable("w", [])
+step = tf.train.create_global_step()
+loss = tf.check_numerics(w * x, "loss")
+train = [tf.train.GradientDescentOptimizer(0.1).minimize(loss, step), loss]
+with tf.Session() as session:
+    session.run(tf.global_variables_initializer())
+    session.run(train, {x: 1.0})
+    try:
+        session.run(train)
+    except tf.errors.InvalidArgumentError as error:
+        print("not fed", type(error).__name__)
+    session.run(train, {x: float("nan")})
+"""
+
+
+def test_an_error_of_a_step_is_the_scripts_own(runner):
+    seen = runner.code(FAILS)
+    alone = runner.code(FAILS, environment=runner.environment(PACELINE_INSTRUMENTATION="off"))
+    assert seen.stdout == alone.stdout == "not fed InvalidArgumentError\n"
+    assert seen.returncode == alone.returncode == 1
+    assert seen.stderr.splitlines()[-1] == alone.stderr.splitlines()[-1]
+
+
+def test_a_process_without_tensorflow_pays_for_a_finder_alone(runner):
+    done = runner.code("import sys; print(*sorted(name for name in sys.modules if 'paceline' in name))")
+    package = "paceline_instrumentation"
+    assert done.stdout.split() == [package, f"{package}.loading", f"{package}.wiring"]
