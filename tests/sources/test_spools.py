@@ -9,6 +9,7 @@ import hypothesis.strategies as st
 from hypothesis import given
 
 from paceline.model.roles import ReplicaId, Role
+from paceline.model.samples import CURRENT_ATTEMPT
 from paceline.sources import spools
 
 PS0 = ReplicaId(Role.PS, 0)
@@ -75,6 +76,21 @@ def test_what_the_instrumentation_says_is_an_event(tmp_path: Path) -> None:
     assert len(second.message) == spools.MOST_CHARACTERS
     assert reading.steps[0].steps == 5
     assert reading.broken == 0
+
+
+def test_a_coordinator_tells_the_steps_of_its_workers(tmp_path: Path) -> None:
+    spool = tmp_path / "spool"
+    spool.write_bytes(
+        line(type="step", at=1, steps=5, replica="worker-3")
+        + line(type="step", at=2, steps=6, replica="ps-0")
+        + line(type="step", at=3, steps=7)
+        + line(type="step", at=4, steps=8, replica="nobody-7")
+        + line(type="step", at=5, steps=8, replica=["worker-0"])
+    )
+    reading = read(spool)
+    told = [(str(each.replica), each.attempt, each.steps) for each in reading.steps]
+    assert told == [("worker-3", CURRENT_ATTEMPT, 5), ("ps-0", 1, 6), ("ps-0", 1, 7)]
+    assert reading.broken == 2
 
 
 def test_lines_that_are_no_record_are_counted(tmp_path: Path) -> None:

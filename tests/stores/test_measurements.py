@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import pytest
@@ -151,6 +152,21 @@ def test_a_stretch_of_a_spool_is_stored_once(filled):
     assert (
         len(filled.step_reports("demo")) == len(filled.evaluations("demo")) == len(filled.events("demo")) == 1
     )
+
+
+def test_what_a_coordinator_says_is_of_the_attempt_that_a_worker_is_at(filled, make_run):
+    _, state = make_run()
+    replicas = tuple(dataclasses.replace(each, attempt=3) for each in state.replicas)
+    filled.save_state("demo", dataclasses.replace(state, replicas=replicas), at=5.0)
+    told = dataclasses.replace(report(), attempt=samples.CURRENT_ATTEMPT)
+    stranger = dataclasses.replace(told, replica=roles.ReplicaId(roles.Role.EVALUATOR, 3))
+    filled.append_from_spool(
+        "demo", PS0, 1, previous_offset=0, offset=9, steps=[told, stranger, report(at=2.0)]
+    )
+    assert [(each.replica, each.attempt) for each in filled.step_reports("demo")] == [
+        (WORKER, 3),
+        (WORKER, 1),
+    ]
 
 
 def test_a_stretch_that_cannot_be_stored_moves_nothing(filled):

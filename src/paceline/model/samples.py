@@ -49,12 +49,17 @@ class Sample:
     stolen_cpu_cores: float | None = None
 
 
+#: Stands for the attempt that a replica is at.
+CURRENT_ATTEMPT = 0
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class StepReport:
-    """What a training script says of its own progress.
+    """What a training script says of its own progress, or a coordinator of that of its workers.
 
     ``step`` is the global step; ``steps``, ``examples`` and ``input_wait_seconds`` are this replica's own
-    within the interval, and so is ``input_cpu_seconds``: CPU time for reading and decoding.
+    within the interval, and so is ``input_cpu_seconds``: CPU time for reading and decoding. A coordinator
+    does not know the attempts of its workers, so what it says is of `CURRENT_ATTEMPT` until it is stored.
     """
 
     replica: roles.ReplicaId

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from paceline.model.roles import ReplicaId
 from paceline.model.runs import JobEvent
-from paceline.model.samples import Evaluation, Sample, StepReport
+from paceline.model.samples import CURRENT_ATTEMPT, Evaluation, Sample, StepReport
 
 #: A reader takes at most so much at once, so that a spool that grew for hours does not fill memory.
 MAX_READ_BYTES = 4 * 1024 * 1024
@@ -75,7 +75,7 @@ def parse(data: bytes, *, replica: ReplicaId, attempt: int, offset: int) -> Read
                 case "sample":
                     found["sample"].append(_record(Sample, record, replica, attempt))
                 case "step":
-                    found["step"].append(_record(StepReport, record, replica, attempt))
+                    found["step"].append(_record(StepReport, record, *_trainer(record, replica, attempt)))
                 case "evaluation":
                     found["evaluation"].append(_record(Evaluation, record, replica, attempt))
                 case "started":
@@ -110,8 +110,18 @@ def _object(line: bytes) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def _trainer(record: Mapping[str, Any], replica: ReplicaId, attempt: int) -> tuple[ReplicaId, int]:
+    """Return whose steps a report is of: a coordinator tells those of its workers."""
+    named = record.get("replica")
+    if named is None or named == str(replica):
+        return replica, attempt
+    if not isinstance(named, str):
+        raise ValueError("replica is no text")
+    return ReplicaId.parse(named), CURRENT_ATTEMPT
+
+
 def _record(kind: type[_Record], record: Mapping[str, Any], replica: ReplicaId, attempt: int) -> _Record:
-    """Return a record with its known fields; ``replica`` and ``attempt`` are ours to say."""
+    """Return a record with its known fields, of an attempt of a replica."""
     values: dict[str, Any] = {"replica": replica, "attempt": attempt}
     for field in dataclasses.fields(kind):
         if field.name in values:

@@ -148,7 +148,8 @@ class Measurements(rows.Part):
             previous_offset: where the stretch begins, in bytes; what ``spool_offset`` returned.
             offset: where it ends, in bytes.
             samples: what was read, as are ``steps``, ``evaluations`` and ``events``.
-            steps: step reports.
+            steps: step reports; of `CURRENT_ATTEMPT` for replicas whose attempts the spool does not know, and
+                left out if the run has no such replica.
             evaluations: evaluations.
             events: what else the spool told.
 
@@ -157,10 +158,11 @@ class Measurements(rows.Part):
             NotFound: there is no such run or replica.
             StoreError: the store cannot be written; nothing was kept, and the same call may be repeated.
         """
-        batches: list[Sequence[Any]] = [list(samples), list(steps), list(evaluations)]
         happened = list(events)
         with self._database.writing() as connection:
             run = rows.run_id(connection, name, lock=True)
+            told = _of_current_attempts(connection, run, list(steps))
+            batches: list[Sequence[Any]] = [list(samples), told, list(evaluations)]
             ids = rows.replica_ids(connection, name, {replica, *_replicas(batches)})
             found = _position(connection, ids[replica], attempt)
             if (found or 0) != previous_offset:
@@ -267,6 +269,27 @@ def _values(kind: type[M], chunk: packings.Chunk) -> list[M]:
 
 def _combined(chunk: packings.Chunk, every_seconds: float) -> packings.Chunk:
     return dataclasses.replace(chunk, columns=combinations.combined(chunk.columns, every_seconds))
+
+
+def _of_current_attempts(
+    connection: sa.Connection, run: int, steps: list[values.StepReport]
+) -> list[values.StepReport]:
+    """Return step reports with the attempts that replicas are at where theirs were not known."""
+    if all(each.attempt != values.CURRENT_ATTEMPT for each in steps):
+        return steps
+    columns = tables.replicas.c
+    query = sa.select(columns.role, columns.number, columns.attempt).where(columns.run_id == run)
+    attempts = {
+        roles.ReplicaId(roles.Role(role), number): attempt
+        for role, number, attempt in connection.execute(query)
+    }
+    found = []
+    for each in steps:
+        if each.attempt != values.CURRENT_ATTEMPT:
+            found.append(each)
+        elif each.replica in attempts:
+            found.append(dataclasses.replace(each, attempt=attempts[each.replica]))
+    return found
 
 
 def _replicas(batches: Iterable[Sequence[Any]]) -> set[roles.ReplicaId]:

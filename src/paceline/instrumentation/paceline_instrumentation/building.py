@@ -2,8 +2,6 @@
 
 from __future__ import absolute_import
 
-import functools
-
 from . import graphs, signatures
 
 TYPE_CHECKING = False
@@ -49,7 +47,7 @@ class GraphWatch(object):
 
     def _wrapped(self, original):
         # type: (Helper) -> Helper
-        @functools.wraps(original)
+        @signatures.wraps(original)
         def gradients(ys, xs, *arguments, **named):
             # type: (Any, Any, *Any, **Any) -> Sequence[Any]
             found = original(ys, xs, *arguments, **named)
@@ -82,7 +80,7 @@ class GraphWatch(object):
         original = hook.__init__
         signatures.check(original, ("self", "num_steps", "last_step"))
 
-        @functools.wraps(original)
+        @signatures.wraps(original)
         def __init__(own, num_steps=None, last_step=None):
             # type: (Any, Any, Any) -> None
             original(own, num_steps, last_step)

@@ -13,7 +13,7 @@ from . import graphs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Mapping, Optional
+    from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
     Described = Dict[str, Any]
 
@@ -23,6 +23,8 @@ _LOOKUPS = ("GatherV2", "Gather", "ResourceGather")
 _PASSED = ("Identity", "ReadVariableOp", "Enter")
 #: Stands for a device where the script gives a variable none: it is with whoever runs the session.
 UNPLACED = "unplaced"
+#: Bytes of a value.
+_SIZES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
 _VARIABLES = ("VariableV2", "Variable", "VarHandleOp")
 #: Which rows are used is counted over so many batches, in so many equal ranges of rows.
 BATCHES = 20
@@ -53,6 +55,20 @@ class Model(object):
             return
         self._variables = variables(graph, needed, facts)
         self._lookups = lookups(needed, self._variables)
+        self._write()
+
+    def describe_trained(self, optimizer, pairs):
+        # type: (Any, List[Tuple[Any, Any]]) -> None
+        """Describe the variables that an optimizer of Keras changes, if none was described yet.
+
+        Args:
+            optimizer: whose variables that are no trained ones are its slots.
+            pairs: gradients and the variables that they are of.
+        """
+        if self._path is None or self._variables:
+            return
+        kept = optimizer.variables() if callable(optimizer.variables) else optimizer.variables
+        self._variables = trained_variables(type(optimizer).__name__, list(kept), pairs)
         self._write()
 
     def wanted(self, run):
@@ -182,6 +198,56 @@ def variables(graph, needed, facts):
         kinds = {kind for owner in [name] + slots for kind in updates.get(owner, ())}
         described["updates"] = sorted(kinds.union(described["updates"]))
     return found
+
+
+def trained_variables(optimizer, kept, pairs):
+    # type: (str, Sequence[Any], Sequence[Tuple[Any, Any]]) -> Dict[str, Described]
+    """Return what is known of each variable that an optimizer of Keras changes, by name.
+
+    Args:
+        optimizer: the name of its class.
+        kept: the variables that it keeps, its slots among them.
+        pairs: gradients and the variables that they are of.
+    """
+    found = {}  # type: Dict[str, Described]
+    for gradient, variable in pairs:
+        if gradient is None:
+            continue
+        name = str(getattr(variable, "path", None) or variable.name).split(":")[0]
+        whole, mark, part = name.rpartition("/part_")
+        whole = whole if mark and part.isdigit() else name
+        shape = [int(size) for size in variable.shape]
+        slots = [each for each in kept if [int(size) for size in each.shape] == shape and shape]
+        sharing = [each for _, each in pairs if [int(size) for size in each.shape] == shape]
+        value_type = getattr(variable.dtype, "name", str(variable.dtype))
+        described = found.setdefault(
+            whole,
+            {
+                "name": whole,
+                "shape": list(shape),
+                "sparse": hasattr(gradient, "indices"),
+                "element_bytes": _SIZES.get(value_type, 4),
+                "slots": len(slots) // max(1, len(sharing)),
+                "step_bytes": None,
+                "row_shares": [],
+                "rows_used": None,
+                "value_type": value_type,
+                "devices": [],
+                "updates": [optimizer],
+            },
+        )
+        if described["devices"]:  # Another part: its rows follow those before it.
+            described["shape"][0] += shape[0]
+        described["devices"].append(_device(variable))
+    return found
+
+
+def _device(variable):
+    # type: (Any) -> str
+    """Return where a variable is, in the form that graphs have: ``/job:ps/task:0``."""
+    device = getattr(variable, "device", None) or getattr(getattr(variable, "value", None), "device", None)
+    parts = [part for part in str(device or "").split("/") if part.startswith(("job:", "task:"))]
+    return "/" + "/".join(parts) if parts else UNPLACED
 
 
 def _updates(needed):

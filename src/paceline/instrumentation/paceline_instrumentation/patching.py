@@ -8,6 +8,7 @@ import sys
 
 from . import (
     building,
+    eager,
     graphs,
     guarding,
     models,
@@ -42,6 +43,7 @@ class Instrument(object):
         trace_watch = traces.TraceWatch(environment)
         server_watch = servers.ServerWatch(self._guard)
         session_watch = sessions.SessionWatch(steps, self._guard, facts, model, trace_watch, server_watch)
+        eager_watch = eager.EagerWatch(self._reporter, self._guard, model)
         graph_watch = building.GraphWatch(self._guard, facts, steps)
         self._patches = {
             "client.session": session_watch.patch,
@@ -49,15 +51,22 @@ class Instrument(object):
             "ops.gradients_impl": graph_watch.patch_old_gradients,
             "training.basic_session_run_hooks": graph_watch.patch_hooks,
             "training.server_lib": server_watch.patch,
+            "distribute.coordinator.cluster_coordinator": eager_watch.patch_coordinator,
+            "data.ops.dataset_ops": eager_watch.patch_datasets,
+            "fit": eager_watch.patch_fit,
+            "callbacks": eager_watch.patch_callbacks,
+            "optimizers": eager_watch.patch_optimizers,
         }  # type: Dict[str, Callable[[ModuleType], None]]
 
     def patch(self, module, name):
         # type: (ModuleType, str) -> None
-        """Wrap what is looked at in a module, called ``name`` below ``tensorflow.python``."""
+        """Wrap what is looked at in a module, which ``wiring`` calls by a name."""
         if "paceline.training.reports" in sys.modules:
             return  # The library reports by itself.
         try:
             self._patches[name](module)
+        except signatures.Wrapped:
+            return
         except (AttributeError, signatures.UnknownSignature) as error:
             self._reporter.say("%s cannot be looked into: %s" % (module.__name__, error))
             return

@@ -2,8 +2,6 @@
 
 from __future__ import absolute_import
 
-import functools
-
 from . import signatures
 
 TYPE_CHECKING = False
@@ -38,7 +36,7 @@ class ServerWatch(object):
         original = server.__init__
         signatures.check(original, _BEGIN)
 
-        @functools.wraps(original)
+        @signatures.wraps(original)
         def __init__(own, server_or_cluster_def, job_name=None, task_index=None, *arguments, **named):
             # type: (Any, Any, Any, Any, *Any, **Any) -> None
             original(own, server_or_cluster_def, job_name, task_index, *arguments, **named)

@@ -82,7 +82,7 @@ class SessionWatch(object):
         # type: (DoRun) -> DoRun
         kinds, guard, steps = self._kinds, self._guard, self._steps
 
-        @functools.wraps(original)
+        @signatures.wraps(original)
         def _do_run(session, handle, target_list, fetch_list, feed_dict, options, run_metadata):
             # type: (Any, Any, List[Any], List[Any], Any, Any, Any) -> List[Any]
             key = tuple(map(id, target_list)) + tuple(map(id, fetch_list))
@@ -195,7 +195,7 @@ class SessionWatch(object):
         # type: (Callable[..., Any], Any) -> Callable[..., Any]
         """Wrap what makes a function of a run: it does without ``_do_run``."""
 
-        @functools.wraps(original)
+        @signatures.wraps(original)
         def make_callable(session, fetches, *arguments, **named):
             # type: (Any, Any, *Any, **Any) -> Callable[..., Any]
             plain = original(session, fetches, *arguments, **named)

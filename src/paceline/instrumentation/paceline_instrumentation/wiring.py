@@ -5,6 +5,8 @@ A process that never imports TensorFlow pays for one finder on ``sys.meta_path``
 
 from __future__ import absolute_import
 
+import functools
+
 from . import loading
 
 TYPE_CHECKING = False
@@ -23,7 +25,42 @@ MODULES = (
     "ops.gradients_impl",
     "training.basic_session_run_hooks",
     "training.server_lib",
+    "distribute.coordinator.cluster_coordinator",
+    "data.ops.dataset_ops",
 )
+#: Those of Keras, which was a part of TensorFlow up to 2.5, then a package with its modules here and there.
+KERAS = {
+    "fit": (
+        "tensorflow.python.keras.engine.training",
+        "tensorflow_core.python.keras.engine.training",
+        "keras.engine.training",
+        "keras.src.engine.training",
+        "keras.src.backend.tensorflow.trainer",
+        "tf_keras.src.engine.training",
+    ),
+    "callbacks": (
+        "tensorflow.python.keras.callbacks",
+        "tensorflow_core.python.keras.callbacks",
+        "keras.callbacks",
+        "keras.src.callbacks",
+        "keras.src.callbacks.callback_list",
+        "tf_keras.src.callbacks",
+    ),
+    "optimizers": (
+        "tensorflow.python.keras.optimizer_v2.optimizer_v2",
+        "tensorflow_core.python.keras.optimizer_v2.optimizer_v2",
+        "keras.optimizer_v2.optimizer_v2",
+        "keras.optimizers.optimizer_v2.optimizer_v2",
+        "keras.optimizers.optimizer_experimental.optimizer",
+        "keras.optimizers.optimizer",
+        "keras.optimizers.legacy.optimizer_v2",
+        "keras.src.optimizers.optimizer",
+        "keras.src.optimizers.legacy.optimizer_v2",
+        "keras.src.optimizers.base_optimizer",
+        "tf_keras.src.optimizers.optimizer",
+        "tf_keras.src.optimizers.legacy.optimizer_v2",
+    ),
+}
 
 
 def connect(environment):
@@ -35,15 +72,16 @@ def connect(environment):
     """
     instruments = []  # type: List[Instrument]
 
-    def loaded(module):
-        # type: (ModuleType) -> None
+    def patch(what, module):
+        # type: (str, ModuleType) -> None
         from . import patching
 
         if not instruments:
             instruments.append(patching.Instrument(environment))
-        instruments[0].patch(module, module.__name__.split(".python.", 1)[1])
+        instruments[0].patch(module, what)
 
     watch = loading.ModuleWatch()
-    for name in MODULES:
-        for package in PACKAGES:
-            watch.when_loaded("%s.python.%s" % (package, name), loaded)
+    names = {name: ["%s.python.%s" % (package, name) for package in PACKAGES] for name in MODULES}
+    for what, modules in list(names.items()) + list(KERAS.items()):
+        for module in modules:
+            watch.when_loaded(module, functools.partial(patch, what))

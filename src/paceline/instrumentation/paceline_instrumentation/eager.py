@@ -1,0 +1,283 @@
+"""Sees the steps of scripts of TensorFlow 2: ``Model.fit``, coordinators, loops around a ``tf.function``.
+
+All of them have an optimizer that counts its steps in a variable, ``iterations``. So nothing is counted in a
+step: a thread reads that variable once a second. A coordinator trains with the workers of a cluster, and what
+each of them did follows from the closures that it has finished.
+"""
+
+from __future__ import absolute_import
+
+import atexit
+import sys
+import threading
+import weakref
+
+from . import signatures, stepping
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any, Callable, Dict, List, Optional, Set, Tuple
+
+    from .guarding import Guard
+    from .models import Model
+    from .reporting import Reporter
+
+clock = stepping.clock
+#: What Keras takes for the size of a batch of arrays.
+KERAS_BATCH = 32
+#: So long the end of the process waits for a report that is under way.
+_LAST_SECONDS = 5.0
+#: Datasets are made of each other; so many deep the batch is looked for.
+_DEEPEST = 50
+
+
+class EagerWatch(object):
+    """Reads the steps of the first optimizer that applies gradients, and reports them.
+
+    Args:
+        reporter: takes the reports.
+        guard: keeps errors from the script.
+        model: is told of the variables.
+    """
+
+    def __init__(self, reporter, guard, model):
+        # type: (Reporter, Guard, Model) -> None
+        self._reporter = reporter
+        self._guard = guard
+        self._model = model
+        self._optimizer = None  # type: Optional[weakref.ref[Any]]
+        #: The variable outlives an optimizer that a function of the script has made and left.
+        self._iterations = None  # type: Any
+        self._ended = threading.Event()
+        self._batches = set()  # type: Set[int]
+        self._batch = None  # type: Optional[int]
+        self._closures = {}  # type: Dict[int, int]
+        self._last = None  # type: Any
+        self._planned = None  # type: Optional[int]
+
+    # --- What is wrapped
+
+    def patch_optimizers(self, module):
+        # type: (ModuleType) -> None
+        """Wrap the optimizers that a module of Keras defines."""
+        found = [
+            each
+            for each in vars(module).values()
+            if isinstance(each, type) and "apply_gradients" in vars(each)
+        ]
+        for each in found:
+            original = vars(each)["apply_gradients"]
+            signatures.check(original, ("self", "grads_and_vars"))
+            setattr(each, "apply_gradients", self._applying(original))  # noqa: B010 - a class of some kind
+
+    def _applying(self, original):
+        # type: (Callable[..., Any]) -> Callable[..., Any]
+        @signatures.wraps(original)
+        def apply_gradients(own, grads_and_vars, *arguments, **named):
+            # type: (Any, Any, *Any, **Any) -> Any
+            known = self._optimizer
+            if known is not None and known() is own:
+                return original(own, grads_and_vars, *arguments, **named)
+            pairs = list(grads_and_vars)  # It may be a generator.
+            result = original(own, pairs, *arguments, **named)
+            self._guard(self._begin, own, pairs)
+            return result
+
+        return apply_gradients
+
+    def patch_coordinator(self, module):
+        # type: (ModuleType) -> None
+        """Wrap what a worker of a coordinator is given to do."""
+        closure = module.Closure
+        original = closure.execute_on
+        signatures.check(original, ("self", "worker"))
+        closures = self._closures
+
+        @signatures.wraps(original)
+        def execute_on(own, worker):
+            # type: (Any, Any) -> Any
+            result = original(own, worker)
+            closures[worker.worker_index] = closures.get(worker.worker_index, 0) + 1
+            output = own._output_remote_value_ref
+            value = None if output is None else output()
+            if value is not None:  # Else the script has dropped it.
+                self._last = value
+            return result
+
+        closure.execute_on = execute_on
+
+    def patch_datasets(self, module):
+        # type: (ModuleType) -> None
+        """Wrap what makes batches of a dataset."""
+        dataset = module.DatasetV2
+        original = dataset.batch
+        signatures.check(original, ("self", "batch_size"))
+
+        @signatures.wraps(original)
+        def batch(own, batch_size, *arguments, **named):
+            # type: (Any, Any, *Any, **Any) -> Any
+            if isinstance(batch_size, int):
+                self._batches.add(batch_size)
+            return original(own, batch_size, *arguments, **named)
+
+        dataset.batch = batch
+
+    def patch_fit(self, module):
+        # type: (ModuleType) -> None
+        """Wrap ``Model.fit``, or what a trainer of Keras 3 has of it."""
+        owner = module.Model if hasattr(module, "Model") else module.TensorFlowTrainer
+        original = owner.fit
+        signatures.check(original, ("self", "x", "y", "batch_size"))
+
+        @signatures.wraps(original)
+        def fit(own, x=None, y=None, batch_size=None, *arguments, **named):
+            # type: (Any, Any, Any, Any, *Any, **Any) -> Any
+            self._batch = self._guard(_batch_of, x, batch_size)
+            return original(own, x, y, batch_size, *arguments, **named)
+
+        owner.fit = fit
+
+    def patch_callbacks(self, module):
+        # type: (ModuleType) -> None
+        """Wrap the list of callbacks, which hears of each batch."""
+        callbacks = module.CallbackList
+        ended, begun = callbacks.on_train_batch_end, callbacks.on_train_begin
+        signatures.check(ended, ("self", "batch", "logs"))
+
+        @signatures.wraps(ended)
+        def on_train_batch_end(own, batch, logs=None):
+            # type: (Any, Any, Any) -> Any
+            self._last = logs
+            return ended(own, batch, logs)
+
+        @signatures.wraps(begun)
+        def on_train_begin(own, *arguments, **named):
+            # type: (Any, *Any, **Any) -> Any
+            self._guard(self._note_plan, own)
+            return begun(own, *arguments, **named)
+
+        callbacks.on_train_batch_end = on_train_batch_end
+        callbacks.on_train_begin = on_train_begin
+
+    def _note_plan(self, callbacks):
+        # type: (Any) -> None
+        """Note how many steps ``fit`` is to make, if its callbacks are told."""
+        epochs, steps = (callbacks.params or {}).get("epochs"), (callbacks.params or {}).get("steps")
+        self._planned = epochs * steps if epochs and steps else None
+
+    # --- What is reported
+
+    def _begin(self, optimizer, pairs):
+        # type: (Any, List[Tuple[Any, Any]]) -> None
+        """Report the steps of an optimizer from now on, unless it is not the first, or belongs to a graph."""
+        known = self._optimizer
+        framework = sys.modules.get("tensorflow.python.framework.ops") or sys.modules.get(
+            "tensorflow_core.python.framework.ops"
+        )
+        if (known is not None and known() is not None) or framework is None:
+            return
+        if not framework.executing_eagerly_outside_functions() or not self._reporter.owns():
+            return
+        is_first = known is None
+        self._optimizer, self._iterations = weakref.ref(optimizer), optimizer.iterations
+        self._model.describe_trained(optimizer, pairs)
+        if is_first:
+            self._reporter.say(
+                "its steps, as %s counts them; %s" % (type(optimizer).__name__, self._described())
+            )
+            thread = threading.Thread(target=self._follow, name="paceline reports", daemon=True)
+            atexit.register(self._end, thread)
+            thread.start()
+
+    def _described(self):
+        # type: () -> str
+        batch = self._examples_of_a_step()
+        return "batch: %s" % ("not seen" if batch is None else "of %d examples" % batch)
+
+    def _examples_of_a_step(self):
+        # type: () -> Optional[int]
+        """Return how many examples a step has; None: it is not known, or there are several sizes."""
+        return self._batch or (max(self._batches) if len(self._batches) == 1 else None)
+
+    def _end(self, thread):
+        # type: (threading.Thread) -> None
+        self._ended.set()
+        thread.join(_LAST_SECONDS)
+
+    def _follow(self):
+        # type: () -> None
+        """Report once a second what was done, until the process ends."""
+        since, done, closures = clock(), self._guard(self._done), dict(self._closures)
+        is_over = False
+        while not is_over and not self._guard.is_broken:
+            is_over = self._ended.wait(stepping.REPORT_SECONDS)
+            now, total = clock(), self._guard(self._done)
+            if total is None or done is None or total <= done:
+                done = total if done is None or total is None else done
+                continue
+            finished = dict(self._closures)
+            self._guard(self._report, total, total - done, now - since, _differences(closures, finished))
+            since, done, closures = now, total, finished
+
+    def _done(self):
+        # type: () -> Optional[int]
+        """Return how many steps the optimizer has counted."""
+        return int(self._iterations.numpy())
+
+    def _report(self, total, steps, seconds, closures):
+        # type: (int, int, float, Dict[int, int]) -> None
+        """Report steps: of this process, or of the workers that have made them for it."""
+        batch = self._examples_of_a_step()
+        loss = _loss(self._last)
+        finished = float(sum(closures.values()))
+        shares = {"worker-%d" % index: count / finished for index, count in closures.items()}
+        for replica, share in sorted(shares.items()) or [("", 1.0)]:
+            own = round(steps * share)
+            report = {
+                "interval_seconds": seconds,
+                "step": total,
+                "steps": own,
+                "examples": None if batch is None else own * batch,
+                "loss": loss,
+                "total_steps": self._planned,
+            }  # type: Dict[str, Any]
+            if replica:
+                report["replica"] = replica
+            self._reporter.append("step", report)
+
+
+def _differences(before, after):
+    # type: (Dict[int, int], Dict[int, int]) -> Dict[int, int]
+    """Return what was counted between two moments, where there was anything."""
+    found = {index: count - before.get(index, 0) for index, count in after.items()}
+    return {index: count for index, count in found.items() if count > 0}
+
+
+def _loss(last):
+    # type: (Any) -> Optional[float]
+    """Return the loss in what a step gave: it is a number, or a dictionary has it; None: there is none."""
+    value = last.fetch() if hasattr(last, "fetch") else last
+    if isinstance(value, dict):
+        value = value.get("loss")
+    if value is None or isinstance(value, (list, tuple)):
+        return None
+    if hasattr(value, "numpy"):
+        value = value.numpy()
+    is_number = isinstance(value, (int, float)) or (hasattr(value, "ndim") and value.ndim == 0)
+    return float(value) if is_number else None
+
+
+def _batch_of(data, batch_size):
+    # type: (Any, Any) -> Optional[int]
+    """Return how many examples a batch has that ``fit`` takes; None: it is not known."""
+    if isinstance(batch_size, int):
+        return batch_size
+    for _ in range(_DEEPEST):
+        size = getattr(data, "_batch_size", None)
+        if size is not None:
+            return int(size)
+        data, before = getattr(data, "_input_dataset", None), data
+        if data is None:
+            return KERAS_BATCH if hasattr(before, "shape") else None
+    return None

@@ -1,0 +1,66 @@
+"""Scripts of TensorFlow 2 are seen as they are, and do what they did."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from paceline.specs import variable_files
+
+pytestmark = pytest.mark.slow
+SCRIPTS = Path(__file__).parents[1] / "scripts" / "foreign"
+LOOP, FIT = (str(SCRIPTS / f"tf2_{name}.py") for name in ("loop", "fit"))
+
+
+def test_a_loop_around_a_function(runner):
+    done = runner.run(LOOP, environment=runner.environment(PAUSE="0.01"))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("iterations 150\n")
+    reports = runner.reports("step")
+    assert reports[-1]["step"] == 150
+    for before, after in itertools.pairwise(reports):
+        assert after["step"] - before["step"] == after["steps"]
+    assert all(each["examples"] == 32 * each["steps"] for each in reports)
+    said = [each["message"] for each in runner.reports("instrumentation")]
+    assert said[1:] == ["its steps, as Adagrad counts them; batch: of 32 examples"]
+    table, weights = variable_files.load_variables(runner.folder / "variables.json")
+    assert (table.name, table.shape, table.sparse, table.slots) == ("table", (500, 8), True, 1)
+    assert (weights.name, weights.sparse, weights.updates) == ("weights", False, ("Adagrad",))
+    assert table.devices == ("/job:localhost/task:0",)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "model"), [([], ""), (["--keras3"], "sequential/")], ids=["tf_keras", "keras-3"]
+)
+def test_fit(runner, arguments, model):
+    done = runner.run(FIT, *arguments, environment=runner.environment(PAUSE="0.02"))
+    assert done.returncode == 0, done.stderr
+    losses = json.loads(re.search(r"^losses (.*)$", done.stdout, re.MULTILINE).group(1))
+    reports = runner.reports("step")
+    assert reports[-1]["step"] == 180
+    assert {each["total_steps"] for each in reports} == {180}
+    # Keras gives the mean of an epoch so far.
+    assert reports[-1]["loss"] == pytest.approx(losses[-1], rel=1e-6)
+    assert all(each["examples"] == 32 * each["steps"] for each in reports)
+    variables = variable_files.load_variables(runner.folder / "variables.json")
+    names = [each.name.removeprefix(model) for each in variables]
+    assert names == ["table/embeddings", "dense/kernel", "dense/bias"]
+    assert [each.slots for each in variables] == [2, 2, 2]
+    assert [each.sparse for each in variables] == [True, False, False]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("arguments", [[LOOP], [FIT], [FIT, "--keras3"]], ids=["loop", "tf_keras", "keras-3"])
+def test_the_script_does_what_it_did(runner, arguments):
+    seen = runner.run(*arguments)
+    alone = runner.run(*arguments, environment=runner.environment(PACELINE_INSTRUMENTATION="off"))
+    assert seen.returncode == alone.returncode == 0
+
+    def results(text: str) -> list[str]:
+        return [line for line in text.splitlines() if line.startswith(("step", "losses", "iterations"))]
+
+    assert results(seen.stdout) == results(alone.stdout) != []
