@@ -22,6 +22,7 @@ NAMES = (
     "cli",
     "startup",
     "agent-cost",
+    "instrumentation-cost",
     "accuracy",
     "local-faults",
     "training-faults",

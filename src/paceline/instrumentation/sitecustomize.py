@@ -17,16 +17,7 @@ def _begin():
     if sys.version_info < (3, 5) or "PACELINE_REPORT_FILE" not in os.environ:
         return
     try:
-        import importlib.util
-
-        name = "paceline_instrumentation"
-        folder = os.path.join(_HERE, name)
-        spec = importlib.util.spec_from_file_location(
-            name, os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
-        )
-        assert spec is not None and spec.loader is not None  # noqa: PT018 - not a test
-        package = sys.modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(package)
+        package = __import__("paceline_instrumentation")  # This folder is still on the path.
         package.start(os.environ)
     except Exception:  # noqa: BLE001 - the script never notices
         sys.modules.pop("paceline_instrumentation", None)

@@ -1,9 +1,10 @@
-"""Acts right after a module was executed, whoever imports it and whenever that is."""
+"""Acts right after a module was executed, whoever imports it and whenever that is.
+
+Every Python of a replica loads this, so it imports nothing that Python has not loaded by itself.
+"""
 
 from __future__ import absolute_import
 
-import contextlib
-import importlib.abc
 import sys
 
 TYPE_CHECKING = False
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
     Action = Callable[[ModuleType], None]
 
 
-class ModuleWatch(importlib.abc.MetaPathFinder):
-    """Waits for modules of exact names. When all have come, or it is told to end, it leaves
+class ModuleWatch(object):
+    """A finder that waits for modules of exact names. When all have come, or it is told to end, it leaves
     ``sys.meta_path``.
 
     The loader of a module that is waited for stands in for the original one until it executes the module:
@@ -72,11 +73,13 @@ class ModuleWatch(importlib.abc.MetaPathFinder):
 def _guarded(action, module):
     # type: (Action, ModuleType) -> None
     """Call an action; what goes wrong with it is no concern of the import."""
-    with contextlib.suppress(Exception):  # The edge between the script and what looks at it.
+    try:  # noqa: SIM105 - contextlib would be loaded for it
         action(module)
+    except Exception:  # noqa: BLE001 - the edge between the script and what looks at it
+        pass
 
 
-class _Loader(importlib.abc.Loader):
+class _Loader(object):
     """Stands in for a loader until the module is executed."""
 
     def __init__(self, loader, loaded):

@@ -5,14 +5,12 @@ A process that never imports TensorFlow pays for one finder on ``sys.meta_path``
 
 from __future__ import absolute_import
 
-import functools
-
 from . import loading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Dict, List, Mapping
+    from typing import Callable, Dict, List, Mapping
 
     from .patching import Instrument
 
@@ -72,16 +70,20 @@ def connect(environment):
     """
     instruments = []  # type: List[Instrument]
 
-    def patch(what, module):
-        # type: (str, ModuleType) -> None
-        from . import patching
+    def patches(what):
+        # type: (str) -> Callable[[ModuleType], None]
+        def patch(module):
+            # type: (ModuleType) -> None
+            from . import patching
 
-        if not instruments:
-            instruments.append(patching.Instrument(environment))
-        instruments[0].patch(module, what)
+            if not instruments:
+                instruments.append(patching.Instrument(environment))
+            instruments[0].patch(module, what)
+
+        return patch
 
     watch = loading.ModuleWatch()
     names = {name: ["%s.python.%s" % (package, name) for package in PACKAGES] for name in MODULES}
     for what, modules in list(names.items()) + list(KERAS.items()):
         for module in modules:
-            watch.when_loaded(module, functools.partial(patch, what))
+            watch.when_loaded(module, patches(what))
