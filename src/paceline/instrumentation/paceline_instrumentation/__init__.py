@@ -16,7 +16,7 @@ SWITCH = "PACELINE_INSTRUMENTATION"
 
 def start(environment):
     # type: (Mapping[str, str]) -> None
-    """Have TensorFlow watched, unless that is switched off or nobody would read what is seen.
+    """Have TensorFlow watched, unless that is switched off or there is no file to report to.
 
     Args:
         environment: of this process; the script may change it later.
