@@ -61,6 +61,8 @@ class PodAgent:
             "spool": str(self.spool), "exit": str(self.folder / "exit"),
             "reports": str(self.folder / "reports"), "sample_seconds": 0.1, "grace_seconds": 5.0,
             "placeholders": {"run_dir": str(self.folder)}, "metrics_port": self.port,
+            # A busy machine goes round slowly.
+            "linger_seconds": 600.0,
         }  # fmt: skip
         with (self.folder / "output").open("wb") as output:
             self.process = subprocess.Popen(

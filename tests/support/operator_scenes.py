@@ -73,7 +73,7 @@ class Scene:
         found = self.cluster.of_kind(kinds.PODS)
         return sorted(pod for pod, each in found.items() if each["metadata"]["labels"][labels.JOB] == name)
 
-    async def until(self, holds: Callable[[], Any], what: str = "", seconds: float = 90.0) -> None:
+    async def until(self, holds: Callable[[], Any], what: str = "", seconds: float = 240.0) -> None:
         deadline = time.monotonic() + seconds
         while not holds():
             assert not self._tasks["kubelet"].done(), self._tasks["kubelet"].exception()

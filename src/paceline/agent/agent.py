@@ -53,7 +53,7 @@ REQUEST_BYTES, REQUEST_SECONDS = 8192, 10.0
 PAUSE_SECONDS = 0.05  # after each answer, so that even a flood of requests costs a few hundredths of a core
 PAGE_BYTES = 1 << 20  # of the spool in one answer
 FILE_BYTES = 1 << 26
-LINGER_SECONDS = 20.0  # for a reader that promised to come back
+LINGER_SECONDS = 20.0  # at most, for a reader that promised to come back, if the engine says nothing else
 LINGER_SLACK_SECONDS = 2.0  # beyond the grace of a command that was told to stop
 TRACE_REQUEST_SECONDS = 60.0
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
@@ -90,6 +90,7 @@ class Config:
         self.orphan_seconds: float = values.get("orphan_seconds", 600.0)
         self.metrics_port: Optional[int] = values.get("metrics_port")
         self.instrumentation: Optional[str] = values.get("instrumentation")
+        self.linger_seconds: float = values.get("linger_seconds", LINGER_SECONDS)
 
 
 def parse_config(*texts: str) -> Config:
@@ -1204,7 +1205,7 @@ class Request(NamedTuple):
         again = self.number("again")
         if self.path != "/spool" or again is None or self.number("offset") is None:
             return None
-        return min(float(again), LINGER_SECONDS)
+        return float(again)
 
 
 def parse_request(data: bytes) -> Optional[Request]:
@@ -1230,6 +1231,7 @@ class Pages:
     def __init__(self, config: Config, metrics: Metrics) -> None:
         self._metrics, self._spool = metrics, config.spool
         self._run = config.placeholders.get("run_dir", "")
+        self._linger_seconds = config.linger_seconds
         self._read_to, self._expected_until = 0, -math.inf
         self._last_came, self._hearing = -math.inf, threading.Lock()
         self._request_until = -math.inf
@@ -1261,7 +1263,7 @@ class Pages:
         offset, last = request.number("offset") or 0, request.number("last")
         promised = request.promised_seconds()
         if promised is not None:  # from here on: its answer may be the last thing before the command ends
-            self._expected_until = time.monotonic() + promised
+            self._expected_until = time.monotonic() + min(promised, self._linger_seconds)
         try:
             with open(self._spool, "rb") as file:
                 size = file.seek(0, os.SEEK_END)

@@ -150,7 +150,8 @@ class Checkpoints:
                     restores.reorder(session, reader, found)
                     self._contents.step.load(reader.get_tensor(self._contents.step.op.name), session)
                 session.run(self._contents.renewed)
-        except (tf.errors.DataLossError, tf.errors.OutOfRangeError) as error:
+        # Its files may also go while they are read: the chief keeps only the newest.
+        except (tf.errors.DataLossError, tf.errors.OutOfRangeError, tf.errors.NotFoundError) as error:
             raise errors.DamagedError(f"{checkpoint} cannot be read: {errors.reason(error)}") from error
         except tf.errors.InvalidArgumentError as error:
             raise restores.unfit(checkpoint, errors.reason(error)) from error

@@ -27,8 +27,8 @@ Params = Mapping[str, str | int | float | bool | list[str] | None]
 
 PREFIX = "/api/v1"
 CONNECT_SECONDS, READ_SECONDS = 5.0, 180.0
-#: A server that is started again answers within that: half a minute.
-PAUSES_SECONDS = (0.25, 0.5, 1.0, 2.0, 4.0, 4.0, 4.0, 4.0, 4.0, 4.0)
+#: A server that is started again answers within that: two minutes.
+PAUSES_SECONDS = (0.25, 0.5, 1.0, 2.0, *(30 * (4.0,)))
 #: A document is no larger; recordings and files of traces go into files.
 MOST_BYTES = 256 << 20
 MOST_FILE_BYTES = 4 << 30
