@@ -173,6 +173,23 @@ def test_a_damaged_checkpoint_is_passed_over(tmp_path, counter, caplog, suffix, 
     assert restored(saved, counter) == 2
 
 
+def test_one_that_goes_while_it_is_read_is_damaged(tmp_path, counter, monkeypatch):
+    """An evaluator may read what the chief removes meanwhile, because a newer one is there."""
+    session, _, contents = counter
+    saved = folder(tmp_path, contents)
+    saved.save(session, 1)
+    restore = type(contents.saver).restore
+
+    def too_late(*arguments, **named):
+        for path in tmp_path.glob("model.ckpt-1*"):
+            path.unlink()
+        return restore(*arguments, **named)
+
+    monkeypatch.setattr(type(contents.saver), "restore", too_late)
+    with pytest.raises(errors.DamagedError, match="cannot be read"):
+        saved.restore(session, saved.latest())
+
+
 @pytest.mark.parametrize("content", [None, b"", b"model_ch\xff", b'model_checkpoint_path: "model.ckpt-9"'])
 def test_without_a_list_of_checkpoints_they_are_found(tmp_path, counter, content):
     saved_steps(tmp_path, counter, 1, 2)
