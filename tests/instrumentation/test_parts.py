@@ -15,10 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.instrumentation.paceline_instrumentation import (
+    graphs,
     guarding,
     loading,
     models,
     reporting,
+    sessions,
     stepping,
     traces,
 )
@@ -265,3 +267,31 @@ def test_rows_that_batches_use_are_counted():
     assert len(told["row_shares"]) == models.RANGES
     assert sum(told["row_shares"]) == pytest.approx(1)
     assert told["row_shares"][0] == pytest.approx(3 / 5)
+
+
+# --- Kinds of runs ------------------------------------------------------------------------------------
+
+
+def test_a_script_whose_runs_are_all_different_is_not_held_up(reporter, monkeypatch, tmp_path):
+    """Each kind of run is judged once, and that takes as long as its graph is large."""
+    judged = []
+    monkeypatch.setattr(graphs, "training_run", lambda *arguments: judged.append(arguments))
+    monkeypatch.setattr(sessions, "MOST_KINDS", 3)
+    guard = guarding.Guard(reporter)
+    watch = sessions.SessionWatch(
+        stepping.Steps(reporter, guard), guard, graphs.Facts(), models.Model(None), None, None
+    )
+
+    class Stub:
+        pass
+
+    session = Stub()
+    session._graph = Stub()
+    run = watch._counted(lambda *arguments: list(arguments[3]))
+    fetched = [[Stub()] for _ in range(10)]
+    for each in [*fetched, *fetched]:
+        assert run(session, None, [], each, None, None, None) == each
+    assert len(judged) == 3
+    assert [line["message"] for line in lines(tmp_path)] == [
+        "there are too many kinds of runs to look into all of them"
+    ]

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 clock = stepping.clock
 #: Kinds of runs of one graph. A script with more makes new operations in each step, and none is looked into.
 MOST_KINDS = 1000
+#: So long it may take in all to see what kinds of runs do: a graph may have a hundred thousand operations.
+MOST_JUDGING_SECONDS = 5.0
 _DO_RUN = ("self", "handle", "target_list", "fetch_list", "feed_dict", "options", "run_metadata")
 _MAKE_CALLABLE = ("self", "fetches", "feed_list")
 
@@ -64,6 +66,7 @@ class SessionWatch(object):
         self._trace_watch = trace_watch
         self._servers = servers
         self._tf_session = None  # type: Any
+        self._judging_seconds = 0.0
         #: By the identity of a graph, and those of what a run fetches; None: such a run makes no step.
         self._kinds = {}  # type: Dict[int, Dict[Key, Optional[graphs.TrainingRun]]]
         self._asking = threading.Lock()
@@ -112,10 +115,13 @@ class SessionWatch(object):
         if of_graph is None:
             of_graph = self._kinds[id(graph)] = {}
             weakref.finalize(graph, self._kinds.pop, id(graph), None).atexit = False
-        if len(of_graph) >= MOST_KINDS:
+        if len(of_graph) >= MOST_KINDS or self._judging_seconds > MOST_JUDGING_SECONDS:
+            self._steps.say("there are too many kinds of runs to look into all of them")
             return None
         of_graph[key] = None  # What fails is not tried again.
+        begun = clock()
         found = graphs.training_run(graph, targets, fetches, self._facts)
+        self._judging_seconds += clock() - begun
         if found is None:
             return None
         run, needed = found

@@ -63,6 +63,11 @@ class Steps(object):
             self.due = self._since + REPORT_SECONDS
             atexit.register(self._guard, self._flush)
 
+    def say(self, message):
+        # type: (str) -> None
+        """Say something about what is seen of the steps, once."""
+        self._reporter.say(message)
+
     def add(self, begun):
         # type: (float) -> None
         """Count a step that began at a time on ``clock`` and has just ended."""
