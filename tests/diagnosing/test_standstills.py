@@ -11,6 +11,7 @@ from paceline.diagnosing.standstills import explain
 from paceline.model.causes import Cause, Evidence, Explanation
 from paceline.model.jobs import JobSpec, MemoryGrowth, RestartPolicy, RoleSpec
 from paceline.model.obstacles import Obstacle, ObstacleKind
+from paceline.model.recordings import Output
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.runs import JobEvent, ReplicaRow
 from paceline.model.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
@@ -175,6 +176,70 @@ def test_a_replica_has_failed_for_good() -> None:
         "paceline logs clicks --role worker --index 0 --attempt 4 --tail 20",
         "paceline resume clicks goes on from its last checkpoint",
     )
+
+
+TRACEBACK = (
+    "step 7",
+    "Traceback (most recent call last):",
+    '  File "/code/train.py", line 12, in <module>',
+    "    from tensorflow.contrib import layers",
+    "ModuleNotFoundError: No module named 'tensorflow.contrib'",
+)
+
+
+def test_what_it_wrote_last_says_why() -> None:
+    rows = [
+        row(W0, ReplicaPhase.FAILED, ExitReason(kind=ExitKind.ERROR, code=1), attempt=2),
+        row(W1, ReplicaPhase.FAILED, ExitReason(kind=ExitKind.ERROR, code=1), attempt=2),
+    ]
+    output = [
+        Output(replica=W1, attempt=1, lines=("ValueError: of an attempt before",)),
+        Output(replica=W1, attempt=2, lines=TRACEBACK),
+    ]
+    cause = only(explain(situation(JobPhase.FAILED, replicas=rows, output=output)))
+    assert cause.what == (
+        "The command of worker-0, worker-1 failed (exit code 1). "
+        "The script uses tf.contrib, which ended with TensorFlow 1.15."
+    )
+    assert [each.text for each in cause.evidence[:2]] == [
+        "it wrote: ModuleNotFoundError: No module named 'tensorflow.contrib'",
+        "in your code: /code/train.py:12  from tensorflow.contrib import layers",
+    ]
+    assert cause.next_steps[0].startswith("an image with TensorFlow 1.15")
+
+
+def test_what_is_not_known_is_quoted_all_the_same() -> None:
+    rows = [row(W0, ReplicaPhase.BACKING_OFF, ExitReason(kind=ExitKind.ERROR, code=1))]
+    output = [Output(replica=W0, attempt=1, lines=("my.BrokenError: " + "x" * 1000,))]
+    cause = only(explain(situation(JobPhase.RESTARTING, replicas=rows, output=output)))
+    assert cause.what == "The command of worker-0 failed (exit code 1)."
+    assert cause.evidence[0].text.startswith("it wrote: my.BrokenError: xxx")
+    assert len(cause.evidence[0].text) < 500
+
+
+@pytest.mark.parametrize(
+    ("reason", "name", "what"),
+    [
+        (ExitReason(kind=ExitKind.SIGNAL, signal=11), "crashed", "worker-0 crashed (SIGSEGV)."),
+        (ExitReason(kind=ExitKind.ERROR, code=139), "crashed", "worker-0 crashed (SIGSEGV)."),
+        (ExitReason(kind=ExitKind.ERROR, code=134), "crashed", "worker-0 crashed (SIGABRT)."),
+        (
+            ExitReason(kind=ExitKind.ERROR, code=137), "killed",
+            "worker-0 was ended by somebody outside Paceline, or the kernel, with signal 9.",
+        ),
+        (
+            ExitReason(kind=ExitKind.ERROR, code=255), "command-failed",
+            "The command of worker-0 failed (exit code 255).",
+        ),
+        (
+            ExitReason(kind=ExitKind.ERROR, code=143), "command-failed",
+            "The command of worker-0 failed (exit code 143).",
+        ),
+    ],
+)  # fmt: skip
+def test_a_crash_is_told_from_a_kill(reason: ExitReason, name: str, what: str) -> None:
+    cause = only(explain(situation(JobPhase.FAILED, replicas=[row(W0, ReplicaPhase.FAILED, reason)])))
+    assert (cause.name, cause.what) == (name, what)
 
 
 def test_out_of_memory_asks_for_more() -> None:

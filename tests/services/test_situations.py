@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable
 
@@ -15,7 +16,7 @@ from support.shell_jobs import Submit, shell_job
 from paceline.diagnosing.standstills import explain
 from paceline.model.causes import Cause
 from paceline.model.statuses import JobPhase
-from paceline.services import jobs, local_situations
+from paceline.services import jobs, local_situations, recordings
 
 
 def why(api: jobs.Jobs, name: str) -> Cause:
@@ -39,6 +40,20 @@ def test_a_command_that_fails(api: jobs.Jobs, submit: Submit) -> None:
     assert seen.text == "worker-0: the command ended with code 7, after 1 of 1 restarts"
     assert seen.count == 2
     assert time.time() - 60 < seen.at < time.time() + 1
+
+
+def test_a_script_that_fails_is_quoted(api: jobs.Jobs, submit: Submit) -> None:
+    script = "import no_such_module_at_all"
+    run = submit(shell_job(f"echo begun; exec {sys.executable} -c '{script}'", limit=1, workers=1))
+    api.wait(run.name, timeout_seconds=60)
+    _, explanation = recordings.explain(api, run.name)
+    cause = explanation.causes[0]
+    assert cause.what == (
+        "The command of worker-0 failed (exit code 1). The Python module no_such_module_at_all is not there."
+    )
+    assert cause.evidence[0].text == (
+        "it wrote: ModuleNotFoundError: No module named 'no_such_module_at_all'"
+    )
 
 
 def test_a_command_that_is_not_there(api: jobs.Jobs, submit: Submit) -> None:

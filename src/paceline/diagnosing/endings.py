@@ -6,6 +6,8 @@ import collections
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from paceline.diagnosing.failures import known, last_words
+from paceline.diagnosing.failures.last_words import LastWords
 from paceline.diagnosing.situations import Situation
 from paceline.diagnosing.waits import listed, replica_commands
 from paceline.model import quantities
@@ -18,6 +20,8 @@ from paceline.model.statuses import ExitKind, ExitReason, ReplicaPhase
 
 #: So many replicas are told of each kind of end.
 SHOWN = 5
+#: So much is quoted of a line.
+_QUOTED = 400
 #: The first word of what the runtime says of a container that could not be started.
 _IMAGE_WORDS = (
     "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError",
@@ -27,10 +31,15 @@ _CONTAINER_WORDS = ("CreateContainerConfigError", "CreateContainerError", "RunCo
 #: Of the kernel (``ENOSPC``).
 _NO_SPACE = "No space left on device"
 _KILLED = 9
+#: What a process that crashes ends with: SIGILL, SIGABRT, SIGBUS, SIGFPE and SIGSEGV (signal(7)).
+_CRASHES = {4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 11: "SIGSEGV"}
+#: What a shell adds to the number of a signal that ended its command (POSIX, "Exit Status for Commands").
+_SHELL = 128
 #: What is said of each kind of end.
 _SENTENCES = {
     "out-of-memory": "{who} ran out of memory{limit}.",
     "command-failed": "The command of {who} failed{code}.",
+    "crashed": "{who} crashed ({signal}).",
     "killed": "{who} was ended by {by} with signal {signal}.",
     "image": "The image of {who} cannot be pulled.",
     "configuration": "The container of {who} cannot be made.",
@@ -67,6 +76,7 @@ class _Ending(NamedTuple):
     role: Role
     rows: Sequence[ReplicaRow]
     reason: ExitReason
+    words: LastWords | None
 
 
 def endings(situation: Situation) -> Iterator[Cause]:
@@ -82,11 +92,11 @@ def endings(situation: Situation) -> Iterator[Cause]:
     for (name, role, is_past), rows in ordered:
         reason = rows[0].exit
         assert reason is not None, "only rows with an exit are gathered"
-        ending = _Ending(name, role, rows, reason)
+        ending = _Ending(name, role, rows, reason, _words(situation, name, rows))
         yield Cause(
             name=name,
             what=_what(situation, ending),
-            evidence=tuple(_evidence(situation, rows)),
+            evidence=(*_written(ending), *_evidence(situation, rows)),
             next_steps=tuple(_next_steps(situation, ending)),
             is_past=is_past,
         )
@@ -112,6 +122,10 @@ def _name(situation: Situation, row: ReplicaRow, reason: ExitReason) -> str:
         if word in _IMAGE_WORDS:
             return "image"
         return "configuration" if word in _CONTAINER_WORDS else "launch-failed"
+    if _signal(reason) in _CRASHES:
+        return "crashed"
+    if reason.kind is ExitKind.ERROR and _signal(reason) == _KILLED:
+        return "killed"
     if reason.kind is not ExitKind.LOST:
         return {ExitKind.ERROR: "command-failed", ExitKind.SIGNAL: "killed"}.get(reason.kind, reason.kind)
     if word == "Evicted":
@@ -129,17 +143,50 @@ def _name(situation: Situation, row: ReplicaRow, reason: ExitReason) -> str:
     return "removed" if "removed" in reason.message else "lost"
 
 
+def _signal(reason: ExitReason) -> int | None:
+    """Return the signal that ended a command; also where a shell above it has made an exit code of it."""
+    if reason.kind is ExitKind.SIGNAL:
+        return reason.signal
+    if reason.kind is ExitKind.ERROR and reason.code is not None and reason.code > _SHELL:
+        return reason.code - _SHELL
+    return None
+
+
+def _words(situation: Situation, name: str, rows: Sequence[ReplicaRow]) -> LastWords | None:
+    """Return what one of some replicas that ended alike wrote of its failure; None: none did."""
+    if name not in ("command-failed", "crashed"):
+        return None
+    ended = {(row.replica, _ended(row)) for row in rows}
+    for each in situation.output:
+        words = last_words.read(each.lines) if (each.replica, each.attempt) in ended else None
+        if words is not None:
+            return words
+    return None
+
+
 def _what(situation: Situation, ending: _Ending) -> str:
-    """Return one sentence."""
+    """Return what happened, and what it means where that is known."""
     role = situation.spec.role(ending.role) if situation.spec else None
-    reason = ending.reason
-    return _SENTENCES.get(ending.name, "{who} was lost.").format(
+    reason, signal = ending.reason, _signal(ending.reason)
+    told = _SENTENCES.get(ending.name, "{who} was lost.").format(
         who=listed(row.replica for row in ending.rows),
         limit=_limit(role),
         code="" if reason.code is None else f" (exit code {reason.code})",
-        signal=reason.signal,
-        by="somebody outside Paceline, or the kernel," if reason.signal == _KILLED else "somebody",
+        signal=_CRASHES.get(signal or 0, signal),
+        by="somebody outside Paceline, or the kernel," if signal == _KILLED else "somebody",
     )
+    failure = None if ending.words is None else known.find(ending.words)
+    return told if failure is None or ending.words is None else f"{told} {failure.filled(ending.words)[0]}"
+
+
+def _written(ending: _Ending) -> Iterator[Evidence]:
+    """Yield the line that matters of what was written last, and the place in the user's code."""
+    if ending.words is None:
+        return
+    for line in (ending.words.line, *ending.words.more):
+        yield Evidence(text=f"it wrote: {line[:_QUOTED]}")
+    if ending.words.place is not None:
+        yield Evidence(text=f"in your code: {ending.words.place}")
 
 
 def _limit(role: RoleSpec | None) -> str:
@@ -181,6 +228,9 @@ def _next_steps(situation: Situation, ending: _Ending) -> Iterator[str]:
     row, spec = ending.rows[0], situation.spec
     if ending.name == "out-of-memory":
         yield from _more_memory(row, spec.role(ending.role) if spec else None)
+    failure = None if ending.words is None else known.find(ending.words)
+    if failure is not None and ending.words is not None:
+        yield from failure.filled(ending.words)[1]
     command = spec.command_of(ending.role) if spec else ()
     logs = replica_commands(situation.name, row.replica, _ended(row))
     for step in _STEPS.get(ending.name, ("{logs}",)):

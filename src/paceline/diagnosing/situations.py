@@ -9,6 +9,7 @@ from typing import Any
 from paceline.model.causes import Evidence
 from paceline.model.jobs import JobSpec
 from paceline.model.obstacles import Obstacle
+from paceline.model.recordings import Output
 from paceline.model.roles import ReplicaId
 from paceline.model.runs import JobEvent, ReplicaRow, Run
 from paceline.model.statuses import JobPhase
@@ -44,6 +45,7 @@ class Situation:
         unattended: why it is known that nobody looks after it; empty: somebody does.
         room: None for a job that does not wait for room, or where that is not known.
         obstacles: what the place where it runs says of its replicas.
+        output: the last lines that replicas which have failed have printed.
         unknown: what could not be looked at, and why not.
     """
 
@@ -62,6 +64,7 @@ class Situation:
     unattended: tuple[Evidence, ...] = ()
     room: Room | None = None
     obstacles: Sequence[Obstacle] = ()
+    output: Sequence[Output] = ()
     unknown: tuple[str, ...] = ()
 
     @classmethod

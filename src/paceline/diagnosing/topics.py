@@ -214,6 +214,12 @@ TOPICS = (
         why="What happened is too long ago to be known, or of a kind that no rule knows.",
         fix="paceline describe and paceline logs show all that is kept.",
     ),
+    Topic(
+        code="LIFE413", name="crashed", title="A process crashed",
+        why="Compiled code did what it may not: it used memory that is not its own (SIGSEGV, SIGBUS), gave "
+        "up by itself (SIGABRT) or ran an instruction that this processor does not have (SIGILL).",
+        fix="What it wrote last often says where. Packages built for each other's versions crash least.",
+    ),
 )  # fmt: skip
 
 #: Names of the causes that keep a job from running.

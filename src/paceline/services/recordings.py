@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from paceline.model.recordings import Output, Recording
 from paceline.model.roles import ReplicaId
 from paceline.model.runs import Run
 from paceline.model.samples import StepReport
+from paceline.model.statuses import ReplicaPhase
 from paceline.model.traces import Trace
 from paceline.model.variable_plans import Plan
 from paceline.services import variable_plans
@@ -141,14 +143,7 @@ def exported(jobs: LifeCycle, name: str) -> Recording:
         StoreError: the store or the run's folder cannot be read.
     """
     recording = whole(jobs, name)
-    lines: dict[tuple[ReplicaId, int], list[str]] = {}
-    for line in jobs.logs(jobs.get(name), Wanted(tail=OUTPUT_LINES)):
-        lines.setdefault((line.replica, line.attempt), []).append(line.text[:OUTPUT_CHARACTERS])
-    output = tuple(
-        Output(replica=replica, attempt=attempt, lines=tuple(each))
-        for (replica, attempt), each in lines.items()
-    )
-    return dataclasses.replace(recording, output=output)
+    return dataclasses.replace(recording, output=_output(jobs, jobs.get(name), Wanted(tail=OUTPUT_LINES)))
 
 
 class KeptFiles:
@@ -216,6 +211,7 @@ def situation(recording: Recording) -> Situation:
         recording.events,
         now=recording.at,
         unattended=(Evidence(text="so it was when it was recorded"),) if recording.lost else (),
+        output=recording.output,
         unknown=() if recording.run.phase.is_final else (_UNKNOWN,),
     )
 
@@ -227,9 +223,34 @@ def situation_of(jobs: LifeCycle, recording: Recording) -> Situation:
         StoreError: the store cannot be read.
     """
     try:
-        return jobs.situation(recording.run.name)
+        found = jobs.situation(recording.run.name)
     except NotFound:
         return situation(recording)
+    return dataclasses.replace(found, output=_of_failed(jobs, recording.run, found))
+
+
+def _of_failed(jobs: LifeCycle, run: Run, situation: Situation) -> tuple[Output, ...]:
+    """Return the end of what replicas have printed that have failed, or are to come back after that."""
+    failed = {
+        row.replica
+        for row in situation.replicas
+        if row.phase in (ReplicaPhase.FAILED, ReplicaPhase.BACKING_OFF)
+    }
+    if not failed:
+        return ()
+    with contextlib.suppress(PacelineError):  # Its pod or its folder is gone.
+        return _output(jobs, run, Wanted(replica=lambda replica: replica in failed, tail=OUTPUT_LINES))
+    return ()
+
+
+def _output(jobs: LifeCycle, run: Run, wanted: Wanted) -> tuple[Output, ...]:
+    lines: dict[tuple[ReplicaId, int], list[str]] = {}
+    for line in jobs.logs(run, wanted):
+        lines.setdefault((line.replica, line.attempt), []).append(line.text[:OUTPUT_CHARACTERS])
+    return tuple(
+        Output(replica=replica, attempt=attempt, lines=tuple(each))
+        for (replica, attempt), each in lines.items()
+    )
 
 
 def judged(recording: Recording, situation: Situation) -> Explanation:

@@ -1,0 +1,253 @@
+"""Failures of TensorFlow scripts that many have had: what they mean, and what helps.
+
+The list grows: a failure has a pattern for what the script wrote last, a sentence, and steps. The first
+pattern that fits counts, so what is more particular stands first.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+from paceline.diagnosing.failures.last_words import LastWords
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Known:
+    """A failure that is known.
+
+    Attributes:
+        pattern: is searched for in the line that matters, and in what belongs to it.
+        what: what it means; ``{0}`` and so on are the pattern's groups.
+        steps: what helps, the best first.
+        is_lasting: whether it will be the same again, however often the command is started.
+    """
+
+    pattern: re.Pattern[str]
+    what: str
+    steps: tuple[str, ...]
+    is_lasting: bool = True
+
+    def filled(self, words: LastWords) -> tuple[str, tuple[str, ...]]:
+        """Return the sentence and the steps for a failure that fits."""
+        found = self.pattern.search(words.text)
+        groups = [group or "" for group in found.groups()] if found else []
+        return self.what.format(*groups), tuple(step.format(*groups) for step in self.steps)
+
+
+_LEGACY_KERAS = 'spec.environment: {{TF_USE_LEGACY_KERAS: "1"}}, and the package tf_keras beside TensorFlow'
+_TF1 = "import tensorflow.compat.v1 as tf; tf.disable_v2_behavior(), in place of import tensorflow as tf"
+_CLUSTER = "compare the job names of the script with the roles of the job file: ps, worker, chief, evaluator"
+_DATA = "look at the path, and at whether each replica sees it: spec.volumes, or a URL"
+
+
+def _known(pattern: str, what: str, *steps: str, is_lasting: bool = True) -> Known:
+    return Known(re.compile(pattern, re.MULTILINE), what, steps, is_lasting)
+
+
+#: In the order in which they are tried.
+ALL = (
+    # What TensorFlow has dropped.
+    _known(
+        r"tensorflow'? has no attribute 'contrib'|No module named 'tensorflow\.contrib|tensorflow\.contrib",
+        "The script uses tf.contrib, which ended with TensorFlow 1.15.",
+        "an image with TensorFlow 1.15, or the packages that followed: tf_slim, tensorflow_addons",
+    ),
+    _known(
+        r"No module named 'tensorflow\.examples",
+        "The script uses tensorflow.examples, which newer TensorFlows do not bring.",
+        "tf.keras.datasets has the same data; or an image with TensorFlow 1.15",
+    ),
+    _known(
+        r"has no attribute 'estimator'|No module named 'tensorflow_estimator|tensorflow\.estimator",
+        "The script uses tf.estimator, which ended with TensorFlow 2.15.",
+        "an image with TensorFlow 2.15 or older",
+    ),
+    _known(
+        r"is not available with Keras 3|compat\.v1' has no attribute 'layers'"
+        r"|Keras 3 .*(?:not support|ParameterServer)|has no attribute 'DatasetCreator'"
+        r"|ParameterServerStrategyV2' object has no attribute",
+        "Keras 3 has neither the layers of TensorFlow 1 nor the parameter-server strategy.",
+        _LEGACY_KERAS,
+    ),
+    _known(
+        r"No module named 'tf_keras'|tf_keras.*(?:not installed|must be installed)",
+        "TF_USE_LEGACY_KERAS is set, and the package tf_keras is not there.",
+        "pip install tf_keras, of the same version as TensorFlow",
+    ),
+    _known(
+        r"not compatible with eager execution|The Session graph is empty|eager execution is enabled",
+        "The script is written for TensorFlow 1, and this TensorFlow executes eagerly.",
+        _TF1,
+    ),
+    _known(
+        r"module 'tensorflow(?:\.\w+)*' has no attribute '(\w+)'",
+        "This TensorFlow has no {0}: the script is written for another version.",
+        _TF1,
+        "an image with the TensorFlow that the script was written for",
+    ),
+    # Packages that do not fit together.
+    _known(
+        r"Descriptors cannot (?:not )?be created directly|Couldn't build proto file into descriptor pool"
+        r"|cannot import name 'builder' from 'google\.protobuf",
+        "The package protobuf is too new for this TensorFlow.",
+        "pip install 'protobuf<3.21'",
+    ),
+    _known(
+        r"compiled using NumPy 1\.x cannot be run|numpy\.dtype size changed|_ARRAY_API not found"
+        r"|module 'numpy' has no attribute '\w+'|multiarray failed to import",
+        "The package NumPy is too new for this TensorFlow, or for the script.",
+        "pip install 'numpy<1.24', or 'numpy<2' for TensorFlow 2.13 to 2.17",
+    ),
+    _known(
+        r"GLIBC(?:XX)?_[\d.]+' not found|(lib\w+[\w.]*\.so[\d.]*): cannot open shared object file",
+        "A shared library that the script needs is not there, or too old.",
+        "an image that has it",
+    ),
+    _known(
+        r"was compiled to use AVX|^Illegal instruction",
+        "TensorFlow was built for instructions that this processor does not have.",
+        "a node with AVX (spec.placement), or a TensorFlow that was built without it",
+    ),
+    _known(
+        r"No OpKernel was registered to support Op '?(\w+)'?",
+        "This TensorFlow has no kernel for {0}.",
+        "for a GPU: a TensorFlow with GPU support on a node that has one; else another operation",
+    ),
+    # Not there.
+    _known(
+        r"No module named '?([\w.]+)'?|while finding module specification for '?([\w.]+)'?",
+        "The Python module {0}{1} is not there.",
+        "install it in the image, or bring it with spec.code; its folder goes on PYTHONPATH",
+    ),
+    _known(
+        r"cannot import name '?(\w+)'?",
+        "A module has no {0}: it is of another version than the script expects.",
+        "pin its version in the image",
+    ),
+    _known(
+        r"can't open file '?([^':]+)'?",
+        "The script {0} is not there.",
+        "paceline lint says what is missing; spec.working_dir and spec.code say where commands start",
+    ),
+    _known(
+        r"(?:line \d+: |sh: )(?:\d+: )?(\S+): (?:command )?not found",
+        "The program {0} is not there.",
+        "install it in the image, or name it by its full path",
+    ),
+    _known(
+        r"FLAGS?\b.*[Uu]nknown command.line flag|UnrecognizedFlagError|unrecognized arguments: (.+)"
+        r"|the following arguments are required: (.+)",
+        "The script does not take the arguments of the command.",
+        "compare spec.command with what the script takes",
+    ),
+    _known(
+        r"^(?:SyntaxError|IndentationError|TabError)",
+        "The script is no Python that this interpreter can read.",
+        "python -m py_compile says where; a script for Python 2 needs Python 2",
+    ),
+    # Addresses and clusters.
+    _known(
+        r"Address already in use|errno: ?98|Could not start gRPC server",
+        "The port of the replica is taken by another process.",
+        "spec.hosts gives each replica a network of its own; end what holds the port (ss -ltnp)",
+        is_lasting=False,
+    ),
+    _known(
+        r"Cannot assign requested address|Name or service not known",
+        "An address in the script is none of this machine.",
+        "take the addresses of the job: {{ps_hosts}} and {{worker_hosts}} in spec.command, or TF_CONFIG",
+    ),
+    _known(
+        r"Task \d+ was not defined in job|Job \"?'?(\w+)\"?'? was not defined|No such job",
+        "The script asks for a job that the cluster does not have.",
+        _CLUSTER,
+    ),
+    _known(
+        r"Cannot assign a device for operation|Could not satisfy explicit device specification",
+        "The script puts an operation on a device that the cluster does not have.",
+        _CLUSTER,
+        "the session may not see it: device_filters leave out what they do not name",
+    ),
+    _known(
+        r"TF_CONFIG|JSONDecodeError",
+        "The script could not read TF_CONFIG.",
+        "do not set TF_CONFIG in spec.environment: Paceline does",
+    ),
+    # Data and files.
+    _known(
+        r"No space left on device",
+        "A disk is full.",
+        "free some room: paceline prune",
+        is_lasting=False,
+    ),
+    _known(
+        r"DataLossError|corrupted record|truncated record|inflate|incorrect header check",
+        "A file of data cannot be read: it is damaged, cut off or compressed in another way.",
+        "read the file by itself; copy it anew",
+    ),
+    _known(
+        r"Permission ?[Dd]enied|PermissionError",
+        "A file or folder may not be used by the user that the replica runs as.",
+        "spec.security.user, or the rights of the volume",
+    ),
+    _known(
+        r"Key (\S+) not found in checkpoint|Assign requires shapes of both tensors to match"
+        r"|requires a different shape",
+        "The checkpoint is of another model than the script builds.",
+        "another checkpoint_dir, or the script that wrote it",
+    ),
+    _known(
+        r"No such file or directory:? ?'?([^';\]]*)|FileNotFoundError(?!.*No such file)"
+        r"|Failed to find any matching files for (\S+)",
+        "A file is not there: {0}{1}",
+        _DATA,
+    ),
+    _known(
+        r"UnicodeDecodeError",
+        "A file has bytes that are no text in the encoding that the script reads it with.",
+        "open it with its own encoding, or as bytes",
+    ),
+    # Numbers.
+    _known(
+        r"NanLossDuringTraining|Model diverged with loss|had (?:NaN|Inf)|Nan in summary|: Tensor had",
+        "The loss is not a number any more: training diverged.",
+        "a smaller learning rate, clipped gradients; look at the loss before: paceline top",
+        is_lasting=False,
+    ),
+    _known(
+        r"does not match type|Tensor conversion requested dtype|Incompatible type|must have the same type",
+        "Two tensors have types that do not fit.",
+        "tf.cast one of them; see where in the script",
+    ),
+    _known(
+        r"ncompatible shapes|Matrix size-incompatible|Dimensions must be equal|must have the same shape"
+        r"|Shapes .* are incompatible|indices\[.*\] = .* is not in \[0,",
+        "Two tensors have shapes that do not fit, or an id lies outside its table.",
+        "see where in the script; of an id: the vocabulary is larger than the table",
+    ),
+    # Memory, and other processes of the job.
+    _known(
+        r"ResourceExhausted|OOM when allocating|MemoryError|bad_alloc|Cannot allocate memory",
+        "The process found no more memory.",
+        "more memory for the role, a smaller batch, or more parameter servers",
+        is_lasting=False,
+    ),
+    _known(
+        r"UnavailableError|Socket closed|[Cc]onnection refused|failed to connect|Connection reset by peer",
+        "Another process of the job did not answer: it ended, or had not begun.",
+        "see which replica ended first: paceline why, paceline describe",
+        is_lasting=False,
+    ),
+    _known(
+        r"DeadlineExceeded",
+        "Another process of the job did not answer in time.",
+        "see whether one is stuck or overloaded: paceline top",
+        is_lasting=False,
+    ),
+)
+
+
+def find(words: LastWords) -> Known | None:
+    """Return the failure that the last words of a script fit; None: it is not known."""
+    return next((each for each in ALL if each.pattern.search(words.text)), None)

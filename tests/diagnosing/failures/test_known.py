@@ -1,0 +1,81 @@
+"""What failures of TensorFlow scripts mean, and what helps."""
+
+from __future__ import annotations
+
+import pytest
+
+from paceline.diagnosing.failures import known, last_words
+
+#: What a script wrote, and a word of what is said of it.
+FAILURES = {
+    "AttributeError: module 'tensorflow' has no attribute 'contrib'": "tf.contrib",
+    "ModuleNotFoundError: No module named 'tensorflow.contrib'": "tf.contrib",
+    "ModuleNotFoundError: No module named 'tensorflow.examples.tutorials'": "tensorflow.examples",
+    "AttributeError: module 'tensorflow' has no attribute 'estimator'": "tf.estimator",
+    "AttributeError: `dense` is not available with Keras 3.": "Keras 3",
+    "ImportError: Keras cannot be imported. No module named 'tf_keras'": "tf_keras",
+    "RuntimeError: tf.placeholder() is not compatible with eager execution.": "TensorFlow 1",
+    "RuntimeError: The Session graph is empty. Add operations before calling run().": "TensorFlow 1",
+    "AttributeError: module 'tensorflow' has no attribute 'placeholder'": "no placeholder",
+    "AttributeError: module 'tensorflow.compat.v2' has no attribute 'Session'": "no Session",
+    "TypeError: Descriptors cannot not be created directly.": "protobuf",
+    "AttributeError: module 'numpy' has no attribute 'bool'.": "NumPy",
+    "ImportError: numpy.core.multiarray failed to import": "NumPy",
+    "ImportError: libcudart.so.10.0: cannot open shared object file: No such file": "shared library",
+    "ImportError: /lib/libm.so.6: version `GLIBC_2.29' not found": "shared library",
+    "Illegal instruction (core dumped)": "instructions",
+    "ModuleNotFoundError: No module named 'pandas'": "module pandas",
+    "ImportError: cannot import name 'feature_column' from 'my'": "no feature_column",
+    "python: can't open file '/code/trian.py': [Errno 2] No such file or directory": "script /code/trian.py",
+    "train.sh: line 3: pyhton: command not found": "program pyhton",
+    "train.py: error: unrecognized arguments: --stpes 5": "arguments",
+    "absl.flags._exceptions.UnrecognizedFlagError: Unknown command line flag 'job_nam'": "arguments",
+    "SyntaxError: invalid syntax": "no Python",
+    "tf.errors.UnknownError: Could not start gRPC server": "port",
+    "OSError: [Errno 98] Address already in use": "port",
+    "OSError: [Errno 99] Cannot assign requested address": "address",
+    'ValueError: Task 2 was not defined in job "worker"': "job that the cluster",
+    "tf.errors.InvalidArgumentError: Cannot assign a device for operation x": "device",
+    "json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)": "TF_CONFIG",
+    "tf.errors.InvalidArgumentError: No OpKernel was registered to support Op 'Nccl'": "Nccl",
+    "OSError: [Errno 28] No space left on device": "disk",
+    "tf.errors.DataLossError: corrupted record at 0": "data",
+    "PermissionError: [Errno 13] Permission denied: '/data/train'": "may not be used",
+    "tf.errors.NotFoundError: Key emb/Adam not found in checkpoint": "another model",
+    "FileNotFoundError: [Errno 2] No such file or directory: '/data/train.csv'": "/data/train.csv",
+    "UnicodeDecodeError: 'utf-8' codec can't decode byte 0xff in position 0": "encoding",
+    "tensorflow.python.training.basic_session_run_hooks.NanLossDuringTrainingError: NaN loss": "diverged",
+    "tf.errors.InvalidArgumentError: loss : Tensor had NaN values": "diverged",
+    "TypeError: Input 'y' of 'Mul' Op has type float32 that does not match type int32": "types",
+    "ValueError: Dimensions must be equal, but are 8 and 4": "shapes",
+    "tf.errors.InvalidArgumentError: indices[3] = 50 is not in [0, 50)": "shapes",
+    "tf.errors.ResourceExhaustedError: OOM when allocating tensor": "memory",
+    "tf.errors.UnavailableError: Socket closed": "did not answer",
+    "tf.errors.DeadlineExceededError: Deadline Exceeded": "in time",
+}
+
+
+@pytest.mark.parametrize("line", FAILURES)
+def test_each_is_known_and_something_helps(line):
+    words = last_words.read([line])
+    assert words is not None
+    found = known.find(words)
+    assert found is not None
+    what, steps = found.filled(words)
+    assert FAILURES[line] in what
+    assert steps
+    assert not any("{{" in step or "None" in step for step in (what, *steps))
+
+
+@pytest.mark.parametrize(
+    "line", ["ValueError: batch size must be even", "my.app.BrokenError: no", "KeyError: 'x'"]
+)
+def test_of_others_nothing_is_said(line):
+    words = last_words.read([line])
+    assert words is not None
+    assert known.find(words) is None
+
+
+def test_each_failure_of_the_list_has_an_example():
+    fitting = {known.find(words) for words in map(last_words.read, ([line] for line in FAILURES)) if words}
+    assert len(fitting) == len(known.ALL)
