@@ -111,9 +111,10 @@ def test_a_slow_job_is_measured_and_learns_in_one_run(api: jobs.Jobs, tmp_path: 
     tuner = Tuner(jobs=api, store=api.store, times=QUICK, tell=tell)
     found = tuner.run(tuning)
     said.clear()
-    # 160,000 examples take the job as it came 4 s and the best one 2 s; to be measured takes 1.8 s.
-    done = tuner.prove(found, pairs=1, examples=160_000)
-    assert done.quality == Quality(examples=160_000, auc_before=0.7, auc_after=0.7)
+    # 600,000 examples take the job as it came 15 s and the best one 7 s; to be measured takes 1.8 s. A busy
+    # machine needs some seconds more to see that it trains.
+    done = tuner.prove(found, pairs=1, examples=600_000)
+    assert done.quality == Quality(examples=600_000, auc_before=0.7, auc_after=0.7)
     (pair,) = done.pairs
     assert pair.after.speed > pair.before.speed > 0
     before = [each for each in said if each.startswith("proof: the job as it came")]

@@ -32,7 +32,7 @@ def test_a_job_is_followed_to_its_end(
     found = follow(client, "clicks")
     kinds = [each.kind for each in found]
     assert kinds[-1] == "end"
-    assert kinds.count("digest") >= 2
+    assert "digest" in kinds  # How many, depends on how fast the machine is.
     told = [each for each in found if each.kind == "event"]
     assert [(each.id, each.data["id"]) for each in told] == [
         (str(number), number) for number, _ in api.events("clicks")
