@@ -166,6 +166,7 @@ class Situation(Document):
     unattended: list[dict[str, Any]]
     room: dict[str, Any] | None
     obstacles: list[dict[str, Any]]
+    output: list[dict[str, Any]]
     unknown: list[str]
 
 
