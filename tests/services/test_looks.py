@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -133,3 +134,13 @@ def test_looks_are_no_more_often_than_they_should_be() -> None:
     assert taken == [0.0, 6.5, 13.0]
     assert seen == [1, 1, 1, 2, 2, 2, 3, 3]
     assert looks.pause_seconds(10.0) == pytest.approx(50.0)  # So that looking is a fifth of the time at most.
+
+
+def test_traces_that_cannot_be_read_without_pyarrow_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "traces" / "2026-01-02T03-04-05.678Z"
+    folder.mkdir(parents=True)
+    (folder / "worker-0.1.parquet").touch()
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert recordings.KeptFiles().traces(tmp_path) == ()

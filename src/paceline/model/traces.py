@@ -16,6 +16,9 @@ import re
 FOLDER = "traces"
 #: In the folder of a run: the variables that a trainer has counted the traffic of.
 VARIABLES = "variables.json"
+#: Of the files of traces: Parquet of the training library, and what TensorFlow gave of a step.
+GIVEN = ".zip"
+SUFFIXES = (".parquet", GIVEN)
 #: In that folder: the name of the trace that is asked for.
 REQUEST = "request"
 _NAME = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z")

@@ -172,14 +172,15 @@ class KeptFiles:
         """Return the newest traces in the folder of a run, without their events."""
         if not (folder / models.FOLDER).is_dir():  # Then pyarrow need not be loaded.
             return ()
-        try:
-            from paceline.sources import traces
-        except ModuleNotFoundError:  # pyarrow comes with the extra `training`
-            return ()
+        from paceline.sources import traces
+
         names = traces.names(folder)
         files = traces.files(folder, names[-1]) if names else []
         if files != self._traces[0]:
-            found = traces.read(folder, names[-1]).traces if names else ()
+            try:
+                found = traces.read(folder, names[-1]).traces if names else ()
+            except ModuleNotFoundError:  # pyarrow comes with the extra `training`
+                return ()
             self._traces = files, tuple(dataclasses.replace(each, events=()) for each in found)
         return self._traces[1]
 

@@ -19,7 +19,6 @@ from paceline.engines.kubernetes.loops import Loop
 from paceline.errors import StoreError
 from paceline.model import traces
 from paceline.sources import agents
-from paceline.sources import traces as sources
 
 T = TypeVar("T")
 
@@ -114,7 +113,7 @@ class PodSite:
     async def _fetch_from(self, at: str, name: str) -> None:
         for file in await self._names(at, f"/{name}"):
             path = self.run / traces.FOLDER / name / Path(file).name
-            if path.suffix in sources.SUFFIXES and not path.exists():
+            if path.suffix in traces.SUFFIXES and not path.exists():
                 source = f"{at}/{traces.FOLDER}/{name}/{path.name}"
                 data = await self._cluster.read(source, limit_bytes=agents.MAX_FILE_BYTES)
                 await asyncio.to_thread(_write, path, data)

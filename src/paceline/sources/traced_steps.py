@@ -20,7 +20,6 @@ from paceline.errors import first_line
 from paceline.model.traces import Trace
 from paceline.tracing import step_stats
 
-SUFFIX = ".zip"
 #: What is not a trace of ours should not fill memory: a step of 10,000 operations has some megabytes.
 MAX_BYTES = 256 * 1024 * 1024
 _FIELD = descriptor_pb2.FieldDescriptorProto

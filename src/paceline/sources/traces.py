@@ -10,10 +10,6 @@ from pathlib import Path
 from paceline.errors import first_line
 from paceline.model import trace_tables, traces
 from paceline.model.traces import Trace
-from paceline.sources import traced_steps
-
-#: What the training library writes, and what the instrumentation does.
-SUFFIXES = (".parquet", traced_steps.SUFFIX)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +28,7 @@ def names(run: Path) -> list[str]:
 
 
 def _is_trace(path: Path) -> bool:
-    return path.suffix in SUFFIXES and not path.name.startswith(".")
+    return path.suffix in traces.SUFFIXES and not path.name.startswith(".")
 
 
 def files(run: Path, name: str) -> list[Path]:
@@ -62,7 +58,9 @@ def read_file(path: Path) -> Trace:
     Raises:
         ValueError: it cannot be read, or is no trace, and why.
     """
-    if path.suffix == traced_steps.SUFFIX:
+    if path.suffix == traces.GIVEN:
+        from paceline.sources import traced_steps
+
         return traced_steps.read(path)
     import pyarrow
     from pyarrow import parquet
