@@ -77,6 +77,8 @@ class _Ending(NamedTuple):
     rows: Sequence[ReplicaRow]
     reason: ExitReason
     words: LastWords | None
+    meaning: str
+    cures: Sequence[str]
 
 
 def endings(situation: Situation) -> Iterator[Cause]:
@@ -92,7 +94,10 @@ def endings(situation: Situation) -> Iterator[Cause]:
     for (name, role, is_past), rows in ordered:
         reason = rows[0].exit
         assert reason is not None, "only rows with an exit are gathered"
-        ending = _Ending(name, role, rows, reason, _words(situation, name, rows))
+        words = _words(situation, name, rows)
+        failure = None if words is None else known.find(words)
+        meaning, cures = ("", ()) if failure is None or words is None else failure.filled(words)
+        ending = _Ending(name, role, rows, reason, words, meaning, cures)
         yield Cause(
             name=name,
             what=_what(situation, ending),
@@ -175,8 +180,7 @@ def _what(situation: Situation, ending: _Ending) -> str:
         signal=_CRASHES.get(signal or 0, signal),
         by="somebody outside Paceline, or the kernel," if signal == _KILLED else "somebody",
     )
-    failure = None if ending.words is None else known.find(ending.words)
-    return told if failure is None or ending.words is None else f"{told} {failure.filled(ending.words)[0]}"
+    return f"{told} {ending.meaning}".rstrip()
 
 
 def _written(ending: _Ending) -> Iterator[Evidence]:
@@ -228,9 +232,7 @@ def _next_steps(situation: Situation, ending: _Ending) -> Iterator[str]:
     row, spec = ending.rows[0], situation.spec
     if ending.name == "out-of-memory":
         yield from _more_memory(row, spec.role(ending.role) if spec else None)
-    failure = None if ending.words is None else known.find(ending.words)
-    if failure is not None and ending.words is not None:
-        yield from failure.filled(ending.words)[1]
+    yield from ending.cures
     command = spec.command_of(ending.role) if spec else ()
     logs = replica_commands(situation.name, row.replica, _ended(row))
     for step in _STEPS.get(ending.name, ("{logs}",)):
