@@ -77,7 +77,9 @@ class EagerWatch(object):
         def apply_gradients(own, grads_and_vars, *arguments, **named):
             # type: (Any, Any, *Any, **Any) -> Any
             known = self._optimizer
-            if known is not None and known() is own:
+            if (
+                known is not None and known() is not None
+            ):  # One is followed: this one, or the first of several.
                 return original(own, grads_and_vars, *arguments, **named)
             pairs = list(grads_and_vars)  # It may be a generator.
             result = original(own, pairs, *arguments, **named)
@@ -170,16 +172,15 @@ class EagerWatch(object):
 
     def _begin(self, optimizer, pairs):
         # type: (Any, List[Tuple[Any, Any]]) -> None
-        """Report the steps of an optimizer from now on, unless it is not the first, or belongs to a graph."""
-        known = self._optimizer
+        """Report the steps of an optimizer from now on, unless it belongs to a graph."""
         framework = sys.modules.get("tensorflow.python.framework.ops") or sys.modules.get(
             "tensorflow_core.python.framework.ops"
         )
-        if (known is not None and known() is not None) or framework is None:
+        if framework is None:
             return
         if not framework.executing_eagerly_outside_functions() or not self._reporter.owns():
             return
-        is_first = known is None
+        is_first = self._optimizer is None
         self._optimizer, self._iterations = weakref.ref(optimizer), optimizer.iterations
         self._model.describe_trained(optimizer, pairs)
         if is_first:
