@@ -21,6 +21,7 @@ APART = features.Several(features.Identity("apart", 9), 2, None)
 COLUMNS = (SUM, SINGLE, MEAN, APART, OTHER, SQRTN)
 RATE = 0.1
 CHOSEN = settings.Settings(
+    batch_size=16,
     optimizer=settings.Optimizer("momentum", RATE),
     wide_optimizer=settings.Optimizer("momentum", RATE),
     embedding_dimension=3,

@@ -14,6 +14,7 @@ pytestmark = pytest.mark.slow
 COLUMNS = tuple(features.Identity(f"f{i}", rows) for i, rows in enumerate((300, 200, 10)))
 FEATURES = features.FeatureSet((features.Numeric("x"),), COLUMNS, features.Label("l"))
 CHOSEN = settings.Settings(
+    batch_size=16,
     embedding_dimension=4,
     hidden_units=(16, 8),
     partitioning=settings.Partitioning("min-size", "hashed", min_shard_bytes=64),

@@ -17,6 +17,7 @@ FEATURES = features.FeatureSet((features.Numeric("x"),), IDS, features.Label("l"
 ALONE = clusters.Cluster({"worker": ("localhost:0",)}, "worker", 0)
 TWO_SERVERS = clusters.Cluster({"ps": ("a:1", "b:1"), "worker": ("c:1",)}, "worker", 0)
 SMALL = settings.Settings(
+    batch_size=32,
     embedding_dimension=4,
     hidden_units=(8,),
     partitioning=settings.Partitioning("none"),
@@ -243,6 +244,27 @@ def test_steps_of_one_exchange_are_applied_one_after_the_other():
             np.testing.assert_allclose(
                 session.run(variable)[used], (first[name] - rate * moved)[used], rtol=1e-4, atol=1e-5
             )
+
+
+def test_an_example_moves_the_parameters_as_far_in_a_smaller_batch_as_in_a_full_one():
+    (batch,) = batches(1)
+    one_example = features.Examples(*(rows[:1] for rows in batch))
+    rules = {part: settings.Optimizer("momentum", 0.1) for part in ("optimizer", "wide_optimizer")}
+    chosen = dataclasses.replace(SMALL, **rules)
+    values, losses, moved = {}, [], []
+    for size in (1, 32):
+        graph = build(dataclasses.replace(chosen, batch_size=size))
+        with session_of(graph) as session:
+            session.run(graph.initialise)
+            values = values or {name: session.run(each) for name, each in variables(graph).items()}
+            assign(graph, session, values)
+            losses.append(session.run(graph.loss, feed(graph, one_example)))
+            update(graph, session, one_example)
+            moved.append({name: session.run(each) - values[name] for name, each in variables(graph).items()})
+    assert losses[0] == losses[1]
+    assert any(each.any() for each in moved[0].values())
+    for name, whole in moved[0].items():
+        np.testing.assert_allclose(moved[1][name], whole / 32, rtol=1e-3, atol=1e-6)
 
 
 def devices(graph):

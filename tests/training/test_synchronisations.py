@@ -15,6 +15,7 @@ pytestmark = pytest.mark.slow
 COLUMNS = tuple(features.Identity(f"f{i}", rows) for i, rows in enumerate((30, 20, 10)))
 FEATURES = features.FeatureSet((features.Numeric("x"),), COLUMNS, features.Label("l"))
 CHOSEN = settings.Settings(
+    batch_size=16,
     optimizer=settings.Optimizer("lazy-adam", 0.05),
     embedding_dimension=4,
     hidden_units=(8,),
@@ -70,12 +71,13 @@ def values(graph, session):
 
 
 def alone(folder, given):
-    """The parameters after training in one process on batches, from the newest in a folder."""
+    """The parameters after training in one process on the batches of two, from the newest in a folder."""
     import tensorflow.compat.v1 as tf1
 
     from paceline.training import checkpoints, graphs
 
-    graph = graphs.build(model(), ALONE, CHOSEN)
+    of_two = dataclasses.replace(CHOSEN, batch_size=2 * CHOSEN.batch_size)
+    graph = graphs.build(model(), ALONE, of_two)
     with tf1.Session(graph=graph.graph) as session:
         checkpoints.Checkpoints(str(folder), graph.contents, 60).restore(session)
         for batch in given:

@@ -153,11 +153,15 @@ def build(
 
 @dataclass(frozen=True)
 class _Forward:
-    """The model computed on a batch: logits (examples,), their mean log loss, and what was pulled for it."""
+    """The model computed on a batch: logits (examples,), their mean log loss, and what was pulled for it.
+
+    `objective` is what a step makes smaller: the mean loss, times the share that the batch has of a full one.
+    """
 
     pulled: Mapping[str, steps.Pulled]
     logits: Any
     loss: Any
+    objective: Any
 
 
 def _forward(
@@ -175,7 +179,11 @@ def _forward(
     for batch, ids, values in zip(batches, found, pulled, strict=True):
         logits = model.logits(_blocks(batch, chosen, tables, ids, values))
         losses = tf.nn.sigmoid_cross_entropy_with_logits(labels=batch.labels, logits=logits)
-        computed.append(_Forward(values, logits, tf.reduce_mean(losses)))
+        loss = tf.reduce_mean(losses)
+        # What is left at an end makes a smaller batch, of a single example even. As a whole step of its own
+        # that example would move the parameters as far as a full batch does, in its own direction.
+        share = tf.cast(tf.size(batch.labels), tf.float32) / chosen.batch_size
+        computed.append(_Forward(values, logits, loss, loss * share))
     return computed
 
 
@@ -189,7 +197,7 @@ def _split(inputs: features.Examples, parts: int) -> list[features.Examples]:
 def _pushed(
     trained: Sequence[_Forward], exchange: exchanges.Exchange, chosen: settings.Settings
 ) -> tuple[steps.Pushed, ...]:
-    gradients = [_gradients(each.loss, each.pulled, chosen.clip_norm) for each in trained]
+    gradients = [_gradients(each.objective, each.pulled, chosen.clip_norm) for each in trained]
     return steps.push(
         exchange,
         [pulled for each in trained for pulled in each.pulled.values()],
@@ -203,7 +211,7 @@ def _rule(optimizer: settings.Optimizer, *, learns: bool) -> optimizers.Rule:
     return rule if learns else dataclasses.replace(rule, slots={})
 
 
-def _gradients(loss: Any, pulled: Mapping[str, steps.Pulled], clip_norm: float | None) -> list[Any]:
+def _gradients(objective: Any, pulled: Mapping[str, steps.Pulled], clip_norm: float | None) -> list[Any]:
     """The gradients of all that was pulled, scaled down together to the norm if they are beyond it.
 
     The norm is that of one worker's step over all parameters (Pascanu et al. 2013). Of separate tables it
@@ -212,7 +220,7 @@ def _gradients(loss: Any, pulled: Mapping[str, steps.Pulled], clip_norm: float |
     Raises:
         SettingsError: the loss does not depend on a parameter.
     """
-    gradients: list[Any] = tf1.gradients(loss, [each.value for each in pulled.values()])
+    gradients: list[Any] = tf1.gradients(objective, [each.value for each in pulled.values()])
     unused = [name for name, gradient in zip(pulled, gradients, strict=True) if gradient is None]
     if unused:
         raise errors.SettingsError(f"the model asks for the parameter {unused[0]!r} and does not use it")
