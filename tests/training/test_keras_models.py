@@ -21,7 +21,8 @@ FEATURES = features.FeatureSet(NUMBERS, (TAGS, SITE, DEVICE), features.Label("l"
 RATE = 0.5
 CHOSEN = settings.Settings(
     batch_size=16,
-    optimizer=settings.Optimizer("momentum", RATE), partitioning=settings.Partitioning("fixed", shards=2)
+    optimizer=settings.Optimizer("momentum", RATE),
+    partitioning=settings.Partitioning("fixed", shards=2),
 )
 INPUTS = {"numbers": ("age", "price")}
 

@@ -13,7 +13,9 @@ COLUMNS = tuple(features.Identity(f"f{i}", rows) for i, rows in enumerate((30, 2
 FEATURES = features.FeatureSet((features.Numeric("x"), features.Numeric("y")), COLUMNS, features.Label("l"))
 CHOSEN = settings.Settings(
     batch_size=16,
-    optimizer=settings.Optimizer("lazy-adam", 0.02), embedding_dimension=4, hidden_units=(16, 8)
+    optimizer=settings.Optimizer("lazy-adam", 0.02),
+    embedding_dimension=4,
+    hidden_units=(16, 8),
 )
 
 
