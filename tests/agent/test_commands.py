@@ -35,6 +35,7 @@ VALUES = agent.placeholder_values(config(), 4)
     [
         ("{job}/{role}-{index}.{attempt}", "clicks/worker-1.2"),
         ("--ps={ps_hosts} --workers={worker_hosts}", "--ps=p:1 --workers=w:1,w:2"),
+        ("--cluster={cluster_spec}", '--cluster={"ps": ["p:1"], "worker": ["w:1", "w:2"]}'),
         ("{chief_hosts}|{evaluator_hosts}", "|e:1"),
         ("{replicas.ps} {replicas.worker} {replicas.chief} {replicas.evaluator}", "1 2 0 1"),
         ("{address} {threads} {run_dir} {checkpoint_dir}", "w:2 4 /runs/7 /c"),

@@ -140,6 +140,14 @@ def test_what_cannot_be_launched_is_not_tried_again() -> None:
     assert state.outcome is JobPhase.FAILED
 
 
+def test_what_is_sure_to_fail_again_is_not_tried_again() -> None:
+    again = events.ReplicaExited(replica=W0, attempt=1, reason=FAILED, is_lasting=True)
+    state, _ = drive(job(), *RUNNING, again)
+    assert state.replica(W0).phase is ReplicaPhase.FAILED
+    assert state.phase is JobPhase.STOPPING
+    assert state.message == "worker-0 failed: exit code 1; it would fail again, so it was not restarted"
+
+
 def test_a_completed_worker_restarts_only_under_always() -> None:
     always = RestartPolicy(when=RestartWhen.ALWAYS, limit=1)
     spec = dataclasses.replace(

@@ -12,6 +12,9 @@ import pytest
 from support import leftovers
 
 from paceline.engines.local import folders
+from paceline.model import trace_summaries, traces
+from paceline.model.traces import Direction
+from paceline.sources import traces as sources
 from paceline.specs import load_job
 
 pytestmark = pytest.mark.slow
@@ -24,6 +27,13 @@ TF1 = f"""{HEADER}
   roles:
     ps: {{replicas: 2, cpu: 1, memory: 2Gi}}
     worker: {{replicas: 2, cpu: 1, memory: 2Gi}}
+"""
+STRATEGY = f"""{HEADER}
+  command: [python, {SCRIPTS}/foreign/tf2_strategy.py]
+  roles:
+    chief: {{replicas: 1, memory: 2Gi}}
+    ps: {{replicas: 2, memory: 2Gi}}
+    worker: {{replicas: 2, memory: 2Gi}}
 """
 TF2 = f"""{HEADER}
   command: [python, {SCRIPTS}/tf2_style.py]
@@ -58,3 +68,50 @@ def test_a_users_script_runs_unchanged(tmp_path: Path, text: str, last_words: st
     assert last_words in paceline(tmp_path / "home", "logs", "user-script").stdout
     folder = folders.RunFolder(tmp_path / "home" / "runs" / "user-script")
     assert leftovers.find(load_job(job_file).spec, folder) == []
+
+
+def test_servers_of_a_strategy_are_profiled_by_their_agents(tmp_path: Path) -> None:
+    home, job_file = tmp_path / "home", tmp_path / "job.yaml"
+    job_file.write_text(STRATEGY)
+    run = home / "runs" / "user-script"
+    try:
+        assert paceline(home, "submit", str(job_file)).returncode == 0
+        begun = paceline(home, "wait", "user-script", "--for", "step=100")
+        assert begun.returncode == 0, begun.stderr
+        taken = paceline(home, "trace", "user-script", "-o", "json")
+        assert taken.returncode == 0, taken.stderr
+    finally:
+        paceline(home, "stop", "user-script")
+    name = json.loads(taken.stdout)["trace"]
+    found = sources.read(run, name)
+    assert found.broken == ()
+    assert [each.trainer for each in found.traces] == ["worker-0", "worker-1"]
+    assert found.refused["chief-0"] == "its steps are made without a session"
+    assert {path.name for path in sources.files(run, name)} >= {
+        f"{replica}.1.profile" for replica in ("ps-0", "ps-1", "worker-0", "worker-1")
+    }
+    for worker in found.traces:
+        for split in worker.splits:
+            assert split.input_wait_microseconds is not None
+            assert split.compute_microseconds > 0
+            assert split.pull_microseconds > 0
+        _is_named_as_layers(worker)
+
+
+def _is_named_as_layers(worker: traces.Trace) -> None:
+    """Each variable is pulled and pushed once a step and shard, and its update is on its server."""
+    traffic = trace_summaries.traffic([worker])
+    moved = {(row.variable, row.shard, row.direction) for row in traffic}
+    for shard in (0, 1):
+        assert {("model/site", shard, direction) for direction in Direction} <= moved
+    assert {("model/tags", None, direction) for direction in Direction} <= moved
+    assert {("model/hidden/MatMul", None, each) for each in (Direction.PULL, Direction.PUSH)} <= moved
+    server = {row.shard: row.server for row in traffic if row.variable == "model/site"}
+    assert sorted(server.values()) == ["ps-0", "ps-1"]
+    updates = [
+        row for row in trace_summaries.server_time([worker]) if row.kind == "ResourceSparseApplyAdagradV2"
+    ]
+    assert {(row.variable, row.shard, row.server) for row in updates} >= {
+        ("model/site", shard, server[shard]) for shard in (0, 1)
+    }
+    assert all(row.calls == 1 for row in updates)

@@ -31,7 +31,9 @@ def test_steps_loss_variables_and_a_trace_of_a_monitored_session(runner):
     for each in reports[:-1]:
         assert each["loss"] == pytest.approx(float(printed[str(each["step"])]), rel=1e-6)
         assert each["examples"] == 64 * each["steps"]
-        assert 0 < each["input_wait_seconds"] < each["interval_seconds"]
+        # Before the first step nothing is waited for.
+        assert (each is reports[0]) == (each["input_wait_seconds"] == 0)
+        assert each["input_wait_seconds"] < each["interval_seconds"]
     said = [each["message"] for each in runner.reports("instrumentation")]
     assert [each.split(" ")[0] for each in said] == ["TensorFlow", "its"]
     assert said[1].endswith("made by sessions; loss: Mean:0; global step: global_step/read:0; batch: fed")
@@ -149,3 +151,35 @@ def test_a_process_without_tensorflow_pays_for_a_finder_alone(runner):
     done = runner.code("import sys; print(*sorted(name for name in sys.modules if 'paceline' in name))")
     package = "paceline_instrumentation"
     assert done.stdout.split() == [package, f"{package}.loading", f"{package}.wiring"]
+
+
+FED = """
+import sys
+import tensorflow.compat.v1 as tf
+tf.disable_v2_behavior()
+with tf.Graph().as_default():
+    tf.set_random_seed(1)
+    ids = tf.placeholder(tf.int64, [None], name="ids")
+    batch = tf.train.batch([tf.random_uniform([4])], batch_size=16, num_threads=1, capacity=64, name="own")
+    table = tf.get_variable("table", [50, 4])
+    looked_up = tf.nn.embedding_lookup(table, ids)
+    loss = tf.reduce_mean(tf.square(looked_up)) + tf.reduce_mean(batch) * 0
+    step = tf.train.create_global_step()
+    train = tf.train.GradientDescentOptimizer(0.1).minimize(loss, step)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        for number in range(30):
+            # The batch is given in the place of what a queue has: nobody fills that queue.
+            session.run([train], {ids: [1, 2, 3], batch: [[0.0] * 4] * 16})
+        print(session.run(step))
+"""
+
+
+def test_what_is_fed_is_not_fetched_and_what_it_stands_for_is_not_computed(runner):
+    seen = runner.code(FED)
+    assert seen.returncode == 0, seen.stderr
+    assert seen.stdout == "30\n"
+    reports = runner.reports("step")
+    assert sum(each["steps"] for each in reports) == 30
+    assert reports[-1]["step"] == 30
+    assert reports[0]["examples"] == 16

@@ -93,6 +93,7 @@ CASES = [
     ("JOB703", "{worker_hosts}", "10.0.0.1:2222,10.0.0.2:2222", "6:56", "by hand"),
     ("JOB703", 'LEVEL: "1"', """TF_CONFIG: '{"cluster": {"ps": ["a:2222"]}}'""", "7:28", "TF_CONFIG"),
     ("JOB704", "{worker_hosts}", "{worker_host}", "6:56", "did you mean {worker_hosts}?"),
+    ("JOB704", "{worker_hosts}", "{task_index}", "6:56", "is {index} here"),
     ("JOB704", 'LEVEL: "1"', 'DIR: "{run_dirs}"', "7:22", "did you mean {run_dir}?"),
     ("JOB704", 'LEVEL: "1"', 'DIR: "{code_dir}"', "7:22", "no code is fetched"),
     ("JOB706", "", "  code: {git: {url: 'https://h/x', revision: main}}", f"{LINES + 1}:46",

@@ -54,6 +54,23 @@ def test_a_script_that_fails_is_quoted(api: jobs.Jobs, submit: Submit) -> None:
     assert cause.evidence[0].text == (
         "it wrote: ModuleNotFoundError: No module named 'no_such_module_at_all'"
     )
+    # It would fail in the same way the next time.
+    assert api.get(run.name).message.endswith("it would fail again, so it was not restarted")
+    (worker,) = [row for row in api.replicas(run.name) if str(row.replica) == "worker-0"]
+    assert (worker.attempt, worker.restarts) == (1, 0)
+
+
+def test_a_job_that_is_stopped_between_two_failures_keeps_its_cause(api: jobs.Jobs, submit: Submit) -> None:
+    run = submit(
+        shell_job("echo 'ValueError: 7 is too many'; exit 7", limit=9, workers=1, backoff_seconds=60)
+    )
+    api.wait(run.name, timeout_seconds=60, until=lambda run: run.phase is JobPhase.RESTARTING)
+    api.stop(run.name)
+    api.wait(run.name, timeout_seconds=60)
+    _, explanation = recordings.explain(api, run.name)
+    cause = explanation.causes[0]
+    assert cause.what == "The command of worker-0 failed (exit code 7)."
+    assert cause.evidence[0].text == "it wrote: ValueError: 7 is too many"
 
 
 def test_a_command_that_is_not_there(api: jobs.Jobs, submit: Submit) -> None:

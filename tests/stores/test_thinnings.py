@@ -73,7 +73,8 @@ def test_the_summary_has_no_samples(ended):
     ended.thin("demo", Detail.SUMMARY)
     assert ended.samples("demo") == ended.step_reports("demo") == []
     assert len(ended.evaluations("demo")) == 1
-    assert 0 < ended.size_bytes() <= size
+    # PostgreSQL gives room back later, and its catalogue may take a few pages meanwhile.
+    assert 0 < ended.size_bytes() < size * 1.05
     with ended._database.reading() as connection:
         for packing in packings.PACKINGS.values():
             for table in (packing.rows, packing.pieces, packing.blocks):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 VERSIONS = ("2.7", "3.6", "3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13")
@@ -24,3 +27,21 @@ def found() -> list[Path]:
 def run(python: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run one with arguments, and return what it says."""
     return subprocess.run([python, *arguments], capture_output=True, text=True, timeout=120, check=False)
+
+
+@contextlib.contextmanager
+def printing(code: str, python: Path = Path(sys.executable)) -> Iterator[str]:
+    """Run a program as long as this is open, and give the first line that it prints."""
+    with subprocess.Popen([python, "-c", code], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline()
+        finally:
+            process.kill()
+
+
+def with_tensorflow(version: str) -> Path | None:
+    """Return the Python of an environment that `tests/instrumentation/fetch-tensorflows` has made."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    path = cache / "paceline-tensorflows" / version / "bin" / "python"
+    return path if path.exists() else None

@@ -14,10 +14,16 @@ Submit = Callable[[JobSpec], Run]
 
 
 def shell_job(
-    worker: str, *, ps: str = "exec sleep 600", workers: int = 2, limit: int = 3, **fields: object
+    worker: str,
+    *,
+    ps: str = "exec sleep 600",
+    workers: int = 2,
+    limit: int = 3,
+    backoff_seconds: float = 0.1,
+    **fields: object,
 ) -> JobSpec:
     """Return a job of one PS and some workers."""
-    restart = RestartPolicy(limit=limit, backoff_seconds=0.1)
+    restart = RestartPolicy(limit=limit, backoff_seconds=backoff_seconds)
     roles = (
         RoleSpec(role=Role.PS, command=("sh", "-c", ps), restart=restart),
         RoleSpec(role=Role.WORKER, replicas=workers, command=("sh", "-c", worker), restart=restart),

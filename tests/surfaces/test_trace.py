@@ -1,12 +1,15 @@
 """``paceline trace``: the tables, the document, the file for Perfetto, and asking for it."""
 
+import gzip
 import json
 import threading
 import time
+import zipfile
 from pathlib import Path
 
 import pytest
 from support.filled_homes import fill
+from support.profiles import two_steps
 from support.trace_files import LONG, NAME, trace, write
 
 from paceline.model import traces
@@ -85,7 +88,7 @@ def test_a_job_without_traces_says_how_to_get_them(paceline, home):
     done = paceline("trace", "clicks")
     assert done.exit_code == 3
     assert "clicks has no trace" in done.stderr
-    assert "paceline.training" in done.stderr
+    assert "of a job that runs one is taken: paceline trace clicks" in done.stderr
 
 
 def test_a_running_job_is_asked_and_awaited(paceline, home):
@@ -109,6 +112,73 @@ def test_a_running_job_is_asked_and_awaited(paceline, home):
     assert done.exit_code == 0, done.output
     assert len(json.loads(done.stdout)["trainers"]) == 2
     assert not request.exists()
+
+
+def answering(run, answers):
+    """Agents and trainers that answer: `answers` takes what is asked and the folder of the trace."""
+    request = Path(run.directory) / traces.FOLDER / traces.REQUEST
+    Path(run.directory).mkdir(parents=True)
+
+    def answer():
+        asked, deadline = "", time.monotonic() + 60
+        while not asked.endswith("profile 1000") and time.monotonic() < deadline:
+            text = request.read_text().strip() if request.exists() else ""
+            if text and text != asked:
+                asked, folder = text, request.parent / text.split()[0]
+                folder.mkdir(exist_ok=True)
+                answers(text, folder)
+            time.sleep(0.01)
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    return thread
+
+
+REPLICAS = ("ps-0", "ps-1", "worker-0", "worker-1")
+
+
+def test_servers_are_profiled_where_no_session_is_traced(paceline, home, monkeypatch):
+    monkeypatch.setattr("paceline.services.traces.SESSION_SECONDS", 0.1)
+    run = fill(home, "clicks", phase=JobPhase.RUNNING)
+
+    def answers(text, folder):
+        if text.endswith(" profile 1000"):
+            worker, server = two_steps()
+            spaces = {"worker-0": worker.space, "ps-0": server.space}
+            for replica in REPLICAS:
+                space = spaces[replica].SerializeToString() if replica in spaces else b""
+                (folder / f"{replica}.1.profile").write_bytes(gzip.compress(space))
+
+    thread = answering(run, answers)
+    done = paceline("trace", "clicks", "-o", "json")
+    thread.join()
+    assert done.exit_code == 0, done.output
+    (worker,) = json.loads(done.stdout)["trainers"]
+    assert worker["trainer"] == "worker-0"
+    assert len(worker["steps"]) == 2
+    assert not (Path(run.directory) / traces.FOLDER / traces.REQUEST).exists()
+
+
+def test_where_neither_sessions_nor_servers_can_be_traced_that_is_said_at_once(paceline, home):
+    run = fill(home, "clicks", phase=JobPhase.RUNNING)
+
+    def answers(text, folder):
+        if text.endswith(" profile 1000"):
+            for replica in REPLICAS:
+                reason = json.dumps({"error": "port 7: TensorFlow has no profiler before 2.4"})
+                (folder / f"{replica}.1.profile").write_text(reason)
+        else:
+            with zipfile.ZipFile(folder / "worker-0.1.zip", "w") as archive:
+                archive.writestr(
+                    "context.json", json.dumps({"error": "its steps are made without a session"})
+                )
+
+    thread = answering(run, answers)
+    done = paceline("trace", "clicks", "--timeout", "10m")
+    thread.join()
+    assert done.exit_code == 1, done.output
+    assert "clicks cannot be traced: its steps are made without a session" in done.stderr
+    assert "TensorFlow has no profiler before 2.4" in done.stderr
 
 
 def test_trainers_that_do_not_answer_are_not_awaited_for_ever(paceline, home):

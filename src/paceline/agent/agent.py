@@ -1,10 +1,11 @@
-"""The replica agent: one standard-library file beside the user's command, in whatever image that needs.
+"""The replica agent: standard library alone, beside the user's command, in whatever image that needs.
 
 It starts the command, samples once a second what the replica uses, passes the training script's reports on
 and writes down why the command ended (``docs/agent-protocol.md``). It speaks through plain files alone, so
 nothing is lost when the engine, the agent or the script dies; it never ends a training for a failed
 measurement, and what it cannot measure it gives as null. Where no engine can read its files, in containers,
-it also gives them to whoever asks by HTTP.
+it also gives them to whoever asks by HTTP. All of it is this file, but for what
+is seldom needed, `profiler.py` and `unseen.py` beside it.
 
 The kernel's text files are read by pure functions (text -> values). Descriptors stay open between samples:
 opening a file below ``/proc`` costs as much as reading it. It runs under Python 3.6 and later, hence the
@@ -14,6 +15,7 @@ old-fashioned spelling. "proc.rst", "cgroup-v1/" and "cgroup-v2.rst" name the ke
 import contextlib
 import errno
 import fcntl
+import importlib.util
 import json
 import math
 import os
@@ -56,6 +58,7 @@ FILE_BYTES = 1 << 26
 LINGER_SECONDS = 20.0  # at most, for a reader that promised to come back, if the engine says nothing else
 LINGER_SLACK_SECONDS = 2.0  # beyond the grace of a command that was told to stop
 TRACE_REQUEST_SECONDS = 60.0
+UNSEEN_SECONDS = 30.0  # after which it is looked why a trainer says nothing, and between such looks
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
 
@@ -124,6 +127,7 @@ def placeholder_values(config: Config, threads: int) -> Dict[str, str]:
     own = config.cluster.get(config.role, [])
     if config.index < len(own):
         values["address"] = own[config.index]
+    values["cluster_spec"] = json.dumps(tf_cluster(config))
     values.update({name: str(value) for name, value in config.placeholders.items()})
     return values
 
@@ -135,11 +139,16 @@ def fill(text: str, values: Dict[str, str]) -> str:
     return re.sub(pattern, lambda m: "{" + m.group(1) + "}" if m.group(1) else values[m.group(2)], text)
 
 
-def tf_config(config: Config) -> str:
-    """Return ``TF_CONFIG``; by TensorFlow's rule only the evaluator sees the evaluator in the cluster."""
+def tf_cluster(config: Config) -> Dict[str, List[str]]:
+    """Return the addresses by role; by TensorFlow's rule only the evaluator sees the evaluator among them."""
     hidden = set() if config.role == "evaluator" else {"evaluator"}
-    cluster = {role: hosts for role, hosts in config.cluster.items() if hosts and role not in hidden}
-    return json.dumps({"cluster": cluster, "task": {"type": config.role, "index": config.index}})
+    return {role: hosts for role, hosts in config.cluster.items() if hosts and role not in hidden}
+
+
+def tf_config(config: Config) -> str:
+    """Return ``TF_CONFIG``."""
+    task = {"type": config.role, "index": config.index}
+    return json.dumps({"cluster": tf_cluster(config), "task": task})
 
 
 def torch_variables(config: Config) -> Dict[str, str]:
@@ -961,6 +970,7 @@ class Reports:
         self._path, self._offset, self._inode, self.rejected = path, 0, 0, 0
         self._passed = passed
         self._said = set()  # type: Set[str]  # what the script reports by itself
+        self.is_script_seen = False
         with contextlib.suppress(OSError):
             status = os.stat(path)
             self._offset, self._inode = status.st_size, status.st_ino
@@ -982,6 +992,7 @@ class Reports:
             if not (line.endswith(b"\n") or final or len(line) == REPORT_CHUNK_BYTES):
                 return
             report = parse_report(line, time.time())
+            self.is_script_seen = self.is_script_seen or report is not None
             if report is not None and not self._is_said(report):
                 if not spool.append(report):
                     return
@@ -1225,6 +1236,67 @@ STATUSES = {
 NOTHING = (404, "text/plain", b"there is no such thing\n")  # type: Answer
 
 
+TRACE_NAME = r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z"
+TRACE_PATH = re.compile(r"^/traces(?:/(%s)(?:/([a-z]+-\d+\.\d+\.(?:parquet|zip|profile)))?)?$" % TRACE_NAME)
+#: What lies in the file of requests: the name of a trace, and for how long servers are to be profiled for it.
+TRACE_REQUEST = re.compile(r"^(%s) profile (\d{1,5})\s*$" % TRACE_NAME)
+
+
+class Profiles:
+    """Has the server of this replica profiled when that is asked for, in a thread of its own."""
+
+    def __init__(self, config: Config) -> None:
+        run, own = config.placeholders.get("run_dir", ""), config.cluster.get(config.role, [])
+        self._traces = os.path.join(run, "traces") if run else None
+        port = own[config.index].rpartition(":")[2] if config.index < len(own) else ""
+        self._port = int(port) if port.isdigit() else None
+        self._replica = "%s-%d.%d" % (config.role, config.index, config.attempt)
+        self._asked, self._thread = "", None  # type: str, Optional[threading.Thread]
+        self._problems, self._problem = set(), None  # type: Set[str], Optional[str]
+
+    def tick(self) -> Optional[str]:
+        """Look for a request; return what went wrong since, of each kind once."""
+        if self._traces is not None and self._port is not None:
+            self._begin(self._traces, self._port)
+        problem, self._problem = self._problem, None
+        if problem is None or problem in self._problems:
+            return None
+        self._problems.add(problem)
+        return problem
+
+    def _begin(self, traces: str, port: int) -> None:
+        try:
+            with open(os.path.join(traces, "request")) as file:
+                text = file.read(100)
+        except (OSError, UnicodeDecodeError):
+            return
+        request = TRACE_REQUEST.match(text)
+        if request is None or text == self._asked or (self._thread and self._thread.is_alive()):
+            return
+        self._asked = text
+        arguments = (port, traces, request.group(1), self._replica, int(request.group(2)))
+        self._thread = threading.Thread(target=self._take, args=arguments, daemon=True)
+        self._thread.start()
+
+    def _take(self, *arguments: Any) -> None:
+        profiler = load("profiler")
+        try:
+            profiler.keep(*arguments)
+        except profiler.ProfilerError as error:
+            self._problem = str(error)
+
+
+def load(name: str) -> Any:
+    """Load what is seldom needed from beside this file, which no path of modules leads to."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), name + ".py")
+    spec = importlib.util.spec_from_file_location("paceline_" + name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 class Pages:
     """What is answered: metrics, the spool, traces and the measured variables of the run."""
 
@@ -1238,12 +1310,11 @@ class Pages:
 
     def answer(self, request: Request) -> Answer:
         """Return status, type and body."""
-        trace = re.match(
-            r"^/traces(?:/(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z)(?:/([a-z]+-\d+\.\d+\.(?:parquet|zip)))?)?$",
-            request.path,
-        )
+        trace = TRACE_PATH.match(request.path)
         if request.method == "POST" and trace and trace.group(1) and not trace.group(2):
-            return self._ask(trace.group(1))
+            milliseconds = request.number("profile")
+            profile = "" if milliseconds is None else f" profile {milliseconds}"
+            return self._ask(trace.group(1) + profile)
         if request.method != "GET":
             return 405, "text/plain", b"only GET, and POST /traces/NAME\n"
         if request.path == "/metrics":
@@ -1294,13 +1365,13 @@ class Pages:
             names = []
         return 200, "application/json", json.dumps(names).encode("ascii")
 
-    def _ask(self, name: str) -> Answer:
-        """Leave a request for a trace where trainers look."""
+    def _ask(self, wanted: str) -> Answer:
+        """Leave a request for a trace where trainers and `Profiles` look."""
         path = os.path.join(self._run, "traces", "request")
         try:
             os.makedirs(os.path.dirname(path), exist_ok=True)
             with open(path + ".agent", "w") as file:
-                file.write(name + "\n")
+                file.write(wanted + "\n")
             os.rename(path + ".agent", path)
         except OSError as error:
             return 400, "text/plain", f"{path} cannot be written: {error}\n".encode("utf-8", "replace")
@@ -1496,6 +1567,7 @@ class Agent:
         self._signals = Signals()
         self._metrics = Metrics(config)
         self._pages = Pages(config, self._metrics)
+        self._profiles = Profiles(config)
         self._spool, self._reports = Spool(config.spool), Reports(config.reports, self._metrics.take)
         self._exit_file = ExitFile(config.exit)
         self._sampler = Sampler(config)
@@ -1507,6 +1579,7 @@ class Agent:
         self._supervised_at = time.monotonic()
         self._dropped = self._failed_samples = 0
         self._noted, self._note_due = (0, 0, 0), 0.0
+        self._explain_due = self._supervised_at + UNSEEN_SECONDS
 
     def run(self) -> int:
         """Run the command and return the agent's own exit code."""
@@ -1585,10 +1658,33 @@ class Agent:
             self._reports.forward(self._spool, final=False)
             self._note(now)
             self._pages.tidy(now)
+            self._profile()
+            self._explain(now)
         except Exception:  # noqa: BLE001 - a failed measurement must not end a training
             self._failed_samples += 1
             if self._failed_samples == 1:
                 say("a sample failed; further failures are only counted\n" + traceback.format_exc())
+
+    def _profile(self) -> None:
+        """Have the server profiled if that is asked for, and report why it cannot be."""
+        problem = self._profiles.tick()
+        if problem is not None:
+            message = "its profiler: " + problem
+            self._write({"type": "instrumentation", "at": time.time(), "message": message})
+
+    def _explain(self, now: float) -> None:
+        """Report why the instrumentation sees nothing of a trainer, if that shows."""
+        folder = self._config.instrumentation
+        if folder is None or self._config.role not in ("chief", "worker") or self._reports.is_script_seen:
+            return
+        if now < self._explain_due:
+            return
+        self._explain_due = now + UNSEEN_SECONDS
+        reason = load("unseen").reason(os.path.abspath(folder), self._sampler.tree.refresh())
+        if reason is not None:
+            self._explain_due = math.inf
+            message = "its steps are not seen: " + reason
+            self._write({"type": "instrumentation", "at": time.time(), "message": message})
 
     def _stop(self, kind: str, message: str) -> None:
         if self._stop_kind:

@@ -55,7 +55,8 @@ def bring(folder: Path) -> None:
                 other.unlink(missing_ok=True)
                 os.link(first, other)
     here = Path(__file__).parent
-    shutil.copy(here / "agent.py", folder / "agent.py")
+    for name in ("agent.py", "profiler.py", "unseen.py"):
+        shutil.copy(here / name, folder / name)
     shutil.copytree(
         here.with_name("instrumentation"),
         folder / "instrumentation",

@@ -41,11 +41,16 @@ class ReplicaStarted:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaExited:
-    """An attempt has ended and nothing of it is left."""
+    """An attempt has ended and nothing of it is left.
+
+    Attributes:
+        is_lasting: whether the reason is sure to be there the next time, too.
+    """
 
     replica: roles.ReplicaId
     attempt: int
     reason: statuses.ExitReason
+    is_lasting: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

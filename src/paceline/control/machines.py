@@ -45,8 +45,8 @@ def advance(state: JobState, event: events.Event) -> Step:
             return _begin(state) if state.phase is JobPhase.PENDING else (state, [])
         case events.ReplicaStarted(replica=replica, attempt=attempt):
             return _started(state, replica, attempt)
-        case events.ReplicaExited(replica=replica, attempt=attempt, reason=reason):
-            return _exited(state, replica, attempt, reason)
+        case events.ReplicaExited():
+            return _exited(state, event)
         case events.TimerFired(timer=timer):
             return _timer_fired(state, timer)
         case events.StopRequested(reason=reason):
@@ -111,9 +111,10 @@ def _put(state: JobState, replica: ReplicaState) -> JobState:
     )
 
 
-def _exited(state: JobState, replica: roles.ReplicaId, attempt: int, reason: ExitReason) -> Step:
+def _exited(state: JobState, event: events.ReplicaExited) -> Step:
+    replica, reason = event.replica, event.reason
     current = state.replica(replica)
-    if current is None or current.attempt != attempt or not current.phase.is_live:
+    if current is None or current.attempt != event.attempt or not current.phase.is_live:
         return state, []
     current = dataclasses.replace(current, exit=reason)
     completed = reason.kind is ExitKind.COMPLETED
@@ -124,7 +125,7 @@ def _exited(state: JobState, replica: roles.ReplicaId, attempt: int, reason: Exi
         return _left(state, current)
     spec = state.spec.role(replica.role)
     assert spec is not None, "every replica's role is in the spec"
-    if _restarts(spec.restart, current, reason):
+    if not event.is_lasting and _restarts(spec.restart, current, reason):
         return _back_off(state, spec, current)
     if completed:
         state = _settle(_put(state, dataclasses.replace(current, phase=ReplicaPhase.SUCCEEDED)))
@@ -133,7 +134,8 @@ def _exited(state: JobState, replica: roles.ReplicaId, attempt: int, reason: Exi
         return state, []
     state = _put(state, dataclasses.replace(current, phase=ReplicaPhase.FAILED))
     if _needed(state.spec, replica):
-        return _stop(state, JobPhase.FAILED, f"{replica} failed: {reason}{_after(current)}")
+        why = "; it would fail again, so it was not restarted" if event.is_lasting else _after(current)
+        return _stop(state, JobPhase.FAILED, f"{replica} failed: {reason}{why}")
     return _settle(state), []
 
 
@@ -353,7 +355,8 @@ def _replaced(state: JobState, event: events.SupervisorReplaced) -> Step:
             reason = event.exits.get(replica.replica) or ExitReason(
                 kind=ExitKind.LOST, message="it was gone when a new supervisor took over"
             )
-            state, more = _exited(state, replica.replica, replica.attempt, reason)
+            exited = events.ReplicaExited(replica=replica.replica, attempt=replica.attempt, reason=reason)
+            state, more = _exited(state, exited)
             done.extend(more)
     if state.phase is JobPhase.STOPPING and not any(isinstance(c, commands.Release) for c in done):
         state, more = _wind_up(state)

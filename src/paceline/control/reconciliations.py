@@ -32,6 +32,7 @@ class Sight:
 
     Attributes:
         reason: why it ended, if it has.
+        is_lasting: whether that is sure to be there the next time, too.
         is_leaving: whether it was asked to end.
     """
 
@@ -39,6 +40,7 @@ class Sight:
     attempt: int
     stage: Stage
     reason: ExitReason | None = None
+    is_lasting: bool = False
     is_leaving: bool = False
 
 
@@ -94,13 +96,13 @@ def _seen(state: states.JobState, seen: Collection[Sight]) -> Iterator[events.Ev
         elif sight is None and state.phase is JobPhase.STOPPING:
             yield _exited(key, machines.NOT_LAUNCHED)
         elif sight is not None and sight.stage is Stage.ENDED:
-            yield _exited(key, sight.reason or _gone(replica.phase))
+            yield _exited(key, sight.reason or _gone(replica.phase), is_lasting=sight.is_lasting)
         elif sight is not None and sight.stage is Stage.RUNNING:
             yield events.ReplicaStarted(replica=sight.replica, attempt=sight.attempt)
 
 
-def _exited(key: tuple[ReplicaId, int], reason: ExitReason) -> events.Event:
-    return events.ReplicaExited(replica=key[0], attempt=key[1], reason=reason)
+def _exited(key: tuple[ReplicaId, int], reason: ExitReason, *, is_lasting: bool = False) -> events.Event:
+    return events.ReplicaExited(replica=key[0], attempt=key[1], reason=reason, is_lasting=is_lasting)
 
 
 def _gone(phase: ReplicaPhase) -> ExitReason:

@@ -109,9 +109,7 @@ def endings(situation: Situation) -> Iterator[Cause]:
 
 def _counts(row: ReplicaRow) -> bool:
     """Whether the end of a replica was more than that the job was stopped."""
-    return row.phase in (ReplicaPhase.FAILED, ReplicaPhase.BACKING_OFF) or (
-        row.restarts > 0 and not row.phase.is_final
-    )
+    return row.has_failed or (row.restarts > 0 and not row.phase.is_final)
 
 
 def _is_past(row: ReplicaRow) -> bool:
@@ -248,8 +246,7 @@ def _next_steps(situation: Situation, ending: _Ending) -> Iterator[str]:
 
 def _ended(row: ReplicaRow) -> int:
     """Return the attempt that the exit reason of a replica is about."""
-    waits = row.phase in (ReplicaPhase.BACKING_OFF, ReplicaPhase.FAILED)
-    return row.attempt if waits else row.attempt - 1
+    return row.attempt if row.has_failed else row.attempt - 1
 
 
 def _more_memory(row: ReplicaRow, role: RoleSpec | None) -> Iterator[str]:

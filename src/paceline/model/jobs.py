@@ -18,7 +18,7 @@ SPARE_WORKERS = 16, 256
 #: What a command and an environment value may hold in braces; the agent fills them in.
 PLACEHOLDERS = (
     "job", "role", "index", "attempt", "address", "threads", "run_dir", "checkpoint_dir", "code_dir",
-    "ps_hosts", "worker_hosts", "chief_hosts", "evaluator_hosts",
+    "ps_hosts", "worker_hosts", "chief_hosts", "evaluator_hosts", "cluster_spec",
     "replicas.ps", "replicas.worker", "replicas.chief", "replicas.evaluator",
 )  # fmt: skip
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import signal
 from collections.abc import Iterable, Mapping
 
 from paceline import errors
@@ -14,6 +15,8 @@ LOCAL, KUBERNETES = "local", "kubernetes"
 STOP, SCALE = "stop", "scale"
 #: What happened to a run that came out of a recording.
 IMPORTED = "imported"
+#: What a shell adds to the number of a signal that ended its command (POSIX, "Exit Status for Commands").
+_SHELL = 128
 
 
 class Detail(enum.StrEnum):
@@ -95,6 +98,16 @@ class ReplicaRow:
     address: str | None = None
     pid: int | None = None
     cores: tuple[int, ...] = ()
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether its last end was a failure: for good, to come back from, or until the job was stopped."""
+        if self.phase in (statuses.ReplicaPhase.FAILED, statuses.ReplicaPhase.BACKING_OFF):
+            return True
+        if self.phase is not statuses.ReplicaPhase.STOPPED or self.exit is None or not self.restarts:
+            return False
+        was_stopped = signal.SIGTERM in (self.exit.signal, (self.exit.code or 0) - _SHELL)
+        return self.exit.kind is not statuses.ExitKind.COMPLETED and not was_stopped
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

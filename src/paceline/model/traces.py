@@ -16,10 +16,11 @@ import re
 FOLDER = "traces"
 #: In the folder of a run: the variables that a trainer has counted the traffic of.
 VARIABLES = "variables.json"
-#: Of the files of traces: Parquet of the training library, and what TensorFlow gave of a step.
-GIVEN = ".zip"
-SUFFIXES = (".parquet", GIVEN)
-#: In that folder: the name of the trace that is asked for.
+#: Of the files of traces: Parquet of the training library, what TensorFlow gave of a step of a trainer, and
+#: what its profiler saw in the process of any replica.
+GIVEN, PROFILE = ".zip", ".profile"
+SUFFIXES = (".parquet", GIVEN, PROFILE)
+#: In that folder: what is asked for (``request_text``).
 REQUEST = "request"
 _NAME = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z")
 
@@ -33,6 +34,13 @@ def name_at(at: float) -> str:
 def is_name(text: str) -> bool:
     """Whether a text is such a name."""
     return _NAME.fullmatch(text) is not None
+
+
+def request_text(name: str, profile_milliseconds: int | None = None) -> str:
+    """Return how a trace is asked for: of trainers, which trace a step of their session; with milliseconds of
+    agents, which have the servers of their replicas profiled for so long.
+    """
+    return name if profile_milliseconds is None else f"{name} profile {profile_milliseconds}"
 
 
 class Direction(enum.StrEnum):

@@ -360,14 +360,14 @@ class ClusterJobs(LifeCycle):
         return Stored(found.store, found.run.name)
 
     def trace_site(self, run: Run) -> PodSite:
-        """Return where traces of a run are asked for and found: in the pods of its trainers."""
-        trainers = [
+        """Return where traces of a run are asked for and found: in its pods."""
+        addresses = [
             agents.address(self.namespace, pod["metadata"]["name"])
             for (replica, _), pod in self._attempts(run.name)
-            if replica.role.trains and (pod.get("status") or {}).get("phase") == "Running"
+            if replica.role is not Role.EVALUATOR and (pod.get("status") or {}).get("phase") == "Running"
         ]
         folder = self.measurements.folder(self.namespace, run.name, self._found(run.name))
-        return PodSite(self.cluster, self.runner, trainers, folder.path)
+        return PodSite(self.cluster, self.runner, addresses, folder.path)
 
     def _lines(self, pod: str, tail: int | None, since_seconds: int | None) -> list[Line]:
         try:

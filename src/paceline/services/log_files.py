@@ -17,6 +17,18 @@ from paceline.engines.kubernetes.clusters import Line
 MAX_BYTES = 32 << 20
 #: Lines are asked for at most so many at once.
 MAX_LINES = 20_000
+#: So much of the end of an output says why a command failed.
+TAIL_BYTES = 1 << 16
+
+
+def tail(path: Path) -> list[str]:
+    """Return the last lines of a file, at most ``TAIL_BYTES``; of one that cannot be read none."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
+            return file.read(TAIL_BYTES).decode(errors="replace").splitlines()
+    except OSError:
+        return []
 
 
 class LogFile:

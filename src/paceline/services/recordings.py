@@ -19,7 +19,6 @@ from paceline.model.recordings import Output, Recording
 from paceline.model.roles import ReplicaId
 from paceline.model.runs import Run
 from paceline.model.samples import StepReport
-from paceline.model.statuses import ReplicaPhase
 from paceline.model.traces import Trace
 from paceline.model.variable_plans import Plan
 from paceline.services import variable_plans
@@ -33,6 +32,8 @@ MOST_SAMPLES = 20_000
 RECENT_SECONDS = 120.0
 #: So much of the output of each attempt goes into a file, and so much of each line.
 OUTPUT_LINES, OUTPUT_CHARACTERS = 500, 2000
+#: So many of the newest traces are looked at for one that has steps.
+_NEWEST_TRACES = 3
 _UNKNOWN = "what its place says of its replicas, and whether it fits: a recording does not have it"
 
 
@@ -174,11 +175,13 @@ class KeptFiles:
             return ()
         from paceline.sources import traces
 
-        names = traces.names(folder)
+        names = traces.names(folder)[-_NEWEST_TRACES:]
         files = traces.files(folder, names[-1]) if names else []
         if files != self._traces[0]:
             try:
-                found = traces.read(folder, names[-1]).traces if names else ()
+                # A profile in which no step fell is no reason to forget the trace before it.
+                every = (traces.read(folder, name).traces for name in reversed(names))
+                found: tuple[Trace, ...] = next(filter(None, every), ())
             except ModuleNotFoundError:  # pyarrow comes with the extra `training`
                 return ()
             self._traces = files, tuple(dataclasses.replace(each, events=()) for each in found)
@@ -231,12 +234,8 @@ def situation_of(jobs: LifeCycle, recording: Recording) -> Situation:
 
 
 def _of_failed(jobs: LifeCycle, run: Run, situation: Situation) -> tuple[Output, ...]:
-    """Return the end of what replicas have printed that have failed, or are to come back after that."""
-    failed = {
-        row.replica
-        for row in situation.replicas
-        if row.phase in (ReplicaPhase.FAILED, ReplicaPhase.BACKING_OFF)
-    }
+    """Return the end of what replicas have printed whose last end was a failure."""
+    failed = {row.replica for row in situation.replicas if row.has_failed}
     if not failed:
         return ()
     with contextlib.suppress(PacelineError):  # Its pod or its folder is gone.

@@ -6,6 +6,7 @@ commands are executed. A new supervisor begins with what is saved and what lives
 
 from __future__ import annotations
 
+import dataclasses
 import heapq
 import itertools
 import logging
@@ -13,12 +14,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from paceline.control import commands, events, machines, states
+from paceline.diagnosing.failures import known
 from paceline.engines.engines import Engine
 from paceline.engines.local import folders
 from paceline.errors import Conflict, EngineError, StoreError
 from paceline.model.roles import ReplicaId
 from paceline.model.runs import SCALE, JobEvent, Request
 from paceline.model.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
+from paceline.services import log_files
 from paceline.sources import spools
 from paceline.stores import Store
 
@@ -183,6 +186,7 @@ class Supervision:
         """Bring the job one event further: state first, saved, then what is to be done."""
         if isinstance(event, events.ReplicaExited):
             self._read_spool(event.replica, event.attempt)
+            event = self._judged(event)
         before = self._state
         self._state, wanted = machines.advance(before, event)
         if self._state.spec != before.spec:
@@ -192,6 +196,13 @@ class Supervision:
         self._keep()
         for command in wanted:
             self._execute(command)
+
+    def _judged(self, event: events.ReplicaExited) -> events.ReplicaExited:
+        """Say of a command that failed whether it would fail again, by what it wrote last."""
+        if event.reason.kind is not ExitKind.ERROR:
+            return event
+        output = log_files.tail(self._folder.log(event.replica, event.attempt))
+        return dataclasses.replace(event, is_lasting=known.is_lasting(output))
 
     def _tell(self, before: states.JobState, event: events.Event) -> None:
         """Note what people want to know of a step."""

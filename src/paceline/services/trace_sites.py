@@ -1,6 +1,6 @@
-"""Where the trainers of a run look for requests and leave their traces: a folder here, or one in each pod.
+"""Where the replicas of a run look for requests and leave their traces: a folder here, or one in each pod.
 
-What they count of the model's variables is there, too.
+What trainers count of the model's variables is there, too.
 """
 
 from __future__ import annotations
@@ -40,6 +40,9 @@ class TraceSite(Protocol):
             ClusterError: no trainer can be asked.
         """
 
+    def profile(self, name: str, milliseconds: int) -> None:
+        """Ask the agents to have their servers profiled for a trace that is asked for, too."""
+
     def fetch(self, name: str | None = None) -> None:
         """Bring the files of a trace that are there by now; of the newest, when none is named, and with
         it what was counted of variables.
@@ -55,21 +58,32 @@ class LocalSite:
     @contextlib.contextmanager
     def asked(self, name: str) -> Iterator[None]:
         """Leave a request in the folder (see `TraceSite`)."""
-        request = self.run / traces.FOLDER / traces.REQUEST
-        _write(request, f"{name}\n".encode())
+        self._request(traces.request_text(name))
         try:
             yield
         finally:
             with contextlib.suppress(FileNotFoundError):
-                if request.read_text().strip() == name:  # Else somebody has asked for another one since.
-                    request.unlink()
+                # Else another trace is asked for since.
+                if self._file.read_text().split()[:1] == [name]:
+                    self._file.unlink()
+
+    def profile(self, name: str, milliseconds: int) -> None:
+        """Leave a request for agents, too (see `TraceSite`)."""
+        self._request(traces.request_text(name, milliseconds))
+
+    @property
+    def _file(self) -> Path:
+        return self.run / traces.FOLDER / traces.REQUEST
+
+    def _request(self, text: str) -> None:
+        _write(self._file, f"{text}\n".encode())
 
     def fetch(self, name: str | None = None) -> None:
         """Do nothing: all is here."""
 
 
 class PodSite:
-    """The pods of trainers, whose agents pass requests on and give the files.
+    """The pods of a run, whose agents pass requests on and give the files.
 
     Args:
         cluster: where they are.
@@ -87,7 +101,14 @@ class PodSite:
     @contextlib.contextmanager
     def asked(self, name: str) -> Iterator[None]:
         """Ask every agent (see `TraceSite`); they take a request back by themselves."""
-        path = f"/{traces.FOLDER}/{name}"
+        self._ask(f"/{traces.FOLDER}/{name}")
+        yield
+
+    def profile(self, name: str, milliseconds: int) -> None:
+        """Ask every agent (see `TraceSite`)."""
+        self._ask(f"/{traces.FOLDER}/{name}?profile={milliseconds}")
+
+    def _ask(self, path: str) -> None:
         done = self._runner.run(requests.answers([self._cluster.post(at + path) for at in self._addresses]))
         errors = [each for each in done if isinstance(each, ClusterError)]
         if errors and len(errors) == len(done):
@@ -95,7 +116,6 @@ class PodSite:
                 errors[0].message, code=errors[0].code,
                 hint="traces are asked for through the API server: that needs the right to create pods/proxy",
             )  # fmt: skip
-        yield
 
     def fetch(self, name: str | None = None) -> None:
         """Bring what the agents have (see `TraceSite`)."""

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 import time
+from collections.abc import Callable, Collection
+from pathlib import Path
 
 from paceline.errors import Conflict, NotFound, WaitTimeout
 from paceline.model import traces
@@ -15,25 +19,33 @@ from paceline.sources import traces as sources
 
 Reading = sources.Reading
 _TRAINERS = (Role.CHIEF, Role.WORKER)
+#: Those that have a server of TensorFlow.
+_PROFILED = (Role.PS, Role.CHIEF, Role.WORKER)
+#: So long trainers may take to trace a step before their servers are profiled.
+SESSION_SECONDS = 3.0
+#: For so long the profiler looks, the first time and the next.
+PROFILE_MILLISECONDS = (1000, 4000)
+#: A server takes so long at most to write what it saw, and an agent to see that it is asked.
+PROFILE_SECONDS = 10.0
 
 
-def trainers(jobs: LifeCycle, run: Run) -> list[str]:
-    """Return the replicas of a run that train now."""
-    return [
+def running(jobs: LifeCycle, run: Run, roles: Collection[Role]) -> set[str]:
+    """Return the replicas of a run that have one of the roles and run now."""
+    return {
         str(row.replica)
         for row in jobs.replicas(run.name)
-        if row.replica.role in _TRAINERS and row.phase is ReplicaPhase.RUNNING
-    ]
+        if row.replica.role in roles and row.phase is ReplicaPhase.RUNNING
+    }
 
 
-def traceable(jobs: LifeCycle, name: str) -> tuple[Run, list[str]]:
+def traceable(jobs: LifeCycle, name: str) -> tuple[Run, set[str]]:
     """Return a job that can be traced, and the replicas that train.
 
     Raises:
         Conflict: it does not run.
     """
     run = jobs.get(name)
-    found = trainers(jobs, run)
+    found = running(jobs, run, _TRAINERS)
     if run.phase is not JobPhase.RUNNING or not found:
         raise Conflict(f"{name} is {run.phase}: no trainer can take a trace", f"paceline get {name}")
     return run, found
@@ -51,41 +63,109 @@ def newest(jobs: LifeCycle, run: Run) -> sources.Reading:
     if not names:
         raise NotFound(
             f"{run.name} has no trace",
-            "traces are taken by paceline.training, or by its Tracer in a script of your own",
+            f"of a job that runs one is taken: paceline trace {run.name}",
         )
     return sources.read(site.run, names[-1])
 
 
 def take(jobs: LifeCycle, name: str, *, timeout_seconds: float) -> sources.Reading:
-    """Ask the trainers of a running job for a trace and return it when all have answered, or the time is
-    over.
+    """Ask for a trace of a running job and return it when all trainers have answered, or the time is over.
+
+    A trainer with a session traces its next step. Where one has none, or has not answered after
+    ``SESSION_SECONDS``, TensorFlow's profiler looks at every replica, the second time for longer.
 
     Raises:
-        Conflict: the job does not run.
+        Conflict: the job does not run, or no trainer has anything that can be traced.
         WaitTimeout: no trainer has answered in time.
         StoreError: the run's folder cannot be written.
         ClusterError: no trainer can be asked.
     """
     run, wanted = traceable(jobs, name)
-    site, trace = jobs.trace_site(run), traces.name_at(jobs.clock())
-    with site.asked(trace):
-        return _await(jobs, site, trace, wanted, name, timeout_seconds)
+    taking = _Taking(jobs, run, wanted, time.monotonic() + timeout_seconds)
+    found = taking.attempt(PROFILE_MILLISECONDS[0])
+    if not found.traces and time.monotonic() < taking.deadline:
+        found = taking.attempt(PROFILE_MILLISECONDS[1], sessions_seconds=math.inf)
+    if found.traces:
+        return found
+    reasons = "; ".join(f"{replica}: {reason}" for replica, reason in sorted(found.refused.items()))
+    raise WaitTimeout(
+        f"no trainer of {name} has answered within {timeout_seconds:g} s"
+        + (f" ({reasons})" if reasons else ""),
+        f"steps may be longer than that: paceline top {name}; what is seen of a script, and what is not: "
+        f"paceline describe {name}",
+    )
 
 
-def _await(
-    jobs: LifeCycle, site: TraceSite, trace: str, wanted: list[str], name: str, timeout_seconds: float
-) -> sources.Reading:
-    deadline = time.monotonic() + timeout_seconds
-    while True:
-        site.fetch(trace)
-        answered = {path.stem.rpartition(".")[0] for path in sources.files(site.run, trace)}
-        over = time.monotonic() >= deadline or jobs.get(name).phase.is_final
-        if answered >= set(wanted) or (over and answered):
-            return sources.read(site.run, trace)
-        if over:
-            raise WaitTimeout(
-                f"no trainer of {name} has answered within {timeout_seconds:g} s",
-                "traces are taken by paceline.training, or by its Tracer in a script of your own; "
-                f"steps may be longer than that: paceline top {name}",
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Taking:
+    """A trace of a run that is asked for.
+
+    Attributes:
+        jobs: where the run is.
+        run: the run.
+        wanted: its trainers.
+        deadline: on the monotonic clock.
+    """
+
+    jobs: LifeCycle
+    run: Run
+    wanted: set[str]
+    deadline: float
+
+    def attempt(self, milliseconds: int, sessions_seconds: float = 0.0) -> sources.Reading:
+        """Return what came: steps of sessions, or else of a profile that is so long.
+
+        Args:
+            milliseconds: of the profile.
+            sessions_seconds: how long steps of sessions are waited for after it.
+
+        Raises:
+            Conflict: no trainer has anything that can be traced.
+        """
+        site, trace = self.jobs.trace_site(self.run), traces.name_at(self.jobs.clock())
+        with site.asked(trace):
+            found = self._read(
+                site, trace, SESSION_SECONDS, lambda found: bool(found.refused) or self._has_all(found)
             )
-        time.sleep(jobs.POLL_SECONDS)
+            if found.traces:  # The others are not far behind.
+                return self._read(site, trace, math.inf, self._has_all)
+            without_session = bool(found.refused)
+            servers = running(self.jobs, self.run, _PROFILED)
+            site.profile(trace, milliseconds)
+            seconds = milliseconds / 1000 + PROFILE_SECONDS
+            found = self._read(site, trace, seconds, lambda found: servers <= _profiled(found))
+            if without_session and servers and servers <= found.refused.keys():
+                reason = found.refused[min(servers)]
+                raise Conflict(
+                    f"{self.run.name} cannot be traced: its steps are made without a session, and {reason}"
+                )
+            if found.traces:
+                return found
+            return self._read(site, trace, sessions_seconds, self._has_all)
+
+    def _has_all(self, found: sources.Reading) -> bool:
+        """Whether there are steps of all trainers."""
+        return {each.trainer for each in found.traces} >= self.wanted
+
+    def _read(
+        self, site: TraceSite, trace: str, seconds: float, is_enough: Callable[[sources.Reading], bool]
+    ) -> sources.Reading:
+        """Return what comes until it is enough, for so long at most."""
+        until = min(self.deadline, time.monotonic() + seconds)
+        files: list[Path] = []
+        found = sources.read(site.run, trace)
+        while True:
+            site.fetch(trace)
+            there = sources.files(site.run, trace)
+            if there != files:
+                files, found = there, sources.read(site.run, trace)
+            over = time.monotonic() >= until or self.jobs.get(self.run.name).phase.is_final
+            if over or is_enough(found):
+                return found
+            time.sleep(self.jobs.POLL_SECONDS)
+
+
+def _profiled(found: sources.Reading) -> set[str]:
+    """Return the replicas that have answered with a profile, or said why they cannot."""
+    files = sources.files(found.folder.parent.parent, found.name)
+    return {path.stem.rpartition(".")[0] for path in files if path.suffix == traces.PROFILE}

@@ -1,6 +1,7 @@
 """Steps that were traced in scripts of others: what TensorFlow gave of them, as the instrumentation wrote it.
 
-A file is a ZIP archive of ``step.pb``, a serialized ``RunMetadata``, and ``context.json``. Of the message
+A file is a ZIP archive of ``step.pb``, a serialized ``RunMetadata``, and ``context.json``; where there is no
+step to trace, of the latter alone, with the ``error``. Of the message
 only what is made use of is declared here, with TensorFlow's numbers of fields (``tensorflow/core/framework``:
 ``step_stats.proto``, ``tensor_description.proto``, ``allocation_description.proto``;
 ``tensorflow/core/protobuf/config.proto``). So TensorFlow is not needed. Needs protobuf.
@@ -14,19 +15,17 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message, message_factory
+from google.protobuf import message
 
 from paceline.errors import first_line
 from paceline.model.traces import Trace
+from paceline.sources import protobufs
+from paceline.sources.refusals import Refused
 from paceline.tracing import step_stats
 
 #: What is not a trace of ours should not fill memory: a step of 10,000 operations has some megabytes.
 MAX_BYTES = 256 * 1024 * 1024
-_FIELD = descriptor_pb2.FieldDescriptorProto
-_PACKAGE = "paceline"
-#: Messages, and their fields: name, number, type; a message's own name as type for what is nested, and "*"
-#: before it for a list.
-_MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
+_MESSAGES: protobufs.Messages = {
     "AllocationDescription": {"requested_bytes": (1, "int64"), "allocated_bytes": (2, "int64")},
     "TensorDescription": {"dtype": (1, "int32"), "allocation_description": (4, "AllocationDescription")},
     "NodeOutput": {"slot": (1, "int32"), "tensor_description": (3, "TensorDescription")},
@@ -35,53 +34,40 @@ _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
         "all_start_micros": (2, "int64"),
         "op_start_rel_micros": (3, "int64"),
         "op_end_rel_micros": (4, "int64"),
-        "output": (7, "*NodeOutput"),
+        "output": (7, "list NodeOutput"),
         "timeline_label": (8, "string"),
         "all_start_nanos": (13, "int64"),
         "op_start_rel_nanos": (14, "int64"),
         "op_end_rel_nanos": (15, "int64"),
     },
-    "DeviceStepStats": {"device": (1, "string"), "node_stats": (2, "*NodeExecStats")},
-    "StepStats": {"dev_stats": (1, "*DeviceStepStats")},
+    "DeviceStepStats": {"device": (1, "string"), "node_stats": (2, "list NodeExecStats")},
+    "StepStats": {"dev_stats": (1, "list DeviceStepStats")},
     "RunMetadata": {"step_stats": (1, "StepStats")},
 }
-_TYPES = {"int32": _FIELD.TYPE_INT32, "int64": _FIELD.TYPE_INT64, "string": _FIELD.TYPE_STRING}
 
 
 @functools.cache
 def _metadata_class() -> Any:
     """Return the class of such messages."""
-    file = descriptor_pb2.FileDescriptorProto(
-        name="paceline/run_metadata.proto", package=_PACKAGE, syntax="proto3"
-    )
-    for name, fields in _MESSAGES.items():
-        declared = file.message_type.add(name=name)
-        for field, (number, kind) in fields.items():
-            label = _FIELD.LABEL_REPEATED if kind.startswith("*") else _FIELD.LABEL_OPTIONAL
-            kind = kind.removeprefix("*")
-            if kind in _TYPES:
-                declared.field.add(name=field, number=number, label=label, type=_TYPES[kind])
-            else:
-                of = f".{_PACKAGE}.{kind}"
-                declared.field.add(
-                    name=field, number=number, label=label, type=_FIELD.TYPE_MESSAGE, type_name=of
-                )
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.RunMetadata"))
+    return protobufs.message_class(_MESSAGES, "RunMetadata")
 
 
 def read(path: Path) -> Trace:
     """Return the trace of a file.
 
     Raises:
+        Refused: it says why there is no trace.
         ValueError: it cannot be read, or is no trace, and why.
     """
     try:
         with zipfile.ZipFile(path) as archive:
             context = json.loads(_member(archive, "context.json"))
+            if "error" in context:
+                raise Refused(str(context["error"]))
             metadata = _metadata_class().FromString(_member(archive, "step.pb"))
         return _trace(metadata, context)
+    except Refused:
+        raise
     except (
         OSError, zipfile.BadZipFile, KeyError, TypeError, AttributeError, ValueError, OverflowError,
         RecursionError, NotImplementedError, RuntimeError, message.DecodeError,

@@ -1,25 +1,36 @@
-"""Traces that trainers left in a run's folder: Parquet of the training library, or what TensorFlow gave
-(`traced_steps`). Needs pyarrow or protobuf.
+"""Traces that are in a run's folder: Parquet of the training library, what TensorFlow gave of a step
+(`traced_steps`), or what its profiler saw (`profiles`). Needs pyarrow or protobuf.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 
 from paceline.errors import first_line
 from paceline.model import trace_tables, traces
 from paceline.model.traces import Trace
+from paceline.sources.refusals import Refused
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """The traces of one moment, by trainer, and what could not be read and why."""
+    """The traces of one moment, by trainer.
+
+    Attributes:
+        name: the moment.
+        folder: of the files.
+        traces: what was read.
+        broken: what could not be read, and why.
+        refused: why a replica has none, by its name: it answered that there is nothing to trace.
+    """
 
     name: str
     folder: Path
     traces: tuple[Trace, ...] = ()
     broken: tuple[str, ...] = ()
+    refused: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 def names(run: Path) -> list[str]:
@@ -32,30 +43,58 @@ def _is_trace(path: Path) -> bool:
 
 
 def files(run: Path, name: str) -> list[Path]:
-    """Return the files of a trace: of each trainer that of its last attempt."""
-    found: dict[str, tuple[int, Path]] = {}
+    """Return the files of a trace: of each replica those of its last attempt, its step and its profile."""
+    found: dict[tuple[str, bool], tuple[int, Path]] = {}
     for path in filter(_is_trace, (run / traces.FOLDER / name).glob("*")):
-        trainer, _, attempt = path.stem.rpartition(".")
-        if attempt.isdecimal() and (trainer not in found or found[trainer][0] < int(attempt)):
-            found[trainer] = int(attempt), path
+        replica, _, attempt = path.stem.rpartition(".")
+        key = replica, path.suffix == traces.PROFILE
+        if attempt.isdecimal() and (key not in found or found[key][0] < int(attempt)):
+            found[key] = int(attempt), path
     return [path for _, path in sorted(found.values(), key=lambda item: item[1].name)]
 
 
 def read(run: Path, name: str) -> Reading:
-    """Return the traces of one moment; a file that is corrupt is left out and mentioned."""
-    found, broken = [], []
+    """Return the traces of one moment; a file that is corrupt is left out and mentioned.
+
+    Where a trainer has left a step of its own, which has bytes, its profile adds nothing.
+    """
+    found: dict[str, Trace] = {}
+    broken: list[str] = []
+    refused: dict[str, str] = {}
+    profiled = []
     for path in files(run, name):
+        if path.suffix == traces.PROFILE:
+            profiled.append(path)
+            continue
         try:
-            found.append(read_file(path))
+            trace = read_file(path)
+        except Refused as reason:
+            refused[path.stem.rpartition(".")[0]] = str(reason)
         except ValueError as error:
             broken.append(str(error))
-    return Reading(name=name, folder=run / traces.FOLDER / name, traces=tuple(found), broken=tuple(broken))
+        else:
+            found[trace.trainer] = trace
+    if profiled:
+        from paceline.sources import profiles
+
+        seen = profiles.read(profiled)
+        found = {each.trainer: each for each in seen.traces} | found
+        broken += seen.broken
+        refused |= seen.refused
+    return Reading(
+        name=name,
+        folder=run / traces.FOLDER / name,
+        traces=tuple(found[trainer] for trainer in sorted(found)),
+        broken=tuple(broken),
+        refused=refused,
+    )
 
 
 def read_file(path: Path) -> Trace:
     """Return the trace of a file.
 
     Raises:
+        Refused: it says why there is no trace.
         ValueError: it cannot be read, or is no trace, and why.
     """
     if path.suffix == traces.GIVEN:

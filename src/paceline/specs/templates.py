@@ -27,8 +27,9 @@ metadata:
 spec:
 @kubernetes|  image: registry.example.com/team/clicks:1.0   # container image; only Kubernetes uses it
   # The command of every role that has none of its own. Filled in: {job} {role} {index} {attempt} {address}
-  # {threads} {ps_hosts} {worker_hosts} {chief_hosts} {evaluator_hosts} {replicas.ps} {replicas.worker}
-  # {replicas.chief} {replicas.evaluator} {run_dir} {checkpoint_dir} {code_dir}. TF_CONFIG is set as well.
+  # {threads} {ps_hosts} {worker_hosts} {chief_hosts} {evaluator_hosts} {cluster_spec} {replicas.ps}
+  # {replicas.worker} {replicas.chief} {replicas.evaluator} {run_dir} {checkpoint_dir} {code_dir}.
+  # TF_CONFIG is set as well.
 COMMAND
 @|  framework: tensorflow      # tensorflow (TF_CONFIG), pytorch (RANK, WORLD_SIZE, MASTER_ADDR ...) or plain
 @|  instrumentation: auto      # auto (any TensorFlow script is looked into) or off

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from paceline.training.models.wide_and_deep import WideAndDeep
     from paceline.training.runs import run
     from paceline.training.sources import Source
-    from paceline.training.strategy_traces import StrategyTracer
     from paceline.training.traces import Tracer
 
 __all__ = [
@@ -40,7 +39,6 @@ __all__ = [
     "Evaluation",
     "KerasModel",
     "Source",
-    "StrategyTracer",
     "Tracer",
     "TrainingError",
     "WideAndDeep",
@@ -56,7 +54,6 @@ _HOMES = {
     "Evaluation": "evaluations",
     "KerasModel": "keras_models",
     "Source": "sources",
-    "StrategyTracer": "strategy_traces",
     "Tracer": "traces",
     "TrainingError": "errors",
     "WideAndDeep": "models.wide_and_deep",

@@ -60,7 +60,7 @@ class Schedule:
 
     def _asked(self) -> str | None:
         with contextlib.suppress(OSError, UnicodeDecodeError):
-            name = (self._folder / traces.REQUEST).read_text().strip()
+            name = next(iter((self._folder / traces.REQUEST).read_text().split()), "")
             if traces.is_name(name) and name != self._answered and not self._is_answered(name):
                 self._answered = name
                 return name

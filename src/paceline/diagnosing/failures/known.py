@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Sequence
 
+from paceline.diagnosing.failures import last_words
 from paceline.diagnosing.failures.last_words import LastWords
 
 
@@ -20,13 +22,13 @@ class Known:
         pattern: is searched for in the line that matters, and in what belongs to it.
         what: what it means; ``{0}`` and so on are the pattern's groups.
         steps: what helps, the best first.
-        is_lasting: whether it will be the same again, however often the command is started.
+        is_lasting: whether it is sure to be the same again, however often the command is started.
     """
 
     pattern: re.Pattern[str]
     what: str
     steps: tuple[str, ...]
-    is_lasting: bool = True
+    is_lasting: bool = False
 
     def filled(self, words: LastWords) -> tuple[str, tuple[str, ...]]:
         """Return the sentence and the steps for a failure that fits."""
@@ -41,7 +43,7 @@ _CLUSTER = "compare the job names of the script with the roles of the job file: 
 _DATA = "look at the path, and at whether each replica sees it: spec.volumes, or a URL"
 
 
-def _known(pattern: str, what: str, *steps: str, is_lasting: bool = True) -> Known:
+def _known(pattern: str, what: str, *steps: str, is_lasting: bool = False) -> Known:
     return Known(re.compile(pattern, re.MULTILINE), what, steps, is_lasting)
 
 
@@ -52,16 +54,19 @@ ALL = (
         r"tensorflow'? has no attribute 'contrib'|No module named 'tensorflow\.contrib|tensorflow\.contrib",
         "The script uses tf.contrib, which ended with TensorFlow 1.15.",
         "an image with TensorFlow 1.15, or the packages that followed: tf_slim, tensorflow_addons",
+        is_lasting=True,
     ),
     _known(
         r"No module named 'tensorflow\.examples",
         "The script uses tensorflow.examples, which newer TensorFlows do not bring.",
         "tf.keras.datasets has the same data; or an image with TensorFlow 1.15",
+        is_lasting=True,
     ),
     _known(
         r"has no attribute 'estimator'|No module named 'tensorflow_estimator|tensorflow\.estimator",
         "The script uses tf.estimator, which ended with TensorFlow 2.15.",
         "an image with TensorFlow 2.15 or older",
+        is_lasting=True,
     ),
     _known(
         r"is not available with Keras 3|compat\.v1' has no attribute 'layers'"
@@ -69,22 +74,26 @@ ALL = (
         r"|ParameterServerStrategyV2' object has no attribute",
         "Keras 3 has neither the layers of TensorFlow 1 nor the parameter-server strategy.",
         _LEGACY_KERAS,
+        is_lasting=True,
     ),
     _known(
         r"No module named 'tf_keras'|tf_keras.*(?:not installed|must be installed)",
         "TF_USE_LEGACY_KERAS is set, and the package tf_keras is not there.",
         "pip install tf_keras, of the same version as TensorFlow",
+        is_lasting=True,
     ),
     _known(
         r"not compatible with eager execution|The Session graph is empty|eager execution is enabled",
         "The script is written for TensorFlow 1, and this TensorFlow executes eagerly.",
         _TF1,
+        is_lasting=True,
     ),
     _known(
         r"module 'tensorflow(?:\.\w+)*' has no attribute '(\w+)'",
         "This TensorFlow has no {0}: the script is written for another version.",
         _TF1,
         "an image with the TensorFlow that the script was written for",
+        is_lasting=True,
     ),
     # Packages that do not fit together.
     _known(
@@ -92,66 +101,76 @@ ALL = (
         r"|cannot import name 'builder' from 'google\.protobuf",
         "The package protobuf is too new for this TensorFlow.",
         "pip install 'protobuf<3.21'",
+        is_lasting=True,
     ),
     _known(
         r"compiled using NumPy 1\.x cannot be run|numpy\.dtype size changed|_ARRAY_API not found"
         r"|module 'numpy' has no attribute '\w+'|multiarray failed to import",
         "The package NumPy is too new for this TensorFlow, or for the script.",
         "pip install 'numpy<1.24', or 'numpy<2' for TensorFlow 2.13 to 2.17",
+        is_lasting=True,
     ),
     _known(
         r"GLIBC(?:XX)?_[\d.]+' not found|(lib\w+[\w.]*\.so[\d.]*): cannot open shared object file",
         "A shared library that the script needs is not there, or too old.",
         "an image that has it",
+        is_lasting=True,
     ),
     _known(
         r"was compiled to use AVX|^Illegal instruction",
         "TensorFlow was built for instructions that this processor does not have.",
         "a node with AVX (spec.placement), or a TensorFlow that was built without it",
+        is_lasting=True,
     ),
     _known(
         r"No OpKernel was registered to support Op '?(\w+)'?",
         "This TensorFlow has no kernel for {0}.",
         "for a GPU: a TensorFlow with GPU support on a node that has one; else another operation",
+        is_lasting=True,
     ),
     # Not there.
     _known(
         r"No module named '?([\w.]+)'?|while finding module specification for '?([\w.]+)'?",
         "The Python module {0}{1} is not there.",
         "install it in the image, or bring it with spec.code; its folder goes on PYTHONPATH",
+        is_lasting=True,
     ),
     _known(
         r"cannot import name '?(\w+)'?",
         "A module has no {0}: it is of another version than the script expects.",
         "pin its version in the image",
+        is_lasting=True,
     ),
     _known(
         r"can't open file '?([^':]+)'?",
         "The script {0} is not there.",
         "paceline lint says what is missing; spec.working_dir and spec.code say where commands start",
+        is_lasting=True,
     ),
     _known(
         r"(?:line \d+: |sh: )(?:\d+: )?(\S+): (?:command )?not found",
         "The program {0} is not there.",
         "install it in the image, or name it by its full path",
+        is_lasting=True,
     ),
     _known(
         r"FLAGS?\b.*[Uu]nknown command.line flag|UnrecognizedFlagError|unrecognized arguments: (.+)"
         r"|the following arguments are required: (.+)",
         "The script does not take the arguments of the command.",
         "compare spec.command with what the script takes",
+        is_lasting=True,
     ),
     _known(
         r"^(?:SyntaxError|IndentationError|TabError)",
         "The script is no Python that this interpreter can read.",
         "python -m py_compile says where; a script for Python 2 needs Python 2",
+        is_lasting=True,
     ),
     # Addresses and clusters.
     _known(
         r"Address already in use|errno: ?98|Could not start gRPC server",
         "The port of the replica is taken by another process.",
         "spec.hosts gives each replica a network of its own; end what holds the port (ss -ltnp)",
-        is_lasting=False,
     ),
     _known(
         r"Cannot assign requested address|Name or service not known",
@@ -162,6 +181,7 @@ ALL = (
         r"Task \d+ was not defined in job|Job \"?'?(\w+)\"?'? was not defined|No such job",
         "The script asks for a job that the cluster does not have.",
         _CLUSTER,
+        is_lasting=True,
     ),
     _known(
         r"Cannot assign a device for operation|Could not satisfy explicit device specification",
@@ -179,7 +199,6 @@ ALL = (
         r"No space left on device",
         "A disk is full.",
         "free some room: paceline prune",
-        is_lasting=False,
     ),
     _known(
         r"DataLossError|corrupted record|truncated record|inflate|incorrect header check",
@@ -213,7 +232,6 @@ ALL = (
         r"NanLossDuringTraining|Model diverged with loss|had (?:NaN|Inf)|Nan in summary|: Tensor had",
         "The loss is not a number any more: training diverged.",
         "a smaller learning rate, clipped gradients; look at the loss before: paceline top",
-        is_lasting=False,
     ),
     _known(
         r"does not match type|Tensor conversion requested dtype|Incompatible type|must have the same type",
@@ -231,19 +249,16 @@ ALL = (
         r"ResourceExhausted|OOM when allocating|MemoryError|bad_alloc|Cannot allocate memory",
         "The process found no more memory.",
         "more memory for the role, a smaller batch, or more parameter servers",
-        is_lasting=False,
     ),
     _known(
         r"UnavailableError|Socket closed|[Cc]onnection refused|failed to connect|Connection reset by peer",
         "Another process of the job did not answer: it ended, or had not begun.",
         "see which replica ended first: paceline why, paceline describe",
-        is_lasting=False,
     ),
     _known(
         r"DeadlineExceeded",
         "Another process of the job did not answer in time.",
         "see whether one is stuck or overloaded: paceline top",
-        is_lasting=False,
     ),
 )
 
@@ -251,3 +266,10 @@ ALL = (
 def find(words: LastWords) -> Known | None:
     """Return the failure that the last words of a script fit; None: it is not known."""
     return next((each for each in ALL if each.pattern.search(words.text)), None)
+
+
+def is_lasting(output: Sequence[str]) -> bool:
+    """Whether a command failed for a reason that is sure to be there the next time, by what it wrote last."""
+    words = last_words.read(output)
+    found = None if words is None else find(words)
+    return found is not None and found.is_lasting

@@ -48,7 +48,8 @@ class LocalEngine:
     def prepare(self) -> Sequence[str]:
         """Copy the agent and the instrumentation, make groups and network (see ``engines.Engine``)."""
         package = importlib.resources.files("paceline")
-        self._folder.agent.write_bytes(package.joinpath("agent", "agent.py").read_bytes())
+        for name in ("agent.py", "profiler.py", "unseen.py"):
+            (self._folder.path / name).write_bytes(package.joinpath("agent", name).read_bytes())
         with importlib.resources.as_file(package.joinpath("instrumentation")) as instrumentation:
             shutil.copytree(
                 instrumentation,

@@ -5,7 +5,7 @@
     RUN/job.yaml                         the job file as submitted
     RUN/supervisor.log, supervisor.lock  the lock is held as long as somebody looks after the job
     RUN/layout.json                      host, cores and address of each replica
-    RUN/agent.py                         the agent that its replicas run
+    RUN/agent.py                         the agent that its replicas run, profiler.py and unseen.py with it
     RUN/instrumentation/                 what looks into their scripts
     RUN/code/, code.json                 the code that was fetched for it, and what was said of it
     RUN/replicas/ps-0.1/                 attempt 1 of ps-0: config, spool, reports, exit reason

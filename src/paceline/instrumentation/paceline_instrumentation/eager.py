@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .guarding import Guard
     from .models import Model
     from .reporting import Reporter
+    from .traces import TraceWatch
 
 clock = stepping.clock
 #: What Keras takes for the size of a batch of arrays.
@@ -39,13 +40,15 @@ class EagerWatch(object):
         reporter: takes the reports.
         guard: keeps errors from the script.
         model: is told of the variables.
+        traces: says when the servers of a coordinator are traced.
     """
 
-    def __init__(self, reporter, guard, model):
-        # type: (Reporter, Guard, Model) -> None
+    def __init__(self, reporter, guard, model, traces):
+        # type: (Reporter, Guard, Model, TraceWatch) -> None
         self._reporter = reporter
         self._guard = guard
         self._model = model
+        self._traces = traces
         self._optimizer = None  # type: Optional[weakref.ref[Any]]
         #: The variable outlives an optimizer that a function of the script has made and left.
         self._iterations = None  # type: Any
@@ -218,6 +221,9 @@ class EagerWatch(object):
                 done = total if done is None or total is None else done
                 continue
             finished = dict(self._closures)
+            self._guard(self._traces.refuse)
+            if finished:
+                self._guard(self._traces.ask_for_profiles, total)
             self._guard(self._report, total, total - done, now - since, _differences(closures, finished))
             since, done, closures = now, total, finished
 

@@ -23,7 +23,7 @@ UPDATES = re.compile(
 )
 #: Operations whose outputs are a batch, or a part of it.
 _INPUTS = re.compile(r"IteratorGetNext|Queue\w*Dequeue\w*V2$|^(Parse(Single)?Example|Batch)")
-_PLACEHOLDERS = ("Placeholder", "PlaceholderV2", "PlaceholderWithDefault")
+PLACEHOLDERS = ("Placeholder", "PlaceholderV2", "PlaceholderWithDefault")
 #: To read a variable changes nothing.
 _VARIABLES = ("VariableV2", "Variable", "VarHandleOp", "ReadVariableOp", "ResourceGather")
 _STEP = "global_step"
@@ -123,6 +123,11 @@ class TrainingRun(object):
         graph = self.graph()
         return [] if graph is None else [graph.get_tensor_by_name(name) for name in self._names.values()]
 
+    def step_alone(self):
+        # type: () -> List[Any]
+        """Return the global step of those, if there is one."""
+        return [each for each in self.tensors() if each.name == self._names.get("step")]
+
     def described(self):
         # type: () -> str
         """Say what is seen of it."""
@@ -158,7 +163,7 @@ class TrainingRun(object):
 def is_stateful(operation):
     # type: (Any) -> bool
     """Whether it matters that an operation is run: it is fed, draws numbers or changes something."""
-    if operation.type in _PLACEHOLDERS:
+    if operation.type in PLACEHOLDERS:
         return True
     if operation.type in _VARIABLES:
         return False
@@ -198,7 +203,7 @@ def training_run(graph, targets, fetches, facts):
         return None
     loss = graph.get_tensor_by_name(gradients[0].loss) if gradients else None
     inputs = ancestors([loss.op]) if loss is not None else needed
-    is_fed = any(each.type in _PLACEHOLDERS for each in inputs.values())
+    is_fed = any(each.type in PLACEHOLDERS for each in inputs.values())
     batch, rows = _batch(each for each in inputs.values() if _INPUTS.search(each.type))
     tensors = {
         "step": None if step is None else _value(step),

@@ -17,6 +17,7 @@ from . import (
     sessions,
     signatures,
     stepping,
+    tracebacks,
     traces,
 )
 
@@ -37,13 +38,14 @@ class Instrument(object):
         # type: (Mapping[str, str]) -> None
         self._reporter = reporting.Reporter(environment["PACELINE_REPORT_FILE"])
         self._guard = guarding.Guard(self._reporter)
+        tracebacks.connect()
         steps = stepping.Steps(self._reporter, self._guard)
         facts = graphs.Facts()
         model = models.Model(_variables_path(environment))
         trace_watch = traces.TraceWatch(environment)
         server_watch = servers.ServerWatch(self._guard)
         session_watch = sessions.SessionWatch(steps, self._guard, facts, model, trace_watch, server_watch)
-        eager_watch = eager.EagerWatch(self._reporter, self._guard, model)
+        eager_watch = eager.EagerWatch(self._reporter, self._guard, model, trace_watch)
         graph_watch = building.GraphWatch(self._guard, facts, steps)
         self._patches = {
             "client.session": session_watch.patch,

@@ -16,7 +16,7 @@ from . import graphs, signatures, stepping, traces
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Any, Callable, Dict, List, Optional, Tuple
+    from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
     from .guarding import Guard
     from .models import Model
@@ -33,6 +33,7 @@ MOST_KINDS = 1000
 MOST_JUDGING_SECONDS = 5.0
 _DO_RUN = ("self", "handle", "target_list", "fetch_list", "feed_dict", "options", "run_metadata")
 _MAKE_CALLABLE = ("self", "fetches", "feed_list")
+_FROM_OPTIONS = ("self", "callable_options")
 
 
 class _Trace(object):
@@ -80,6 +81,9 @@ class SessionWatch(object):
         self._tf_session = module.tf_session
         base._do_run = self._counted(base._do_run)
         base.make_callable = self._counted_callable(base.make_callable, module._FetchHandler)
+        if hasattr(base, "_make_callable_from_options"):  # From 1.5 on; Keras trains by it in a session.
+            signatures.check(base._make_callable_from_options, _FROM_OPTIONS)
+            base._make_callable_from_options = self._counted_options(base._make_callable_from_options)
 
     def _counted(self, original):
         # type: (DoRun) -> DoRun
@@ -138,14 +142,15 @@ class SessionWatch(object):
             self._steps.add(begun)
             return found
         try:
-            wanted = fetches + (self._guard(self._extras, run, fetches) or [])
+            fed = self._guard(_fed, feeds)
+            wanted = fetches + (self._guard(self._extras, run, fetches, fed) or [])
             trace = self._guard(self._trace, run, begun, options)
             if trace is None:
                 found = original(session, None, targets, wanted, feeds, options, metadata)
             else:
                 found = self._traced(trace, original, session, targets, wanted, feeds, options, metadata)
             self._steps.add(begun)
-            self._guard(self._report, run, wanted, found, feeds)
+            self._guard(self._report, run, wanted, found, fed)
             return found[: len(fetches)]
         finally:
             self._asking.release()
@@ -184,17 +189,26 @@ class SessionWatch(object):
         # type: (_Trace) -> None
         self._trace_watch.keep(trace.name, trace.buffers.read(), trace.context)
 
-    def _extras(self, run, fetches):
-        # type: (graphs.TrainingRun, List[Any]) -> List[Any]
-        """Return what is fetched with a step, less what the script fetches itself."""
-        own = {tensor.name for tensor in fetches}
-        wanted = run.tensors() + self._model.wanted(run)
-        return [each for each in wanted if each.name not in own]
+    def _extras(self, run, fetches, fed):
+        # type: (graphs.TrainingRun, List[Any], Dict[str, Any]) -> List[Any]
+        """Return what is fetched with a step, less what the script fetches itself or feeds.
 
-    def _report(self, run, fetched, values, feeds):
-        # type: (graphs.TrainingRun, List[Any], List[Any], Any) -> None
+        A script may feed a value in the place of one that is computed. Then what the graph says of a run is
+        not what the run does, and nothing is asked of it but the global step.
+        """
+        own = {tensor.name for tensor in fetches}
+        graph = run.graph()
+        if graph is None:
+            return []
+        computed = [name for name in fed if graph.get_tensor_by_name(name).op.type not in graphs.PLACEHOLDERS]
+        wanted = run.step_alone() if computed else run.tensors() + self._model.wanted(run)
+        return [each for each in wanted if each.name not in own and each.name not in fed]
+
+    def _report(self, run, fetched, values, fed):
+        # type: (graphs.TrainingRun, List[Any], List[Any], Dict[str, Any]) -> None
         by_name = {tensor.name: value for tensor, value in zip(fetched, values)}
-        self._steps.report(run.read(by_name, feeds), run.is_fed)
+        by_name.update(fed)
+        self._steps.report(run.read(by_name, fed), run.is_fed)
         self._model.take(by_name)
 
     def _counted_callable(self, original, fetch_handler):
@@ -220,10 +234,42 @@ class SessionWatch(object):
         except KeyError:
             return self._kind(graph, key, targets, tensors)
 
-    def _counting(self, plain, run):
-        # type: (Callable[..., Any], graphs.TrainingRun) -> Callable[..., Any]
-        """Return a function that counts a step when it is called. Nothing can be fetched with it."""
+    def _counted_options(self, original):
+        # type: (Callable[..., Any]) -> Callable[..., Any]
+        """Wrap what makes a function of a run whose parts are named."""
+
+        @signatures.wraps(original)
+        def _make_callable_from_options(session, callable_options):
+            # type: (Any, Any) -> Callable[..., Any]
+            plain = original(session, callable_options)
+            run = self._guard(self._named_kind, session._graph, callable_options)
+            return plain if run is None else self._counting(plain, run, tuple(callable_options.fetch))
+
+        return _make_callable_from_options
+
+    def _named_kind(self, graph, options):
+        # type: (Any, Any) -> Optional[graphs.TrainingRun]
+        targets = [graph.as_graph_element(name) for name in options.target]
+        tensors = [graph.get_tensor_by_name(name) for name in options.fetch]
+        key = tuple(map(id, targets)) + tuple(map(id, tensors))
+        return self._kind(graph, key, targets, tensors)
+
+    def _counting(self, plain, run, fetched=()):
+        # type: (Callable[..., Any], graphs.TrainingRun, Sequence[str]) -> Callable[..., Any]
+        """Return a function that counts a step when it is called. Nothing can be fetched with it.
+
+        Args:
+            plain: the function of TensorFlow.
+            run: what it trains.
+            fetched: the names of what it returns, if it returns a list.
+        """
         steps, guard = self._steps, self._guard
+
+        def report(arguments, found):
+            # type: (Sequence[Any], Any) -> None
+            feeds = {place: each for place, each in enumerate(arguments) if hasattr(each, "ndim")}
+            by_name = dict(zip(fetched, found)) if fetched else {}
+            steps.report(run.read(by_name, feeds), run.is_fed)
 
         @functools.wraps(plain)
         def step(*arguments, **named):
@@ -232,7 +278,17 @@ class SessionWatch(object):
             found = plain(*arguments, **named)
             steps.add(begun)
             if begun >= steps.due:
-                guard(steps.report, run.read({}, {}), run.is_fed)
+                guard(report, arguments, found)
             return found
 
         return step
+
+
+def _fed(feeds):
+    # type: (Any) -> Dict[str, Any]
+    """Return what a run is fed, by the names of tensors: newer TensorFlows have references to these."""
+    found = {}
+    for key, value in (feeds or {}).items():
+        refers = getattr(key, "deref", None) or getattr(key, "experimental_deref", None)  # Before 2.2.
+        found[(refers() if refers else key).name] = value
+    return found

@@ -59,8 +59,8 @@ class Steps(object):
         if self.style is None:
             self.style = style
             self._reporter.say("its steps, made by %s; %s" % (style, described))
-            self._since = clock()
-            self.due = self._since + REPORT_SECONDS
+            # The first step is reported at once: of a script that ends soon nothing else would say more.
+            self._since = self.due = clock()
             atexit.register(self._guard, self._flush)
 
     def say(self, message):
@@ -131,5 +131,11 @@ class Steps(object):
         steps = self.total() - self._reported
         if steps:
             last = self._last
-            said = {"step": last.get("step"), "loss": None, "batch": last.get("batch")}
+            step = last.get("step")
+            # Others may have made steps meanwhile; these are sure.
+            said = {
+                "step": None if step is None else step + steps,
+                "loss": None,
+                "batch": last.get("batch"),
+            }
             self.report(said, last.get("is_fed", False))

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 EVERY_SECONDS = 60.0
 #: The first steps are not like the others.
 WARM_UP_STEPS = 20
+#: For so long TensorFlow's profiler looks at the servers that a coordinator trains with.
+PROFILE_MILLISECONDS = 1000
+#: After so long every agent has seen what it is asked for.
+ASKED_SECONDS = 15.0
 #: So many traces of this trainer stay.
 KEPT = 60
 _FOLDER, _REQUEST = "traces", "request"
@@ -45,6 +49,7 @@ class TraceWatch(object):
         self._file = "%s.%s.zip" % (self._trainer, self._attempt)
         self._every_seconds = every_seconds(environment)
         self._taken = self._answered = ""
+        self._asked_until = None  # type: Optional[float]
 
     def due(self, steps):
         # type: (int) -> Optional[str]
@@ -66,12 +71,46 @@ class TraceWatch(object):
         self._taken = name
         return name
 
+    def refuse(self):
+        # type: () -> None
+        """Say of a trace that is asked for that there is no session: then servers are profiled at once."""
+        name = None if self._folder is None else self._asked(self._folder)
+        if name is not None:
+            self._write(name, None, {"error": "its steps are made without a session"})
+
+    def ask_for_profiles(self, steps):
+        # type: (int) -> None
+        """Ask the agents to have their servers profiled, if it is time for a trace: a coordinator has none.
+
+        They see that where all replicas have one folder, as on one machine.
+
+        Args:
+            steps: how many the workers have made.
+        """
+        if self._folder is None:
+            return
+        path = os.path.join(self._folder, _REQUEST)
+        try:
+            if self._asked_until is not None and time.time() > self._asked_until:
+                self._asked_until = None
+                os.unlink(path)
+            name = self.due(steps)
+            if name is None or os.path.exists(path):
+                return
+            os.makedirs(self._folder, exist_ok=True)
+            with open(path + ".trainer", "w") as file:
+                file.write("%s profile %d\n" % (name, PROFILE_MILLISECONDS))
+            os.rename(path + ".trainer", path)
+            self._asked_until = time.time() + ASKED_SECONDS
+        except OSError:
+            pass  # As below.
+
     def _asked(self, folder):
         # type: (str) -> Optional[str]
         """Return the name of a trace that is asked for and was not taken yet; None: none is."""
         try:
             with open(os.path.join(folder, _REQUEST)) as file:
-                name = file.read(100).strip()
+                name = (file.read(100).split() or [""])[0]  # Behind it stands what is asked of others.
         except (OSError, UnicodeDecodeError):
             return None
         if not is_name(name) or name == self._answered:
@@ -92,7 +131,7 @@ class TraceWatch(object):
         threading.Thread(target=self._write, args=(name, metadata, context), name="traces").start()
 
     def _write(self, name, metadata, context):
-        # type: (str, bytes, Dict[str, Any]) -> None
+        # type: (str, Optional[bytes], Dict[str, Any]) -> None
         assert self._folder is not None
         folder = os.path.join(self._folder, name)
         temporary = os.path.join(folder, ".%s.tmp" % self._file)
@@ -100,7 +139,8 @@ class TraceWatch(object):
             os.makedirs(folder, exist_ok=True)
             with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
                 archive.writestr("context.json", json.dumps(context))
-                archive.writestr("step.pb", metadata)
+                if metadata is not None:
+                    archive.writestr("step.pb", metadata)
             os.replace(temporary, os.path.join(folder, self._file))
             self._prune(self._folder)
         except OSError:

@@ -46,6 +46,14 @@ def _words(job: JobFile) -> Iterator[tuple[documents.Path, str]]:
     yield from ((path, value) for path, _, value in _environment(job))
 
 
+#: Placeholders and variables of other launchers, and what they stand for here.
+_OF_OTHERS = {
+    **dict.fromkeys(("job_name", "task_name", "task_type", "JOB_NAME", "TASK_TYPE"), "role"),
+    **dict.fromkeys(("task_index", "task_id", "TASK_INDEX"), "index"),
+    **dict.fromkeys(("cluster", "CLUSTER_SPEC"), "cluster_spec"),
+}
+
+
 @rule(
     "JOB701",
     "A secret written into the job file",
@@ -125,6 +133,13 @@ def unknown_placeholder(job: JobFile) -> Iterator[Hit]:
                     job.document, path, "{code_dir} has no value, because no code is fetched: spec.code"
                 )
             if name in jobs.PLACEHOLDERS:
+                continue
+            if name in _OF_OTHERS:
+                meant = _OF_OTHERS[name]
+                message = (
+                    f"there is no placeholder {{{name}}}; what other launchers call so is {{{meant}}} here"
+                )
+                yield Hit(job.document, path, message, fix=f"Write {{{meant}}}.")
                 continue
             close = difflib.get_close_matches(name.lower(), jobs.PLACEHOLDERS, n=1, cutoff=0.8)
             if close:

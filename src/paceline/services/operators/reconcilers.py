@@ -15,14 +15,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from paceline.control import events, reconciliations, scalings, states
 from paceline.control.reconciliations import Progress, Sight
+from paceline.diagnosing.failures import known, last_words
 from paceline.engines.kubernetes import kinds, sights, times
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
 from paceline.engines.kubernetes.mirrors import key_of
 from paceline.errors import InvalidInput
 from paceline.model.jobs import JobSpec
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.statuses import JobPhase, ReplicaPhase
-from paceline.rendering import labels, manifests
+from paceline.model.statuses import ExitKind, JobPhase, ReplicaPhase
+from paceline.rendering import labels, manifests, pods
 from paceline.services.operators import announcements, records
 from paceline.services.operators.executions import SNAPSHOT, Executor, is_owned
 from paceline.services.operators.records import Record
@@ -84,8 +85,8 @@ class Reconciler:
 
     def forget(self, uid: str) -> None:
         """Forget a job that is gone, or that somebody else has changed."""
-        for known in (self._records, self._specs, self._written):
-            known.pop(uid, None)
+        for kept in (self._records, self._specs, self._written):
+            kept.pop(uid, None)
         self._executor.forget(uid)
 
     def keep_only(self, uids: Iterable[str]) -> None:
@@ -110,6 +111,7 @@ class Reconciler:
             await self._write(resource, refusal)
             return None
         seen = sights.sights(look.pods, silent=look.silent, now=now)
+        seen = await asyncio.gather(*(self._judged(record, each, resource) for each in seen))
         record, requests = _requested(record, wanted, look, seen)
         numbers = itertools.count()
         while True:
@@ -125,6 +127,20 @@ class Reconciler:
                 break
         await self._executor.clean_up(resource, record, seen)
         return await self._next_look(resource, record, now)
+
+    async def _judged(self, record: Record, seen: Sight, resource: Object) -> Sight:
+        """Say of a command that has just failed whether it would fail again, by what it wrote last."""
+        replica = record.state.replica(seen.replica)
+        is_news = replica is not None and replica.attempt == seen.attempt and replica.phase.is_live
+        if not is_news or seen.reason is None or seen.reason.kind is not ExitKind.ERROR:
+            return seen
+        namespace, job = key_of(resource)
+        pod = labels.pod_name(job, seen.replica, seen.attempt)
+        try:
+            lines = await self._cluster.logs(pod, namespace, pods.TRAINING, tail=last_words.LINES)
+        except ClusterError:
+            return seen
+        return dataclasses.replace(seen, is_lasting=known.is_lasting([line.text for line in lines]))
 
     async def _wanted(self, resource: Object) -> JobSpec | str:
         """Return the job that a resource asks for, or what is wrong with it.

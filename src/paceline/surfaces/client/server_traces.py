@@ -13,7 +13,7 @@ from paceline.model import traces
 from paceline.surfaces.client import readings
 from paceline.surfaces.client.connections import Connection
 
-_FILE = re.compile(r"[a-z]+-\d+\.\d+\.(parquet|zip)")
+_FILE = re.compile(r"[a-z]+-\d+\.\d+\.(parquet|zip|profile)")
 
 
 class ServerSite:
@@ -34,6 +34,10 @@ class ServerSite:
         """Let the server ask the trainers; it takes the request back by itself."""
         self._connection.post(self._path, {"name": name})
         yield
+
+    def profile(self, name: str, milliseconds: int) -> None:
+        """Let the server ask the agents (see `services.trace_sites.TraceSite`)."""
+        self._connection.post(self._path, {"name": name, "profile_milliseconds": milliseconds})
 
     def fetch(self, name: str | None = None) -> None:
         """Bring the files of a trace that are there by now; of the newest, when none is named."""

@@ -61,7 +61,7 @@ async def take_trace(
 ) -> dict[str, Any]:
     """Ask the trainers of a job that runs for a trace of their next steps; its files come one by one."""
     trace = body.name or models.name_at(asked.site.clock())
-    held = await run_in_threadpool(_ask, asked, name, trace)
+    held = await run_in_threadpool(_ask, asked, name, trace, body.profile_milliseconds)
     task = asyncio.create_task(_hold(held))
     tasks: set[asyncio.Task[None]] = request.app.state.tasks
     tasks.add(task)
@@ -69,11 +69,14 @@ async def take_trace(
     return documents.document("TraceAsked", {"name": trace})
 
 
-def _ask(asked: Asked, name: str, trace: str) -> contextlib.ExitStack:
+def _ask(asked: Asked, name: str, trace: str, profile_milliseconds: int | None) -> contextlib.ExitStack:
     run, _ = traces.traceable(asked.jobs, name)
     asked.note(name, trace)
     with contextlib.ExitStack() as stack:
-        stack.enter_context(asked.jobs.trace_site(run).asked(trace))
+        site = asked.jobs.trace_site(run)
+        stack.enter_context(site.asked(trace))
+        if profile_milliseconds is not None:
+            site.profile(trace, profile_milliseconds)
         return stack.pop_all()
 
 

@@ -19,6 +19,15 @@ class TraceWanted(Schema):
         str | None,
         Field(description="the moment, such as 2026-11-24T08-00-00.000Z; else now", pattern=TRACE_NAME),
     ] = None
+    profile_milliseconds: Annotated[
+        int | None,
+        Field(
+            description="for so long TensorFlow's profiler looks at every replica, where sessions cannot be "
+            "traced; none without it",
+            ge=100,
+            le=60_000,
+        ),
+    ] = None
 
 
 class TraceAsked(Document):

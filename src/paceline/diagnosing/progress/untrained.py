@@ -1,0 +1,54 @@
+"""A job that succeeded, and trained nothing that could be seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from paceline.diagnosing.cases import Case
+from paceline.diagnosing.progress import silences
+from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.topics import Topic
+from paceline.diagnosing.waits import listed
+from paceline.model.causes import Evidence
+from paceline.model.findings import Severity
+from paceline.model.statuses import JobPhase
+
+#: The kind of the events by which agents pass on what the instrumentation says, and its first word, which it
+#: says when it has seen TensorFlow. What else it says is of steps, or of what it could not look into.
+KIND, HELLO = "instrumentation", "TensorFlow "
+
+TOPIC = Topic(
+    code="PRG005",
+    name="nothing-trained",
+    title="The job succeeded, and no step was seen",
+    severity=Severity.WARNING,
+    why="The script ended without an error and took no step: its roles are not those of the job, so that no "
+    "replica did the work of the one that trains; or it found no example; or it only built the model.",
+    fix="See what each replica did in its last log lines, and whether the script knows the roles ps, worker, "
+    "chief and evaluator.",
+)
+
+
+@rule(TOPIC, needs=())
+def nothing_trained(case: Case) -> Iterator[Hit]:
+    """Jobs that have ended well and whose trainers, though they were looked into, made no step."""
+    run = case.recording.run
+    if run.phase is not JobPhase.SUCCEEDED or silences.steps_made(case.recording.steps):
+        return
+    said = [
+        each
+        for each in case.recording.events
+        if each.kind == KIND and each.replica is not None and each.replica.role.trains
+    ]
+    if not said or not all(each.message.startswith(HELLO) for each in said):
+        return
+    names = list(dict.fromkeys(str(each.replica) for each in said))
+    yield Hit(
+        what=f"{listed(names)} loaded TensorFlow and made no step.",
+        subjects=tuple(names),
+        evidence=tuple(Evidence(text=f"{each.replica}: {each.message}", at=each.at) for each in said[:5]),
+        next_steps=(
+            "compare the job names of the script with the roles of the job file",
+            f"paceline logs {run.name}",
+        ),
+    )

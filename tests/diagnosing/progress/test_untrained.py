@@ -1,0 +1,48 @@
+"""Jobs that succeeded without a step."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from support import cases
+from support.cases import START, found
+
+from paceline.diagnosing.progress.untrained import nothing_trained
+from paceline.model.recordings import Recording
+from paceline.model.roles import ReplicaId
+from paceline.model.runs import JobEvent
+from paceline.model.statuses import JobPhase
+
+LOADS = {"ps-0": cases.SERVER, "worker-0": cases.TRAINER, "worker-1": cases.TRAINER}
+HELLO = "TensorFlow 2.21.0 on Python 3.11.7"
+
+
+def ended(*said: tuple[str, str], phase: JobPhase = JobPhase.SUCCEEDED) -> Recording:
+    events = tuple(
+        JobEvent(at=START + 5, kind="instrumentation", message=message, replica=ReplicaId.parse(replica))
+        for replica, message in said
+    )
+    return dataclasses.replace(cases.recording(LOADS, phase=phase), steps=(), events=events)
+
+
+def test_trainers_that_load_tensorflow_and_make_no_step_are_told_of() -> None:
+    (cause,) = found(nothing_trained, ended(("worker-0", HELLO), ("worker-1", HELLO)))
+    assert cause.what == "worker-0, worker-1 loaded TensorFlow and made no step."
+    assert cause.evidence[0].text == f"worker-0: {HELLO}"
+
+
+@pytest.mark.parametrize(
+    "recording",
+    [
+        ended(),
+        ended(("ps-0", HELLO)),
+        ended(("worker-0", HELLO), ("worker-1", "its steps, made by sessions; loss: not seen")),
+        ended(("worker-0", HELLO), ("worker-0", "tensorflow.python.x cannot be looked into: f takes y")),
+        ended(("worker-0", HELLO), phase=JobPhase.FAILED),
+        dataclasses.replace(ended(("worker-0", HELLO)), steps=cases.recording(LOADS).steps),
+    ],
+    ids=["nobody looked", "only servers", "a trainer trained", "not all is seen", "failed", "steps"],
+)
+def test_what_is_not_known_or_not_so_is_not_told(recording: Recording) -> None:
+    assert found(nothing_trained, recording) == ()

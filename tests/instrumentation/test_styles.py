@@ -1,0 +1,102 @@
+"""Scripts of the styles that public scripts have: their steps, losses, batches and variables are seen."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from support import interpreters
+
+from paceline.specs import variable_files
+
+pytestmark = pytest.mark.slow
+SCRIPTS = Path(__file__).parents[1] / "scripts" / "foreign"
+STEPS = 150
+
+
+@dataclass(frozen=True)
+class Style:
+    """A script: the size of its batches, its variables, and the oldest TensorFlow that it knows."""
+
+    batch: int
+    variables: set[str]
+    since: str = "1.4.1"
+    arguments: tuple[str, ...] = (str(STEPS),)
+
+
+STYLES = {
+    "tf1_sync": Style(32, {"hidden", "out"}, arguments=(f"--steps={STEPS}",)),
+    "tf1_supervisor": Style(50, {"table", "weights"}),
+    "tf1_queues": Style(25, {"table"}),
+    "tf1_feed": Style(40, {"Variable", "Variable_1"}),
+    "tf1_dataset": Style(30, {"table", "bias"}),
+    "tf1_keras": Style(20, {"table/embeddings", "out/kernel", "out/bias"}, since="1.15.5"),
+}
+RUNS = [
+    pytest.param(
+        name, version, id=f"{name}-{version or 'here'}", marks=[pytest.mark.nightly] if version else []
+    )
+    for name, style in STYLES.items()
+    for version in (None, style.since)
+]
+
+
+def python_of(version: str | None) -> str:
+    found = Path(sys.executable) if version is None else interpreters.with_tensorflow(version)
+    if found is None:
+        pytest.skip(f"TensorFlow {version} is not here: tests/instrumentation/fetch-tensorflows has it")
+    return str(found)
+
+
+@pytest.mark.parametrize(("name", "version"), RUNS)
+def test_what_is_seen_of_a_style(runner, name, version):
+    style, python = STYLES[name], python_of(version)
+    done = runner.run(str(SCRIPTS / f"{name}.py"), *style.arguments, python=python)
+    assert done.returncode == 0, done.stderr
+    lines = re.findall(r"^step (\d+) loss (\S+)$", done.stdout, re.MULTILINE)
+    assert len(lines) >= STEPS
+    printed = [float(loss) for _, loss in lines]
+
+    reports = runner.reports("step")
+    assert sum(each["steps"] for each in reports) == len(lines), runner.reports("instrumentation")
+    assert all(each["examples"] == style.batch * each["steps"] for each in reports)
+    for each in reports:
+        assert each["loss"] is None or any(each["loss"] == pytest.approx(loss, rel=1e-6) for loss in printed)
+    assert reports[0]["loss"] is not None
+    variables = {each.name for each in variable_files.load_variables(runner.folder / "variables.json")}
+    assert variables == style.variables
+
+
+def test_a_launchers_trainer_is_seen(runner):
+    done = runner.run(str(SCRIPTS / "launcher.py"), str(SCRIPTS / "tf1_feed.py"), str(STEPS))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("starting\nstep 1 loss")
+    assert sum(each["steps"] for each in runner.reports("step")) == STEPS
+
+
+UNCAUGHT = """
+import tensorflow.compat.v1 as tf
+tf.disable_v2_behavior()
+x = tf.placeholder(tf.float32, [])
+w = tf.get_variable("w", [])
+train = tf.train.GradientDescentOptimizer(0.1).minimize(w * x)
+
+def go(session):
+    session.run(train)
+
+with tf.Session() as session:
+    session.run(w.initializer)
+    go(session)
+"""
+
+
+def test_an_uncaught_error_shows_none_of_our_frames(runner):
+    seen = runner.code(UNCAUGHT)
+    alone = runner.code(UNCAUGHT, environment=runner.environment(PACELINE_INSTRUMENTATION="off"))
+    assert seen.returncode == alone.returncode == 1
+    printed, _, rest = seen.stderr.partition("During handling")
+    assert "in go" in rest
+    assert "paceline_instrumentation" not in printed.replace("\n", "")
