@@ -106,6 +106,11 @@ def _is_named_as_layers(worker: traces.Trace) -> None:
         assert {("model/site", shard, direction) for direction in Direction} <= moved
     assert {("model/tags", None, direction) for direction in Direction} <= moved
     assert {("model/hidden/MatMul", None, each) for each in (Direction.PULL, Direction.PUSH)} <= moved
+    # All 256 rows of a batch, and all of a kernel of 36 by 64; but for steps that overlap.
+    sizes = {"model/tags": 256 * 16 * 4, "model/hidden/MatMul": 36 * 64 * 4}
+    for row in traffic:
+        if row.variable in sizes and row.direction is not Direction.IDS:
+            assert row.bytes == pytest.approx(sizes[row.variable], rel=0.5)
     server = {row.shard: row.server for row in traffic if row.variable == "model/site"}
     assert sorted(server.values()) == ["ps-0", "ps-1"]
     updates = [
@@ -114,4 +119,4 @@ def _is_named_as_layers(worker: traces.Trace) -> None:
     assert {(row.variable, row.shard, row.server) for row in updates} >= {
         ("model/site", shard, server[shard]) for shard in (0, 1)
     }
-    assert all(row.calls == 1 for row in updates)
+    assert all(row.calls == pytest.approx(1, abs=0.5) for row in updates), "but for steps that overlap"

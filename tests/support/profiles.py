@@ -35,8 +35,8 @@ class Profile:
     def run(self, start: float, microseconds: float, run: int = RUN) -> None:
         self.event("ExecutorState::Process", start, microseconds, id=run)
 
-    def operation(self, name: str, kind: str, start: float, microseconds: float = 1) -> None:
-        self.event(f"{name}:{kind}", start, microseconds, kind)
+    def operation(self, name: str, kind: str, start: float, microseconds: float = 1, shape: str = "") -> None:
+        self.event(f"{name}:{kind}", start, microseconds, kind, **({"shape": shape} if shape else {}))
 
     def send(self, node: str, taker: str, receiver: str, start: float, maker: str | None = None) -> None:
         sender = "/job:x/replica:0/task:0/device:CPU:0"
@@ -70,10 +70,10 @@ def two_steps(*, of_batches: bool = True) -> tuple[Profile, Profile]:
             worker.operation("input", "IteratorGetNext", at, 5)
         worker.operation("ids", "DynamicPartition", at + 10)
         worker.send("model/site/embedding_lookup/_1", "model/site/embedding_lookup", SERVER, at + 20, "ids")
-        server.operation("model/site/embedding_lookup", "ResourceGather", at + 100, 50)
+        server.operation("model/site/embedding_lookup", "ResourceGather", at + 100, 50, "(;int32[90])")
         server.send("model/site/embedding_lookup/_3", "concat", WORKER, at + 160)
         worker.arrival("model/site/embedding_lookup/_4", at + 200, run)
-        worker.operation("concat", "ConcatV2", at + 210, 5)
+        worker.operation("concat", "ConcatV2", at + 210, 5, "(float[90,8];float[32,4];int32[])")
         gradient = "gradient_tape/model/site/embedding_lookup/Reshape"
         worker.operation(gradient, "Reshape", at + 400)
         worker.send(f"{gradient}/_5", "Adam/Adam/update/Unsorted", SERVER, at + 410)

@@ -23,8 +23,11 @@ def test_whole_steps_with_their_operations_and_messages(of_batches):
         assert step.belongs_to(update) == {"model/site": 1.0}
         assert step.belongs_to(step.nodes[WORKER, "concat"]) == {}
         assert len(step.messages) == 3
-        assert all(message.bytes is None for message in step.messages)
         (pull,) = (each for each in step.messages if each.sender == SERVER)
+        # As many rows as there were ids, so it is not the other one that is joined there.
+        assert pull.bytes == 90 * 8 * 4
+        sizes = {message.tensor: message.bytes for message in step.messages if message is not pull}
+        assert sizes == {"ids": 90 * 4, "gradient_tape/model/site/embedding_lookup/Reshape": None}
         assert (pull.start, pull.end) == (at + 160, at + 200)
         assert step.pulled(pull) == {"model/site": 1.0}
         assert [node.name for node in step.readers(pull)] == ["concat"]
@@ -82,3 +85,23 @@ def test_a_profile_without_steps_says_nothing():
     idle = Profile()
     idle.operation("model/x", "Mul", 10)
     assert profiles.read({WORKER: idle.space, SERVER: empty}, 2) == {}
+
+
+def test_a_variable_that_is_sent_whole_has_the_shape_of_its_update():
+    worker, server = Profile(), Profile()
+    update = "Adagrad/Adagrad/update_1/ResourceApplyAdagradV2"
+    for number in range(2):
+        at = 1000 * number
+        worker.run(at, 900)
+        server.run(at, 990)
+        worker.operation("input", "IteratorGetNext", at, 5)
+        server.operation("dense/MatMul/ReadVariableOp", "ReadVariableOp", at + 100)
+        server.send("dense/MatMul/ReadVariableOp/_3", "dense/MatMul", WORKER, at + 160)
+        worker.operation("dense/MatMul", "MatMul", at + 210, 5, "(float[32,8];float[8,4])")
+        worker.operation("gradient_tape/dense/MatMul/MatMul", "MatMul", at + 300)
+        worker.send("gradient_tape/dense/MatMul/MatMul/_5", update, SERVER, at + 410)
+        server.operation(update, "ResourceApplyAdagradV2", at + 460, 20, "(;;float[];float[];float[8,4])")
+    (step,) = steps_of(worker, server)
+    assert {message.tensor: message.bytes for message in step.messages} == {
+        "dense/MatMul/ReadVariableOp": 8 * 4 * 4, "gradient_tape/dense/MatMul/MatMul": 8 * 4 * 4,
+    }  # fmt: skip

@@ -1238,8 +1238,10 @@ NOTHING = (404, "text/plain", b"there is no such thing\n")  # type: Answer
 
 TRACE_NAME = r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z"
 TRACE_PATH = re.compile(r"^/traces(?:/(%s)(?:/([a-z]+-\d+\.\d+\.(?:parquet|zip|profile)))?)?$" % TRACE_NAME)
-#: What lies in the file of requests: the name of a trace, and for how long servers are to be profiled for it.
-TRACE_REQUEST = re.compile(r"^(%s) profile (\d{1,5})\s*$" % TRACE_NAME)
+#: What lies in the file of requests: the name of a trace, for how many milliseconds servers are to be
+#: profiled for it, and from when on (Unix seconds): at the same time, lest the steps of a moment fall apart.
+TRACE_REQUEST = re.compile(r"^(%s) profile (\d{1,5})(?: (\d{1,12}(?:\.\d{1,3})?))?\s*$" % TRACE_NAME)
+LONGEST_LEAD_SECONDS = 10.0
 
 
 class Profiles:
@@ -1275,11 +1277,14 @@ class Profiles:
             return
         self._asked = text
         arguments = (port, traces, request.group(1), self._replica, int(request.group(2)))
-        self._thread = threading.Thread(target=self._take, args=arguments, daemon=True)
+        lead = float(request.group(3) or 0) - time.time()
+        wait = max(0.0, min(lead, LONGEST_LEAD_SECONDS))
+        self._thread = threading.Thread(target=self._take, args=(wait, *arguments), daemon=True)
         self._thread.start()
 
-    def _take(self, *arguments: Any) -> None:
+    def _take(self, wait: float, *arguments: Any) -> None:
         profiler = load("profiler")
+        time.sleep(wait)
         try:
             profiler.keep(*arguments)
         except profiler.ProfilerError as error:
@@ -1312,9 +1317,10 @@ class Pages:
         """Return status, type and body."""
         trace = TRACE_PATH.match(request.path)
         if request.method == "POST" and trace and trace.group(1) and not trace.group(2):
-            milliseconds = request.number("profile")
-            profile = "" if milliseconds is None else f" profile {milliseconds}"
-            return self._ask(trace.group(1) + profile)
+            wanted = trace.group(1)
+            if request.number("profile") is not None:
+                wanted += " profile {} {}".format(request.query["profile"], request.query.get("at", "0"))
+            return self._ask(wanted)
         if request.method != "GET":
             return 405, "text/plain", b"only GET, and POST /traces/NAME\n"
         if request.path == "/metrics":

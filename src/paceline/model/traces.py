@@ -36,11 +36,24 @@ def is_name(text: str) -> bool:
     return _NAME.fullmatch(text) is not None
 
 
-def request_text(name: str, profile_milliseconds: int | None = None) -> str:
-    """Return how a trace is asked for: of trainers, which trace a step of their session; with milliseconds of
-    agents, which have the servers of their replicas profiled for so long.
+@dataclasses.dataclass(frozen=True, slots=True)
+class Window:
+    """When the servers of all replicas are profiled, for so long: at the same time, lest steps fall apart.
+
+    Attributes:
+        at: Unix seconds.
+        milliseconds: how long.
     """
-    return name if profile_milliseconds is None else f"{name} profile {profile_milliseconds}"
+
+    at: float
+    milliseconds: int
+
+
+def request_text(name: str, window: Window | None = None) -> str:
+    """Return how a trace is asked for: of trainers, which trace a step of their session; with a window of
+    agents, too, which have the servers of their replicas profiled.
+    """
+    return name if window is None else f"{name} profile {window.milliseconds} {window.at:.3f}"
 
 
 class Direction(enum.StrEnum):

@@ -40,7 +40,7 @@ class TraceSite(Protocol):
             ClusterError: no trainer can be asked.
         """
 
-    def profile(self, name: str, milliseconds: int) -> None:
+    def profile(self, name: str, window: traces.Window) -> None:
         """Ask the agents to have their servers profiled for a trace that is asked for, too."""
 
     def fetch(self, name: str | None = None) -> None:
@@ -67,9 +67,9 @@ class LocalSite:
                 if self._file.read_text().split()[:1] == [name]:
                     self._file.unlink()
 
-    def profile(self, name: str, milliseconds: int) -> None:
+    def profile(self, name: str, window: traces.Window) -> None:
         """Leave a request for agents, too (see `TraceSite`)."""
-        self._request(traces.request_text(name, milliseconds))
+        self._request(traces.request_text(name, window))
 
     @property
     def _file(self) -> Path:
@@ -104,9 +104,10 @@ class PodSite:
         self._ask(f"/{traces.FOLDER}/{name}")
         yield
 
-    def profile(self, name: str, milliseconds: int) -> None:
+    def profile(self, name: str, window: traces.Window) -> None:
         """Ask every agent (see `TraceSite`)."""
-        self._ask(f"/{traces.FOLDER}/{name}?profile={milliseconds}")
+        query = f"profile={window.milliseconds}&at={window.at:.3f}"
+        self._ask(f"/{traces.FOLDER}/{name}?{query}")
 
     def _ask(self, path: str) -> None:
         done = self._runner.run(requests.answers([self._cluster.post(at + path) for at in self._addresses]))

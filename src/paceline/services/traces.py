@@ -25,8 +25,15 @@ _PROFILED = (Role.PS, Role.CHIEF, Role.WORKER)
 SESSION_SECONDS = 3.0
 #: For so long the profiler looks, the first time and the next.
 PROFILE_MILLISECONDS = (1000, 4000)
-#: A server takes so long at most to write what it saw, and an agent to see that it is asked.
+#: Within that every agent has seen what it is asked for, which it looks for once a second.
+LEAD_SECONDS = 2.0
+#: A server takes so long at most to write what it saw.
 PROFILE_SECONDS = 10.0
+
+
+def window(now: float, milliseconds: int) -> traces.Window:
+    """Return when servers are profiled for which that is asked now (Unix seconds)."""
+    return traces.Window(now + LEAD_SECONDS, milliseconds)
 
 
 def running(jobs: LifeCycle, run: Run, roles: Collection[Role]) -> set[str]:
@@ -131,8 +138,8 @@ class _Taking:
                 return self._read(site, trace, math.inf, self._has_all)
             without_session = bool(found.refused)
             servers = running(self.jobs, self.run, _PROFILED)
-            site.profile(trace, milliseconds)
-            seconds = milliseconds / 1000 + PROFILE_SECONDS
+            site.profile(trace, window(self.jobs.clock(), milliseconds))
+            seconds = LEAD_SECONDS + milliseconds / 1000 + PROFILE_SECONDS
             found = self._read(site, trace, seconds, lambda found: servers <= _profiled(found))
             if without_session and servers and servers <= found.refused.keys():
                 reason = found.refused[min(servers)]

@@ -27,8 +27,9 @@ from paceline.tracing import profiles, step_stats
 
 #: What is no profile should not fill memory: a second of a busy server has some megabytes.
 MAX_BYTES = 256 * 1024 * 1024
-#: So many steps are read of each trainer, from the middle of a profile.
-STEPS = 5
+#: So many steps are read of each trainer, from the middle of a profile. Steps overlap, so at either end a
+#: message or two may be counted that belong to the next one: of many steps that is little.
+STEPS = 20
 _MOST_REASON = 10_000
 _NAME = re.compile(r"(?P<role>[a-z]+)-(?P<index>\d{1,9})\.(?P<attempt>\d{1,9})\.profile", re.ASCII)
 _MESSAGES: protobufs.Messages = {

@@ -2,11 +2,12 @@
 
 A step of a strategy is a function whose parts run on a worker and on parameter servers under one run id. A
 profile (`XSpace`) has each operation that ran, each tensor that was sent, with who made and who takes it, and
-when tensors were there. It has neither the bytes of a tensor nor the variable that an operation takes. So
-bytes are not measured, and variables follow from names, which are those of layers: `model/site/Gather_1`
-reads part 1 of `model/site`; its gradient `gradient_tape/model/site/Gather_1/Reshape` goes to `Adagrad/
-update_3/Unique`, so `Adagrad/update_3` updates that part. A step lasts from one batch that the worker takes
-to the next; in a function that takes none, it is the whole run.
+when tensors were there. It has neither the bytes of a tensor that was sent nor the variable that an operation
+takes. Bytes follow from the shapes of what the taker takes (`shapes`), where that is certain. Variables
+follow from names, which are those of layers: `model/site/Gather_1` reads part 1 of `model/site`; its gradient
+`gradient_tape/model/site/Gather_1/Reshape` goes to `Adagrad/update_3/Unique`, so `Adagrad/update_3` updates
+that part. A step lasts from one batch that the worker takes to the next; in a function that takes none, it is
+the whole run.
 
 Source: `xplane.proto`; `executor.cc` (runs), `rendezvous.cc` (keys of what is sent).
 """
@@ -22,7 +23,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from paceline.tracing import dataflows
+from paceline.tracing import dataflows, shapes
 from paceline.tracing.dataflows import Message, Node, Shares
 
 _HOST, _TASK = "/host:CPU", "Task Environment"
@@ -36,6 +37,7 @@ _WRAPPINGS = re.compile(
     r"(while|cond|body|then|else|_\d+|gradient_tape|gradients|(Stateful)?PartitionedCall(_\d+)?)$"
 )
 _LOOKUP = re.compile(r"(?P<layer>.+?)(/embedding_lookup\w*)?(/Gather(_(?P<part>\d+))?)?$")
+_APPLY = re.compile(r"ResourceApply")
 _UPDATE = re.compile(r"(?P<update>.+/update(_\d+)?)/")
 _CONTROL = re.compile(r"(.+/)?(LoopCond|NoOp|group_deps|loop_body_control|merge|exit|switch)(_\d+)*(/_\d+)*$")
 
@@ -49,6 +51,7 @@ class _Operation:
     kind: str
     start: float
     microseconds: float
+    shapes: str = ""
 
 
 @dataclass(frozen=True)
@@ -74,12 +77,28 @@ class _Process:
     )
 
     @functools.cached_property
-    def runs_of(self) -> Mapping[str, Sequence[float]]:
-        """When each operation ran."""
-        found: dict[str, list[float]] = collections.defaultdict(list)
-        for each in sorted(self.operations, key=lambda each: each.start):
-            found[each.name].append(each.start)
+    def runs_of(self) -> Mapping[str, Sequence[_Operation]]:
+        """Each operation as often as it ran, by its start."""
+        found: dict[str, list[_Operation]] = collections.defaultdict(list)
+        for each in sorted(self.operations, key=_start):
+            found[each.name].append(each)
         return found
+
+    def first(self, name: str, at: float) -> _Operation | None:
+        """The first run of an operation from a time on."""
+        runs = self.runs_of.get(name, ())
+        place = bisect.bisect_left(runs, at, key=_start)
+        return runs[place] if place < len(runs) else None
+
+    def last(self, name: str, at: float) -> _Operation | None:
+        """The last run of an operation until a time."""
+        runs = self.runs_of.get(name, ())
+        place = bisect.bisect_right(runs, at, key=_start)
+        return runs[place - 1] if place else None
+
+
+def _start(operation: _Operation) -> float:
+    return operation.start
 
 
 @dataclass(eq=False)
@@ -159,7 +178,10 @@ def _read_line(process: _Process, plane: Any, line: Any, began_nanoseconds: int)
             node = name.removesuffix(f":{_SEND}")
             process.sent.append(_Sent(run, node, stats["from"], stats["to"], receiver, start))
         elif kind and name.endswith(f":{kind}") and start <= until:
-            process.operations.append(_Operation(run, name[: -len(kind) - 1], kind, start, microseconds))
+            taken = str(_stats(plane, event).get("shape", ""))
+            process.operations.append(
+                _Operation(run, name[: -len(kind) - 1], kind, start, microseconds, taken)
+            )
         elif "::DoCompute" in name:
             kind = name.removesuffix("Op::DoCompute")
             process.operations.append(_Operation(_stats(plane, event)["id"], kind, kind, start, microseconds))
@@ -218,10 +240,15 @@ def _step(own: Mapping[str, _Process], owners: _Owners, begin: float, end: float
         for sent in process.sent:
             if begin <= _taken_at(own.get(sent.receiver), sent) < end:
                 arrived = _arrival(own[sent.receiver], sent) if sent.receiver in own else None
-                message = Message(
-                    sent.maker, sent.taker, task, sent.receiver, None, arrived and sent.start, arrived
-                )
                 integer = owners.takes_ids(sent)
+                size = None
+                if sent.receiver in own:
+                    size = _bytes(
+                        own[sent.receiver], process, sent, owners.shape(task, sent), integer=integer
+                    )
+                message = Message(
+                    sent.maker, sent.taker, task, sent.receiver, size, arrived and sent.start, arrived
+                )
                 makers[message] = Node(task, sent.maker, "", (), {}, integer, sent.start, 0.0)
     ends = {end for each in makers for end in ((each.sender, each.tensor), (each.receiver, each.name))}
     named = {key: owner for key in ends | nodes.keys() if (owner := owners.of(*key)) is not None}
@@ -230,9 +257,29 @@ def _step(own: Mapping[str, _Process], owners: _Owners, begin: float, end: float
 
 def _taken_at(receiver: _Process | None, sent: _Sent) -> float:
     """When it was used: a server may send for the next step before that begins."""
-    times = receiver.runs_of.get(sent.taker, ()) if receiver else ()
-    place = bisect.bisect_left(times, sent.start)
-    return times[place] if place < len(times) else sent.start
+    taker = receiver.first(sent.taker, sent.start) if receiver else None
+    return sent.start if taker is None else taker.start
+
+
+def _bytes(
+    receiver: _Process, sender: _Process, sent: _Sent, variable: shapes.Dimensions | None, *, integer: bool
+) -> int | None:
+    """The size of what was sent: that of what its taker takes, of the right type.
+
+    Of several that may be meant, rows that were looked up are as many as the ids, and a variable that is sent
+    whole has its own shape. None: it is not certain.
+    """
+    taker = receiver.first(sent.taker, sent.start)
+    taken = [] if taker is None else shapes.read(taker.shapes)
+    taken = [each for each in taken if each.is_integer == integer]
+    made = sender.last(sent.maker, sent.start)
+    if not integer and made is not None and made.kind == _GATHER:
+        ids = [each.dimensions for each in shapes.read(made.shapes) if each.is_integer]
+        taken = [each for each in taken if any(each.dimensions[: len(rows)] == rows for rows in ids)]
+    sizes = {each.bytes for each in taken}
+    if len(sizes) > 1:
+        sizes = {each.bytes for each in taken if each.dimensions == variable}
+    return sizes.pop() if len(sizes) == 1 else None
 
 
 def _arrival(receiver: _Process, sent: _Sent) -> float | None:
@@ -272,6 +319,19 @@ class _Owners:
                     self._owners[each.receiver, update["update"]] = owner
         trained = set(self._owners.values())
         self._owners.update((key, name) for key, name in reads.items() if name in trained)
+        self._shapes = {
+            name: max(taken, key=lambda each: each.bytes).dimensions
+            for task, process in processes.items()
+            for each in process.operations
+            if _APPLY.match(each.kind)
+            and (name := self.of(task, each.name)) is not None
+            and (taken := shapes.read(each.shapes))
+        }
+
+    def shape(self, task: str, sent: _Sent) -> shapes.Dimensions | None:
+        """The shape of the variable that is sent whole, or whose whole gradient is: that of its update."""
+        name = self.of(task, sent.maker) or self.of(sent.receiver, sent.taker)
+        return None if name is None else self._shapes.get(name)
 
     def of(self, task: str, name: str) -> str | None:
         """The variable of an operation, as its layer is called, and the number of a part."""

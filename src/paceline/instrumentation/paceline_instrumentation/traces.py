@@ -23,7 +23,9 @@ EVERY_SECONDS = 60.0
 WARM_UP_STEPS = 20
 #: For so long TensorFlow's profiler looks at the servers that a coordinator trains with.
 PROFILE_MILLISECONDS = 1000
-#: After so long every agent has seen what it is asked for.
+#: Within that every agent has seen what it is asked for, which it looks for once a second.
+LEAD_SECONDS = 2.0
+#: So long the request stays.
 ASKED_SECONDS = 15.0
 #: So many traces of this trainer stay.
 KEPT = 60
@@ -99,7 +101,8 @@ class TraceWatch(object):
                 return
             os.makedirs(self._folder, exist_ok=True)
             with open(path + ".trainer", "w") as file:
-                file.write("%s profile %d\n" % (name, PROFILE_MILLISECONDS))
+                at = time.time() + LEAD_SECONDS
+                file.write("%s profile %d %.3f\n" % (name, PROFILE_MILLISECONDS, at))
             os.rename(path + ".trainer", path)
             self._asked_until = time.time() + ASKED_SECONDS
         except OSError:

@@ -35,9 +35,9 @@ class ServerSite:
         self._connection.post(self._path, {"name": name})
         yield
 
-    def profile(self, name: str, milliseconds: int) -> None:
-        """Let the server ask the agents (see `services.trace_sites.TraceSite`)."""
-        self._connection.post(self._path, {"name": name, "profile_milliseconds": milliseconds})
+    def profile(self, name: str, window: traces.Window) -> None:
+        """Let the server ask the agents, by its own clock (see `services.trace_sites.TraceSite`)."""
+        self._connection.post(self._path, {"name": name, "profile_milliseconds": window.milliseconds})
 
     def fetch(self, name: str | None = None) -> None:
         """Bring the files of a trace that are there by now; of the newest, when none is named."""

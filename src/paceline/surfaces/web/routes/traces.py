@@ -76,7 +76,7 @@ def _ask(asked: Asked, name: str, trace: str, profile_milliseconds: int | None) 
         site = asked.jobs.trace_site(run)
         stack.enter_context(site.asked(trace))
         if profile_milliseconds is not None:
-            site.profile(trace, profile_milliseconds)
+            site.profile(trace, traces.window(asked.site.clock(), profile_milliseconds))
         return stack.pop_all()
 
 
