@@ -19,10 +19,13 @@ from paceline.instrumentation.paceline_instrumentation import (
     guarding,
     loading,
     models,
+    patching,
     reporting,
     sessions,
     stepping,
+    tracebacks,
     traces,
+    wiring,
 )
 from paceline.model import traces as names
 
@@ -43,6 +46,12 @@ def lines(folder: Path) -> list[dict]:
 
 
 # --- Modules ------------------------------------------------------------------------------------------
+
+
+def test_what_is_waited_for_is_what_is_wrapped(tmp_path, monkeypatch):
+    monkeypatch.setattr(tracebacks, "connect", lambda: None)
+    instrument = patching.Instrument({"PACELINE_REPORT_FILE": str(tmp_path / "reports.jsonl")})
+    assert set(instrument._patches) == {*wiring.MODULES, *wiring.KERAS}
 
 
 def test_a_module_is_acted_on_once_and_has_its_own_loader(tmp_path, monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -18,12 +19,27 @@ if TYPE_CHECKING:
 @options.verb("doctor")
 @options.engine_options
 @click.argument("file", metavar="[FILE]", required=False, type=click.Path(dir_okay=True, allow_dash=True))
+@click.option(
+    "--script",
+    type=click.Path(path_type=Path),
+    help="Say what would be seen of a training script, by its text.",
+)
+@click.option(
+    "--python",
+    default="python",
+    show_default=True,
+    metavar="PROGRAM",
+    help="The Python that runs the script.",
+)
 @options.output_option("table", "json", "yaml")
-def command(session: sessions.Session, file: str | None, output: str) -> None:
+def command(
+    session: sessions.Session, file: str | None, script: Path | None, python: str, output: str
+) -> None:
     """Check Python, limits, emulated hosts, TensorFlow, room, the store and GPUs.
 
     With --engine kubernetes: the API server, what it knows of TrainingJobs, the operator, your rights, the
-    nodes, and whether their kubelets give exclusive cores; with FILE, to the job in it.
+    nodes, and whether their kubelets give exclusive cores; with FILE, to the job in it. With --script: what
+    would be seen of a script that nothing of Paceline is in, without running it.
 
     A thing that is missing costs what the line says; only one that failed keeps Paceline from working.
     """
@@ -33,7 +49,7 @@ def command(session: sessions.Session, file: str | None, output: str) -> None:
 
     session.without_server("a check of a machine", "run it there")
     done = []
-    with _checks(session, file) as checks:
+    with _checks(session, file, script, python) as checks:
         for check in checks:
             done.append(check)
             if output == "table":
@@ -48,7 +64,18 @@ def command(session: sessions.Session, file: str | None, output: str) -> None:
 
 
 @contextlib.contextmanager
-def _checks(session: sessions.Session, file: str | None) -> Iterator[Iterator[Check]]:
+def _checks(
+    session: sessions.Session, file: str | None, script: Path | None, python: str
+) -> Iterator[Iterator[Check]]:
+    if script is not None:
+        if session.on_cluster or file is not None:
+            raise InvalidInput(
+                "--script looks at a file of this machine", f"paceline doctor --script {script}"
+            )
+        from paceline.services import checkups, script_checkups
+
+        yield script_checkups.checks(script, python, checkups.output_of)
+        return
     if not session.on_cluster:
         if file is not None:
             raise InvalidInput(
