@@ -66,15 +66,19 @@ def torch_variables(config: Mapping[str, Any]) -> dict[str, str]:
     }  # fmt: skip
 
 
-def tf_config(config: Mapping[str, Any]) -> str:
-    """Return ``TF_CONFIG``; by TensorFlow's rule only the evaluator sees the evaluator in the cluster."""
-    role, index = config["role"], config["index"]
-    cluster = {
+def tf_cluster(config: Mapping[str, Any]) -> dict[str, Sequence[str]]:
+    """Return the addresses by role; by TensorFlow's rule only the evaluator sees the evaluator among them."""
+    return {
         name: hosts
         for name, hosts in config["cluster"].items()
-        if hosts and (name != Role.EVALUATOR or role == Role.EVALUATOR)
+        if hosts and (name != Role.EVALUATOR or config["role"] == Role.EVALUATOR)
     }
-    return json.dumps({"cluster": cluster, "task": {"type": role, "index": index}})
+
+
+def tf_config(config: Mapping[str, Any]) -> str:
+    """Return ``TF_CONFIG``."""
+    task = {"type": config["role"], "index": config["index"]}
+    return json.dumps({"cluster": tf_cluster(config), "task": task})
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:
@@ -101,4 +105,5 @@ def _values(config: Mapping[str, Any]) -> dict[str, str]:
         hosts = cluster.get(role, [])
         values[f"{role}_hosts"] = ",".join(hosts)
         values[f"replicas.{role}"] = str(len(hosts))
+    values["cluster_spec"] = json.dumps(tf_cluster(config))
     return {**values, **config["placeholders"]}

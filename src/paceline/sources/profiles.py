@@ -13,7 +13,7 @@ import gzip
 import json
 import re
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +21,10 @@ from google.protobuf import message
 
 from paceline.errors import first_line
 from paceline.model.traces import Trace
+from paceline.model.variables import Variable
 from paceline.sources import protobufs
 from paceline.sources.refusals import Refused
-from paceline.tracing import profiles, step_stats
+from paceline.tracing import layer_names, profiles, step_stats
 
 #: What is no profile should not fill memory: a second of a busy server has some megabytes.
 MAX_BYTES = 256 * 1024 * 1024
@@ -77,11 +78,12 @@ class Profiles:
     refused: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
-def read(paths: Iterable[Path]) -> Profiles:
+def read(paths: Iterable[Path], variables: Sequence[Variable] = ()) -> Profiles:
     """Return the steps of each trainer that made some while profiles of one moment were taken.
 
     Args:
         paths: files by the name of a replica and its attempt, such as ``worker-0.1.profile``.
+        variables: of the model; what is not among them is called after the layer that reads it.
     """
     found, spaces, attempts = Profiles(), {}, {}
     for path in paths:
@@ -98,7 +100,7 @@ def read(paths: Iterable[Path]) -> Profiles:
             found.broken.append(str(error))
     try:
         for task, steps in profiles.read(spaces, STEPS).items():
-            found.traces.append(_trace(steps, task, attempts[task]))
+            found.traces.append(_trace(steps, task, attempts[task], variables))
     except (ValueError, KeyError, TypeError, IndexError, OverflowError) as error:
         found.broken.append(f"the profiles make no sense together: {first_line(error)}")
     return found
@@ -122,7 +124,9 @@ def _read(path: Path) -> Any:
         raise ValueError(f"{path} is no profile: {first_line(error)}") from error
 
 
-def _trace(steps: list[profiles.Step], task: str, attempt: int) -> Trace:
-    record = step_stats.record(dict(enumerate(steps, 1)), task)
+def _trace(steps: list[profiles.Step], task: str, attempt: int, variables: Sequence[Variable]) -> Trace:
+    layers = {layer for step in steps for layer in step.owners.values()}
+    names = layer_names.variables(layers, variables)
+    record = step_stats.record(dict(enumerate(steps, 1)), task, names)
     at = min(split.start_at for split in record.splits)
     return record.trace(step_stats.process(task), attempt, at)

@@ -8,10 +8,12 @@ import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 
-from paceline.errors import first_line
+from paceline.errors import PacelineError, first_line
 from paceline.model import trace_tables, traces
 from paceline.model.traces import Trace
+from paceline.model.variables import Variable
 from paceline.sources.refusals import Refused
+from paceline.specs import variable_files
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +79,7 @@ def read(run: Path, name: str) -> Reading:
     if profiled:
         from paceline.sources import profiles
 
-        seen = profiles.read(profiled)
+        seen = profiles.read(profiled, _variables(run))
         found = {each.trainer: each for each in seen.traces} | found
         broken += seen.broken
         refused |= seen.refused
@@ -88,6 +90,14 @@ def read(run: Path, name: str) -> Reading:
         broken=tuple(broken),
         refused=refused,
     )
+
+
+def _variables(run: Path) -> tuple[Variable, ...]:
+    """Return the variables that a trainer has described; none, where none has or the file is wrong."""
+    try:
+        return variable_files.load_variables(run / traces.VARIABLES)
+    except PacelineError:
+        return ()
 
 
 def read_file(path: Path) -> Trace:

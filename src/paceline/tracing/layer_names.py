@@ -1,0 +1,43 @@
+"""Which variable a layer means: a profile has names of layers and what they do, a model those of variables.
+
+Keras calls a variable after its layer and what it is there, `site/embeddings`, `hidden/kernel`. A profile has
+what reads it, within the model: `model/site`, `model/hidden/MatMul`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from paceline.model.variables import Variable
+
+Name = tuple[str | None, int | None]
+"""A variable as the user calls it, and the number of its shard."""
+
+_PART = re.compile(r"(?P<layer>.+)/part_(?P<shard>\d+)$")
+#: What a layer does with a variable of it, by the last part of its name (`keras/layers/core/dense.py`).
+_DONE_WITH = {"MatMul": "kernel", "Tensordot": "kernel", "Conv2D": "kernel", "BiasAdd": "bias", "add": "bias"}
+
+
+def variables(layers: Iterable[str], known: Sequence[Variable]) -> Mapping[str, Name]:
+    """Returns the variable and shard of each layer, where it is certain which one is meant."""
+    return {layer: found for layer in set(layers) if (found := _variable(layer, known)) is not None}
+
+
+def _variable(layer: str, known: Sequence[Variable]) -> Name | None:
+    part = _PART.match(layer)
+    path = (part["layer"] if part else layer).split("/")
+    kind = _DONE_WITH.get(path[-1])
+    if kind is not None:
+        del path[-1]
+    found = [
+        each.name
+        for each in known
+        if _ends_with(path, each.name.split("/")[:-1])
+        and (each.name.rpartition("/")[2] == kind if kind else each.sparse)
+    ]
+    return (found[0], int(part["shard"]) if part else None) if len(found) == 1 else None
+
+
+def _ends_with(path: Sequence[str], layer: Sequence[str]) -> bool:
+    return bool(layer) and list(path[-len(layer) :]) == list(layer)
