@@ -105,3 +105,11 @@ def test_a_variable_that_is_sent_whole_has_the_shape_of_its_update():
     assert {message.tensor: message.bytes for message in step.messages} == {
         "dense/MatMul/ReadVariableOp": 8 * 4 * 4, "gradient_tape/dense/MatMul/MatMul": 8 * 4 * 4,
     }  # fmt: skip
+
+
+def test_a_tensor_that_is_sent_once_more_at_the_end_of_a_loop_is_none():
+    worker, server = two_steps(of_batches=False)
+    node = "model/site/embedding_lookup"
+    server.send(f"{node}/_3", "concat", WORKER, 900)  # Nothing was looked up for it.
+    steps = steps_of(worker, server)
+    assert [sum(each.sender == SERVER for each in step.messages) for step in steps] == [1, 1]

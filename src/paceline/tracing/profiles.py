@@ -202,7 +202,7 @@ def _steps(worker: str, runs: set[int], processes: Mapping[str, _Process], count
     own = {
         task: _Process(
             [each for each in process.operations if each.run in runs],
-            [each for each in process.sent if each.run in runs and not _CONTROL.match(each.maker)],
+            [each for each in _made(process) if each.run in runs and not _CONTROL.match(each.maker)],
             process.arrivals,
         )
         for task, process in processes.items()
@@ -214,6 +214,23 @@ def _steps(worker: str, runs: set[int], processes: Mapping[str, _Process], count
     chosen = begins[first : first + count + 1]
     for begin, end in itertools.pairwise(chosen):
         yield _step(own, owners, begin, end)
+
+
+def _made(process: _Process) -> list[_Sent]:
+    """What was sent and had been made: at the end of a loop each of its messages goes once more, dead.
+
+    Such a tensor has no value (``control_flow.h``), so what would make it does not run; it comes last.
+    """
+    ran = collections.Counter((each.run, each.name) for each in process.operations)
+    known = {name for _, name in ran}
+    groups: dict[tuple[int, str, str, str], list[_Sent]] = collections.defaultdict(list)
+    for sent in sorted(process.sent, key=lambda each: each.start):
+        groups[sent.run, sent.maker, sent.taker, sent.receiver].append(sent)
+    return [
+        sent
+        for (run, maker, _, _), group in groups.items()
+        for sent in (group[: ran[run, maker]] if maker in known else group)
+    ]
 
 
 def _begins(operations: Sequence[_Operation]) -> list[float]:
