@@ -68,7 +68,7 @@ Matrix size-incompatible: In[0]: [16,8], In[1]: [4,1]
 \t [[{{node MatMul}}]]
 """)
     assert found.exception == "InvalidArgumentError"
-    assert found.more[0] == "Detected at node 'MatMul' defined at (most recent call last):"
+    assert found.more[:2] == ("Node: 'MatMul'", "Matrix size-incompatible: In[0]: [16,8], In[1]: [4,1]")
     assert found.place is not None
     assert found.place.line == 9
 

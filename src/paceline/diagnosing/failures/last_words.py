@@ -34,7 +34,9 @@ _OTHER = (
 )
 _FRAME = re.compile(r'^\s+File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?$')
 _FOREIGN = re.compile(r"site-packages|dist-packages|/lib/python\d|<frozen |<string>|paceline_instrumentation")
-_NODE = re.compile(r"^\s*(?:Detected at node|Node:|\[\[\{\{node) .+")
+#: TensorFlow 2 first shows where the operation was made, then its name, then what is wrong with it.
+_MADE_AT = re.compile(r"^\s*Detected at node .+")
+_NODE = re.compile(r"^\s*(?:Node:|\[\[\{\{node) ?.+")
 _REMOTE = re.compile(r"^\s*(?:\(\d+\) )?From /job:\S+:?$|^From /job:\S+:$")
 
 
@@ -101,16 +103,23 @@ def _last(lines: Sequence[str], wanted: object) -> int | None:
 
 def _more(after: Sequence[str], message: str) -> Iterator[str]:
     """Yield what belongs to the message of an exception: the operation, or what another process said."""
-    told = 0
-    is_remote = _REMOTE.match(message) is not None or not message
+    told: list[str] = []
+    follows = _REMOTE.match(message) is not None or not message
+    is_within = False
     for line in after:
-        if told == _MORE_LINES or _FRAME.match(line) or line.startswith("Traceback "):
+        is_frame = _FRAME.match(line) is not None
+        if len(told) == _MORE_LINES or line.startswith("Traceback ") or (is_frame and not is_within):
             return
-        if _REMOTE.match(line):
-            is_remote = True
-        elif _NODE.match(line) or (is_remote and line.strip()):
-            yield line.strip()
-            told += 1
+        if _MADE_AT.match(line):
+            is_within = True
+        elif _REMOTE.match(line):
+            follows = True
+        elif _NODE.match(line) or (follows and not is_within and line.strip()):
+            if line.strip().startswith("Node:"):
+                is_within, follows = False, True
+            if line.strip() not in told:
+                told.append(line.strip())
+                yield told[-1]
 
 
 def _place(before: Sequence[str]) -> Place | None:
