@@ -227,12 +227,7 @@ class SessionWatch(object):
     def _callable_kind(self, graph, fetches, fetch_handler):
         # type: (Any, Any, Any) -> Optional[graphs.TrainingRun]
         handler = fetch_handler(graph, fetches, {})
-        targets, tensors = handler.targets(), handler.fetches()
-        key = tuple(map(id, targets)) + tuple(map(id, tensors))
-        try:
-            return self._kinds[id(graph)][key]
-        except KeyError:
-            return self._kind(graph, key, targets, tensors)
+        return self._kind_once(graph, handler.targets(), handler.fetches())
 
     def _counted_options(self, original):
         # type: (Callable[..., Any]) -> Callable[..., Any]
@@ -251,8 +246,16 @@ class SessionWatch(object):
         # type: (Any, Any) -> Optional[graphs.TrainingRun]
         targets = [graph.as_graph_element(name) for name in options.target]
         tensors = [graph.get_tensor_by_name(name) for name in options.fetch]
+        return self._kind_once(graph, targets, tensors)
+
+    def _kind_once(self, graph, targets, tensors):
+        # type: (Any, List[Any], List[Any]) -> Optional[graphs.TrainingRun]
+        """Return what a run trains, looked into if it was not seen before; None: it makes no step."""
         key = tuple(map(id, targets)) + tuple(map(id, tensors))
-        return self._kind(graph, key, targets, tensors)
+        try:
+            return self._kinds[id(graph)][key]
+        except KeyError:
+            return self._kind(graph, key, targets, tensors)
 
     def _counting(self, plain, run, fetched=()):
         # type: (Callable[..., Any], graphs.TrainingRun, Sequence[str]) -> Callable[..., Any]

@@ -111,7 +111,7 @@ class Reconciler:
             await self._write(resource, refusal)
             return None
         seen = sights.sights(look.pods, silent=look.silent, now=now)
-        seen = await asyncio.gather(*(self._judged(record, each, resource) for each in seen))
+        seen = await self._judged(record, seen, resource)
         record, requests = _requested(record, wanted, look, seen)
         numbers = itertools.count()
         while True:
@@ -128,12 +128,27 @@ class Reconciler:
         await self._executor.clean_up(resource, record, seen)
         return await self._next_look(resource, record, now)
 
-    async def _judged(self, record: Record, seen: Sight, resource: Object) -> Sight:
-        """Say of a command that has just failed whether it would fail again, by what it wrote last."""
-        replica = record.state.replica(seen.replica)
-        is_news = replica is not None and replica.attempt == seen.attempt and replica.phase.is_live
-        if not is_news or seen.reason is None or seen.reason.kind is not ExitKind.ERROR:
+    async def _judged(self, record: Record, seen: list[Sight], resource: Object) -> list[Sight]:
+        """Say of commands that have just failed whether they would fail again.
+
+        Jobs are looked at often, and have thousands of replicas; few of them have just failed.
+        """
+        live = {(each.replica, each.attempt) for each in record.state.replicas if each.phase.is_live}
+        failed = {
+            number: each
+            for number, each in enumerate(seen)
+            if each.reason is not None
+            and each.reason.kind is ExitKind.ERROR
+            and (each.replica, each.attempt) in live
+        }
+        if not failed:
             return seen
+        judged = await asyncio.gather(*(self._lasting(each, resource) for each in failed.values()))
+        found = dict(zip(failed, judged, strict=True))
+        return [found.get(number, each) for number, each in enumerate(seen)]
+
+    async def _lasting(self, seen: Sight, resource: Object) -> Sight:
+        """Say of a command that failed whether it would fail again, by what it wrote last."""
         namespace, job = key_of(resource)
         pod = labels.pod_name(job, seen.replica, seen.attempt)
         try:
