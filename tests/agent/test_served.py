@@ -13,6 +13,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -142,6 +143,21 @@ def test_a_trace_is_asked_for_and_given(running: Any, port: int) -> None:
     assert get(port, f"/traces/{TRACE}/worker-1.1.parquet") == b"PAR1"
     (running.folder / "run" / "variables.json").write_text("{}")
     assert get(port, "/variables.json") == b"{}"
+
+
+@pytest.mark.parametrize(("seconds_ago", "stays"), [(0, True), (3600, False)])
+def test_a_request_is_taken_back_that_an_earlier_agent_left(
+    replica: Callable[..., Any], tmp_path: Path, seconds_ago: float, stays: bool
+) -> None:
+    told = {**replica("true").config, "placeholders": {"run_dir": str(tmp_path)}}
+    config = agent.parse_config(json.dumps(told))
+    request = tmp_path / "traces" / "request"
+    request.parent.mkdir()
+    request.write_text(TRACE + "\n")
+    at = time.time() - seconds_ago
+    os.utime(request, (at, at))
+    agent.Pages(config, agent.Metrics(config)).tidy(time.monotonic())
+    assert request.exists() == stays
 
 
 @pytest.mark.parametrize(

@@ -119,12 +119,12 @@ def test_a_list_is_by_time_of_submission(store, make_run):
     ]  # fmt: skip
 
 
-def test_a_thousand_runs_are_listed(store, make_run):
-    for number in range(1000):
+def test_many_runs_are_listed(store, make_run):
+    for number in range(300):
         store.create_run(*make_run(f"run-{number}", ps=1, workers=1, at=float(number)))
     listed = store.list_runs()
-    assert len(listed) == 1000
-    assert listed[0].name == "run-999"
+    assert len(listed) == 300
+    assert listed[0].name == "run-299"
     assert {run.replicas for run in listed} == {"ps 0/1, worker 0/1"}
 
 

@@ -1311,7 +1311,19 @@ class Pages:
         self._linger_seconds = config.linger_seconds
         self._read_to, self._expected_until = 0, -math.inf
         self._last_came, self._hearing = -math.inf, threading.Lock()
-        self._request_until = -math.inf
+        self._request_until = self._left_until()
+
+    def _left_until(self) -> float:
+        """When to take back a request that is there already; never where there is none.
+
+        An earlier agent of this replica may have left it. Or it is new: a trace may be asked for while an
+        agent starts, and on one machine all replicas look into the same folder.
+        """
+        try:
+            left = os.stat(os.path.join(self._run, "traces", "request")).st_mtime
+        except OSError:
+            return math.inf
+        return time.monotonic() + left + TRACE_REQUEST_SECONDS - time.time()
 
     def answer(self, request: Request) -> Answer:
         """Return status, type and body."""
