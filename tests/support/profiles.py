@@ -12,12 +12,17 @@ BEGAN = 1_000_000_000  # nanoseconds
 
 
 class Profile:
-    """An `XSpace` of one process; times are microseconds since it began."""
+    """An `XSpace` of one process; times are microseconds since it began, by a clock that is `ahead`.
 
-    def __init__(self) -> None:
+    One that is not `dated` is as TensorFlow wrote it before 2.12.
+    """
+
+    def __init__(self, *, dated: bool = True, ahead: float = 0) -> None:
         self.space = space_class()()
-        task = self.space.planes.add(name="Task Environment")
-        self._add_stats(task, task, {"profile_start_time": BEGAN})
+        self._is_dated, self._ahead = dated, ahead
+        if dated:
+            task = self.space.planes.add(name="Task Environment")
+            self._add_stats(task, task, {"profile_start_time": BEGAN})
         self.plane = self.space.planes.add(name="/host:CPU")
         self.line = self.plane.lines.add()
 
@@ -28,7 +33,9 @@ class Profile:
         self.plane.event_metadata[key].name = event_name
         self.plane.event_metadata[key].display_name = display
         event = self.line.events.add(
-            metadata_id=key, offset_ps=int(start * 1e6), duration_ps=int(microseconds * 1e6)
+            metadata_id=key,
+            offset_ps=int((start + self._ahead) * 1e6),
+            duration_ps=int(microseconds * 1e6),
         )
         self._add_stats(self.plane, event, stats)
 
@@ -41,10 +48,15 @@ class Profile:
     def send(self, node: str, taker: str, receiver: str, start: float, maker: str | None = None) -> None:
         sender = "/job:x/replica:0/task:0/device:CPU:0"
         key = f"{sender};1;{receiver.replace('/task', '/replica:0/task')}/device:CPU:0;edge_1_{maker};0:0"
-        stats = {"from": maker or node.rpartition("/_")[0], "to": taker, "key": key}
+        stats = {"from": maker or node.rpartition("/_")[0], "to": taker}
+        if self._is_dated:
+            stats["key"] = key
         self.event(f"{node}:_Send", start, 1, "_Send", **stats)
 
     def arrival(self, node: str, at: float, run: int = RUN) -> None:
+        if not self._is_dated:
+            self.operation(node, "_Recv", at)
+            return
         self.event("ExecutorState::ProcessAsync::Done", at, name=node, kernel_type="_Recv", step_id=run)
 
     @staticmethod
@@ -59,9 +71,11 @@ class Profile:
                 owner.stats.add(metadata_id=key, int64_value=value)
 
 
-def two_steps(*, of_batches: bool = True) -> tuple[Profile, Profile]:
-    """A worker and a server that take two steps and begin a third; one takes 1,000 microseconds."""
-    worker, server = Profile(), Profile()
+def two_steps(*, of_batches: bool = True, dated: bool = True, ahead: float = 0) -> tuple[Profile, Profile]:
+    """A worker and a server, whose clock is ahead, that take two steps and begin a third; one takes 1,000
+    microseconds.
+    """
+    worker, server = Profile(dated=dated), Profile(dated=dated, ahead=ahead)
     for number in range(3):
         at, run = 1000 * number, RUN + (0 if of_batches else number)
         worker.run(at, 900, run)
@@ -70,6 +84,8 @@ def two_steps(*, of_batches: bool = True) -> tuple[Profile, Profile]:
             worker.operation("input", "IteratorGetNext", at, 5)
         worker.operation("ids", "DynamicPartition", at + 10)
         worker.send("model/site/embedding_lookup/_1", "model/site/embedding_lookup", SERVER, at + 20, "ids")
+        if not dated:
+            server.arrival("model/site/embedding_lookup/_2", at + 90, run)
         server.operation("model/site/embedding_lookup", "ResourceGather", at + 100, 50, "(;int32[90])")
         server.send("model/site/embedding_lookup/_3", "concat", WORKER, at + 160)
         worker.arrival("model/site/embedding_lookup/_4", at + 200, run)

@@ -4,6 +4,7 @@ import pytest
 from support.profiles import BEGAN, SERVER, WORKER, Profile, two_steps
 
 from paceline.model.traces import Direction
+from paceline.model.variables import Variable
 from paceline.tracing import profiles
 
 
@@ -113,3 +114,85 @@ def test_a_tensor_that_is_sent_once_more_at_the_end_of_a_loop_is_none():
     server.send(f"{node}/_3", "concat", WORKER, 900)  # Nothing was looked up for it.
     steps = steps_of(worker, server)
     assert [sum(each.sender == SERVER for each in step.messages) for step in steps] == [1, 1]
+
+
+@pytest.mark.parametrize("ahead", [0, 30, 5_000, -250_000])
+def test_an_old_profile_says_neither_when_it_began_nor_who_takes_what_is_sent(ahead):
+    steps = steps_of(*two_steps(of_batches=False, dated=False, ahead=ahead))
+    assert len(steps) == 2
+    for number, step in enumerate(steps):
+        at = 1000.0 * number
+        assert step.nodes[WORKER, "concat"].start == at + 210
+        # What was sent says it to some microseconds: here 80 one way and 50 the other.
+        assert step.nodes[SERVER, "model/site/embedding_lookup"].start == pytest.approx(at + 100, abs=50)
+        found = {message.tensor: (message.receiver, message.bytes, message.end) for message in step.messages}
+        assert found == {
+            "ids": (SERVER, 90 * 4, None),
+            "model/site/embedding_lookup": (WORKER, 90 * 8 * 4, None),
+            "gradient_tape/model/site/embedding_lookup/Reshape": (SERVER, None, None),
+        }
+
+
+def test_it_was_taken_when_it_was_asked_for():
+    worker, server = two_steps(dated=False)
+    (first, _) = profiles.read({WORKER: worker.space, SERVER: server.space}, 9, at=1e9)[WORKER]
+    assert first.nodes[WORKER, "concat"].start == 1e15 + 210
+
+
+def variable(name, shape, device=SERVER, *, sparse=False):
+    return Variable(name=name, shape=shape, sparse=sparse, devices=(device,))
+
+
+TABLE, WEIGHTS = variable("table", (500, 8), sparse=True), variable("weights", (8, 1))
+
+
+def without_layers():
+    """A loop of one's own: what it computes is called after operations alone."""
+    worker, server = Profile(), Profile()
+    update, dense = "Adagrad/Adagrad/update/ResourceSparse", "Adagrad/Adagrad/update_1/ResourceApplyAdagradV2"
+    for number in range(2):
+        at = 1000 * number
+        worker.run(at, 900)
+        server.run(at, 990)
+        worker.operation("input", "IteratorGetNext", at, 5)
+        server.operation("embedding_lookup", "ResourceGather", at + 100, 1, "(;int64[32])")
+        server.send("embedding_lookup/_3", "embedding_lookup/Identity_1", WORKER, at + 110)
+        worker.operation("embedding_lookup/Identity_1", "Identity", at + 150, 1, "(float[32,8])")
+        server.operation("MatMul/ReadVariableOp", "ReadVariableOp", at + 100)
+        server.send("MatMul/ReadVariableOp/_5", "MatMul", WORKER, at + 120)
+        worker.operation("MatMul", "MatMul", at + 210, 5, "(float[32,8];float[8,1])")
+        worker.send("gradient_tape/MatMul/MatMul/_7", update, SERVER, at + 300)
+        server.operation(
+            update, "ResourceSparseApplyAdagradV2", at + 400, 9, "(;;float[];float[];float[32,8];int64[32])"
+        )
+        worker.send("gradient_tape/MatMul/MatMul_1/_9", dense, SERVER, at + 410)
+        server.operation(dense, "ResourceApplyAdagradV2", at + 460, 20, "(;;float[];float[];float[8,1])")
+        server.send(f"{dense}/_11", "Adagrad/Adagrad/group_deps", WORKER, at + 490)
+        worker.send("div_no_nan/_13", "Const", SERVER, at + 495)
+    return worker, server
+
+
+def owners(*variables):
+    worker, server = without_layers()
+    (step,) = profiles.read({WORKER: worker.space, SERVER: server.space}, 1, variables=variables)[WORKER]
+    return {
+        message.tensor: next(iter({**step.pulled(message), **step.pushed(message)}), None)
+        for message in step.messages
+    }
+
+
+def test_a_variable_is_known_by_its_server_and_shape():
+    assert owners(TABLE, WEIGHTS) == {
+        "embedding_lookup": "table",
+        "MatMul/ReadVariableOp": "weights",
+        "gradient_tape/MatMul/MatMul": "table",
+        "gradient_tape/MatMul/MatMul_1": "weights",
+    }
+
+
+def test_where_several_may_be_meant_names_of_operations_stay():
+    twin = variable("twin", (300, 8), sparse=True)
+    elsewhere = variable("elsewhere", (300, 8), "/job:ps/task:1", sparse=True)
+    assert owners(TABLE, WEIGHTS, twin)["embedding_lookup"] == "embedding_lookup"
+    assert owners(TABLE, WEIGHTS, elsewhere)["embedding_lookup"] == "table"
+    assert owners()["MatMul/ReadVariableOp"] == "MatMul"

@@ -62,9 +62,12 @@ def _order(row: Traffic) -> tuple[float, float, str, str]:
 
 
 def _mean(steps: int, values: Sequence[float | None]) -> float | None:
-    """Return the mean over the steps in which it was measured; a step without a value moved nothing."""
-    measured = steps - sum(value is None for value in values)
-    return sum(value for value in values if value is not None) / measured if measured else None
+    """Return the mean over the steps in which it was measured; a step without a value moved nothing.
+
+    None: it was measured in none.
+    """
+    known = [value for value in values if value is not None]
+    return sum(known) / (steps - len(values) + len(known)) if known else None
 
 
 def _sum(means: Sequence[float | None]) -> float | None:

@@ -22,6 +22,7 @@ GIVEN, PROFILE = ".zip", ".profile"
 SUFFIXES = (".parquet", GIVEN, PROFILE)
 #: In that folder: what is asked for (``request_text``).
 REQUEST = "request"
+_TIME = "%Y-%m-%dT%H-%M-%S.%fZ"
 _NAME = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z")
 
 
@@ -29,6 +30,15 @@ def name_at(at: float) -> str:
     """Return the name of what is traced at a moment (Unix seconds); names sort by time."""
     moment = datetime.datetime.fromtimestamp(at, datetime.UTC)
     return f"{moment:%Y-%m-%dT%H-%M-%S}.{moment.microsecond // 1000:03d}Z"
+
+
+def at_name(name: str) -> float:
+    """Return the moment of a trace (Unix seconds).
+
+    Raises:
+        ValueError: that is no name of one.
+    """
+    return datetime.datetime.strptime(f"{name}+0000", _TIME + "%z").timestamp()
 
 
 def is_name(text: str) -> bool:

@@ -20,6 +20,7 @@ from typing import Any
 from google.protobuf import message
 
 from paceline.errors import first_line
+from paceline.model import traces
 from paceline.model.traces import Trace
 from paceline.model.variables import Variable
 from paceline.sources import protobufs
@@ -82,10 +83,11 @@ def read(paths: Iterable[Path], variables: Sequence[Variable] = ()) -> Profiles:
     """Return the steps of each trainer that made some while profiles of one moment were taken.
 
     Args:
-        paths: files by the name of a replica and its attempt, such as ``worker-0.1.profile``.
+        paths: files by the name of a replica and its attempt, such as ``worker-0.1.profile``, in a folder
+            that is called after the moment.
         variables: of the model; what is not among them is called after the layer that reads it.
     """
-    found, spaces, attempts = Profiles(), {}, {}
+    found, spaces, attempts, at = Profiles(), {}, {}, 0.0
     for path in paths:
         name = _NAME.fullmatch(path.name)
         if name is None:
@@ -94,12 +96,13 @@ def read(paths: Iterable[Path], variables: Sequence[Variable] = ()) -> Profiles:
         replica, task = f"{name['role']}-{name['index']}", f"/job:{name['role']}/task:{name['index']}"
         try:
             spaces[task], attempts[task] = _read(path), int(name["attempt"])
+            at = traces.at_name(path.parent.name) if traces.is_name(path.parent.name) else at
         except Refused as reason:
             found.refused[replica] = str(reason)
         except ValueError as error:
             found.broken.append(str(error))
     try:
-        for task, steps in profiles.read(spaces, STEPS).items():
+        for task, steps in profiles.read(spaces, STEPS, at, variables).items():
             found.traces.append(_trace(steps, task, attempts[task], variables))
     except (ValueError, KeyError, TypeError, IndexError, OverflowError) as error:
         found.broken.append(f"the profiles make no sense together: {first_line(error)}")

@@ -1,0 +1,47 @@
+"""Which variable is meant by where it lies and what shape it has: a profile has these, but not its name."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Iterable, Sequence
+
+from paceline.model.variables import Variable
+from paceline.tracing.shapes import Dimensions
+
+
+class Placements:
+    """The variables of a model by server; a part of one is called `NAME/part_N`."""
+
+    def __init__(self, variables: Iterable[Variable]) -> None:
+        self._rows: dict[tuple[str, Dimensions], list[str]] = collections.defaultdict(list)
+        self._whole: dict[tuple[str, Dimensions], list[str]] = collections.defaultdict(list)
+        self._shapes: dict[str, Dimensions] = {}
+        self._tables: set[str] = set()
+        for each in variables:
+            for number, task in enumerate(each.devices):
+                name = f"{each.name}/part_{number}" if len(each.devices) > 1 else each.name
+                self._shapes[name] = each.shape
+                if each.sparse:
+                    self._tables.add(name)
+                    self._rows[task, each.shape[1:]].append(name)
+                elif len(each.devices) == 1:
+                    self._whole[task, each.shape].append(name)
+
+    def fits(self, name: str, dimensions: Dimensions) -> bool:
+        """Whether these are the dimensions of an array, or of some rows of a table."""
+        known = self._shapes.get(name)
+        if known is None:
+            return False
+        return dimensions[1:] == known[1:] if name in self._tables else dimensions == known
+
+    def rows(self, task: str, dimensions: Dimensions) -> str | None:
+        """Returns the table on a server whose rows have these dimensions, if it has only one."""
+        return _only(self._rows[task, dimensions])
+
+    def whole(self, task: str, dimensions: Sequence[Dimensions]) -> str | None:
+        """Returns the array on a server that has one of these dimensions, if it has only one."""
+        return _only([name for each in set(dimensions) for name in self._whole[task, each]])
+
+
+def _only(names: Sequence[str]) -> str | None:
+    return names[0] if len(names) == 1 else None

@@ -1,0 +1,198 @@
+"""Which variable an operation of a server reads or updates, by names and shapes in profiles: pure.
+
+Names are those of layers: `model/site/Gather_1` reads part 1 of `model/site`; its gradient
+`gradient_tape/model/site/Gather_1/Reshape` goes to `Adagrad/update_3/Unique`, so `Adagrad/update_3` updates
+that part. Where the model's variables are known, a server and a shape that leave only one of them go first
+(`placements`).
+"""
+
+from __future__ import annotations
+
+import collections
+import math
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+from paceline.tracing import placements, shapes
+from paceline.tracing.profiled_processes import SERVER, Process, Sent
+from paceline.tracing.shapes import Dimensions
+
+GATHER = "ResourceGather"
+"""The kind of operation that looks up rows."""
+
+_READ, _UNIQUE = re.compile(r"/ReadVariableOp(_\d+)?$"), "Unique"
+_OF_GRADIENTS = re.compile(r"(^|/)(gradient_tape|gradients)/")
+_WRAPPINGS = re.compile(
+    r"(while|cond|body|then|else|_\d+|gradient_tape|gradients|(Stateful)?PartitionedCall(_\d+)?)$"
+)
+_LOOKUP = re.compile(r"(?P<layer>.+?)(/embedding_lookup\w*)?(/Gather(_(?P<part>\d+))?)?$")
+_APPLY = re.compile(r"ResourceApply")
+_CHANGES = re.compile(
+    r"(?P<rows>ResourceSparseApply|ResourceScatter)|ResourceApply|Assign(Add|Sub)?VariableOp"
+)
+_UPDATE = re.compile(r"(?P<update>.+/update(_\d+)?)/")
+
+
+class Owners:
+    """Which variable an operation of a server reads or updates, by their names."""
+
+    def __init__(self, processes: Mapping[str, Process], placed: placements.Placements) -> None:
+        self._placed = placed
+        self._gathers = {
+            (task, each.name)
+            for task, process in processes.items()
+            for each in process.operations
+            if each.kind == GATHER
+        }
+        self._uniques = {
+            (task, each.name)
+            for task, process in processes.items()
+            for each in process.operations
+            if each.kind.startswith(_UNIQUE)
+        }
+        sent = [(task, each) for task, process in processes.items() for each in process.sent]
+        known = _looked_up(_unwrapped(name) for _, name in self._gathers)
+        self._owners = {key: known[_unwrapped(key[1])] for key in self._gathers}
+        reads = {
+            (task, each.maker): _unwrapped(_READ.sub("", each.maker))
+            for task, each in sent
+            if _READ.search(each.maker)
+        }
+        known.update((name, name) for name in reads.values())
+        for _, each in sent:
+            update = _UPDATE.match(each.taker)
+            if update and _OF_GRADIENTS.search(each.maker):
+                owner = _nearest(known, _unwrapped(each.maker))
+                if owner is not None:
+                    self._owners[each.receiver, update["update"]] = owner
+        trained = set(self._owners.values())
+        self._owners.update((key, name) for key, name in reads.items() if name in trained)
+        pulled = _pulled(processes, placed, self._gathers)
+        self._take({**_pushed(processes, placed), **_changed(processes, placed), **pulled})
+        self._shapes = {
+            name: max(taken, key=lambda each: each.bytes).dimensions
+            for task, process in processes.items()
+            for each in process.operations
+            if _APPLY.match(each.kind)
+            and (name := self.of(task, each.name)) is not None
+            and (taken := shapes.read(each.shapes))
+        }
+
+    def _take(self, certain: Mapping[tuple[str, str], str]) -> None:
+        """Takes what is certain for what was concluded from names, also where a layer means it elsewhere."""
+        meant: dict[str, set[str]] = collections.defaultdict(set)
+        for key, variable in certain.items():
+            if key in self._owners:
+                meant[self._owners[key]].add(variable)
+        for key, layer in self._owners.items():
+            if len(meant[layer]) == 1:
+                (self._owners[key],) = meant[layer]
+        self._owners.update(certain)
+
+    def fits(self, task: str, sent: Sent) -> Callable[[Dimensions], bool]:
+        """Whether dimensions are those of the variable that is sent, or whose gradient is: of all of it, as
+        its update says, or of some rows.
+        """
+        name = self.of(task, sent.maker) or self.of(sent.receiver, sent.taker)
+        return lambda dimensions: (
+            name is not None and (self._placed.fits(name, dimensions) or self._shapes.get(name) == dimensions)
+        )
+
+    def of(self, task: str, name: str) -> str | None:
+        """The variable of an operation, as its layer is called, and the number of a part."""
+        update = _UPDATE.match(name)
+        return self._owners.get((task, name)) or (
+            self._owners.get((task, update["update"])) if update else None
+        )
+
+    def takes_ids(self, task: str, sent: Sent) -> bool:
+        """Whether what a task sends says which rows are meant."""
+        return (
+            sent.taker.endswith(_UNIQUE)
+            or (sent.receiver, sent.taker) in self._gathers
+            or (task, sent.maker) in self._uniques
+        )
+
+
+def _changed(processes: Mapping[str, Process], placed: placements.Placements) -> dict[tuple[str, str], str]:
+    """The variables that updates on servers change, where their shape leaves only one."""
+    found = {}
+    for task, process in processes.items():
+        for name, runs in process.runs_of.items():
+            changed = _CHANGES.match(runs[0].kind)
+            values = [each for each in shapes.read(runs[0].shapes) if not each.is_integer] if changed else []
+            if changed is None or not values:
+                continue
+            largest = max(values, key=lambda each: each.bytes).dimensions
+            variable = placed.rows(task, largest[1:]) if changed["rows"] else placed.whole(task, [largest])
+            if variable is not None:
+                update = _UPDATE.match(name)
+                found[task, update["update"] if update else name] = variable
+    return found
+
+
+def _pushed(processes: Mapping[str, Process], placed: placements.Placements) -> dict[tuple[str, str], str]:
+    """The variables whose gradients servers take, where the shape of what takes them leaves only one."""
+    found = {}
+    for task, name in {
+        (each.receiver, each.taker) for process in processes.values() for each in process.sent
+    }:
+        taker = processes[task].first(name, -math.inf) if task in processes else None
+        taken = shapes.read(taker.shapes) if taker is not None and task.startswith(SERVER) else []
+        dimensions = [each.dimensions for each in taken if each.dimensions and not each.is_integer]
+        meant = {placed.whole(task, dimensions), *(placed.rows(task, each[1:]) for each in dimensions)}
+        variables = [each for each in meant if each is not None]
+        if len(variables) == 1:
+            found[task, name] = variables[0]
+    return found
+
+
+def _pulled(
+    processes: Mapping[str, Process], placed: placements.Placements, gathers: Collection[tuple[str, str]]
+) -> dict[tuple[str, str], str]:
+    """The variables that servers send, where the shape of what their takers take leaves only one."""
+    found = {}
+    sent = {
+        (task, each.maker): each
+        for task, process in processes.items()
+        for each in process.sent
+        if (task, each.maker) in gathers or _READ.search(each.maker)
+    }
+    for (task, maker), each in sent.items():
+        taker = processes[each.receiver].first(each.taker, -math.inf) if each.receiver in processes else None
+        taken = [] if taker is None else [one.dimensions for one in shapes.read(taker.shapes)]
+        if (task, maker) in gathers:
+            ids = [one.dimensions for one in shapes.read(processes[task].runs_of[maker][0].shapes)]
+            rows = {one[len(some) :] for one in taken for some in ids if one[: len(some)] == some}
+            variables = {placed.rows(task, one) for one in rows} - {None}
+            variable = variables.pop() if len(variables) == 1 else None
+        else:
+            variable = placed.whole(task, taken)
+        if variable is not None:
+            found[task, maker] = variable
+    return found
+
+
+def _looked_up(names: Iterable[str]) -> dict[str, str]:
+    """The variables that lookups of these names read: the layer, and the part where it has several."""
+    found = {name: match for name in set(names) if (match := _LOOKUP.match(name))}
+    parts = collections.Counter(match["layer"] for match in found.values())
+    return {
+        name: match["layer"] + (f"/part_{match['part'] or 0}" if parts[match["layer"]] > 1 else "")
+        for name, match in found.items()
+    }
+
+
+def _unwrapped(name: str) -> str:
+    """A name without the loops, calls and gradients that it stands in."""
+    parts = name.split("/")
+    while len(parts) > 1 and _WRAPPINGS.match(parts[0]):
+        del parts[0]
+    return "/".join(parts)
+
+
+def _nearest(known: Mapping[str, str], name: str) -> str | None:
+    """What is known of a name or of the nearest one above it."""
+    while name not in known and "/" in name:
+        name = name.rpartition("/")[0]
+    return known.get(name)
