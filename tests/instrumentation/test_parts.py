@@ -9,12 +9,14 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.instrumentation.paceline_instrumentation import (
+    eager,
     graphs,
     guarding,
     loading,
@@ -304,3 +306,33 @@ def test_a_script_whose_runs_are_all_different_is_not_held_up(reporter, monkeypa
     assert [line["message"] for line in lines(tmp_path)] == [
         "there are too many kinds of runs to look into all of them"
     ]
+
+
+# --- Coordinators ---------------------------------------------------------------------------------------
+
+
+class OldClosure:
+    """What a worker is given to do, as TensorFlow 2.4 has it."""
+
+    output_remote_value = 0.25
+
+    def execute_on(self, worker):
+        return f"done by {worker.worker_index}"
+
+
+class OtherClosure:
+    """As no version has it, yet."""
+
+    def execute_on(self, worker):
+        return f"done by {worker.worker_index}"
+
+
+@pytest.mark.parametrize(("closure", "last"), [(OldClosure, 0.25), (OtherClosure, None)])
+def test_a_closure_of_another_version_is_done_all_the_same(tmp_path, reporter, monkeypatch, closure, last):
+    monkeypatch.setattr(closure, "execute_on", closure.execute_on)  # what is wrapped here is put back
+    watch = eager.EagerWatch(reporter, guarding.Guard(reporter), None, None)
+    watch.patch_coordinator(SimpleNamespace(Closure=closure))
+    assert closure().execute_on(SimpleNamespace(worker_index=1)) == "done by 1"
+    assert watch._last == last
+    said = [line["message"] for line in lines(tmp_path)]
+    assert len(said) == (0 if last else 1)

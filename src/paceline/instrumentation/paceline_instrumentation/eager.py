@@ -97,20 +97,27 @@ class EagerWatch(object):
         closure = module.Closure
         original = closure.execute_on
         signatures.check(original, ("self", "worker"))
-        closures = self._closures
 
         @signatures.wraps(original)
         def execute_on(own, worker):
             # type: (Any, Any) -> Any
             result = original(own, worker)
-            closures[worker.worker_index] = closures.get(worker.worker_index, 0) + 1
-            output = own._output_remote_value_ref
-            value = None if output is None else output()
-            if value is not None:  # Else the script has dropped it.
-                self._last = value
+            self._guard(self._note_closure, own, worker)
             return result
 
         closure.execute_on = execute_on
+
+    def _note_closure(self, closure, worker):
+        # type: (Any, Any) -> None
+        """Count what a worker has done, and keep its result, unless the script has dropped it."""
+        self._closures[worker.worker_index] = self._closures.get(worker.worker_index, 0) + 1
+        if hasattr(closure, "_output_remote_value_ref"):
+            kept = closure._output_remote_value_ref
+            value = None if kept is None else kept()
+        else:  # TensorFlow 2.4
+            value = closure.output_remote_value
+        if value is not None:
+            self._last = value
 
     def patch_datasets(self, module):
         # type: (ModuleType) -> None
@@ -164,6 +171,20 @@ class EagerWatch(object):
 
         callbacks.on_train_batch_end = on_train_batch_end
         callbacks.on_train_begin = on_train_begin
+        if hasattr(callbacks, "_call_batch_hook"):  # Before 2.2 ``fit`` calls it without the other.
+            signatures.check(callbacks._call_batch_hook, ("self", "mode", "hook", "batch", "logs"))
+            callbacks._call_batch_hook = self._hooked(callbacks._call_batch_hook)
+
+    def _hooked(self, original):
+        # type: (Callable[..., Any]) -> Callable[..., Any]
+        @signatures.wraps(original)
+        def _call_batch_hook(own, mode, hook, batch, logs=None):
+            # type: (Any, Any, Any, Any, Any) -> Any
+            if logs and hook == "end" and mode == "train":
+                self._last = logs
+            return original(own, mode, hook, batch, logs)
+
+        return _call_batch_hook
 
     def _note_plan(self, callbacks):
         # type: (Any) -> None
