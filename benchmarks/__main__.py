@@ -23,6 +23,7 @@ NAMES = (
     "startup",
     "agent-cost",
     "instrumentation-cost",
+    "unchanged",
     "accuracy",
     "local-faults",
     "training-faults",

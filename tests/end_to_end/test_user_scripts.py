@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from support import leftovers
+from support import interpreters, leftovers
+from support.styles import STYLES
 
 from paceline.engines.local import folders
 from paceline.model import trace_summaries, traces
@@ -68,6 +69,21 @@ def test_a_users_script_runs_unchanged(tmp_path: Path, text: str, last_words: st
     assert last_words in paceline(tmp_path / "home", "logs", "user-script").stdout
     folder = folders.RunFolder(tmp_path / "home" / "runs" / "user-script")
     assert leftovers.find(load_job(job_file).spec, folder) == []
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("version", STYLES["loop-strategy"].versions)
+def test_a_coordinator_of_each_version(tmp_path: Path, version: str) -> None:
+    python = interpreters.with_tensorflow(version)
+    if python is None:
+        pytest.skip(f"TensorFlow {version} is not here: tests/instrumentation/fetch-tensorflows has it")
+    job_file = tmp_path / "job.yaml"
+    job_file.write_text(STRATEGY.replace("python, ", f"{python}, ").replace("tf2_strategy.py", "tf2_loop.py"))
+    done = paceline(tmp_path / "home", "run", str(job_file))
+    assert done.returncode == 0, done.stderr
+    assert "iterations 150" in paceline(tmp_path / "home", "logs", "user-script").stdout
+    shown = json.loads(paceline(tmp_path / "home", "describe", "user-script", "-o", "json").stdout)
+    assert "an error of its own" not in json.dumps(shown)
 
 
 def test_servers_of_a_strategy_are_profiled_by_their_agents(tmp_path: Path) -> None:

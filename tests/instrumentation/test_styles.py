@@ -4,43 +4,24 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from support import interpreters
+from support.styles import SCRIPTS, STYLES
 
 from paceline.specs import variable_files
 
 pytestmark = pytest.mark.slow
-SCRIPTS = Path(__file__).parents[1] / "scripts" / "foreign"
 STEPS = 150
-
-
-@dataclass(frozen=True)
-class Style:
-    """A script: the size of its batches, its variables, and the oldest TensorFlow that it knows."""
-
-    batch: int
-    variables: set[str]
-    since: str = "1.4.1"
-    arguments: tuple[str, ...] = (str(STEPS),)
-
-
-STYLES = {
-    "tf1_sync": Style(32, {"hidden", "out"}, arguments=(f"--steps={STEPS}",)),
-    "tf1_supervisor": Style(50, {"table", "weights"}),
-    "tf1_queues": Style(25, {"table"}),
-    "tf1_feed": Style(40, {"Variable", "Variable_1"}),
-    "tf1_dataset": Style(30, {"table", "bias"}),
-    "tf1_keras": Style(20, {"table/embeddings", "out/kernel", "out/bias"}, since="1.15.5"),
-}
+#: What a graph's steps are made by here, in one process.
+NAMES = [name for name, style in STYLES.items() if style.is_session and name != "monitored"]
 RUNS = [
     pytest.param(
         name, version, id=f"{name}-{version or 'here'}", marks=[pytest.mark.nightly] if version else []
     )
-    for name, style in STYLES.items()
-    for version in (None, style.since)
+    for name in NAMES
+    for version in (None, *STYLES[name].versions)
 ]
 
 
@@ -54,7 +35,7 @@ def python_of(version: str | None) -> str:
 @pytest.mark.parametrize(("name", "version"), RUNS)
 def test_what_is_seen_of_a_style(runner, name, version):
     style, python = STYLES[name], python_of(version)
-    done = runner.run(str(SCRIPTS / f"{name}.py"), *style.arguments, python=python)
+    done = runner.run(style.path, f"--steps={STEPS}", python=python)
     assert done.returncode == 0, done.stderr
     lines = re.findall(r"^step (\d+) loss (\S+)$", done.stdout, re.MULTILINE)
     assert len(lines) >= STEPS
@@ -71,7 +52,7 @@ def test_what_is_seen_of_a_style(runner, name, version):
 
 
 def test_a_launchers_trainer_is_seen(runner):
-    done = runner.run(str(SCRIPTS / "launcher.py"), str(SCRIPTS / "tf1_feed.py"), str(STEPS))
+    done = runner.run(str(SCRIPTS / "launcher.py"), STYLES["feed"].path, f"--steps={STEPS}")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("starting\nstep 1 loss")
     assert sum(each["steps"] for each in runner.reports("step")) == STEPS

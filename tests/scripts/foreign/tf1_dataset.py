@@ -1,7 +1,8 @@
 """``tf.data`` under a ``MonitoredTrainingSession``; who it is, chief or master too, comes from ``TF_CONFIG``."""
+import argparse
 import json
 import os
-import sys
+import time
 
 import numpy as np
 
@@ -12,7 +13,11 @@ try:
 except ImportError:  # before 1.13
     import tensorflow as tf
 
-STEPS, BATCH = int(sys.argv[1]) if len(sys.argv) > 1 else 200, 30
+parser = argparse.ArgumentParser()
+parser.add_argument("--steps", type=int, default=200)
+parser.add_argument("--width", type=int, default=6)
+options = parser.parse_args()
+BATCH = 30
 
 
 def main():
@@ -37,19 +42,23 @@ def main():
             ids, labels = tf.data.make_one_shot_iterator(batches).get_next()
         else:  # before 1.13
             ids, labels = batches.make_one_shot_iterator().get_next()
-        table = tf.get_variable("table", [211, 6], initializer=tf.constant_initializer(0.01))
+        table = tf.get_variable("table", [211, options.width], initializer=tf.constant_initializer(0.01))
         bias = tf.get_variable("bias", [], initializer=tf.zeros_initializer())
         logits = tf.reduce_sum(tf.nn.embedding_lookup(table, ids), 1) + bias
         loss = tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(labels=labels, logits=logits))
         step = tf.train.get_or_create_global_step()
         train = tf.train.FtrlOptimizer(0.1).minimize(loss, global_step=step)
-    hooks = [tf.train.StopAtStepHook(last_step=STEPS)]
+    hooks = [tf.train.StopAtStepHook(last_step=options.steps)]
     with tf.train.MonitoredTrainingSession(
         master=target, is_chief=task["type"] in chiefs and task["index"] == 0, hooks=hooks
     ) as session:
+        made = 0
         while not session.should_stop():
             _, value, number = session.run([train, loss, step])
+            made += 1
             print("step %d loss %.9g" % (number, value), flush=True)
+            if made % 10 == 0:
+                print("made %d at %.6f" % (made, time.time()), flush=True)
 
 
 main()

@@ -18,8 +18,9 @@ flags.DEFINE_integer("task_index", 0, "")
 flags.DEFINE_integer("steps", 400, "")
 flags.DEFINE_string("optimizer", "adam", "")
 flags.DEFINE_float("pause", 0.0, "seconds before each step")
+flags.DEFINE_integer("width", 8, "")
 FLAGS = flags.FLAGS
-ROWS, DIMENSION, BATCH = (5000, 300, 40), 8, 64
+ROWS, BATCH = (5000, 300, 40), 64
 
 
 def batches(seed):
@@ -50,10 +51,10 @@ def main(_):
         vectors = []
         for number, rows in enumerate(ROWS):
             table = tf.get_variable(
-                "table_%d" % number, [rows, DIMENSION], initializer=tf.random_uniform_initializer(-0.05, 0.05)
+                "table_%d" % number, [rows, FLAGS.width], initializer=tf.random_uniform_initializer(-0.05, 0.05)
             )
             vectors.append(tf.nn.embedding_lookup(table, ids[:, number]))
-        weights = tf.get_variable("weights", [len(ROWS) * DIMENSION, 1])
+        weights = tf.get_variable("weights", [len(ROWS) * FLAGS.width, 1])
         hidden = tf.nn.dropout(tf.concat(vectors, 1), 0.9)
         logits = tf.squeeze(tf.matmul(hidden, weights), 1)
         loss = tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(labels=labels, logits=logits))
@@ -73,7 +74,9 @@ def main(_):
             made += 1
             print("step %d loss %.9g" % (number, value))
             if made % 100 == 0:
-                print("rate %.3f steps/s" % (made / (time.time() - begun)), flush=True)
+                print("rate %.3f steps/s" % (made / (time.time() - begun)))
+            if made % 10 == 0:
+                print("made %d at %.6f" % (made, time.time()), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """``SyncReplicasOptimizer`` between graph replicas: a step takes the gradients of all workers."""
 import argparse
+import time
 
 import numpy as np
 
@@ -16,6 +17,7 @@ parser.add_argument("--worker_hosts", default="")
 parser.add_argument("--job_name", default="worker")
 parser.add_argument("--task_index", type=int, default=0)
 parser.add_argument("--steps", type=int, default=200)
+parser.add_argument("--width", type=int, default=64)
 options = parser.parse_args()
 BATCH = 32
 
@@ -36,8 +38,8 @@ def main():
     with tf.device(device):
         x = tf.placeholder(tf.float32, [None, 20])
         y = tf.placeholder(tf.float32, [None, 1])
-        hidden = tf.nn.relu(tf.matmul(x, tf.get_variable("hidden", [20, 64])))
-        loss = tf.reduce_mean(tf.square(tf.matmul(hidden, tf.get_variable("out", [64, 1])) - y))
+        hidden = tf.nn.relu(tf.matmul(x, tf.get_variable("hidden", [20, options.width])))
+        loss = tf.reduce_mean(tf.square(tf.matmul(hidden, tf.get_variable("out", [options.width, 1])) - y))
         step = tf.train.get_or_create_global_step()
         optimizer = tf.train.SyncReplicasOptimizer(
             tf.train.GradientDescentOptimizer(0.01),
@@ -53,7 +55,8 @@ def main():
             _, value, number = session.run([train, loss, step], {x: features, y: features[:, :1] * 2})
             made += 1
             print("step %d loss %.9g" % (number, value), flush=True)
-    print("made %d" % made, flush=True)
+            if made % 10 == 0:
+                print("made %d at %.6f" % (made, time.time()), flush=True)
 
 
 main()

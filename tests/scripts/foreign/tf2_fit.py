@@ -1,20 +1,25 @@
 """``Model.fit`` of Keras on a dataset, in one process or under a ``ParameterServerStrategy`` (``TF_CONFIG``)."""
+import argparse
 import json
 import os
-import sys
 import time
 
 import numpy as np
 import tensorflow as tf
 
-if "--keras3" in sys.argv:
+parser = argparse.ArgumentParser()
+parser.add_argument("--keras3", action="store_true")
+parser.add_argument("--epochs", type=int, default=3)
+parser.add_argument("--width", type=int, default=8)
+options = parser.parse_args()
+if options.keras3:
     import keras
 else:
     try:
         import tf_keras as keras
     except ImportError:
         keras = tf.keras
-STEPS, EPOCHS, BATCH = 60, 3, 32
+STEPS, BATCH = 60, 32
 
 
 def examples(context=None):
@@ -29,7 +34,7 @@ def model():
     made = keras.Sequential(
         [
             keras.layers.InputLayer((1,)),
-            keras.layers.Embedding(500, 8, name="table"),
+            keras.layers.Embedding(500, options.width, name="table"),
             keras.layers.Flatten(),
             keras.layers.Dense(1, "sigmoid"),
         ]
@@ -43,9 +48,15 @@ class Slowly(keras.callbacks.Callback):
         time.sleep(float(os.environ.get("PAUSE", "0")))
 
 
+class Printing(keras.callbacks.Callback):
+    def on_epoch_end(self, epoch, logs=None):
+        print("made %d at %.6f" % ((epoch + 1) * STEPS, time.time()), flush=True)
+
+
 def main():
     tf.keras.utils.set_random_seed(7) if hasattr(tf.keras.utils, "set_random_seed") else tf.random.set_seed(7)
-    task = json.loads(os.environ.get("TF_CONFIG", "{}")).get("task")
+    config = json.loads(os.environ.get("TF_CONFIG", "{}"))
+    task = config.get("task") if "ps" in config.get("cluster", {}) else None
     if task is None:
         fitted, data = model(), examples()
     else:
@@ -60,8 +71,9 @@ def main():
             fitted = model()
         data = keras.utils.experimental.DatasetCreator(examples)
     history = fitted.fit(
-        data, steps_per_epoch=STEPS, epochs=EPOCHS, verbose=2, callbacks=[] if task else [Slowly()]
-    )
+        data, steps_per_epoch=STEPS, epochs=options.epochs, verbose=2,
+        callbacks=[Printing()] if task else [Printing(), Slowly()],
+    )  # fmt: skip
     print("losses %s" % json.dumps([round(float(each), 9) for each in history.history["loss"]]), flush=True)
 
 

@@ -1,4 +1,5 @@
 """A loop of one's own around a ``tf.function``, in one process or by a ``ClusterCoordinator`` (``TF_CONFIG``)."""
+import argparse
 import json
 import os
 import time
@@ -10,6 +11,10 @@ try:
     import tf_keras as keras
 except ImportError:
     keras = tf.keras
+parser = argparse.ArgumentParser()
+parser.add_argument("--rounds", type=int, default=1)
+parser.add_argument("--width", type=int, default=8)
+options = parser.parse_args()
 STEPS, BATCH = 150, 32
 
 
@@ -21,14 +26,15 @@ def examples(context=None):
 
 
 def made():
-    table = tf.Variable(tf.random.stateless_uniform([500, 8], [1, 2], -0.05, 0.05), name="table")
-    weights = tf.Variable(tf.ones([8, 1]), name="weights")
+    table = tf.Variable(tf.random.stateless_uniform([500, options.width], [1, 2], -0.05, 0.05), name="table")
+    weights = tf.Variable(tf.ones([options.width, 1]), name="weights")
     optimizer = keras.optimizers.Adagrad(0.1)
     return (table, weights), optimizer
 
 
 def main():
-    task = json.loads(os.environ.get("TF_CONFIG", "{}")).get("task")
+    config = json.loads(os.environ.get("TF_CONFIG", "{}"))
+    task = config.get("task") if "ps" in config.get("cluster", {}) else None
     strategy = None
     if task is not None:
         resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
@@ -60,9 +66,11 @@ def main():
 
     if strategy is None:
         iterator = iter(examples())
-        for number in range(STEPS):
+        for number in range(1, options.rounds * STEPS + 1):
             loss = step(iterator)
-            print("step %d loss %.9g" % (number + 1, float(loss)))
+            print("step %d loss %.9g" % (number, float(loss)))
+            if number % 10 == 0:
+                print("made %d at %.6f" % (number, time.time()), flush=True)
             time.sleep(float(os.environ.get("PAUSE", "0")))
     else:
         coordinator = tf.distribute.experimental.coordinator.ClusterCoordinator(strategy)
@@ -72,10 +80,12 @@ def main():
             return examples()
 
         iterator = iter(coordinator.create_per_worker_dataset(dataset_fn))
-        for _ in range(STEPS):
-            loss = coordinator.schedule(step, (iterator,))
-            time.sleep(float(os.environ.get("PAUSE", "0")))
-        coordinator.join()
+        for number in range(1, options.rounds + 1):
+            for _ in range(STEPS):
+                loss = coordinator.schedule(step, (iterator,))
+                time.sleep(float(os.environ.get("PAUSE", "0")))
+            coordinator.join()
+            print("made %d at %.6f" % (number * STEPS, time.time()), flush=True)
         print("loss %.6f" % float(loss.fetch()))
     print("iterations %d" % int(optimizer.iterations.numpy()), flush=True)
 
