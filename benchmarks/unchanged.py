@@ -219,8 +219,6 @@ def _moved(
     total = 0.0
     for trainer in sorted({trace.trainer for trace in taken}):
         rows = trace_summaries.traffic([trace for trace in taken if trace.trainer == trainer])
-        if any(row.bytes is None for row in rows):
-            return None
         own = [report for report in reports if str(report.replica) == trainer]
         total += (
             sum(row.bytes or 0.0 for row in rows)

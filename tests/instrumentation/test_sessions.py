@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -14,12 +15,13 @@ from paceline.specs import variable_files
 pytestmark = pytest.mark.slow
 SCRIPTS = Path(__file__).parents[1] / "scripts" / "foreign"
 MONITORED = str(SCRIPTS / "tf1_monitored.py")
+TRACE = "2026-01-02T03-04-05.678Z"
 TIMES = re.compile(r"\d+\.\d+|\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|0x[0-9a-f]+|[A-Z]\d{4}|\b\d{4,}\b")
 
 
 def test_steps_loss_variables_and_a_trace_of_a_monitored_session(runner):
     (runner.folder / "traces").mkdir()
-    (runner.folder / "traces" / "request").write_text("2026-01-02T03-04-05.678Z")
+    (runner.folder / "traces" / "request").write_text(TRACE)
     done = runner.run(MONITORED, "--steps=300", "--pause=0.01")
     assert done.returncode == 0, done.stderr
     printed = dict(re.findall(r"^step (\d+) loss (\S+)$", done.stdout, re.MULTILINE))
@@ -47,7 +49,7 @@ def test_steps_loss_variables_and_a_trace_of_a_monitored_session(runner):
     assert variables["weights"].updates == ("ApplyAdam",)
     assert not variables["weights"].sparse
 
-    (found,) = traces.read(runner.folder, "2026-01-02T03-04-05.678Z").traces
+    (found,) = traces.read(runner.folder, TRACE).traces
     assert (found.trainer, found.attempt) == ("worker-0", 1)
     assert len(found.splits) == 1
     assert runner.folder.joinpath("reports.jsonl.owner").exists()
@@ -183,3 +185,46 @@ def test_what_is_fed_is_not_fetched_and_what_it_stands_for_is_not_computed(runne
     assert sum(each["steps"] for each in reports) == 30
     assert reports[-1]["step"] == 30
     assert reports[0]["examples"] == 16
+
+
+CALLED = """
+import sys
+import numpy as np
+import tensorflow.compat.v1 as tf
+tf.disable_v2_behavior()
+tf.set_random_seed(1)
+x = tf.placeholder_with_default(tf.ones([4, 8]), [4, 8])
+w = tf.get_variable("w", [8, 1])
+loss = tf.reduce_mean(tf.square(tf.matmul(x, w) - 1.0))
+train = tf.train.GradientDescentOptimizer(0.01).minimize(loss)
+with tf.Session() as session:
+    session.run(tf.global_variables_initializer())
+    if sys.argv[1] == "plain":
+        call = session.make_callable([train, loss])
+        step = lambda: call()[1]
+    elif sys.argv[1] == "fed":
+        call = session.make_callable([train, loss], [x])
+        step = lambda: call([[1.0] * 8] * 4)[1]
+    else:
+        from tensorflow.core.protobuf import config_pb2
+        wanted = config_pb2.CallableOptions(feed=[x.name], fetch=[loss.name], target=[train.name])
+        call = session._make_callable_from_options(wanted)
+        step = lambda: call(np.ones([4, 8], np.float32))[0]
+    print(*["%.9g" % step() for _ in range(40)])
+"""
+
+
+@pytest.mark.parametrize("way", ["plain", "fed", "named"])
+def test_a_function_of_a_run_is_counted_and_traced(runner, way):
+    alone = runner.run("-c", CALLED, way, environment=runner.environment(PACELINE_INSTRUMENTATION="off"))
+    (runner.folder / "traces").mkdir()
+    (runner.folder / "traces" / "request").write_text(f"{TRACE}\n")
+    seen = runner.run("-c", CALLED, way)
+    assert seen.returncode == 0, seen.stderr
+    assert seen.stdout == alone.stdout
+    assert sum(each["steps"] for each in runner.reports("step")) == 40
+    with zipfile.ZipFile(runner.folder / "traces" / TRACE / "worker-0.1.zip") as archive:
+        assert {"step.pb", "context.json"} == set(archive.namelist())
+    read = traces.read(runner.folder, TRACE)
+    assert read.broken == ()
+    assert read.traces[0].splits[0].compute_microseconds > 0

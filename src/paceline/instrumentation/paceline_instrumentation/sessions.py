@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     Key = Tuple[int, ...]
     DoRun = Callable[..., List[Any]]
+    Traced = Callable[[Any], Callable[..., Any]]
 
 clock = stepping.clock
 #: Kinds of runs of one graph. A script with more makes new operations in each step, and none is looked into.
@@ -32,8 +33,9 @@ MOST_KINDS = 1000
 #: So long it may take in all to see what kinds of runs do: a graph may have a hundred thousand operations.
 MOST_JUDGING_SECONDS = 5.0
 _DO_RUN = ("self", "handle", "target_list", "fetch_list", "feed_dict", "options", "run_metadata")
-_MAKE_CALLABLE = ("self", "fetches", "feed_list")
+_MAKE_CALLABLE = ("self", "fetches", "feed_list", "accept_options")
 _FROM_OPTIONS = ("self", "callable_options")
+_FULL_TRACE = 3  # RunOptions.FULL_TRACE
 
 
 class _Trace(object):
@@ -66,7 +68,7 @@ class SessionWatch(object):
         self._model = model
         self._trace_watch = trace_watch
         self._servers = servers
-        self._tf_session = None  # type: Any
+        self._tf_session = self._config_pb2 = None  # type: Any
         self._judging_seconds = 0.0
         #: By the identity of a graph, and those of what a run fetches; None: such a run makes no step.
         self._kinds = {}  # type: Dict[int, Dict[Key, Optional[graphs.TrainingRun]]]
@@ -78,7 +80,7 @@ class SessionWatch(object):
         base = module.BaseSession
         signatures.check(base._do_run, _DO_RUN)
         signatures.check(base.make_callable, _MAKE_CALLABLE)
-        self._tf_session = module.tf_session
+        self._tf_session, self._config_pb2 = module.tf_session, module.config_pb2
         base._do_run = self._counted(base._do_run)
         base.make_callable = self._counted_callable(base.make_callable, module._FetchHandler)
         if hasattr(base, "_make_callable_from_options"):  # From 1.5 on; Keras trains by it in a session.
@@ -161,14 +163,18 @@ class SessionWatch(object):
         name = self._trace_watch.due(self._steps.total())
         if name is None or traces.traces_itself(self._tf_session, options):
             return None
-        context = {
+        return _Trace(name, self._context(run, begun), traces.Buffers(self._tf_session, options))
+
+    def _context(self, run, begun):
+        # type: (graphs.TrainingRun, float) -> Dict[str, Any]
+        """Return what is known of a step that is to be traced."""
+        return {
             "at": time.time(),
             "step": self._steps.total() + 1,
             "task": self._servers.task,
             "waited_seconds": self._steps.waited(begun) if run.is_fed else None,
             "untraced_step_microseconds": self._steps.step_microseconds(),
         }
-        return _Trace(name, context, traces.Buffers(self._tf_session, options))
 
     def _traced(self, trace, original, session, targets, wanted, feeds, options, metadata):
         # type: (_Trace, DoRun, Any, List[Any], List[Any], Any, Any, Any) -> List[Any]
@@ -178,9 +184,8 @@ class SessionWatch(object):
             self._guard(self._keep, trace)
             return found
         except Exception as error:
-            if type(error).__name__ != "AlreadyExistsError":
+            if not _is_profiled(error):
                 raise
-            # A profiler of the script's own is at work in this process: it goes first.
             return original(session, None, targets, wanted, feeds, options, metadata)
         finally:
             self._guard(buffers.delete)
@@ -216,11 +221,22 @@ class SessionWatch(object):
         """Wrap what makes a function of a run: it does without ``_do_run``."""
 
         @signatures.wraps(original)
-        def make_callable(session, fetches, *arguments, **named):
-            # type: (Any, Any, *Any, **Any) -> Callable[..., Any]
-            plain = original(session, fetches, *arguments, **named)
+        def make_callable(session, fetches, feed_list=None, accept_options=False):
+            # type: (Any, Any, Any, Any) -> Any
+            plain = original(session, fetches, feed_list, accept_options)
+            if feed_list is not None:
+                return plain  # It calls `run`, which counts.
             run = self._guard(self._callable_kind, session._graph, fetches, fetch_handler)
-            return plain if run is None else self._counting(plain, run)
+            if run is None:
+                return plain
+
+            def traced(metadata):
+                # type: (Any) -> Callable[..., Any]
+                options = self._config_pb2.RunOptions(trace_level=_FULL_TRACE)
+                call = original(session, fetches, None, True)
+                return functools.partial(call, options=options, run_metadata=metadata)
+
+            return self._counting(plain, run, traced)
 
         return make_callable
 
@@ -235,10 +251,20 @@ class SessionWatch(object):
 
         @signatures.wraps(original)
         def _make_callable_from_options(session, callable_options):
-            # type: (Any, Any) -> Callable[..., Any]
+            # type: (Any, Any) -> Any
             plain = original(session, callable_options)
             run = self._guard(self._named_kind, session._graph, callable_options)
-            return plain if run is None else self._counting(plain, run, tuple(callable_options.fetch))
+            if run is None:
+                return plain
+
+            def traced(metadata):
+                # type: (Any) -> Callable[..., Any]
+                options = self._config_pb2.CallableOptions()
+                options.CopyFrom(callable_options)
+                options.run_options.trace_level = _FULL_TRACE
+                return functools.partial(original(session, options), run_metadata=metadata)
+
+            return self._counting(plain, run, traced, tuple(callable_options.fetch))
 
         return _make_callable_from_options
 
@@ -257,13 +283,14 @@ class SessionWatch(object):
         except KeyError:
             return self._kind(graph, key, targets, tensors)
 
-    def _counting(self, plain, run, fetched=()):
-        # type: (Callable[..., Any], graphs.TrainingRun, Sequence[str]) -> Callable[..., Any]
+    def _counting(self, plain, run, traced, fetched=()):
+        # type: (Callable[..., Any], graphs.TrainingRun, Traced, Sequence[str]) -> Callable[..., Any]
         """Return a function that counts a step when it is called. Nothing can be fetched with it.
 
         Args:
             plain: the function of TensorFlow.
             run: what it trains.
+            traced: makes one that does the same and has it traced into some metadata.
             fetched: the names of what it returns, if it returns a list.
         """
         steps, guard = self._steps, self._guard
@@ -278,13 +305,61 @@ class SessionWatch(object):
         def step(*arguments, **named):
             # type: (*Any, **Any) -> Any
             begun = clock()
-            found = plain(*arguments, **named)
+            if begun < steps.due:
+                found = plain(*arguments, **named)
+                steps.add(begun)
+                return found
+            trace = None if any(named.values()) else guard(self._traced_call, run, begun, traced)
+            found = plain(*arguments, **named) if trace is None else trace(plain, arguments)
             steps.add(begun)
-            if begun >= steps.due:
-                guard(report, arguments, found)
+            guard(report, arguments, found)
+            if trace is not None:
+                guard(trace.keep)
             return found
 
         return step
+
+    def _traced_call(self, run, begun, traced):
+        # type: (graphs.TrainingRun, float, Traced) -> Optional[_TracedCall]
+        """Return what makes a step and traces it; None: no trace is due."""
+        name = self._trace_watch.due(self._steps.total())
+        if name is None:
+            return None
+        metadata = self._config_pb2.RunMetadata()
+        return _TracedCall(traced(metadata), metadata, name, self._context(run, begun), self._trace_watch)
+
+
+class _TracedCall(object):
+    """Makes a step by a function that has it traced."""
+
+    def __init__(self, call, metadata, name, context, watch):
+        # type: (Callable[..., Any], Any, str, Dict[str, Any], traces.TraceWatch) -> None
+        self._call = call
+        self._metadata = metadata
+        self._name = name
+        self._context = context
+        self._watch = watch
+
+    def __call__(self, plain, arguments):
+        # type: (Callable[..., Any], Sequence[Any]) -> Any
+        """Make the step; by the plain function where a profiler of the script's own is at work."""
+        try:
+            return self._call(*arguments)
+        except Exception as error:
+            if not _is_profiled(error):
+                raise
+            return plain(*arguments)
+
+    def keep(self):
+        # type: () -> None
+        """Write what TensorFlow said of the step."""
+        self._watch.keep(self._name, self._metadata.SerializeToString(), self._context)
+
+
+def _is_profiled(error):
+    # type: (Exception) -> bool
+    """Whether a step was not made because a profiler of the script's own is at work: that goes first."""
+    return type(error).__name__ == "AlreadyExistsError"
 
 
 def _fed(feeds):
