@@ -23,6 +23,7 @@ from paceline.instrumentation.paceline_instrumentation import (
     models,
     patching,
     reporting,
+    servers,
     sessions,
     stepping,
     tracebacks,
@@ -306,6 +307,22 @@ def test_a_script_whose_runs_are_all_different_is_not_held_up(reporter, monkeypa
     assert [line["message"] for line in lines(tmp_path)] == [
         "there are too many kinds of runs to look into all of them"
     ]
+
+
+# --- Servers --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [("1.15.5", {}), ("2.1.4", {}), ("2.3.0", {}), ("2.4.0-rc1", {"GRPC_FAIL_FAST": "use_caller"}),
+     ("2.21.0", {"GRPC_FAIL_FAST": "use_caller"}), ("", {}), ("?", {})],
+)  # fmt: skip
+def test_calls_to_a_lost_server_fail_where_tensorflow_knows_how(version, expected):
+    environment = {}
+    servers.fail_fast(version, environment)
+    assert environment == expected
+    servers.fail_fast(version, chosen := {"GRPC_FAIL_FAST": "false"})
+    assert chosen == {"GRPC_FAIL_FAST": "false"}
 
 
 # --- Coordinators ---------------------------------------------------------------------------------------

@@ -45,7 +45,6 @@ class Processes:
             PYTHONPATH=f"{ROOT / 'src'}:{ROOT}",
             TF_CPP_MIN_LOG_LEVEL="2",
             TF_CONFIG=json.dumps({"cluster": self.cluster, "task": {"type": role, "index": index}}),
-            GRPC_FAIL_FAST="use_caller",
             PYTHONFAULTHANDLER="1",
             TF_NUM_INTRAOP_THREADS="1",
             TF_NUM_INTEROP_THREADS="2",

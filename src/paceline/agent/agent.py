@@ -5,7 +5,7 @@ and writes down why the command ended (``docs/agent-protocol.md``). It speaks th
 nothing is lost when the engine, the agent or the script dies; it never ends a training for a failed
 measurement, and what it cannot measure it gives as null. Where no engine can read its files, in containers,
 it also gives them to whoever asks by HTTP. All of it is this file, but for what
-is seldom needed, `profiler.py` and `unseen.py` beside it.
+is seldom needed, `profiler.py`, `unseen.py` and `oddities.py` beside it.
 
 The kernel's text files are read by pure functions (text -> values). Descriptors stay open between samples:
 opening a file below ``/proc`` costs as much as reading it. It runs under Python 3.6 and later, hence the
@@ -58,6 +58,7 @@ FILE_BYTES = 1 << 26
 LINGER_SECONDS = 20.0  # at most, for a reader that promised to come back, if the engine says nothing else
 LINGER_SLACK_SECONDS = 2.0  # beyond the grace of a command that was told to stop
 TRACE_REQUEST_SECONDS = 60.0
+LOOK_SECONDS = 10.0  # between looks at what a command does beside its work
 UNSEEN_SECONDS = 30.0  # after which it is looked why a trainer says nothing, and between such looks
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
@@ -185,7 +186,6 @@ def framework_defaults(config: Config, threads: int) -> Dict[str, str]:
         if config.role != "ps" and threads < 2:
             # A worker of a ParameterServerStrategy waits for its input in one thread for ever.
             environment["TF_NUM_INTEROP_THREADS"] = "2"
-        environment["GRPC_FAIL_FAST"] = "use_caller"
         # Tables in huge pages, where the kernel allows it: rows are read at random, all over gigabytes.
         environment["GLIBC_TUNABLES"] = "glibc.malloc.hugetlb=1"
     return environment
@@ -1598,6 +1598,8 @@ class Agent:
         self._dropped = self._failed_samples = 0
         self._noted, self._note_due = (0, 0, 0), 0.0
         self._explain_due = self._supervised_at + UNSEEN_SECONDS
+        self._oddities = None  # type: Any
+        self._began, self._look_due = self._supervised_at, self._supervised_at + LOOK_SECONDS
 
     def run(self) -> int:
         """Run the command and return the agent's own exit code."""
@@ -1678,6 +1680,7 @@ class Agent:
             self._pages.tidy(now)
             self._profile()
             self._explain(now)
+            self._look(now)
         except Exception:  # noqa: BLE001 - a failed measurement must not end a training
             self._failed_samples += 1
             if self._failed_samples == 1:
@@ -1703,6 +1706,16 @@ class Agent:
             self._explain_due = math.inf
             message = "its steps are not seen: " + reason
             self._write({"type": "instrumentation", "at": time.time(), "message": message})
+
+    def _look(self, now: float) -> None:
+        """Report what the command does that its exit code will not show."""
+        if now < self._look_due:
+            return
+        self._look_due = now + LOOK_SECONDS
+        if self._oddities is None:
+            self._oddities = load("oddities").Watch(self._config.reports, self._began)
+        for line in self._oddities.look(now):
+            self._write(line)
 
     def _stop(self, kind: str, message: str) -> None:
         if self._stop_kind:

@@ -16,6 +16,7 @@ _LIBRARY = "libtensorflow_cc.so.2"
 
 def start(cluster: clusters.Cluster) -> Any:
     """Starts the server of this replica, beside whatever else its process does."""
+    _fail_fast()
     return tf.distribute.Server(tf.train.ServerDef.FromString(server_definitions.encoded(cluster)))
 
 
@@ -30,6 +31,7 @@ def serve(cluster: clusters.Cluster) -> None:
     if library is None:
         start(cluster).join()
         return
+    _fail_fast()
     definition = os.memfd_create("server", 0)  # 0: the next program inherits it
     os.write(definition, server_definitions.encoded(cluster))
     os.lseek(definition, 0, os.SEEK_SET)
@@ -38,6 +40,11 @@ def serve(cluster: clusters.Cluster) -> None:
     # -I -S: it imports the standard library alone, whatever the environment says.
     command = [sys.executable, "-I", "-S", lean_server.__file__, str(library), str(definition)]
     os.execv(command[0], command)
+
+
+def _fail_fast() -> None:
+    """Has calls to a server that has ended fail: by itself TensorFlow waits for it for ever."""
+    os.environ.setdefault("GRPC_FAIL_FAST", "use_caller")
 
 
 def _library() -> Path | None:

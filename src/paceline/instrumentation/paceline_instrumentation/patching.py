@@ -73,7 +73,9 @@ class Instrument(object):
             self._reporter.say("%s cannot be looked into: %s" % (module.__name__, error))
             return
         if name == "client.session":
-            self._reporter.say("TensorFlow %s on Python %s" % (_version() or "?", platform.python_version()))
+            version = _version()
+            self._reporter.say("TensorFlow %s on Python %s" % (version or "?", platform.python_version()))
+            servers.fail_fast(version or "", os.environ)
 
 
 def _version():

@@ -2,16 +2,30 @@
 
 from __future__ import absolute_import
 
+import re
+
 from . import signatures
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Any, Optional
+    from typing import Any, MutableMapping, Optional
 
     from .guarding import Guard
 
 _BEGIN = ("self", "server_or_cluster_def", "job_name", "task_index")
+_FAIL_FAST, _FAIL_FAST_SINCE = "GRPC_FAIL_FAST", (2, 4)
+
+
+def fail_fast(version, environment):
+    # type: (str, MutableMapping[str, str]) -> None
+    """Have calls to a server that has ended fail, where a TensorFlow can: by itself it waits for ever.
+
+    A version that knows the variable, but not this value, ends the process for it.
+    """
+    found = re.match(r"(\d+)\.(\d+)", version)
+    if found and (int(found.group(1)), int(found.group(2))) >= _FAIL_FAST_SINCE:
+        environment.setdefault(_FAIL_FAST, "use_caller")
 
 
 class ServerWatch(object):
