@@ -10,6 +10,7 @@ TensorFlows that ``tests/instrumentation/fetch-tensorflows`` has not fetched are
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import os
@@ -26,7 +27,7 @@ from support.styles import STYLES, VERSIONS, Style
 from benchmarks import plots, trials
 from benchmarks.protocols import ROOT, Bench, Check, Result, Row, at_least, at_most
 from paceline import specs
-from paceline.errors import PacelineError
+from paceline.errors import Conflict, PacelineError
 from paceline.model import trace_summaries, traces
 from paceline.model.jobs import JobSpec
 from paceline.model.runs import Run
@@ -84,7 +85,8 @@ def _cell(name: str, version: str) -> Row:
         try:
             return {**row, **_Job(api, training, style).seen()}
         finally:
-            api.stop(training.name)
+            with contextlib.suppress(Conflict):  # It has failed.
+                api.stop(training.name)
             api.wait(training.name, timeout_seconds=120)
 
 
@@ -125,7 +127,7 @@ class _Job:
             "bytes_apart": None if moved is None or traced is None else traced / sum(moved) - 1,
             "trace_seconds": seconds,
             "traced_by": ("session" if self.style.is_session else "profiler") if taken else None,
-            "time": any(each.operations for each in taken),
+            "time": any(each.splits for each in taken),
         }
 
     @property

@@ -174,7 +174,7 @@ def test_a_replica_has_failed_for_good() -> None:
     )  # fmt: skip
     assert cause.next_steps == (
         "paceline logs clicks --role worker --index 0 --attempt 4 --tail 20",
-        "paceline resume clicks goes on from its last checkpoint",
+        "paceline resume clicks goes on from its last checkpoint, if its script has saved one",
     )
 
 
@@ -366,3 +366,16 @@ def test_a_job_that_is_stopping_says_what_is_left() -> None:
     cause = only(explain(situation(JobPhase.STOPPING, replicas=[row(PS0, ReplicaPhase.RUNNING), *rows])))
     assert texts(cause) == ["worker-0"]
     assert "parameter servers end after them" in cause.what
+
+
+@pytest.mark.parametrize(
+    ("has_checkpoint", "said"),
+    [
+        (True, "goes on from its last checkpoint"),
+        (False, "starts it from the beginning: there is no checkpoint in its folder"),
+        (None, "goes on from its last checkpoint, if its script has saved one"),
+    ],
+)
+def test_where_a_job_goes_on_is_said_as_far_as_it_is_known(has_checkpoint: bool | None, said: str) -> None:
+    stopped = situation(JobPhase.STOPPED, has_checkpoint=has_checkpoint)
+    assert only(explain(stopped)).next_steps == (f"paceline resume clicks {said}",)

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,34 @@ def test_a_users_script_runs_unchanged(tmp_path: Path, text: str, last_words: st
     assert last_words in paceline(tmp_path / "home", "logs", "user-script").stdout
     folder = folders.RunFolder(tmp_path / "home" / "runs" / "user-script")
     assert leftovers.find(load_job(job_file).spec, folder) == []
+
+
+LOOKED_AT = f"""{HEADER}
+  command: [sh, -c, "COMMAND"]
+  roles:
+    worker: {{replicas: 1, memory: 2Gi}}
+"""
+TRAINS = f"{sys.executable} {STYLES['feed'].path} --steps=50; exec sleep 600"
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("command", "name"), [("yes | head -c 60000000; exec sleep 600", "log-flood"), (TRAINS, "trainer-ended")]
+)
+def test_a_command_that_does_something_else(tmp_path: Path, command: str, name: str) -> None:
+    home, job_file = tmp_path / "home", tmp_path / "job.yaml"
+    job_file.write_text(LOOKED_AT.replace("COMMAND", command))
+    assert paceline(home, "submit", str(job_file)).returncode == 0
+    try:
+        for _ in range(60):
+            told = json.loads(paceline(home, "why", "user-script", "-o", "json").stdout)
+            if name in [cause["name"] for cause in told["causes"]]:
+                break
+            time.sleep(5)
+        else:
+            pytest.fail(f"it is not told: {told}")
+    finally:
+        paceline(home, "delete", "user-script", "--force")
 
 
 @pytest.mark.nightly

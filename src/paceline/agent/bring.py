@@ -17,6 +17,8 @@ import sys
 import sysconfig
 from pathlib import Path
 
+from paceline.agent import FILES
+
 _NOT_NEEDED = (
     "test", "tests", "idlelib", "tkinter", "turtledemo", "lib2to3", "ensurepip", "site-packages",
     "dist-packages", "__pycache__", "config-*", "pydoc_data",
@@ -55,7 +57,7 @@ def bring(folder: Path) -> None:
                 other.unlink(missing_ok=True)
                 os.link(first, other)
     here = Path(__file__).parent
-    for name in ("agent.py", "profiler.py", "unseen.py"):
+    for name in FILES:
         shutil.copy(here / name, folder / name)
     shutil.copytree(
         here.with_name("instrumentation"),

@@ -15,7 +15,7 @@ from paceline.diagnosing.inputs import slow_decoding, slow_storage
 from paceline.diagnosing.memory import memory_limits, memory_requests
 from paceline.diagnosing.networks import retransmissions, shared_links, worker_links
 from paceline.diagnosing.optimizers import dense_gradients, dense_updates, slot_memories
-from paceline.diagnosing.progress import absences, evaluations, hangs, losses, untrained
+from paceline.diagnosing.progress import absences, commands, evaluations, hangs, losses, untrained
 from paceline.diagnosing.rules import Rule
 from paceline.diagnosing.servers import (
     cpu_bound_servers,
@@ -58,6 +58,8 @@ RULES: tuple[Rule, ...] = (
     losses.loss_not_finite,
     evaluations.evaluation_starves,
     untrained.nothing_trained,
+    commands.log_flood,
+    commands.trainer_ended,
     giant_variables.giant_variable,
     uneven_placements.uneven_placement,
     skewed_shards.skewed_shards,

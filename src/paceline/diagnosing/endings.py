@@ -241,7 +241,7 @@ def _next_steps(situation: Situation, ending: _Ending) -> Iterator[str]:
             logs=logs,
         )
     if situation.phase.is_final:
-        yield f"paceline resume {situation.name} goes on from its last checkpoint"
+        yield situation.resume_step
 
 
 def _ended(row: ReplicaRow) -> int:

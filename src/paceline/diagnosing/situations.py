@@ -46,6 +46,7 @@ class Situation:
         room: None for a job that does not wait for room, or where that is not known.
         obstacles: what the place where it runs says of its replicas.
         output: the last lines that replicas which have failed have printed.
+        has_checkpoint: whether anything lies in its folder of checkpoints; None: that cannot be looked into.
         unknown: what could not be looked at, and why not.
     """
 
@@ -65,6 +66,7 @@ class Situation:
     room: Room | None = None
     obstacles: Sequence[Obstacle] = ()
     output: Sequence[Output] = ()
+    has_checkpoint: bool | None = None
     unknown: tuple[str, ...] = ()
 
     @classmethod
@@ -101,6 +103,16 @@ class Situation:
             return told[-1]
         by_phase = self.finished_at if self.phase.is_final else self.started_at
         return by_phase if by_phase is not None else self.submitted_at
+
+    @property
+    def resume_step(self) -> str:
+        """Return the command that brings it back, and where it goes on then."""
+        begins = {
+            True: "goes on from its last checkpoint",
+            False: "starts it from the beginning: there is no checkpoint in its folder",
+            None: "goes on from its last checkpoint, if its script has saved one",
+        }
+        return f"paceline resume {self.name} {begins[self.has_checkpoint]}"
 
     def exits(self, replica: ReplicaId, message: str) -> list[JobEvent]:
         """Return the ends of a replica that were told with a message."""

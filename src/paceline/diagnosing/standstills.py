@@ -112,7 +112,7 @@ def _somebody_wants_it_so(situation: Situation) -> Iterator[Cause]:
         name="suspended",
         what="Somebody has stopped it.",
         evidence=evidence,
-        next_steps=(f"paceline resume {situation.name} goes on from its last checkpoint",),
+        next_steps=(situation.resume_step,),
     )
 
 
@@ -127,7 +127,7 @@ def _its_time_is_over(situation: Situation) -> Iterator[Cause]:
         evidence=(Evidence(text=situation.message, at=situation.finished_at),),
         next_steps=(
             "spec.active_deadline: make it longer, or leave it out",
-            f"paceline resume {situation.name} goes on from its last checkpoint",
+            situation.resume_step,
         ),
     )
 

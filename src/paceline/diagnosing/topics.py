@@ -57,7 +57,7 @@ TOPICS = (
         severity=Severity.INFO,
         why="paceline stop, or spec.suspend: true. Its workers, chief and evaluator got SIGTERM, and its "
         "parameter servers when these had ended, so that a chief could save its last step.",
-        fix="paceline resume goes on from the last checkpoint.",
+        fix="paceline resume goes on from the last checkpoint, if the script has saved one.",
     ),
     Topic(
         code="LIFE104", name="stopping", title="The job is ending",
@@ -71,7 +71,8 @@ TOPICS = (
     Topic(
         code="LIFE105", name="deadline", title="The job ran longer than it may",
         why="spec.active_deadline counts from the first launch, restarts and waiting for nodes included.",
-        fix="Give it more time, or see why it is slow: paceline top. It goes on from its last checkpoint.",
+        fix="Give it more time, or see why it is slow: paceline top. It goes on from its last checkpoint, if "
+        "its script has saved one.",
     ),
     Topic(
         code="LIFE201", name="wrong-spec", title="The job's spec cannot be read",
@@ -197,7 +198,7 @@ TOPICS = (
     Topic(
         code="LIFE409", name="orphaned", title="A replica ended itself because nobody looked after it",
         why="Its supervisor was gone for a minute: a replica that nobody can end must not run for ever.",
-        fix="paceline resume brings it back from the last checkpoint.",
+        fix="paceline resume brings it back, from the last checkpoint if the script has saved one.",
     ),
     Topic(
         code="LIFE410", name="lost", title="A replica is gone, and nobody knows why",

@@ -378,6 +378,7 @@ class Jobs(LifeCycle):
             now=self.clock(),
             unattended=local_situations.unattended(run, happened) if self.is_lost(run) else (),
             obstacles=local_situations.full_disks(run),
+            has_checkpoint=local_situations.has_checkpoint(run),
         )
 
     def log_reader(self, run: Run, wanted: logs.Wanted) -> logs.FolderReader:

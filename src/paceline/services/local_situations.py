@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,6 +23,14 @@ def unattended(run: Run, happened: Sequence[JobEvent]) -> tuple[Evidence, ...]:
     lock = RunFolder(Path(run.directory)).lock
     last = [Evidence(text=f"the last that it told: {each.kind}", at=each.at) for each in happened[-1:]]
     return (Evidence(text=f"nobody holds {lock}; its last words are in supervisor.log there"), *last)
+
+
+def has_checkpoint(run: Run) -> bool | None:
+    """Return whether anything lies in a run's folder of checkpoints; None: it cannot be looked into."""
+    try:
+        return any(True for _ in os.scandir(RunFolder(Path(run.directory)).checkpoints))
+    except OSError:
+        return None
 
 
 def full_disks(run: Run) -> list[Obstacle]:

@@ -81,7 +81,7 @@ def parse(data: bytes, *, replica: ReplicaId, attempt: int, offset: int) -> Read
                 case "started":
                     started = True
                     happened.append(_started(record, replica, attempt))
-                case "note" | "instrumentation" as kind:
+                case "note" | "instrumentation" | "output" | "outlived" as kind:
                     happened.append(_said(kind, record, replica, attempt))
                 case "exited":
                     # Why is in the exit file too, and the engine reports it when all is gone.

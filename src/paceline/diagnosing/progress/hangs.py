@@ -37,7 +37,7 @@ TOPIC = Topic(
     why="All processes live and no step ends. Somebody waits for what never comes: a process that was "
     "stopped, a server that does not answer, storage that hangs, a lock, a queue that is empty for ever.",
     fix="See what the processes wait for: their last log lines, the stacks of their threads (py-spy dump). "
-    "A job that is stopped and resumed goes on from its last checkpoint.",
+    "A job that is stopped and resumed goes on from its last checkpoint, if its script has saved one.",
     risk="What was trained since the last checkpoint is done again.",
 )
 
@@ -163,5 +163,6 @@ def _next_steps(case: Case, name: str) -> tuple[str, ...]:
         f"paceline logs {job} --role {role} --index {index} --tail 20",
         "where it runs, py-spy dump --pid PID says what its threads wait for; kill -CONT PID wakes a process "
         "that was stopped",
-        f"paceline stop {job}, then paceline resume {job}: it goes on from its last checkpoint",
+        f"paceline stop {job}, then paceline resume {job}: it goes on from its last checkpoint, "
+        "if its script has saved one",
     )

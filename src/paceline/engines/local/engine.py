@@ -22,6 +22,8 @@ from paceline.model.statuses import ExitKind, ExitReason
 from paceline.rendering import environments, host_plans
 
 log = logging.getLogger(__name__)
+#: Those of `paceline.agent`, which runs beside replicas and which the platform does not import.
+AGENT_FILES = ("agent.py", "profiler.py", "unseen.py", "oddities.py")
 
 
 class LocalEngine:
@@ -48,7 +50,7 @@ class LocalEngine:
     def prepare(self) -> Sequence[str]:
         """Copy the agent and the instrumentation, make groups and network (see ``engines.Engine``)."""
         package = importlib.resources.files("paceline")
-        for name in ("agent.py", "profiler.py", "unseen.py"):
+        for name in AGENT_FILES:
             (self._folder.path / name).write_bytes(package.joinpath("agent", name).read_bytes())
         with importlib.resources.as_file(package.joinpath("instrumentation")) as instrumentation:
             shutil.copytree(

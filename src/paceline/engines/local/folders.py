@@ -5,7 +5,7 @@
     RUN/job.yaml                         the job file as submitted
     RUN/supervisor.log, supervisor.lock  the lock is held as long as somebody looks after the job
     RUN/layout.json                      host, cores and address of each replica
-    RUN/agent.py                         the agent that its replicas run, profiler.py and unseen.py with it
+    RUN/agent.py                         the agent that its replicas run, and what it loads from beside it
     RUN/instrumentation/                 what looks into their scripts
     RUN/code/, code.json                 the code that was fetched for it, and what was said of it
     RUN/replicas/ps-0.1/                 attempt 1 of ps-0: config, spool, reports, exit reason
@@ -66,6 +66,11 @@ class RunFolder:
         """Return the folder of the replicas' output."""
         return self.path / "logs"
 
+    @property
+    def checkpoints(self) -> Path:
+        """Return the folder that ``{checkpoint_dir}`` stands for."""
+        return self.path / "checkpoints"
+
     def create(self) -> None:
         """Make the folder and those in it that are always there."""
         self.path.mkdir(parents=True, mode=0o700)
@@ -98,7 +103,7 @@ class RunFolder:
         return environments.ReplicaFiles(
             run_dir=str(self.path),
             code=str(self.code),
-            checkpoint_dir=str(self.path / "checkpoints"),
+            checkpoint_dir=str(self.checkpoints),
             scratch_dir=str(self.scratch(replica)),
             spool=str(folder / "spool.jsonl"),
             exit=str(folder / "exit.json"),

@@ -167,6 +167,7 @@ class Situation(Document):
     room: dict[str, Any] | None
     obstacles: list[dict[str, Any]]
     output: list[dict[str, Any]]
+    has_checkpoint: bool | None
     unknown: list[str]
 
 

@@ -1,0 +1,89 @@
+"""Commands that do something else than to train: they flood their log, or go on after their trainer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from paceline.diagnosing.cases import Case
+from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.topics import Topic
+from paceline.diagnosing.waits import listed
+from paceline.model.causes import Evidence
+from paceline.model.findings import Severity
+from paceline.model.runs import JobEvent
+from paceline.model.statuses import JobPhase
+
+#: The kinds of the events by which agents say so.
+OUTPUT, OUTLIVED = "output", "outlived"
+
+FLOOD = Topic(
+    code="PRG006",
+    name="log-flood",
+    title="A replica floods its log",
+    severity=Severity.WARNING,
+    why="It prints more than 256 KiB a second, from its start on. That takes time from the training, hides "
+    "what matters, and fills the disk.",
+    fix="Look at the last lines: log_device_placement, a print in each step, or a log level for developers.",
+)
+
+ENDED = Topic(
+    code="PRG007",
+    name="trainer-ended",
+    title="The process that trained has ended, and the command goes on",
+    severity=Severity.WARNING,
+    why="A command that starts the trainer as another process has not noticed that it ended, or does not "
+    "pass its exit code on. So the replica counts as running or succeeded, whatever became of the training.",
+    fix="Let the command end with its trainer and with its exit code: exec python train.py in a shell, "
+    "sys.exit(subprocess.call(...)) in Python.",
+)
+
+
+@rule(FLOOD, needs=())
+def log_flood(case: Case) -> Iterator[Hit]:
+    """Replicas of which the agent has said that they print that much."""
+    said = _said(case, OUTPUT)
+    if said:
+        names = _names(said)
+        yield Hit(
+            what=f"{listed(names)} {'floods its log' if len(names) == 1 else 'flood their logs'}.",
+            subjects=tuple(names),
+            evidence=_evidence(said),
+            next_steps=(f"paceline logs {case.recording.run.name} --tail 20",),
+        )
+
+
+@rule(ENDED, needs=())
+def trainer_ended(case: Case) -> Iterator[Hit]:
+    """Replicas whose trainer has ended a while ago, without another step since."""
+    run, steps = case.recording.run, case.recording.steps
+    if run.phase not in (JobPhase.RUNNING, JobPhase.SUCCEEDED):
+        return
+    said = [
+        event
+        for event in _said(case, OUTLIVED)
+        if not any(step.replica == event.replica and step.at > event.at for step in steps)
+    ]
+    if said:
+        names = _names(said)
+        yield Hit(
+            what=f"The process that trained has ended, and the command of {listed(names)} goes on."
+            if run.phase is JobPhase.RUNNING
+            else f"The command of {listed(names)} went on after the process that trained had ended: how that "
+            "ended is not known.",
+            subjects=tuple(names),
+            evidence=_evidence(said),
+            next_steps=(f"paceline logs {run.name} --tail 20",),
+        )
+
+
+def _said(case: Case, kind: str) -> list[JobEvent]:
+    """Return what agents have said of a kind."""
+    return [event for event in case.recording.events if event.kind == kind and event.replica is not None]
+
+
+def _names(said: list[JobEvent]) -> list[str]:
+    return list(dict.fromkeys(str(each.replica) for each in said))
+
+
+def _evidence(said: list[JobEvent]) -> tuple[Evidence, ...]:
+    return tuple(Evidence(text=f"{each.replica}: {each.message}", at=each.at) for each in said[:5])

@@ -1,0 +1,64 @@
+"""Commands that flood their log, or go on after their trainer."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from support import cases
+from support.cases import START, found
+
+from paceline.diagnosing.progress.commands import log_flood, trainer_ended
+from paceline.model.recordings import Recording
+from paceline.model.roles import ReplicaId
+from paceline.model.runs import JobEvent
+from paceline.model.statuses import JobPhase
+
+LOADS = {"ps-0": cases.SERVER, "worker-0": cases.TRAINER, "worker-1": cases.TRAINER}
+FLOOD = "118 MiB of output in 120 s"
+GONE = "process 12, which trained, has ended; the command goes on"
+
+
+def said(kind: str, message: str, *replicas: str, at: float, phase: JobPhase = JobPhase.RUNNING) -> Recording:
+    events = tuple(
+        JobEvent(at=at, kind=kind, message=message, replica=ReplicaId.parse(each)) for each in replicas
+    )
+    return dataclasses.replace(cases.recording(LOADS, phase=phase), events=events)
+
+
+def test_a_flood_is_told_of() -> None:
+    (cause,) = found(log_flood, said("output", FLOOD, "worker-0", at=START + 60))
+    assert cause.what == "worker-0 floods its log."
+    assert cause.evidence[0].text == f"worker-0: {FLOOD}"
+    (cause,) = found(log_flood, said("output", FLOOD, "worker-0", "worker-1", at=START + 60))
+    assert cause.what == "worker-0, worker-1 flood their logs."
+
+
+@pytest.mark.parametrize(
+    ("phase", "what"),
+    [
+        (JobPhase.RUNNING, "The process that trained has ended, and the command of worker-0 goes on."),
+        (
+            JobPhase.SUCCEEDED,
+            "The command of worker-0 went on after the process that trained had ended: how that ended is not "
+            "known.",
+        ),
+    ],
+)
+def test_a_command_that_outlives_its_trainer_is_told_of(phase: JobPhase, what: str) -> None:
+    (cause,) = found(trainer_ended, said("outlived", GONE, "worker-0", at=1e12, phase=phase))
+    assert cause.what == what
+
+
+@pytest.mark.parametrize(
+    "recording",
+    [
+        cases.recording(LOADS),
+        said("outlived", GONE, "worker-0", at=START),  # It has trained since.
+        said("outlived", GONE, "worker-0", at=1e12, phase=JobPhase.FAILED),  # That has a cause of its own.
+    ],
+    ids=["nothing said", "another trainer", "failed"],
+)
+def test_what_is_not_so_is_not_told(recording: Recording) -> None:
+    assert found(trainer_ended, recording) == ()
+    assert found(log_flood, recording) == ()
