@@ -14,6 +14,8 @@ from click.testing import CliRunner, Result
 from support.filled_homes import fill, spec_of
 
 from paceline.model.jobs import JobSpec
+from paceline.model.roles import ReplicaId
+from paceline.model.runs import JobEvent
 from paceline.model.statuses import JobPhase
 from paceline.services import homes
 from paceline.stores import open_store
@@ -108,6 +110,25 @@ def test_describe_tells_all(home: homes.Home, paceline: Paceline) -> None:
     for expected in ("python train.py", "Roles", "Replicas", "network is not measured", run.directory):
         assert expected in text
     assert document(paceline("describe", "clicks", "-o", "json"))["events"] == []
+
+
+def test_describe_tells_what_is_seen_of_each_script(home: homes.Home, paceline: Paceline) -> None:
+    fill(home, "clicks")
+    library, steps = "TensorFlow 2.21.0 on Python 3.11.7", "its steps, made by sessions; batch: fed"
+    said = [("ps-0", library), ("worker-0", library), ("worker-0", steps), ("ps-1", library)]
+    with open_store(home.store_url) as store:
+        for replica, message in said:
+            event = JobEvent(
+                at=1e9, kind="instrumentation", message=message, replica=ReplicaId.parse(replica), attempt=1
+            )
+            store.append_events("clicks", [event])
+    shown = paceline("describe", "clicks").stdout.partition("Seen in the scripts\n")[2].partition("\n\n")[0]
+    assert shown.splitlines() == [
+        f"ps-0, ps-1  {library}",
+        f"worker-0    {library}; its steps, made by sessions;",
+        "            batch: fed",
+        "worker-1    nothing",
+    ]
 
 
 def test_top_shows_means_imbalance_and_the_hot_ps(home: homes.Home, paceline: Paceline) -> None:

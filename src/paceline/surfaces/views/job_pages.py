@@ -8,9 +8,13 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from paceline.model.jobs import CpuPolicy, JobSpec, RoleSpec
+from paceline.model.jobs import CpuPolicy, Instrumentation, JobSpec, RoleSpec
 from paceline.model.runs import JobEvent, ReplicaRow, Run
 from paceline.surfaces.views import cells, job_tables, styles, tables
+
+#: The kind of events by which agents say what is seen of a script, and what is not.
+_SEEN = "instrumentation"
+_FEW = 3
 
 
 def page(
@@ -42,6 +46,10 @@ def page(
         *_section("Roles", _roles(run.spec, width)),
         *_section("Replicas", job_tables.replica_table(replicas, width=width, wide=wide)),
     ]
+    seen = _seen(run.spec, replicas, events)
+    if seen:
+        parts += _section("Seen in the scripts", _facts(seen, width))
+    events = [event for event in events if event.kind != _SEEN]
     if events:
         shown = events[-last_events:] if last_events else []
         title = "Events" if len(shown) == len(events) else f"Events (the last {len(shown)} of {len(events)})"
@@ -51,6 +59,30 @@ def page(
     if run.engine == "local":
         parts += _section("Files", _facts(_files(run), None))
     return Group(*parts)
+
+
+def _seen(spec: JobSpec, replicas: Sequence[ReplicaRow], events: Sequence[JobEvent]) -> list[tuple[str, str]]:
+    """Return what was seen in the script of each replica at its last attempt, those together that are alike;
+    nothing of a job of which nothing was seen: it may report by itself.
+    """
+    if spec.instrumentation is Instrumentation.OFF:
+        return [("all", 'nothing: instrumentation is "off" in the job file')]
+    if not any(event.kind == _SEEN for event in events):
+        return []
+    alike: dict[str, list[str]] = {}
+    for row in replicas:
+        said = [
+            event.message
+            for event in events
+            if event.kind == _SEEN and event.replica == row.replica and event.attempt in (None, row.attempt)
+        ]
+        alike.setdefault("; ".join(dict.fromkeys(said)) or "nothing", []).append(str(row.replica))
+    return [(_named(names), text) for text, names in alike.items()]
+
+
+def _named(names: Sequence[str]) -> str:
+    """Return names in a few words."""
+    return ", ".join(names) if len(names) <= _FEW else f"{names[0]} and {len(names) - 1} others"
 
 
 def _section(title: str, body: RenderableType) -> list[RenderableType]:
