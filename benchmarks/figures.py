@@ -9,6 +9,8 @@ from typing import Any
 from benchmarks import protocols
 
 PAGE = protocols.ROOT / "docs" / "figures.md"
+#: Pages that have the table of a benchmark within their text, between two comments with its name.
+TABLES = {"unchanged": protocols.ROOT / "docs" / "instrumentation.md"}
 
 
 def number(value: float | None) -> str:
@@ -24,8 +26,26 @@ def interval(low: float | None, high: float | None) -> str:
 def write() -> None:
     """Write the page, and draw the plots of all results."""
     PAGE.write_text(render())
+    for name, page in TABLES.items():
+        page.write_text(with_table(page.read_text(), name))
     for path in sorted(protocols.RESULTS.glob("*.json")):
         draw(path)
+
+
+def with_table(page: str, name: str) -> str:
+    """Return the text of a page with the table of a benchmark as its written result has it.
+
+    Raises:
+        ValueError: the page has no place for it.
+    """
+    begin, end = f"<!-- {name}: made by make docs -->\n", f"<!-- /{name} -->\n"
+    before, _, rest = page.partition(begin)
+    _, marker, after = rest.partition(end)
+    if not marker:
+        raise ValueError(f"the page has no place for the table of {name}")
+    rows = protocols.written_rows(name)
+    lines = protocols.module(name).table(rows) if rows else ["not measured"]
+    return before + begin + "\n".join(lines) + "\n" + end + after
 
 
 def draw(path: Path) -> None:

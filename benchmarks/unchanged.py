@@ -252,17 +252,17 @@ def table(rows: Sequence[Row]) -> list[str]:
         "| --- |" + " --- |" * len(VERSIONS),
     ]
     for name, style in STYLES.items():
-        cells = [_letters(found.get((name, version))) for version in VERSIONS]
+        cells = [
+            _letters(found.get((name, version))) if version in style.versions else "-" for version in VERSIONS
+        ]
         lines.append(f"| {style.title} | " + " | ".join(cells) + " |")
     return lines
 
 
 def _letters(row: Row | None) -> str:
-    """Return a letter for each thing that is seen; a dash for a TensorFlow that the style is not for."""
-    if row is None:
-        return "-"
-    if row["skipped"] is not None:
-        return "not tried"
+    """Return a letter for each thing that is seen."""
+    if row is None or row["skipped"] is not None:
+        return "not measured"
     seen = {
         "s": row["rate_apart"] is not None and abs(row["rate_apart"]) <= RATE_LIMIT,
         "l": row["loss"] == 1,
