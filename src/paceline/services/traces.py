@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from paceline.errors import Conflict, NotFound, WaitTimeout
@@ -140,7 +140,7 @@ class _Taking:
             servers = running(self.jobs, self.run, _PROFILED)
             site.profile(trace, window(self.jobs.clock(), milliseconds))
             seconds = LEAD_SECONDS + milliseconds / 1000 + PROFILE_SECONDS
-            found = self._read(site, trace, seconds, lambda found: servers <= _profiled(found))
+            found = self._read(site, trace, seconds, _is_any, lambda files: servers <= _profiled(files))
             if without_session and servers and servers <= found.refused.keys():
                 reason = found.refused[min(servers)]
                 raise Conflict(
@@ -155,24 +155,42 @@ class _Taking:
         return {each.trainer for each in found.traces} >= self.wanted
 
     def _read(
-        self, site: TraceSite, trace: str, seconds: float, is_enough: Callable[[sources.Reading], bool]
+        self,
+        site: TraceSite,
+        trace: str,
+        seconds: float,
+        is_enough: Callable[[sources.Reading], bool],
+        are_enough: Callable[[Sequence[Path]], bool] = bool,
     ) -> sources.Reading:
-        """Return what comes until it is enough, for so long at most."""
+        """Return what comes until it is enough, for so long at most.
+
+        Args:
+            site: where it comes.
+            trace: its name.
+            seconds: how long.
+            is_enough: judges what was read.
+            are_enough: judges the files, which are read only then: profiles have megabytes.
+        """
         until = min(self.deadline, time.monotonic() + seconds)
         files: list[Path] = []
         found = sources.read(site.run, trace)
         while True:
             site.fetch(trace)
             there = sources.files(site.run, trace)
-            if there != files:
-                files, found = there, sources.read(site.run, trace)
             over = time.monotonic() >= until or self.jobs.get(self.run.name).phase.is_final
-            if over or is_enough(found):
+            ready = over or are_enough(there)
+            if ready and there != files:
+                files, found = there, sources.read(site.run, trace)
+            if over or (ready and is_enough(found)):
                 return found
             time.sleep(self.jobs.POLL_SECONDS)
 
 
-def _profiled(found: sources.Reading) -> set[str]:
+def _is_any(found: sources.Reading) -> bool:
+    """Whether whatever was read will do."""
+    return True
+
+
+def _profiled(files: Sequence[Path]) -> set[str]:
     """Return the replicas that have answered with a profile, or said why they cannot."""
-    files = sources.files(found.folder.parent.parent, found.name)
     return {path.stem.rpartition(".")[0] for path in files if path.suffix == traces.PROFILE}
