@@ -33,8 +33,6 @@ _NO_SPACE = "No space left on device"
 _KILLED = 9
 #: What a process that crashes ends with: SIGILL, SIGABRT, SIGBUS, SIGFPE and SIGSEGV (signal(7)).
 _CRASHES = {4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 11: "SIGSEGV"}
-#: What a shell adds to the number of a signal that ended its command (POSIX, "Exit Status for Commands").
-_SHELL = 128
 #: What is said of each kind of end.
 _SENTENCES = {
     "out-of-memory": "{who} ran out of memory{limit}.",
@@ -125,9 +123,9 @@ def _name(situation: Situation, row: ReplicaRow, reason: ExitReason) -> str:
         if word in _IMAGE_WORDS:
             return "image"
         return "configuration" if word in _CONTAINER_WORDS else "launch-failed"
-    if _signal(reason) in _CRASHES:
+    if reason.ended_by in _CRASHES:
         return "crashed"
-    if reason.kind is ExitKind.ERROR and _signal(reason) == _KILLED:
+    if reason.kind is ExitKind.ERROR and reason.ended_by == _KILLED:
         return "killed"
     if reason.kind is not ExitKind.LOST:
         return {ExitKind.ERROR: "command-failed", ExitKind.SIGNAL: "killed"}.get(reason.kind, reason.kind)
@@ -146,15 +144,6 @@ def _name(situation: Situation, row: ReplicaRow, reason: ExitReason) -> str:
     return "removed" if "removed" in reason.message else "lost"
 
 
-def _signal(reason: ExitReason) -> int | None:
-    """Return the signal that ended a command; also where a shell above it has made an exit code of it."""
-    if reason.kind is ExitKind.SIGNAL:
-        return reason.signal
-    if reason.kind is ExitKind.ERROR and reason.code is not None and reason.code > _SHELL:
-        return reason.code - _SHELL
-    return None
-
-
 def _words(situation: Situation, name: str, rows: Sequence[ReplicaRow]) -> LastWords | None:
     """Return what one of some replicas that ended alike wrote of its failure; None: none did."""
     if name not in ("command-failed", "crashed"):
@@ -170,7 +159,7 @@ def _words(situation: Situation, name: str, rows: Sequence[ReplicaRow]) -> LastW
 def _what(situation: Situation, ending: _Ending) -> str:
     """Return what happened, and what it means where that is known."""
     role = situation.spec.role(ending.role) if situation.spec else None
-    reason, signal = ending.reason, _signal(ending.reason)
+    reason, signal = ending.reason, ending.reason.ended_by
     told = _SENTENCES.get(ending.name, "{who} was lost.").format(
         who=listed(row.replica for row in ending.rows),
         limit=_limit(role),

@@ -15,8 +15,6 @@ LOCAL, KUBERNETES = "local", "kubernetes"
 STOP, SCALE = "stop", "scale"
 #: What happened to a run that came out of a recording.
 IMPORTED = "imported"
-#: What a shell adds to the number of a signal that ended its command (POSIX, "Exit Status for Commands").
-_SHELL = 128
 
 
 class Detail(enum.StrEnum):
@@ -106,8 +104,7 @@ class ReplicaRow:
             return True
         if self.phase is not statuses.ReplicaPhase.STOPPED or self.exit is None or not self.restarts:
             return False
-        was_stopped = signal.SIGTERM in (self.exit.signal, (self.exit.code or 0) - _SHELL)
-        return self.exit.kind is not statuses.ExitKind.COMPLETED and not was_stopped
+        return self.exit.kind is not statuses.ExitKind.COMPLETED and self.exit.ended_by != signal.SIGTERM
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

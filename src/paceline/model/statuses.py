@@ -59,6 +59,10 @@ class ExitKind(enum.StrEnum):
     LOST = "lost"
 
 
+#: What a shell adds to the number of a signal that ended its command (POSIX, "Exit Status for Commands").
+SHELL_CODE = 128
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ExitReason:
     """Why one attempt of a replica ended."""
@@ -77,3 +81,14 @@ class ExitReason:
             case ExitKind.COMPLETED:
                 return self.message or "completed"
         return f"{self.kind}: {self.message}" if self.message else str(self.kind)
+
+    @property
+    def ended_by(self) -> int | None:
+        """Return the signal that ended the command, also where a shell above it has made an exit code of it;
+        None: none did, or it ended for a reason that says more.
+        """
+        if self.kind is ExitKind.SIGNAL:
+            return self.signal
+        if self.kind is ExitKind.ERROR and self.code is not None and self.code > SHELL_CODE:
+            return self.code - SHELL_CODE
+        return None
