@@ -14,7 +14,7 @@ BEGAN = 1_000_000_000  # nanoseconds
 class Profile:
     """An `XSpace` of one process; times are microseconds since it began, by a clock that is `ahead`.
 
-    One that is not `dated` is as TensorFlow wrote it before 2.12.
+    One that is not `dated` is as TensorFlow 2.4 to 2.11 wrote it.
     """
 
     def __init__(self, *, dated: bool = True, ahead: float = 0) -> None:

@@ -168,6 +168,7 @@ def without_layers():
         worker.send("gradient_tape/MatMul/MatMul_1/_9", dense, SERVER, at + 410)
         server.operation(dense, "ResourceApplyAdagradV2", at + 460, 20, "(;;float[];float[];float[8,1])")
         server.send(f"{dense}/_11", "Adagrad/Adagrad/group_deps", WORKER, at + 490)
+        server.send("Adagrad/AssignSubVariableOp_1/_15", "Identity_4", WORKER, at + 492)
         worker.send("div_no_nan/_13", "Const", SERVER, at + 495)
     return worker, server
 

@@ -1,8 +1,9 @@
 """What the processes of a cluster did while they were profiled (`XSpace` messages): pure.
 
-Operations ran, tensors were sent to other processes, and were there. Before TensorFlow 2.12 a profile says
-neither when it began, nor to whom a tensor was sent, nor when it was there. Then the receiver is the process
-that has the other end of it, and clocks are told apart by what was sent in a run (`clock_offsets`).
+Operations ran, tensors were sent to other processes, and were there. Of old versions (2.15 seen) a profile
+does not say when it began: then clocks are told apart by what was sent in a run (`clock_offsets`). Of still
+older ones (2.11 seen) it says neither to whom a tensor was sent nor when it was there: then the receiver is
+the process that has the other end of it.
 
 Source: `xplane.proto`; `executor.cc` (runs), `rendezvous.cc` (keys of what is sent).
 """

@@ -27,6 +27,7 @@ from paceline.tracing.shapes import Dimensions
 
 _INPUT = "IteratorGetNext"
 _CONTROL = re.compile(r"(.+/)?(LoopCond|NoOp|group_deps|loop_body_control|merge|exit|switch)(_\d+)*(/_\d+)*$")
+_UPDATE = re.compile(r"(.+/)?(Assign(Add|Sub)?VariableOp|Resource(SparseApply|Apply|Scatter)\w*)(_\d+)*$")
 _CONSTANT = re.compile(r"(.+/)?Const(_\d+)*(/_\d+)*$")
 
 
@@ -111,8 +112,13 @@ def _steps(
 
 
 def _is_signal(sent: Sent) -> bool:
-    """Whether it only says that something is done."""
-    return bool(_CONTROL.match(sent.maker) or _CONTROL.match(sent.taker) or _CONSTANT.match(sent.taker))
+    """Whether it only says that something is done: an update has no value that anything computes with."""
+    return bool(
+        _CONTROL.match(sent.maker)
+        or _UPDATE.match(sent.maker)
+        or _CONTROL.match(sent.taker)
+        or _CONSTANT.match(sent.taker)
+    )
 
 
 def _made(process: Process) -> list[Sent]:
