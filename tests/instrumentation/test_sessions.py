@@ -202,6 +202,9 @@ with tf.Session() as session:
     if sys.argv[1] == "plain":
         call = session.make_callable([train, loss])
         step = lambda: call()[1]
+    elif sys.argv[1] == "options":
+        call = session.make_callable([train, loss], None, True)
+        step = lambda: call(tf.RunOptions(), tf.RunMetadata())[1]
     elif sys.argv[1] == "fed":
         call = session.make_callable([train, loss], [x])
         step = lambda: call([[1.0] * 8] * 4)[1]
@@ -228,3 +231,15 @@ def test_a_function_of_a_run_is_counted_and_traced(runner, way):
     read = traces.read(runner.folder, TRACE)
     assert read.broken == ()
     assert read.traces[0].splits[0].compute_microseconds > 0
+
+
+def test_a_function_that_is_given_options_keeps_them(runner):
+    alone = runner.run(
+        "-c", CALLED, "options", environment=runner.environment(PACELINE_INSTRUMENTATION="off")
+    )
+    (runner.folder / "traces").mkdir()
+    (runner.folder / "traces" / "request").write_text(f"{TRACE}\n")
+    seen = runner.run("-c", CALLED, "options")
+    assert seen.returncode == 0, seen.stderr
+    assert seen.stdout == alone.stdout
+    assert sum(each["steps"] for each in runner.reports("step")) == 40

@@ -264,7 +264,7 @@ class SessionWatch(object):
                 options.run_options.trace_level = _FULL_TRACE
                 return functools.partial(original(session, options), run_metadata=metadata)
 
-            return self._counting(plain, run, traced, tuple(callable_options.fetch))
+            return self._counting(plain, run, traced, tuple(callable_options.fetch), takes_feeds=True)
 
         return _make_callable_from_options
 
@@ -283,8 +283,8 @@ class SessionWatch(object):
         except KeyError:
             return self._kind(graph, key, targets, tensors)
 
-    def _counting(self, plain, run, traced, fetched=()):
-        # type: (Callable[..., Any], graphs.TrainingRun, Traced, Sequence[str]) -> Callable[..., Any]
+    def _counting(self, plain, run, traced, fetched=(), takes_feeds=False):
+        # type: (Callable[..., Any], graphs.TrainingRun, Traced, Sequence[str], bool) -> Callable[..., Any]
         """Return a function that counts a step when it is called. Nothing can be fetched with it.
 
         Args:
@@ -292,6 +292,7 @@ class SessionWatch(object):
             run: what it trains.
             traced: makes one that does the same and has it traced into some metadata.
             fetched: the names of what it returns, if it returns a list.
+            takes_feeds: whether its arguments are feeds; else they are options of the script's own.
         """
         steps, guard = self._steps, self._guard
 
@@ -309,7 +310,8 @@ class SessionWatch(object):
                 found = plain(*arguments, **named)
                 steps.add(begun)
                 return found
-            trace = None if any(named.values()) else guard(self._traced_call, run, begun, traced)
+            has_options = any(named.values()) or (bool(arguments) and not takes_feeds)
+            trace = None if has_options else guard(self._traced_call, run, begun, traced)
             found = plain(*arguments, **named) if trace is None else trace(plain, arguments)
             steps.add(begun)
             guard(report, arguments, found)
