@@ -15,24 +15,22 @@ class Placements:
     def __init__(self, variables: Iterable[Variable]) -> None:
         self._rows: dict[tuple[str, Dimensions], list[str]] = collections.defaultdict(list)
         self._whole: dict[tuple[str, Dimensions], list[str]] = collections.defaultdict(list)
-        self._shapes: dict[str, Dimensions] = {}
-        self._tables: set[str] = set()
+        self._known: dict[str, Variable] = {}
         for each in variables:
             for number, task in enumerate(each.devices):
                 name = f"{each.name}/part_{number}" if len(each.devices) > 1 else each.name
-                self._shapes[name] = each.shape
+                self._known[name] = each
                 if each.sparse:
-                    self._tables.add(name)
                     self._rows[task, each.shape[1:]].append(name)
                 elif len(each.devices) == 1:
                     self._whole[task, each.shape].append(name)
 
     def fits(self, name: str, dimensions: Dimensions) -> bool:
         """Whether these are the dimensions of an array, or of some rows of a table."""
-        known = self._shapes.get(name)
+        known = self._known.get(name)
         if known is None:
             return False
-        return dimensions[1:] == known[1:] if name in self._tables else dimensions == known
+        return dimensions[1:] == known.shape[1:] if known.sparse else dimensions == known.shape
 
     def rows(self, task: str, dimensions: Dimensions) -> str | None:
         """Returns the table on a server whose rows have these dimensions, if it has only one."""

@@ -19,6 +19,8 @@ from paceline.tracing.shapes import Dimensions
 
 GATHER = "ResourceGather"
 """The kind of operation that looks up rows."""
+CHANGES = r"(?P<rows>Resource(SparseApply|Scatter)\w*)|ResourceApply\w*|Assign(Add|Sub)?VariableOp"
+"""The kinds of operations that change a variable, or some rows of one."""
 
 _READ, _UNIQUE = re.compile(r"/ReadVariableOp(_\d+)?$"), "Unique"
 _OF_GRADIENTS = re.compile(r"(^|/)(gradient_tape|gradients)/")
@@ -27,9 +29,7 @@ _WRAPPINGS = re.compile(
 )
 _LOOKUP = re.compile(r"(?P<layer>.+?)(/embedding_lookup\w*)?(/Gather(_(?P<part>\d+))?)?$")
 _APPLY = re.compile(r"ResourceApply")
-_CHANGES = re.compile(
-    r"(?P<rows>ResourceSparseApply|ResourceScatter)|ResourceApply|Assign(Add|Sub)?VariableOp"
-)
+_CHANGES = re.compile(CHANGES)
 _UPDATE = re.compile(r"(?P<update>.+/update(_\d+)?)/")
 
 

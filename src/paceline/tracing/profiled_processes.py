@@ -105,7 +105,7 @@ def aligned(processes: Mapping[str, Process], worker: str) -> dict[str, Process]
     """Returns processes with times by a worker's clock, where their profiles do not say when they began."""
     return {
         task: process
-        if process.is_dated
+        if process.is_dated or task == worker
         else _shifted(process, _offset(processes[worker], worker, process, task))
         for task, process in processes.items()
     }
@@ -190,7 +190,7 @@ def other_end(sent: Sent) -> str:
 def _offset(worker: Process, trainer: str, process: Process, server: str) -> float:
     """By how many microseconds the clock of a server is ahead of the worker's; 0 if nothing tells."""
     most, least = _delays(worker, process, server), _delays(process, worker, trainer)
-    if trainer == server or not most or not least:
+    if not most or not least:
         return 0.0
     return clock_offsets.estimate(-min(least), min(most)).microseconds
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import bisect
 import collections
+import dataclasses
 import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,7 +28,7 @@ from paceline.tracing.shapes import Dimensions
 
 _INPUT = "IteratorGetNext"
 _CONTROL = re.compile(r"(.+/)?(LoopCond|NoOp|group_deps|loop_body_control|merge|exit|switch)(_\d+)*(/_\d+)*$")
-_UPDATE = re.compile(r"(.+/)?(Assign(Add|Sub)?VariableOp|Resource(SparseApply|Apply|Scatter)\w*)(_\d+)*$")
+_CHANGE = re.compile(rf"(.+/)?({profile_owners.CHANGES})(_\d+)*$")
 _CONSTANT = re.compile(r"(.+/)?Const(_\d+)*(/_\d+)*$")
 
 
@@ -93,11 +94,10 @@ def _steps(
     variables: Sequence[Variable],
 ) -> Iterator[Step]:
     own = {
-        task: Process(
-            [each for each in process.operations if each.run in runs],
-            [each for each in _made(process) if each.run in runs and not _is_signal(each)],
-            process.arrivals,
-            process.is_dated,
+        task: dataclasses.replace(
+            process,
+            operations=[each for each in process.operations if each.run in runs],
+            sent=[each for each in _made(process) if each.run in runs and not _is_signal(each)],
         )
         for task, process in processes.items()
         if task == worker or task.startswith(SERVER)
@@ -115,7 +115,7 @@ def _is_signal(sent: Sent) -> bool:
     """Whether it only says that something is done: an update has no value that anything computes with."""
     return bool(
         _CONTROL.match(sent.maker)
-        or _UPDATE.match(sent.maker)
+        or _CHANGE.match(sent.maker)
         or _CONTROL.match(sent.taker)
         or _CONSTANT.match(sent.taker)
     )
