@@ -9,7 +9,7 @@ from typing import NamedTuple
 from paceline.diagnosing.failures import known, last_words
 from paceline.diagnosing.failures.last_words import LastWords
 from paceline.diagnosing.situations import Situation
-from paceline.diagnosing.waits import listed, replica_commands
+from paceline.diagnosing.waits import replica_commands
 from paceline.model import quantities
 from paceline.model.causes import Cause, Evidence
 from paceline.model.jobs import RoleSpec
@@ -17,6 +17,7 @@ from paceline.model.obstacles import ObstacleKind
 from paceline.model.roles import Role
 from paceline.model.runs import ReplicaRow
 from paceline.model.statuses import ExitKind, ExitReason, ReplicaPhase
+from paceline.model.words import listed
 
 #: So many replicas are told of each kind of end.
 SHOWN = 5

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from paceline.diagnosing.situations import Situation
@@ -11,10 +11,9 @@ from paceline.model.causes import Cause, Evidence
 from paceline.model.obstacles import Obstacle, ObstacleKind
 from paceline.model.roles import ReplicaId
 from paceline.model.statuses import JobPhase
+from paceline.model.words import listed
 from paceline.scheduling.fits import Blocker, Fit
 
-#: So many names of replicas, jobs or nodes are told.
-SHOWN = 4
 _REFUSED = "it does not fit: "
 
 
@@ -76,13 +75,6 @@ def _ways_to_fit(fit: Fit, running: Sequence[str]) -> Iterator[str]:
 def _words(blocker: Blocker) -> str:
     what = f"{blocker.missing} more {blocker.what}: " if blocker.what else ""
     return f"{what}{blocker.reason}{f' ({listed(blocker.nodes)})' if blocker.nodes else ''}"
-
-
-def listed(names: Iterable[object]) -> str:
-    """Return some names, and how many more there are."""
-    known = [str(name) for name in names]
-    more = len(known) - SHOWN
-    return ", ".join(known[:SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 class _Kind(NamedTuple):

@@ -13,6 +13,8 @@ from paceline.model import digests, jobs, roles, statuses
 #: What ``engine`` of a run says.
 LOCAL, KUBERNETES = "local", "kubernetes"
 STOP, SCALE = "stop", "scale"
+#: Said by agents of what is seen in a script, and what is not, and why.
+SEEN = "instrumentation"
 #: What happened to a run that came out of a recording.
 IMPORTED = "imported"
 

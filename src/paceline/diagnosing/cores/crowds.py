@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from paceline.diagnosing import outlooks, usages
 from paceline.diagnosing.cases import Case, once
-from paceline.diagnosing.waits import listed
 from paceline.model import rates
 from paceline.model.causes import Evidence, Gain
 from paceline.model.snapshots import ReplicaSnapshot
+from paceline.model.words import listed
 
 #: Cores that are used to this share are full: who wants more waits (see `outlooks.BINDING_USE`).
 FULL = outlooks.BINDING_USE

@@ -10,12 +10,12 @@ from paceline.diagnosing.cases import Case
 from paceline.diagnosing.cores import crowds
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
-from paceline.diagnosing.waits import listed
 from paceline.model import quantities
 from paceline.model.causes import Change, Evidence, Source
 from paceline.model.findings import Severity
 from paceline.model.jobs import CpuPolicy, RoleSpec
 from paceline.model.snapshots import ReplicaSnapshot
+from paceline.model.words import listed
 
 #: How the local engine's note begins on a machine whose cgroups we may not make.
 NOT_LIMITED = "CPU and memory are not limited"

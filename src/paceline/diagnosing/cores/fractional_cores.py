@@ -9,10 +9,10 @@ from paceline.diagnosing.cases import Case
 from paceline.diagnosing.cores import crowds, noisy_neighbours
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
-from paceline.diagnosing.waits import listed
 from paceline.model import quantities
 from paceline.model.causes import Evidence, Source
 from paceline.model.findings import Severity
+from paceline.model.words import listed
 
 TOPIC = Topic(
     code="CPU004",

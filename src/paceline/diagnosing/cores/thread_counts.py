@@ -10,11 +10,11 @@ from paceline.diagnosing import headrooms, needs, usages
 from paceline.diagnosing.cases import Case, mean
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
-from paceline.diagnosing.waits import listed
 from paceline.model.causes import Change, Evidence, Gain, Source
 from paceline.model.findings import Severity
 from paceline.model.jobs import Framework, RoleSpec
 from paceline.model.snapshots import ReplicaSnapshot
+from paceline.model.words import listed
 
 #: Variables that say how many threads compute in one operation; a user's own win over the job's `threads`.
 #: TF_NUM_INTEROP_THREADS is not one: those mostly wait, and 2 are needed on one core.

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from paceline.diagnosing import outlooks, trainings, usages
 from paceline.diagnosing.cases import Case, once
 from paceline.diagnosing.queues import Queues
-from paceline.diagnosing.waits import listed
 from paceline.model import rates
 from paceline.model.causes import Change, Evidence
 from paceline.model.roles import Role
 from paceline.model.snapshots import ReplicaSnapshot
+from paceline.model.words import listed
 
 #: A link that is used so far in a direction binds: a trainer pulls and pushes in turn, so one that does
 #: nothing else uses half of each direction, and n of them n / (n + 1) (a closed network of two stations).

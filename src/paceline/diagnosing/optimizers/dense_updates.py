@@ -10,12 +10,12 @@ from paceline.diagnosing.cases import Case, mean
 from paceline.diagnosing.optimizers import reliefs, table_works
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
-from paceline.diagnosing.waits import listed
 from paceline.model import quantities, rates
 from paceline.model.causes import Change, Evidence, Source
 from paceline.model.findings import Severity
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.variables import Variable
+from paceline.model.words import listed
 
 #: Of the work of servers: less is not what makes them slow. TensorFlow's profiler calls a fifth of a step
 #: "highly".

@@ -10,7 +10,6 @@ from paceline.diagnosing.cases import Case
 from paceline.diagnosing.progress import silences
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
-from paceline.diagnosing.waits import listed
 from paceline.model import quantities
 from paceline.model.causes import Evidence
 from paceline.model.findings import Severity
@@ -18,6 +17,7 @@ from paceline.model.runs import ReplicaRow
 from paceline.model.samples import Sample
 from paceline.model.snapshots import ReplicaSnapshot
 from paceline.model.statuses import JobPhase, ReplicaPhase
+from paceline.model.words import listed
 
 #: Replicas that start do so within that, one after the other, once there is room for all.
 LEAST_SECONDS = 20.0

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from paceline.diagnosing import sayings
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
-from paceline.diagnosing.waits import listed
-from paceline.model.causes import Evidence
 from paceline.model.findings import Severity
-from paceline.model.runs import JobEvent
 from paceline.model.statuses import JobPhase
+from paceline.model.words import listed
 
 #: The kinds of the events by which agents say so.
 OUTPUT, OUTLIVED = "output", "outlived"
@@ -41,13 +40,13 @@ ENDED = Topic(
 @rule(FLOOD, needs=())
 def log_flood(case: Case) -> Iterator[Hit]:
     """Replicas of which the agent has said that they print that much."""
-    said = _said(case, OUTPUT)
+    said = sayings.of(case, OUTPUT)
     if said:
-        names = _names(said)
+        names = sayings.names(said)
         yield Hit(
             what=f"{listed(names)} {'floods its log' if len(names) == 1 else 'flood their logs'}.",
             subjects=tuple(names),
-            evidence=_evidence(said),
+            evidence=sayings.evidence(said),
             next_steps=(f"paceline logs {case.recording.run.name} --tail 20",),
         )
 
@@ -60,30 +59,17 @@ def trainer_ended(case: Case) -> Iterator[Hit]:
         return
     said = [
         event
-        for event in _said(case, OUTLIVED)
+        for event in sayings.of(case, OUTLIVED)
         if not any(step.replica == event.replica and step.at > event.at for step in steps)
     ]
     if said:
-        names = _names(said)
+        names = sayings.names(said)
         yield Hit(
             what=f"The process that trained has ended, and the command of {listed(names)} goes on."
             if run.phase is JobPhase.RUNNING
             else f"The command of {listed(names)} went on after the process that trained had ended: how that "
             "ended is not known.",
             subjects=tuple(names),
-            evidence=_evidence(said),
+            evidence=sayings.evidence(said),
             next_steps=(f"paceline logs {run.name} --tail 20",),
         )
-
-
-def _said(case: Case, kind: str) -> list[JobEvent]:
-    """Return what agents have said of a kind."""
-    return [event for event in case.recording.events if event.kind == kind and event.replica is not None]
-
-
-def _names(said: list[JobEvent]) -> list[str]:
-    return list(dict.fromkeys(str(each.replica) for each in said))
-
-
-def _evidence(said: list[JobEvent]) -> tuple[Evidence, ...]:
-    return tuple(Evidence(text=f"{each.replica}: {each.message}", at=each.at) for each in said[:5])

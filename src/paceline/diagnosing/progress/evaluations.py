@@ -12,7 +12,6 @@ from paceline.diagnosing.cores import crowds
 from paceline.diagnosing.cores.crowds import Place
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
-from paceline.diagnosing.waits import listed
 from paceline.model import quantities
 from paceline.model.causes import Change, Evidence, Gain
 from paceline.model.findings import Severity
@@ -20,6 +19,7 @@ from paceline.model.jobs import RoleSpec
 from paceline.model.roles import Role
 from paceline.model.samples import Sample
 from paceline.model.snapshots import ReplicaSnapshot
+from paceline.model.words import listed
 
 #: An evaluator that uses fewer cores does not evaluate: it looks for a new checkpoint now and then.
 BUSY_CORES = 0.1

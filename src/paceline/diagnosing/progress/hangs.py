@@ -11,11 +11,11 @@ from paceline.diagnosing.progress import silences
 from paceline.diagnosing.progress.silences import Silence
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
-from paceline.diagnosing.waits import listed
 from paceline.model import quantities
 from paceline.model.causes import Evidence
 from paceline.model.roles import Role
 from paceline.model.statuses import JobPhase, ReplicaPhase
+from paceline.model.words import listed
 
 #: A pause of so many usual times between reports of steps is no pause any more (own reasoning).
 MEDIANS = 10.0

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from paceline.diagnosing import sayings
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.progress import silences
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
-from paceline.diagnosing.waits import listed
-from paceline.model.causes import Evidence
 from paceline.model.findings import Severity
+from paceline.model.runs import SEEN
 from paceline.model.statuses import JobPhase
+from paceline.model.words import listed
 
-#: The kind of the events by which agents pass on what the instrumentation says, and its first word, which it
-#: says when it has seen TensorFlow. What else it says is of steps, or of what it could not look into.
-KIND, HELLO = "instrumentation", "TensorFlow "
+#: The first word of what the instrumentation says when it has seen TensorFlow. What else it says is of steps,
+#: or of what it could not look into.
+HELLO = "TensorFlow "
 
 TOPIC = Topic(
     code="PRG005",
@@ -35,18 +36,14 @@ def nothing_trained(case: Case) -> Iterator[Hit]:
     run = case.recording.run
     if run.phase is not JobPhase.SUCCEEDED or silences.steps_made(case.recording.steps):
         return
-    said = [
-        each
-        for each in case.recording.events
-        if each.kind == KIND and each.replica is not None and each.replica.role.trains
-    ]
+    said = [each for each in sayings.of(case, SEEN) if each.replica is not None and each.replica.role.trains]
     if not said or not all(each.message.startswith(HELLO) for each in said):
         return
-    names = list(dict.fromkeys(str(each.replica) for each in said))
+    names = sayings.names(said)
     yield Hit(
         what=f"{listed(names)} loaded TensorFlow and made no step.",
         subjects=tuple(names),
-        evidence=tuple(Evidence(text=f"{each.replica}: {each.message}", at=each.at) for each in said[:5]),
+        evidence=sayings.evidence(said),
         next_steps=(
             "compare the job names of the script with the roles of the job file",
             f"paceline logs {run.name}",

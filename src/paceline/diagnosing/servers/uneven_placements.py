@@ -10,9 +10,9 @@ from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.servers import blames, partitionings
 from paceline.diagnosing.servers.blames import Kind
 from paceline.diagnosing.topics import Topic
-from paceline.diagnosing.waits import listed
 from paceline.model.causes import Evidence
 from paceline.model.findings import Severity
+from paceline.model.words import listed
 
 TOPIC = Topic(
     code="PS002",

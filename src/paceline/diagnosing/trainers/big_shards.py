@@ -15,12 +15,12 @@ from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
 from paceline.diagnosing.trainers import histories, paces
 from paceline.diagnosing.trainers.histories import History
-from paceline.diagnosing.waits import listed
 from paceline.model import quantities, rates
 from paceline.model.causes import Evidence, Gain
 from paceline.model.findings import Severity
 from paceline.model.samples import Sample
 from paceline.model.statuses import ReplicaPhase
+from paceline.model.words import listed
 
 #: Who has not reported for so many of its reports' usual intervals, and as long as that, has no steps left.
 LEAST_BEATS, LEAST_SECONDS = 5.0, 5.0

@@ -11,13 +11,13 @@ from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
 from paceline.diagnosing.trainers import histories
 from paceline.diagnosing.trainers.histories import History
-from paceline.diagnosing.waits import listed
 from paceline.model.causes import Change, Evidence
 from paceline.model.findings import Severity
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.samples import Sample
 from paceline.model.snapshots import ReplicaSnapshot
 from paceline.model.statuses import ReplicaPhase
+from paceline.model.words import listed
 
 #: From its first sample to its first step a trainer may take so many times as long as the others did, and so
 #: many seconds more, before it is idle: others may have started while the machine was freer.

@@ -12,13 +12,13 @@ from collections.abc import Sequence
 
 from paceline.diagnosing import outlooks
 from paceline.diagnosing.cases import Case
-from paceline.diagnosing.waits import listed
 from paceline.model import intervals, rates
 from paceline.model.causes import Evidence, Gain
 from paceline.model.intervals import Interval
 from paceline.model.roles import Role
 from paceline.model.samples import StepReport, by_replica
 from paceline.model.snapshots import ReplicaSnapshot
+from paceline.model.words import listed
 
 #: Below that share of the others' median a trainer is a straggler: a third longer for each step lies between
 #: a job that ByteDance's What-if (OSDI 2025) calls straggling (1.1) and DLRover's slow node (2 medians).

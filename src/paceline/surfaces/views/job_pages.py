@@ -9,12 +9,10 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from paceline.model.jobs import CpuPolicy, Instrumentation, JobSpec, RoleSpec
-from paceline.model.runs import JobEvent, ReplicaRow, Run
+from paceline.model.roles import ReplicaId
+from paceline.model.runs import SEEN, JobEvent, ReplicaRow, Run
+from paceline.model.words import listed
 from paceline.surfaces.views import cells, job_tables, styles, tables
-
-#: The kind of events by which agents say what is seen of a script, and what is not.
-_SEEN = "instrumentation"
-_FEW = 3
 
 
 def page(
@@ -49,7 +47,7 @@ def page(
     seen = _seen(run.spec, replicas, events)
     if seen:
         parts += _section("Seen in the scripts", _facts(seen, width))
-    events = [event for event in events if event.kind != _SEEN]
+    events = [event for event in events if event.kind != SEEN]
     if events:
         shown = events[-last_events:] if last_events else []
         title = "Events" if len(shown) == len(events) else f"Events (the last {len(shown)} of {len(events)})"
@@ -67,22 +65,17 @@ def _seen(spec: JobSpec, replicas: Sequence[ReplicaRow], events: Sequence[JobEve
     """
     if spec.instrumentation is Instrumentation.OFF:
         return [("all", 'nothing: instrumentation is "off" in the job file')]
-    if not any(event.kind == _SEEN for event in events):
+    said: dict[tuple[ReplicaId | None, int | None], dict[str, None]] = {}
+    for event in events:
+        if event.kind == SEEN:
+            said.setdefault((event.replica, event.attempt), {})[event.message] = None
+    if not said:
         return []
     alike: dict[str, list[str]] = {}
     for row in replicas:
-        said = [
-            event.message
-            for event in events
-            if event.kind == _SEEN and event.replica == row.replica and event.attempt in (None, row.attempt)
-        ]
-        alike.setdefault("; ".join(dict.fromkeys(said)) or "nothing", []).append(str(row.replica))
-    return [(_named(names), text) for text, names in alike.items()]
-
-
-def _named(names: Sequence[str]) -> str:
-    """Return names in a few words."""
-    return ", ".join(names) if len(names) <= _FEW else f"{names[0]} and {len(names) - 1} others"
+        text = "; ".join({**said.get((row.replica, None), {}), **said.get((row.replica, row.attempt), {})})
+        alike.setdefault(text or "nothing", []).append(str(row.replica))
+    return [(listed(names), text) for text, names in alike.items()]
 
 
 def _section(title: str, body: RenderableType) -> list[RenderableType]:
