@@ -167,9 +167,8 @@ def _moved(samples: Sequence[Sample], since: float, until: float) -> float:
     for sample in samples:
         if sample.network_received_bytes is None or sample.network_sent_bytes is None:
             raise RuntimeError("the kernel's counters are not there: this benchmark needs root")
-        within = min(sample.at, until) - max(sample.at - sample.interval_seconds, since)
         moved = sample.network_received_bytes + sample.network_sent_bytes
-        total += moved * max(0.0, within) / sample.interval_seconds
+        total += moved * trials.share_within(sample, since, until)
     return total
 
 

@@ -17,9 +17,11 @@ from benchmarks.protocols import KEPT, ROOT
 from paceline import specs
 from paceline.engines.local import networks, processes
 from paceline.examples.clicks import generate
+from paceline.model import intervals
 from paceline.model.jobs import JobSpec
 from paceline.model.roles import Role
 from paceline.model.runs import Run
+from paceline.model.samples import Sample, StepReport
 from paceline.services import homes, jobs
 from paceline.stores import open_store
 
@@ -117,6 +119,12 @@ def moved(before: list[int] | None, after: list[int] | None) -> list[int] | None
     if before is None or after is None:
         return None
     return [last - first for first, last in zip(before, after, strict=True)]
+
+
+def share_within(item: Sample | StepReport, since: float, until: float) -> float:
+    """Return the part of what a measurement is about that lies within a time; 0 of one without a length."""
+    begun, ended = intervals.stretch(item)
+    return max(0.0, min(ended, until) - max(begun, since)) / (ended - begun) if ended > begun else 0.0
 
 
 def clicks_data(name: str) -> Path:

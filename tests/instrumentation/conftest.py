@@ -15,7 +15,6 @@ import pytest
 import paceline
 
 FOLDER = Path(paceline.__file__).parent / "instrumentation"
-SCRIPTS = Path(__file__).parents[1] / "scripts" / "foreign"
 
 
 class Runner:

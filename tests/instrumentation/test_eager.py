@@ -5,14 +5,13 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from pathlib import Path
 
 import pytest
+from support.styles import SCRIPTS
 
 from paceline.specs import variable_files
 
 pytestmark = pytest.mark.slow
-SCRIPTS = Path(__file__).parents[1] / "scripts" / "foreign"
 LOOP, FIT = (str(SCRIPTS / f"tf2_{name}.py") for name in ("loop", "fit"))
 
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import re
 import zipfile
-from pathlib import Path
 
 import pytest
+from support.styles import SCRIPTS
 
 from paceline.sources import traces
 from paceline.specs import variable_files
 
 pytestmark = pytest.mark.slow
-SCRIPTS = Path(__file__).parents[1] / "scripts" / "foreign"
 MONITORED = str(SCRIPTS / "tf1_monitored.py")
 TRACE = "2026-01-02T03-04-05.678Z"
 TIMES = re.compile(r"\d+\.\d+|\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|0x[0-9a-f]+|[A-Z]\d{4}|\b\d{4,}\b")

@@ -9,12 +9,12 @@ from pathlib import Path
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
+from support.styles import SCRIPTS
 
 from paceline.errors import InvalidInput
 from paceline.services import checkups, script_checkups
 from paceline.services.checkups import State
 
-FOREIGN = Path(__file__).parents[1] / "scripts" / "foreign"
 NEW, OLD = "3.11.7 2.21.0", "3.7.2 2.3.1"
 
 
@@ -41,7 +41,7 @@ def seen(script: Path, printed: str | None = NEW) -> dict[str, tuple[State, str]
     ],
 )
 def test_the_style_of_a_script(name: str, style: str) -> None:
-    found = seen(FOREIGN / f"{name}.py")
+    found = seen(SCRIPTS / f"{name}.py")
     assert found["Script"] == (State.OK, f"it trains by {style}")
     assert found["Steps"][0] is found["Variables"][0] is found["Traces"][0] is State.OK
     assert found["Traces"][1].startswith(
@@ -50,12 +50,12 @@ def test_the_style_of_a_script(name: str, style: str) -> None:
 
 
 def test_without_a_session_an_old_tensorflow_gives_no_traces() -> None:
-    assert seen(FOREIGN / "tf2_fit.py", OLD)["Traces"][0] is State.MISSING
-    assert seen(FOREIGN / "tf1_feed.py", OLD)["Traces"][0] is State.OK
+    assert seen(SCRIPTS / "tf2_fit.py", OLD)["Traces"][0] is State.MISSING
+    assert seen(SCRIPTS / "tf1_feed.py", OLD)["Traces"][0] is State.OK
 
 
 def test_a_launcher_names_no_way_to_train() -> None:
-    found = seen(FOREIGN / "launcher.py")
+    found = seen(SCRIPTS / "launcher.py")
     assert found["Script"][0] is State.MISSING
     assert "Steps" not in found
 
@@ -76,11 +76,11 @@ def test_a_fit_of_another_library_is_not_meant(tmp_path: Path) -> None:
     ],
 )
 def test_the_python_that_runs_it(printed: str | None, said: str) -> None:
-    assert seen(FOREIGN / "tf1_feed.py", printed)["Python"] == (State.MISSING, said)
+    assert seen(SCRIPTS / "tf1_feed.py", printed)["Python"] == (State.MISSING, said)
 
 
 def test_a_real_python_says_its_versions() -> None:
-    checks = script_checkups.checks(FOREIGN / "tf1_feed.py", sys.executable, checkups.output_of)
+    checks = script_checkups.checks(SCRIPTS / "tf1_feed.py", sys.executable, checkups.output_of)
     python = next(iter(checks))
     assert python.state is State.OK
     assert "with TensorFlow 2." in python.detail
