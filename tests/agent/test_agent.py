@@ -304,6 +304,51 @@ def test_the_time_of_children_that_ended_counts_once(replica):
     assert all(sample["cpu_cores"] >= 0 for sample in one.lines("sample"))
 
 
+#: An agent that goes on only when its command has worked for a while, as on a machine that is busy.
+LATE_AGENT = f"""
+import os, sys, time
+sys.path.insert(0, {str(AGENT.parent)!r})
+import agent
+launch = agent.launch
+def late(*arguments):
+    process = launch(*arguments)
+    while not os.path.exists("worked"):
+        time.sleep(0.01)
+    return process
+agent.launch = late
+sys.exit(agent.main(sys.argv[1:]))
+"""
+
+
+def test_what_a_command_does_before_the_agent_goes_on_counts(replica):
+    script = """
+        import os, socket, time
+        end = time.process_time() + 0.3
+        while time.process_time() < end:
+            pass
+        server = socket.create_server(("127.0.0.1", 0))
+        one = socket.create_connection(server.getsockname())
+        other = server.accept()[0]
+        for _ in range(50):
+            one.sendall(b"x" * 1000)
+            other.recv(1000)
+        open("worked", "w").close()
+        while not os.path.exists("spool"):
+            time.sleep(0.01)
+    """
+    one = replica(PYTHON, "-c", textwrap.dedent(script) + TELL_CPU_TIME)
+    done = subprocess.run(
+        [PYTHON, "-c", LATE_AGENT, json.dumps(one.config)],
+        cwd=one.folder, capture_output=True, text=True, timeout=90,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert_cpu_time(one, done.stdout)
+    samples = one.lines("sample")
+    assert sum(each["network_sent_bytes"] for each in samples) >= 50_000
+    assert sum(each["sent_segments"] for each in samples) >= 50
+    assert all(each["voluntary_switches"] is not None for each in samples)
+
+
 def test_samples_keep_to_the_grid(replica):
     one = replica("sh", "-c", SLEEPER, sample_seconds=0.1)
     process = one.start()

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support import leftovers
+from support import kills, leftovers
 from support.shell_jobs import Submit
 
 from paceline.engines.local import engine, machines
@@ -24,8 +22,7 @@ def api(tmp_path: Path) -> Iterator[jobs.Jobs]:
         yield api
         for run in api.runs():
             folder = jobs.folder_of(run)
-            for pid in leftovers.supervisor_pids(folder):
-                os.kill(pid, signal.SIGKILL)
+            kills.kill(leftovers.supervisor_pids(folder))
             engine.release(folder, machines.read())
 
 

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from support import leftovers
+from support import kills, leftovers
 from support.shell_jobs import Submit, fill, shell_job
 
 from paceline import specs
@@ -139,8 +139,7 @@ def test_a_job_whose_guard_and_supervisor_are_killed_is_lost_until_it_is_resumed
     api: jobs.Jobs, submit: Submit
 ) -> None:
     run = running(api, submit(shell_job("sleep 4")))
-    for pid in leftovers.supervisor_pids(jobs.folder_of(run)):
-        os.kill(pid, signal.SIGKILL)
+    kills.kill(leftovers.supervisor_pids(jobs.folder_of(run)))
     until(lambda: api.is_lost(run))
     assert api.supervisor_pids(run) == ()
     with pytest.raises(Conflict, match="nobody looks after job"):
@@ -155,8 +154,7 @@ def test_a_job_whose_guard_and_supervisor_are_killed_is_lost_until_it_is_resumed
 
 def test_a_lost_job_can_be_stopped_and_deleted(api: jobs.Jobs, submit: Submit) -> None:
     run = running(api, submit(shell_job("sleep 600")))
-    for pid in leftovers.supervisor_pids(jobs.folder_of(run)):
-        os.kill(pid, signal.SIGKILL)
+    kills.kill(leftovers.supervisor_pids(jobs.folder_of(run)))
     until(lambda: api.is_lost(run))
     with pytest.raises(Conflict, match="is running"):
         api.delete(run.name)
@@ -484,8 +482,7 @@ def test_a_change_outlives_whoever_should_make_it(api: jobs.Jobs, tmp_path: Path
         os.kill(pid, signal.SIGSTOP)
     held = supervisors.pids(folder)
     api.change("job", changed)
-    for pid in held:
-        os.kill(pid, signal.SIGKILL)
+    kills.kill(held)
     until(lambda: not supervisors.is_supervised(folder))
     assert api.is_lost(api.get("job"))
     api.resume("job")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
 import sqlite3
 from pathlib import Path
 
 import pytest
-from support import leftovers
+from support import kills, leftovers
 from support.shell_jobs import Submit, shell_job
 
 from paceline.engines.local import engine, machines
@@ -28,8 +26,7 @@ def test_a_job_that_ran_goes_on(api: jobs.Jobs, submit: Submit, tmp_path: Path) 
     connection.close()
     shutil.copytree(api.home.runs, tmp_path / "copied", symlinks=True)
     # The machine is gone, with all that ran on it.
-    for pid in leftovers.supervisor_pids(jobs.folder_of(run)):
-        os.kill(pid, signal.SIGKILL)
+    kills.kill(leftovers.supervisor_pids(jobs.folder_of(run)))
     engine.release(jobs.folder_of(run), machines.read())
     api.store.close()
     shutil.rmtree(api.home.path)

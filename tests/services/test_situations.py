@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-import signal
 import sys
 import time
 from collections.abc import Callable
 
 import pytest
-from support import leftovers
+from support import kills, leftovers
 from support.shell_jobs import Submit, shell_job
 
 from paceline.diagnosing.standstills import explain
@@ -94,8 +92,7 @@ def test_a_job_that_runs_is_stopped_and_is_lost(
     with monkeypatch.context() as patched:
         patched.setattr(local_situations, "FULL_BYTES", 1 << 60)
         assert why(api, run.name).name == "disk-full"
-    for pid in leftovers.supervisor_pids(jobs.folder_of(run)):
-        os.kill(pid, signal.SIGKILL)
+    kills.kill(leftovers.supervisor_pids(jobs.folder_of(run)))
     until(lambda: api.is_lost(api.get(run.name)))
     cause = why(api, run.name)
     assert cause.name == "no-supervisor"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import threading
 import time
 from collections.abc import Callable
@@ -16,8 +14,7 @@ from paceline.engines.local.engine import release
 from paceline.services import homes, supervisors
 from paceline.services.jobs import folder_of
 from paceline.stores import open_store
-from support import leftovers
-from support.kills import until
+from support import kills, leftovers
 from support.served import Server
 
 CLIENTS = 3
@@ -78,9 +75,9 @@ class Submitters:
             TimeoutError: they get none.
         """
         begun, count = time.monotonic(), len(self.answered)
-        until(lambda: len(self.answered) > count, seconds=END_SECONDS)
+        kills.until(lambda: len(self.answered) > count, seconds=END_SECONDS)
         took = time.monotonic() - begun
-        until(lambda: len(self.answered) > count + CLIENTS, seconds=END_SECONDS)
+        kills.until(lambda: len(self.answered) > count + CLIENTS, seconds=END_SECONDS)
         return took
 
     def _submit(self, client: str) -> None:
@@ -131,8 +128,7 @@ def became(home: homes.Home, answered: dict[str, str]) -> dict[str, Any]:
         }
         for run in runs.values():
             folder = folder_of(run)
-            for pid in leftovers.supervisor_pids(folder):
-                os.kill(pid, signal.SIGKILL)
+            kills.kill(leftovers.supervisor_pids(folder))
             release(folder, machines.read())
             store.delete_run(run.name)
     return row

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from support import leftovers
+from support import kills, leftovers
 
 from paceline.engines.local import engine, machines
 from paceline.services import homes
@@ -70,8 +69,7 @@ def home(
     with composition.opened(found) as jobs:
         real = [folder_of(run) for run in jobs.runs() if Path(run.directory).exists()]
     for folder in real:
-        for pid in leftovers.supervisor_pids(folder):
-            os.kill(pid, signal.SIGKILL)
+        kills.kill(leftovers.supervisor_pids(folder))
         engine.release(folder, machines.read())
 
 

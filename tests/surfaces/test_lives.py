@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from click.testing import Result
-from support import leftovers
+from support import kills, leftovers
 
 from paceline.model.statuses import JobPhase
 from paceline.services import homes, supervisors
@@ -111,8 +111,7 @@ def test_run_brings_back_a_job_whose_supervisor_dies(
 ) -> None:
     following = start("run", job_file(UNTIL_GO))
     until(runs(home, "tiny"))
-    for pid in leftovers.supervisor_pids(home.folder("tiny")):
-        os.kill(pid, signal.SIGKILL)
+    kills.kill(leftovers.supervisor_pids(home.folder("tiny")))
     until(lambda: supervisors.is_supervised(home.folder("tiny")))
     (home.folder("tiny").path / "go").touch()
     code, _, err = following.end()

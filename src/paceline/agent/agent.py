@@ -832,9 +832,13 @@ class Sampler:
         return self.cgroup.cpu_limit() if self._config.own_cgroup else None
 
     def begin(self, environment: Dict[str, str]) -> None:
-        """Take the first reading, when the command has started."""
+        """Take the first reading, before the command starts: what that does at once counts, too."""
         self._gpus = GpuWatch(environment)
-        self._last = self._measure(0.0)[0]
+        self._last = self._read({})
+
+    def note_threads(self) -> None:
+        """Take the first reading of threads, as soon as there are any: the command has just started."""
+        self._scheduling.count(self.tree.refresh(), time.monotonic(), 0.0)
 
     def gpu_ended(self, pid: int) -> bool:
         """Say whether the ended process was the sampler's own question to the GPU."""
@@ -882,16 +886,11 @@ class Sampler:
             stolen_ticks=stolen_ticks,
         )
 
-    def _measure(self, interval: float) -> Tuple[Reading, Dict[int, ProcessStat], Optional[Scheduling]]:
-        processes = self.tree.refresh()
-        reading = self._read(processes)
-        return reading, processes, self._scheduling.count(processes, reading.at, interval)
-
     def sample(self) -> Dict[str, Any]:
         """Return one line for the spool."""
-        before = self._last
-        self._last, processes, scheduled = self._measure(self._config.sample_seconds)
-        after = self._last
+        before, processes = self._last, self.tree.refresh()
+        after = self._last = self._read(processes)
+        scheduled = self._scheduling.count(processes, after.at, self._config.sample_seconds)
         interval = max(after.at - before.at, 1e-6)
         used = rise(before.cpu_seconds, after.cpu_seconds)
         counted = bool(before.busy_ticks) and before.cpus == after.cpus
@@ -1608,6 +1607,7 @@ class Agent:
         values = placeholder_values(self._config, threads)
         command = [fill(word, values) for word in self._config.command]
         server, notes = self._listen()
+        self._sampler.begin(environment)
         try:
             process = launch(command, environment)
         except (OSError, ValueError) as error:
@@ -1616,7 +1616,7 @@ class Agent:
             say(message)
             return self._finish("launch-failed", code, None, message)
         self._pid = process.pid
-        self._sampler.begin(environment)
+        self._sampler.note_threads()
         self._write(self._started(threads, notes))
         if server is not None:  # not before: a process with threads must not fork
             server.start()
