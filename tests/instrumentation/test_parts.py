@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import json
 import os
 import subprocess
 import sys
+import tempfile
 import threading
+import weakref
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 
 from paceline.instrumentation.paceline_instrumentation import (
     eager,
@@ -136,6 +140,207 @@ def test_no_step_of_several_threads_is_lost(steps, tmp_path):
     assert (report["steps"], report["examples"], report["step"]) == (20_000, 60_000, 7)
     assert report["interval_seconds"] > 0
     assert report["input_wait_seconds"] is None
+
+
+TRAIN, OTHER, LOSS = (SimpleNamespace(name=name) for name in ("train", "other", "loss"))
+
+
+class Script:
+    """A script that makes steps by a session, on a clock of its own: each takes as long as the others."""
+
+    STEP_SECONDS, OTHER_SECONDS = 0.0004, 0.003
+
+    def __init__(self, steps, reporter, monkeypatch):
+        self.now = 100.0
+        self.made = 0
+        monkeypatch.setattr(stepping, "clock", lambda: self.now)
+        monkeypatch.setattr(sessions, "clock", lambda: self.now)
+        monkeypatch.setattr(graphs, "training_run", self._kind)
+        monkeypatch.setattr(stepping.atexit, "register", self._at_exit)
+        model = SimpleNamespace(
+            describe=lambda *arguments: None, wanted=lambda run: [], take=lambda found: None
+        )
+        untraced = SimpleNamespace(due=lambda total: None)
+        watch = sessions.SessionWatch(
+            steps, guarding.Guard(reporter), graphs.Facts(), model, untraced, SimpleNamespace(task=None)
+        )
+        script = self
+
+        class BaseSession:
+            _graph = SimpleGraph()
+
+            def _do_run(self, handle, target_list, fetch_list, feed_dict, options, run_metadata):
+                script.now += script.OTHER_SECONDS if target_list == [OTHER] else script.STEP_SECONDS
+                if feed_dict == "wrong":
+                    raise ValueError("fed wrongly")
+                return ["value"] * len(fetch_list)
+
+            def make_callable(self, fetches, feed_list=None, accept_options=False):
+                raise NotImplementedError
+
+        watch.patch(
+            SimpleNamespace(BaseSession=BaseSession, tf_session=None, config_pb2=None, _FetchHandler=None)
+        )
+        self.session = BaseSession()
+
+    @staticmethod
+    def _kind(graph, targets, fetches, facts):
+        read = {"step": None, "loss": None, "batch": 8}
+        run = SimpleNamespace(
+            is_fed=True,
+            first=None,
+            described=str,
+            graph=weakref.ref(graph),
+            tensors=list,
+            step_alone=list,
+            read=lambda *_: dict(read),
+        )
+        return (run, {}) if TRAIN in targets or TRAIN in fetches else None
+
+    def _at_exit(self, function, *arguments):
+        self.end = lambda: function(*arguments)
+
+    def step(self, pause=0.0, targets=(TRAIN,), fetches=(), feeds=None):
+        self.now += pause
+        found = self.session._do_run(None, list(targets), list(fetches), feeds, None, None)
+        assert found == ["value"] * len(fetches)
+        self.made += 1
+
+    def other(self, pause=0.0):
+        self.now += pause
+        self.session._do_run(None, [OTHER], [], None, None, None)
+
+    def run(self, seconds):
+        """Make steps one after the other."""
+        until = self.now + seconds
+        while self.now < until:
+            self.step()
+
+
+class SimpleGraph:
+    """Has weak references, as a graph has."""
+
+
+def reported(folder: Path, key: str) -> float:
+    return sum(each[key] for each in lines(folder) if "steps" in each)
+
+
+@pytest.fixture
+def script(steps, reporter, monkeypatch):
+    return Script(steps, reporter, monkeypatch)
+
+
+def test_of_a_fast_script_most_steps_are_only_counted_and_none_is_lost(script, steps, tmp_path, monkeypatch):
+    script.run(1.5)
+    looked = []
+    add = steps.add
+    monkeypatch.setattr(steps, "add", lambda begun, **how: (looked.append(begun), add(begun, **how)))
+    before = script.made
+    script.run(5.0)
+    # Of 2,500 a second 50 in 20 ms, one that finds none left, and one that is looked at.
+    assert (script.made - before) / len(looked) == pytest.approx(52, rel=0.03)
+    assert steps.total() == script.made
+    script.end()
+    assert reported(tmp_path, "steps") == script.made
+    assert reported(tmp_path, "examples") == 8 * script.made
+
+
+def test_a_step_that_fails_is_none_and_its_error_is_the_scripts(script, steps):
+    script.run(1.5)
+    for number in range(50):
+        for _ in range(number % 7):
+            script.step()
+        with pytest.raises(ValueError, match="fed wrongly"):
+            script.step(feeds="wrong")
+        assert steps.total() == script.made
+
+
+def test_a_script_that_gets_slow_is_reported_again_after_a_few_steps(script, steps, tmp_path):
+    script.run(2.5)
+    for _ in range(stepping.MOST_UNWATCHED + 2):
+        script.step(pause=3.0)
+    before = len(lines(tmp_path))
+    for _ in range(5):
+        script.step(pause=3.0)
+    assert len(lines(tmp_path)) == before + 5
+
+
+def test_what_trains_only_with_others_is_looked_at_each_time(script, steps):
+    script.run(1.5)
+    for _ in range(3000):
+        script.step(targets=(OTHER, TRAIN))
+    counted = steps.total()
+    assert counted == script.made
+    for _ in range(100):
+        script.other()
+    assert steps.total() == counted
+    for _ in range(3000):
+        script.step(targets=(), fetches=(TRAIN, LOSS))
+    assert steps.total() == script.made
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["step", "step", "other"]), st.sampled_from([0.0, 0.0001, 0.001, 0.04])),
+        max_size=120,
+    ),
+    st.booleans(),
+)
+@settings(max_examples=examples(50))
+def test_what_a_script_waits_between_steps_is_seen_though_most_are_only_counted(actions, has_others):
+    with pytest.MonkeyPatch.context() as monkeypatch, tempfile.TemporaryDirectory() as folder:
+        reporter = reporting.Reporter(str(Path(folder, "reports.jsonl")))
+        steps = stepping.Steps(reporter, guarding.Guard(reporter))
+        script = Script(steps, reporter, monkeypatch)
+        script.run(2.5)
+        waits = 0.0
+        for action, pause in actions:
+            if action == "step":
+                script.step(pause)
+                waits += pause
+            elif has_others:
+                script.other(pause)
+            assert steps.waited(script.now + 0.5) >= 0
+        script.run(0.1)
+        script.end()
+        assert reported(Path(folder), "steps") == steps.total() == script.made
+        found = reported(Path(folder), "input_wait_seconds")
+        # What lies before something else is not waited for; of several gaps only their sum is known.
+        assert 0 <= found <= sum(pause for _, pause in actions) + 1e-6
+        if not has_others:
+            assert found == pytest.approx(waits, abs=1e-6)
+
+
+def test_a_graph_that_is_gone_takes_its_kind_of_steps_along(script, steps):
+    script.run(1.5)
+    while not steps.unwatched.kind:
+        script.step()
+    script.session.__class__._graph = SimpleGraph()
+    gc.collect()
+    assert steps.unwatched.kind == 0
+    assert steps.total() == script.made
+
+
+def test_no_step_of_threads_that_begin_late_is_lost(script, steps):
+    script.run(2.5)
+    made = [0] * 4
+
+    def make(thread: int) -> None:
+        for _ in range(3000):
+            script.session._do_run(None, [TRAIN], [], None, None, None)
+            made[thread] += 1
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        threads = [threading.Thread(target=make, args=(number,)) for number in range(4)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert steps.total() == script.made + sum(made)
 
 
 def test_without_a_global_step_its_own_steps_count(steps, tmp_path):

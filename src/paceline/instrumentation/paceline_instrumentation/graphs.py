@@ -87,11 +87,14 @@ class TrainingRun(object):
 
     Attributes:
         graph: returns the graph; None: it is gone.
+        first: the identity of what it has first, if each run that has it first makes a step; 0: such a run
+        may make none; None: that was not looked into.
     """
 
     def __init__(self, graph, needed, tensors, batch, is_fed):
         # type: (Any, Operations, Mapping[str, Any], Optional[int], bool) -> None
         self.graph = weakref.ref(graph)
+        self.first = None  # type: Optional[int]
         self._needed = {name for name, each in needed.items() if is_stateful(each)}
         self._names = {
             name: tensor.name

@@ -90,29 +90,46 @@ class SessionWatch(object):
     def _counted(self, original):
         # type: (DoRun) -> DoRun
         kinds, guard, steps = self._kinds, self._guard, self._steps
+        unwatched, identity = steps.unwatched, id  # Names of this function are at hand sooner than others.
 
         @signatures.wraps(original)
         def _do_run(session, handle, target_list, fetch_list, feed_dict, options, run_metadata):
             # type: (Any, Any, List[Any], List[Any], Any, Any, Any) -> List[Any]
+            if handle is None and identity((target_list or fetch_list)[0]) == unwatched.kind:
+                found = original(session, None, target_list, fetch_list, feed_dict, options, run_metadata)
+                for _ in unwatched.left:
+                    return found
+                steps.add_unwatched()
+                return found
             key = tuple(map(id, target_list)) + tuple(map(id, fetch_list))
             try:
                 run = kinds[id(session._graph)][key]
             except KeyError:
                 run = guard(self._kind, session._graph, key, target_list, fetch_list)
+            begun = clock()
             if run is None or handle is not None or guard.is_broken:
                 found = original(session, handle, target_list, fetch_list, feed_dict, options, run_metadata)
-                steps.pass_by()
+                steps.pass_by(begun)
                 return found
-            begun = clock()
             if begun >= steps.due:
                 return self._asked(
                     run, begun, original, session, target_list, fetch_list, feed_dict, options, run_metadata
                 )
             found = original(session, handle, target_list, fetch_list, feed_dict, options, run_metadata)
             steps.add(begun)
+            if steps.is_fast():
+                if run.first is None:
+                    run.first = guard(self._first, session._graph, target_list, fetch_list) or 0
+                steps.leave_unwatched(run.first)
             return found
 
         return _do_run
+
+    def _first(self, graph, targets, fetches):
+        # type: (Any, List[Any], List[Any]) -> int
+        """Return the identity of what a run has first, if that makes a step of any run; else 0."""
+        run = self._kind_once(graph, targets[:1], [] if targets else fetches[:1])
+        return 0 if run is None else id((targets or fetches)[0])
 
     def _kind(self, graph, key, targets, fetches):
         # type: (Any, Key, List[Any], List[Any]) -> Optional[graphs.TrainingRun]
@@ -120,7 +137,7 @@ class SessionWatch(object):
         of_graph = self._kinds.get(id(graph))
         if of_graph is None:
             of_graph = self._kinds[id(graph)] = {}
-            weakref.finalize(graph, self._kinds.pop, id(graph), None).atexit = False
+            weakref.finalize(graph, self._forget, id(graph)).atexit = False
         if len(of_graph) >= MOST_KINDS or self._judging_seconds > MOST_JUDGING_SECONDS:
             self._steps.say("there are too many kinds of runs to look into all of them")
             return None
@@ -135,6 +152,12 @@ class SessionWatch(object):
         self._steps.begin("sessions", run.described())
         self._model.describe(graph, needed, self._facts)
         return run
+
+    def _forget(self, identity):
+        # type: (int) -> None
+        """Forget a graph that is gone: what is made next may have the identities of what it had."""
+        self._kinds.pop(identity, None)
+        self._steps.watch()
 
     def _asked(self, run, begun, original, session, targets, fetches, feeds, options, metadata):
         # type: (graphs.TrainingRun, float, DoRun, Any, List[Any], List[Any], Any, Any, Any) -> List[Any]
@@ -151,7 +174,7 @@ class SessionWatch(object):
                 found = original(session, None, targets, wanted, feeds, options, metadata)
             else:
                 found = self._traced(trace, original, session, targets, wanted, feeds, options, metadata)
-            self._steps.add(begun)
+            self._steps.add(begun, is_plain=False)
             self._guard(self._report, run, wanted, found, fed)
             return found[: len(fetches)]
         finally:

@@ -4,12 +4,13 @@ from __future__ import absolute_import
 
 import atexit
 import itertools
+import operator
 import threading
 import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Optional
+    from typing import Any, Dict, Iterator, List, Optional, Tuple
 
     from .guarding import Guard
     from .reporting import Reporter
@@ -17,10 +18,34 @@ if TYPE_CHECKING:
 clock = time.perf_counter
 #: A report comes about as often as the agent takes a sample.
 REPORT_SECONDS = 1.0
+#: Of a script that makes more steps a second, one is looked at so often, and the others are only counted, at
+#: most so many one after the other: where steps get slow all at once, reports still come.
+FAST_PER_SECOND, LOOK_SECONDS, MOST_UNWATCHED = 200, 0.02, 50
+_NONE = iter(())  # type: Iterator[None]
+
+
+class Unwatched(object):
+    """Steps of one kind that are only counted.
+
+    Most steps of a fast script are, and a step of TensorFlow leaves nothing of ours in the processor's
+    caches. So this is one small object, and one iterator both counts and says when the next look is due. To
+    take an item is one operation of the interpreter, so several threads lose none.
+
+    Attributes:
+        kind: the identity of what makes such a step; 0: each step is looked at.
+        left: has an item for each step that may be made.
+    """
+
+    __slots__ = ("kind", "left")
+
+    def __init__(self):
+        # type: () -> None
+        self.kind = 0
+        self.left = _NONE
 
 
 class Steps(object):
-    """The steps of this process. In a step they cost a count and a look at the clock.
+    """The steps of this process. In a step they cost a count, in some of them also two looks at the clock.
 
     Several threads may make steps: ``next`` on a count is one operation of the interpreter, so none is lost.
 
@@ -30,6 +55,8 @@ class Steps(object):
 
     Attributes:
         due: when a report is due, on ``clock``.
+        unwatched: the steps that need not call ``add``. They are made while it has their kind, and take an
+        item when they are done; the step that gets none calls ``add_unwatched``.
         style: how the script trains; None: it has made no step yet.
         total_steps: the last step, where a hook says it.
     """
@@ -40,6 +67,14 @@ class Steps(object):
         self._guard = guard
         self._count = itertools.count(1)
         self._thread = threading.local()
+        self._threads = 0
+        self.unwatched = Unwatched()
+        #: What ``unwatched`` has been given: its items, and how many they were. To pop it is one operation.
+        self._given = []  # type: List[Tuple[Iterator[None], int]]
+        self._at_once = 0
+        #: Steps that were only counted since the last one that was looked at, and how long that one took.
+        self._uncertain = 0
+        self._step_seconds = 0.0
         self._waited = 0.0
         self._since = clock()
         self._reported = 0
@@ -68,18 +103,80 @@ class Steps(object):
         """Say something about what is seen of the steps, once."""
         self._reporter.say(message)
 
-    def add(self, begun):
-        # type: (float) -> None
-        """Count a step that began at a time on ``clock`` and has just ended."""
+    def add(self, begun, is_plain=True):
+        # type: (float, bool) -> None
+        """Count a step that has just ended.
+
+        Args:
+            begun: when it began, on ``clock``.
+            is_plain: whether it did no more than others; one that is reported or traced takes longer.
+        """
         thread, now = self._thread, clock()
-        self._waited += begun - getattr(thread, "ended", begun)
-        thread.ended = now
+        if not getattr(thread, "trains", False):
+            thread.trains, thread.ended = True, begun
+            self._threads += 1
+        if self._given:
+            self.watch()
+        if is_plain:
+            self._step_seconds = now - begun
+        self._waited += begun - thread.ended - self._uncertain * self._step_seconds
+        self._uncertain, thread.ended = 0, now
         next(self._count)
+
+    def is_fast(self):
+        # type: () -> bool
+        """Whether some steps may be only counted: there are many a second, and one thread makes them."""
+        return self._at_once > 0 and self._threads == 1
+
+    def leave_unwatched(self, kind):
+        # type: (int) -> None
+        """Let the next steps of a kind be only counted, until one is to be looked at.
+
+        Args:
+            kind: the identity of what makes them; 0: of none.
+        """
+        unwatched = self.unwatched
+        unwatched.left = itertools.repeat(None, self._at_once)
+        self._given.append((unwatched.left, self._at_once))
+        unwatched.kind = kind
+
+    def add_unwatched(self):
+        # type: () -> None
+        """Count a step that was not looked at and for which no item was left; the next one is looked at."""
+        self.watch()
+        next(self._count)
+        self._uncertain += 1
+
+    def watch(self):
+        # type: () -> None
+        """Count the steps that have taken an item, and have the next one looked at."""
+        unwatched = self.unwatched
+        unwatched.kind, unwatched.left = 0, _NONE
+        try:
+            left, given = self._given.pop()
+        except IndexError:
+            return
+        taken = given - operator.length_hint(left)
+        next(itertools.islice(self._count, taken, taken), None)  # Takes so many from it.
+        self._uncertain += taken
+
+    def _between(self, begun):
+        # type: (float) -> float
+        """Return the seconds between the steps of this thread since one was looked at, up to a time.
+
+        Those that were only counted are taken to be as long as the last one that was looked at.
+        """
+        ended = getattr(self._thread, "ended", begun)  # type: float
+        return begun - ended - self._uncertain * self._step_seconds
 
     def waited(self, begun):
         # type: (float) -> float
-        """Return the seconds between the end of this thread's last step and a time on ``clock``."""
-        return begun - getattr(self._thread, "ended", begun)
+        """Return the seconds between the end of this thread's last step and a time on ``clock``.
+
+        Where the last steps were only counted it is the mean of them.
+        """
+        self.watch()
+        return max(0.0, self._between(begun)) / (self._uncertain + 1)
 
     def step_microseconds(self):
         # type: () -> Optional[float]
@@ -87,15 +184,19 @@ class Steps(object):
         steps = self.total() - self._reported
         return max(0.0, clock() - self._since - self._waited) * 1e6 / steps if steps else None
 
-    def pass_by(self):
-        # type: () -> None
-        """Take note that something else than a step has just ended, so that it is not taken for waiting."""
-        if self.style is not None:
-            self._thread.ended = clock()
+    def pass_by(self, begun):
+        # type: (float) -> None
+        """Take note that something else than a step began then and has just ended: it was not waited for."""
+        if getattr(self._thread, "trains", False):
+            self.watch()
+            # What lies before it is not waited for, either.
+            self._waited += self._between(begun) * self._uncertain / (self._uncertain + 1)
+            self._uncertain, self._thread.ended = 0, clock()
 
     def total(self):
         # type: () -> int
-        """Return how many steps were counted."""
+        """Return how many steps were made."""
+        self.watch()
         # The text of a count is the one way to look at it without counting: "count(12)".
         return int(repr(self._count)[6:-1]) - 1
 
@@ -114,13 +215,14 @@ class Steps(object):
             "interval_seconds": now - self._since,
             "steps": steps,
             "examples": None if batch is None else steps * batch,
-            "input_wait_seconds": self._waited if is_fed else None,
+            "input_wait_seconds": max(0.0, self._waited) if is_fed else None,
             "total_steps": self.total_steps,
         }
         report.update(said)
         if report.get("step") is None:
             report["step"] = total
         self._last = {"step": said.get("step"), "batch": batch, "is_fed": is_fed}
+        self._at_once = _at_once(steps, now - self._since)
         self._since, self._reported, self._waited, self.due = now, total, 0.0, now + REPORT_SECONDS
         if self._reporter.owns():
             self._reporter.append("step", report)
@@ -139,3 +241,11 @@ class Steps(object):
                 "batch": last.get("batch"),
             }
             self.report(said, last.get("is_fed", False))
+
+
+def _at_once(steps, seconds):
+    # type: (int, float) -> int
+    """Return how many steps may be only counted one after the other, of a script that made some in a time."""
+    if seconds < REPORT_SECONDS / 2 or steps < FAST_PER_SECOND * seconds:
+        return 0
+    return min(MOST_UNWATCHED, int(steps / seconds * LOOK_SECONDS))
