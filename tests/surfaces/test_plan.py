@@ -55,7 +55,7 @@ def test_a_job_has_its_own_variables(paceline, files, home):
     folder = Path(filled_homes.fill(home, "counted", spec=spec).directory)
     done = paceline("plan", "counted")
     assert done.exit_code == 2
-    assert "nobody has counted the variables of counted" in done.stderr
+    assert "the variables of counted are not known" in done.stderr
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "variables.json").write_text(json.dumps(VARIABLES))
     of_job = paceline("plan", "counted")

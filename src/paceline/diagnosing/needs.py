@@ -103,12 +103,13 @@ ALLOWED_CPUS = Need(
 )
 STEPS = Need(
     what="step reports of the trainers",
-    remedy="paceline.training writes them; a script of your own appends lines to $PACELINE_REPORT_FILE",
+    remedy="paceline describe {name} says what is seen of its scripts, and why not more",
     lacks=_few_reports,
 )
 INPUT_WAIT = Need(
     what="how long trainers wait for their input",
-    remedy="paceline.training tells it; a script of your own adds input_wait_seconds to its step reports",
+    remedy="it is seen of scripts that feed their batches, and of paceline.training; another may add "
+    "input_wait_seconds to step reports of its own (docs/agent-protocol.md)",
     lacks=_no_input_wait,
 )
 RETRANSMISSIONS = Need(
@@ -118,7 +119,7 @@ RETRANSMISSIONS = Need(
 )
 TRAFFIC = Need(
     what="the traffic of variables",
-    remedy="paceline trace {name}, or train with paceline.training, which counts it",
+    remedy="paceline trace {name}; paceline.training counts it all the time",
     lacks=lambda case: not case.traffic,
 )
 TRACE = Need(
@@ -128,12 +129,12 @@ TRACE = Need(
 )
 PLAN = Need(
     what="sizes of the model's variables",
-    remedy="paceline.training writes them (variables.json in the run's folder)",
+    remedy="paceline describe {name} says what is seen of its scripts, and why not more",
     lacks=lambda case: case.recording.plan is None,
 )
 PLAN_OR_TRACE = Need(
     what="sizes of the model's variables, or a trace",
-    remedy="paceline trace {name}, or train with paceline.training, which writes the sizes",
+    remedy="paceline trace {name}; paceline describe {name} says what is seen of its scripts",
     lacks=lambda case: case.recording.plan is None and not case.recording.traces,
 )
 LINKS = Need(

@@ -178,7 +178,7 @@ def _layout(
     if plan is None:
         raise InvalidInput(
             "nothing is foretold: sizes and traffic of the model's variables are not known",
-            "train with paceline.training, which writes them (variables.json in the run's folder)",
+            f"paceline describe {spec.name} says what is seen of its scripts, and why not more",
         )
     if machine_cores is None:
         seats = host_plans.seats(spec)
@@ -197,7 +197,8 @@ def _layout(
         )
     except ValueError as error:
         raise InvalidInput(
-            f"nothing is foretold: {error}", "train with paceline.training, which counts the traffic"
+            f"nothing is foretold: {error}",
+            f"the traffic of a job as it runs is measured by: paceline trace {spec.name}",
         ) from error
 
 

@@ -94,10 +94,8 @@ def take(jobs: LifeCycle, name: str, *, timeout_seconds: float) -> sources.Readi
         found = taking.attempt(PROFILE_MILLISECONDS[1], sessions_seconds=math.inf)
     if found.traces:
         return found
-    reasons = "; ".join(f"{replica}: {reason}" for replica, reason in sorted(found.refused.items()))
     raise WaitTimeout(
-        f"no trainer of {name} has answered within {timeout_seconds:g} s"
-        + (f" ({reasons})" if reasons else ""),
+        f"no trainer of {name} has answered within {timeout_seconds:g} s{found.why_none()}",
         f"steps may be longer than that: paceline top {name}; what is seen of a script, and what is not: "
         f"paceline describe {name}",
     )

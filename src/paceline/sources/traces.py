@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from paceline.errors import PacelineError, first_line
-from paceline.model import trace_tables, traces
+from paceline.model import trace_tables, traces, words
 from paceline.model.traces import Trace
 from paceline.model.variables import Variable
 from paceline.sources.refusals import Refused
@@ -33,6 +33,14 @@ class Reading:
     traces: tuple[Trace, ...] = ()
     broken: tuple[str, ...] = ()
     refused: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    def why_none(self) -> str:
+        """Return in parentheses why replicas have none; those of one reason together; empty: none says it."""
+        alike: dict[str, list[str]] = {}
+        for replica, reason in sorted(self.refused.items()):
+            alike.setdefault(reason, []).append(replica)
+        said = "; ".join(f"{words.listed(names)}: {reason}" for reason, names in alike.items())
+        return f" ({said})" if said else ""
 
 
 def names(run: Path) -> list[str]:

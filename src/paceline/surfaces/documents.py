@@ -269,7 +269,9 @@ def _split(look: Look) -> dict[str, Any] | None:
     return None if shares is None else {**plain(shares), "at": instant(shares.at)}
 
 
-def trace(job: str, name: str, traces: Sequence[Trace], broken: Sequence[str]) -> dict[str, Any]:
+def trace(
+    job: str, name: str, traces: Sequence[Trace], *, broken: Sequence[str], refused: Mapping[str, str]
+) -> dict[str, Any]:
     """Return the document of the traces of a moment.
 
     Args:
@@ -277,6 +279,7 @@ def trace(job: str, name: str, traces: Sequence[Trace], broken: Sequence[str]) -
         name: of the moment.
         traces: one for each trainer.
         broken: what of them could not be read, and why.
+        refused: why a replica has none, by its name.
     """
     from paceline.model import trace_summaries
 
@@ -284,6 +287,7 @@ def trace(job: str, name: str, traces: Sequence[Trace], broken: Sequence[str]) -
         "name": job,
         "trace": name,
         "broken": list(broken),
+        "refused": dict(refused),
         "trainers": list(map(_trainer, traces)),
         "traffic": plain(trace_summaries.traffic(traces)),
         "server_time": plain(trace_summaries.server_time(traces)),

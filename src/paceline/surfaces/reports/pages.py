@@ -9,7 +9,7 @@ from paceline.model import quantities
 from paceline.model.runs import JobEvent
 from paceline.model.statuses import JobPhase, ReplicaPhase
 from paceline.services.summaries import ReplicaSummary, Summary
-from paceline.surfaces import templates
+from paceline.surfaces import scripts, templates
 from paceline.surfaces.reports import evidence, loads, plots, texts, timelines, whys
 from paceline.surfaces.reports.figures import Figure
 from paceline.surfaces.reports.tiles import Tile
@@ -23,6 +23,7 @@ def page(found: evidence.Evidence) -> str:
     """Return the whole page as HTML: one file without scripts that loads nothing."""
     recording, summary = found.recording, found.summary
     drawn, missing = _plots(found)
+    events = scripts.others(recording.events)
     rows = _sorted(summary.replicas)
     return templates.rendered(
         "template.html",
@@ -42,8 +43,9 @@ def page(found: evidence.Evidence) -> str:
         rows=[_cells(row, rows) for row in rows[:MAX_ROWS]],
         more_rows=[_cells(row, rows) for row in rows[MAX_ROWS:]],
         logs=found.logs,
-        events=_events(recording.events, recording.run.started_at)[:MAX_EVENTS],
-        events_left_out=max(0, len(recording.events) - MAX_EVENTS),
+        seen=scripts.seen(recording.run.spec, recording.replicas, recording.events),
+        events=_events(events, recording.run.started_at)[:MAX_EVENTS],
+        events_left_out=max(0, len(events) - MAX_EVENTS),
         facts=recording.facts,
         source=recording.run.source,
         directory=recording.run.directory,

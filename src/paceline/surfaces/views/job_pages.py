@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from paceline.model.jobs import CpuPolicy, Instrumentation, JobSpec, RoleSpec
-from paceline.model.roles import ReplicaId
-from paceline.model.runs import SEEN, JobEvent, ReplicaRow, Run
-from paceline.model.words import listed
+from paceline.model.jobs import CpuPolicy, JobSpec, RoleSpec
+from paceline.model.runs import JobEvent, ReplicaRow, Run
+from paceline.surfaces import scripts
 from paceline.surfaces.views import cells, job_tables, styles, tables
 
 
@@ -44,10 +43,10 @@ def page(
         *_section("Roles", _roles(run.spec, width)),
         *_section("Replicas", job_tables.replica_table(replicas, width=width, wide=wide)),
     ]
-    seen = _seen(run.spec, replicas, events)
+    seen = scripts.seen(run.spec, replicas, events)
     if seen:
         parts += _section("Seen in the scripts", _facts(seen, width))
-    events = [event for event in events if event.kind != SEEN]
+    events = scripts.others(events)
     if events:
         shown = events[-last_events:] if last_events else []
         title = "Events" if len(shown) == len(events) else f"Events (the last {len(shown)} of {len(events)})"
@@ -57,25 +56,6 @@ def page(
     if run.engine == "local":
         parts += _section("Files", _facts(_files(run), None))
     return Group(*parts)
-
-
-def _seen(spec: JobSpec, replicas: Sequence[ReplicaRow], events: Sequence[JobEvent]) -> list[tuple[str, str]]:
-    """Return what was seen in the script of each replica at its last attempt, those together that are alike;
-    nothing of a job of which nothing was seen: it may report by itself.
-    """
-    if spec.instrumentation is Instrumentation.OFF:
-        return [("all", 'nothing: instrumentation is "off" in the job file')]
-    said: dict[tuple[ReplicaId | None, int | None], dict[str, None]] = {}
-    for event in events:
-        if event.kind == SEEN:
-            said.setdefault((event.replica, event.attempt), {})[event.message] = None
-    if not said:
-        return []
-    alike: dict[str, list[str]] = {}
-    for row in replicas:
-        text = "; ".join({**said.get((row.replica, None), {}), **said.get((row.replica, row.attempt), {})})
-        alike.setdefault(text or "nothing", []).append(str(row.replica))
-    return [(listed(names), text) for text, names in alike.items()]
 
 
 def _section(title: str, body: RenderableType) -> list[RenderableType]:

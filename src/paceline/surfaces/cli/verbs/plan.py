@@ -101,8 +101,8 @@ def _of_job(session: sessions.Session, name: str, variables: str | None) -> Sequ
         known = specs.load_variables(variables)
     elif not known:
         raise InvalidInput(
-            f"nobody has counted the variables of {name}",
-            "paceline.training does; else: --variables FILE",
+            f"the variables of {name} are not known",
+            f"paceline describe {name} says what is seen of its scripts; else: --variables FILE",
         )
     return variable_plans.alternatives(spec, known, base=Path(spec.working_dir or "."))
 

@@ -51,12 +51,14 @@ def command(session: sessions.Session, name: str, last: bool, timeout: float, ou
     for each in found.broken:
         session.say(f"left out: {each}")
     if not found.traces:
-        raise PacelineError(f"no trace of {name} at {found.name} can be read", f"paceline trace {name}")
+        raise PacelineError(
+            f"no trace of {name} at {found.name} can be read{found.why_none()}", f"paceline trace {name}"
+        )
     path = _write_events(
         found, Path(f"{name}-trace.json") if session.server else found.folder / "perfetto.json"
     )
     if output in ("json", "yaml"):
-        document = documents.trace(name, found.name, found.traces, found.broken)
+        document = documents.trace(name, found.name, found.traces, broken=found.broken, refused=found.refused)
         printing.emit({**document, "perfetto_file": str(path)}, output)
         return
     printing.show(views.page(found.traces, width=printing.width(wide=output == "wide")))

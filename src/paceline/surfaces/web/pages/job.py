@@ -15,7 +15,7 @@ from paceline.model.runs import Run
 from paceline.services import changes
 from paceline.sources import traces
 from paceline.specs import edits
-from paceline.surfaces import answers
+from paceline.surfaces import answers, scripts
 from paceline.surfaces.charts import steps
 from paceline.surfaces.diffs import Diffs
 from paceline.surfaces.reports import evidence, pages
@@ -72,20 +72,24 @@ def show_replicas(request: Request, asked: Readable, name: Name) -> HTMLResponse
 @router.get("/timeline")
 def show_timeline(request: Request, asked: Readable, name: Name) -> HTMLResponse:
     """Show what happened and what was found, the latest first."""
-    events = [event for _, event in asked.jobs.events(name)]
+    events = scripts.others(event for _, event in asked.jobs.events(name))
     found = timelines.entries(asked.lookout.look(name), events, asked.jobs.relays(name))
     return rendering.page(request, "job_timeline.html", entries=found)
 
 
 @router.get("/steps")
 def show_steps(request: Request, asked: Readable, name: Name) -> HTMLResponse:
-    """Show what a step moves and where its time goes, as far as that was traced or counted."""
+    """Show what a step moves and where its time goes, as far as that was traced or counted, and what is seen
+    of scripts at all.
+    """
+    run = asked.jobs.get(name)
     recording = asked.lookout.look(name).recording
     newest = max((trace.at for trace in recording.traces), default=None)
     return rendering.page(
         request,
         "job_steps.html",
-        run=asked.jobs.get(name),
+        run=run,
+        seen=scripts.seen(run.spec, asked.jobs.replicas(name), recording.events),
         traffic=steps.traffic(recording),
         splits=steps.splits(recording),
         newest=_newest_trace(asked, name) if newest is not None else None,

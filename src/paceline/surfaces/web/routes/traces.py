@@ -91,13 +91,15 @@ def get_trace(asked: Readable, name: Name, trace: TraceName) -> dict[str, Any]:
     """Return what the traces of a moment say: bytes and time by variable and PS, where a step's time goes."""
     found = _read(_site(asked, name, trace), name, trace)
     broken = [each.replace(f"{found.folder}/", "") for each in found.broken]
-    return documents.trace(name, found.name, found.traces, broken)
+    return documents.trace(name, found.name, found.traces, broken=broken, refused=found.refused)
 
 
 @router.get("/{trace}/perfetto", operation_id="getPerfettoFile", response_class=JSONResponse)
 def get_perfetto(asked: Readable, name: Name, trace: TraceName) -> JSONResponse:
     """Return all events of all trainers and PS as a file for ui.perfetto.dev."""
     found = _read(_site(asked, name, trace), name, trace)
+    if not found.traces:
+        raise NotFound(f"trace {trace} of {name} has no step{found.why_none()}", f"paceline describe {name}")
     headers = {"Content-Disposition": f'attachment; filename="{quote(name)}-{trace}.perfetto.json"'}
     return JSONResponse(perfetto.document(found.traces), headers=headers)
 

@@ -74,6 +74,7 @@ class Trace(Document):
 
     Attributes:
         broken: files that cannot be read.
+        refused: why a replica has left no trace, by its name.
         traffic: what a step of every trainer together moves, by shard of a variable.
         server_time: what it computes on the PS.
     """
@@ -82,6 +83,7 @@ class Trace(Document):
     name: str
     trace: str
     broken: list[str]
+    refused: dict[str, str]
     trainers: list[Trainer]
     traffic: list[dict[str, Any]]
     server_time: list[dict[str, Any]]

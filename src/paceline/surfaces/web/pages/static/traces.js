@@ -1,6 +1,11 @@
 // Asks the trainers of a job for a trace, says how many have answered, and shows what they have traced.
 
 const POLL_MS = 1000, WAIT_MS = 65_000;
+// So long trainers may take to trace a step of their session before TensorFlow's profiler is asked, and so long
+// that looks then. Both as `paceline trace` has it.
+const SESSION_MS = 3000, PROFILE_MS = 1000;
+// All have answered who will, when for so many looks no further one has: a server takes some to write a profile.
+const QUIET = 6, QUIET_PROFILED = 15;
 
 export function follow() {
   document.body.addEventListener("click", (event) => {
@@ -9,30 +14,39 @@ export function follow() {
   });
 }
 
+async function answered(request) {
+  const answer = await request;
+  if (!answer.ok) throw new Error((await answer.json().catch(() => ({}))).detail ?? answer.statusText);
+  return answer.json();
+}
+
 async function take(section, button) {
   const { url, waiting, done, failed } = section.dataset;
   const progress = section.querySelector("progress"), said = section.querySelector("[role=status]");
+  const headers = { "Content-Type": "application/json" };
+  const ask = (body) => answered(fetch(url, { method: "POST", headers, body: JSON.stringify(body) }));
   button.disabled = true;
   progress.hidden = false;
-  const problem = async (answer) => (await answer.json().catch(() => ({}))).detail ?? answer.statusText;
   try {
-    const asked = await fetch(url, { method: "POST", headers: { "Content-Type": "application/json" }, body: "{}" });
-    if (!asked.ok) throw new Error(await problem(asked));
-    const { name } = await asked.json();
-    const trainers = document.querySelectorAll("#replicas tbody th").length;
-    let found = 0, quiet = 0;
-    for (const until = Date.now() + WAIT_MS; Date.now() < until && quiet < 6; ) {
+    const began = Date.now(), { name } = await ask({});
+    const replicas = [...document.querySelectorAll("#replicas tbody th")];
+    const trainers = replicas.filter((each) => /^(chief|worker)-/.test(each.textContent)).length;
+    let files = 0, trace = null, profiled = false;
+    for (let quiet = 0; Date.now() - began < WAIT_MS && quiet < (profiled ? QUIET_PROFILED : QUIET); ) {
       await new Promise((resolve) => setTimeout(resolve, POLL_MS));
-      const answer = await fetch(url);
-      if (!answer.ok) throw new Error(await problem(answer));
-      const files = (await answer.json()).items.find((each) => each.name === name)?.files.length ?? 0;
-      // All have answered who will, when for some seconds no further one has.
-      quiet = files === found && found > 0 ? quiet + 1 : 0;
-      found = files;
-      said.textContent = `${found} ${waiting}`;
-      if (found >= trainers) break;
+      const { items } = await answered(fetch(url));
+      const found = items.find((each) => each.name === name)?.files.length ?? 0;
+      quiet = found && found === files && (profiled || trace?.trainers.length) ? quiet + 1 : 0;
+      if (found !== files) trace = await answered(fetch(`${url}/${name}`));
+      files = found;
+      said.textContent = `${trace?.trainers.length ?? 0} ${waiting}`;
+      if (trace?.trainers.length >= trainers) break;
+      if (!profiled && !trace?.trainers.length && Date.now() - began > SESSION_MS) {
+        await ask({ name, profile_milliseconds: PROFILE_MS });
+        profiled = true;
+      }
     }
-    if (!found) throw new Error(failed);
+    if (!trace?.trainers.length) throw new Error([failed, ...new Set(Object.values(trace?.refused ?? {}))].join(" "));
     said.textContent = done;
     document.body.dispatchEvent(new Event("traced"));
   } catch (error) {
