@@ -24,6 +24,13 @@ def test_a_loop_around_a_function(runner):
     for before, after in itertools.pairwise(reports):
         assert after["step"] - before["step"] == after["steps"]
     assert all(each["examples"] == 32 * each["steps"] for each in reports)
+    printed = {float(loss) for loss in re.findall(r"^step \d+ loss (\S+)$", done.stdout, re.MULTILINE)}
+    losses = [each["loss"] for each in reports]
+    assert losses[-1] is not None
+    # The first report may come before the first step has given its loss.
+    assert all(
+        any(loss == pytest.approx(each, rel=1e-6) for each in printed) for loss in losses if loss is not None
+    )
     said = [each["message"] for each in runner.reports("instrumentation")]
     assert said[1:] == ["its steps, as Adagrad counts them; batch: of 32 examples"]
     table, weights = variable_files.load_variables(runner.folder / "variables.json")

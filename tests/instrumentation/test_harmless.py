@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from paceline.instrumentation.paceline_instrumentation import traces as kept_traces
+from paceline.sources import traces
+from paceline.specs import variable_files
+
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 #: What differs between two runs of the same script: times, processes, addresses.
 CHANGES = re.compile(r"0x[0-9a-f]+|\d+")
@@ -125,3 +129,72 @@ def test_a_program_in_one_file(runner, tmp_path):
     zipapp.create_archive(folder, tmp_path / "program.pyz")
     assert_alike(runner, str(tmp_path / "program.pyz"), "plain")
     assert sum(each["steps"] for each in runner.reports("step")) == 30
+
+
+#: Forks trainers and kills each: one half of them some time after they were forked, the other half some time
+#: after their first step. The last one ends by itself, when it has left a trace.
+KILLED = """
+import os, random, signal, sys, time
+import tensorflow.compat.v1 as tf
+
+tf.disable_v2_behavior()
+chance = random.Random(1)
+os.makedirs("traces")
+
+
+def train(is_last, pipe):
+    config = tf.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)
+    with tf.Session(config=config) as session:
+        x = tf.placeholder(tf.float32, [None, 8])
+        weights = tf.get_variable("weights", [8, 1])
+        loss = tf.reduce_mean(tf.square(tf.matmul(x, weights) - 1.0))
+        train = tf.train.AdamOptimizer(0.01).minimize(loss, tf.train.get_or_create_global_step())
+        session.run(tf.global_variables_initializer())
+        while not (is_last and os.path.exists(os.path.join("traces", name, "worker-0.1.zip"))):
+            session.run(train, {x: [[0.5] * 8] * 4})
+            if pipe is not None:
+                os.write(pipe, b".")
+                pipe = None
+
+
+kills = int(sys.argv[1])
+for number in range(kills + 1):
+    name = "2026-01-02T03-04-%02d.%03dZ" % divmod(number, 1000)
+    with open("request", "w") as file:
+        file.write(name + "\\n")
+    os.rename("request", "traces/request")
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        train(number == kills, writing)
+        sys.exit(0)
+    if number < kills:
+        if number % 2:
+            os.read(reading, 1)
+        time.sleep(chance.uniform(0.0, 0.3))
+        os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    os.close(reading)
+    os.close(writing)
+"""
+
+
+def test_a_thousand_kills_leave_nothing_behind(runner, tmp_path_factory):
+    kills = 1000
+    script = runner.folder / "killed.py"
+    script.write_text(KILLED)
+    # TensorFlow has a cache of its own in the home folder.
+    environment = runner.environment(HOME=str(tmp_path_factory.mktemp("home")))
+    done = runner.run(str(script), str(kills), environment=environment)
+    assert done.returncode == 0, done.stderr
+    script.unlink()
+    assert sorted(each.name for each in runner.folder.iterdir()) == [
+        "reports.jsonl", "reports.jsonl.owner", "traces", "variables.json",
+    ]  # fmt: skip
+    assert len(variable_files.load_variables(runner.folder / "variables.json")) == 1
+    files = [each for each in runner.folder.joinpath("traces").rglob("*") if each.is_file()]
+    taken = [each for each in files if each.name != "request"]
+    assert {each.name for each in taken} == {"worker-0.1.zip"}
+    assert all(traces.read_file(each).splits for each in taken)
+    assert 1 <= len(taken) <= kept_traces.KEPT
+    assert len(runner.reports("step")) > kills / 4

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import weakref
 from pathlib import Path
 from types import SimpleNamespace
@@ -50,6 +51,12 @@ def steps(reporter):
 def lines(folder: Path) -> list[dict]:
     path = folder / "reports.jsonl"
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def age(path: Path, seconds: float) -> None:
+    """Let a file be older."""
+    then = time.time() - seconds
+    os.utime(path, (then, then))
 
 
 # --- Modules ------------------------------------------------------------------------------------------
@@ -394,6 +401,26 @@ def test_of_a_replicas_processes_the_first_reports_as_long_as_it_lives(tmp_path)
     assert (tmp_path / "reports.jsonl.owner").read_text() == str(os.getpid())
 
 
+def test_an_owner_that_was_killed_before_it_said_who_it_is_is_replaced(tmp_path):
+    owner = tmp_path / "reports.jsonl.owner"
+    owner.touch()
+    assert not reporting.Reporter(str(tmp_path / "reports.jsonl")).owns()
+    age(owner, 60)
+    assert reporting.Reporter(str(tmp_path / "reports.jsonl")).owns()
+    assert owner.read_text() == str(os.getpid())
+
+
+def test_what_was_left_where_variables_were_written_is_removed(tmp_path):
+    with subprocess.Popen(["sleep", "60"]) as other:
+        alive, gone = (tmp_path / f"variables.json.{pid}.tmp" for pid in (other.pid, 2**22 + 7))
+        for each in (alive, gone):
+            each.touch()
+        model = models.Model(str(tmp_path / "variables.json"))
+        model._write()
+        other.kill()
+    assert sorted(tmp_path.iterdir()) == [tmp_path / "variables.json", alive]
+
+
 def test_a_child_that_is_forked_does_not_report(reporter, tmp_path):
     assert reporter.owns()
     (tmp_path / "reports.jsonl.owner").write_text("")
@@ -449,6 +476,38 @@ def test_now_and_then_one_is_taken_unasked_but_not_of_the_first_steps(watch):
     name = watched.due(traces.WARM_UP_STEPS)
     assert traces.is_name(name)
     assert watched.due(1000) is None
+
+
+def test_what_a_trace_left_that_was_killed_is_removed(watch, tmp_path):
+    watched = watch(PACELINE_ATTEMPT="3")
+    folder = tmp_path / "traces"
+    kept = [
+        "2026-01-02T03-04-01.000Z/.worker-0.3.zip.tmp.other",
+        "2026-01-02T03-04-01.000Z/.worker-1.1.zip.tmp",
+    ]
+    left = ["2026-01-02T03-04-02.000Z/.worker-0.3.zip.tmp", "2026-01-02T03-04-03.000Z/.worker-0.1.zip.tmp"]
+    for each in kept + left:
+        (folder / each).parent.mkdir(parents=True, exist_ok=True)
+        (folder / each).write_bytes(b"PK")
+    (folder / "2026-01-02T03-04-04.000Z").mkdir()
+    age(folder / "2026-01-02T03-04-04.000Z", 2 * traces.LEFT_SECONDS)
+    (folder / "2026-01-02T03-04-05.000Z").mkdir()
+    watched._write("2026-01-02T03-04-06.000Z", b"", {})
+    found = sorted(str(each.relative_to(folder)) for each in folder.glob("*/*"))
+    assert found == [*kept, "2026-01-02T03-04-06.000Z/worker-0.3.zip"]
+    assert sorted(each.name[17:19] for each in folder.iterdir()) == ["01", "05", "06"]
+
+
+def test_a_request_of_a_coordinator_that_was_killed_does_not_keep_the_next_one_from_asking(watch, tmp_path):
+    request = tmp_path / "traces" / "request"
+    watched = watch(PACELINE_TRAINING='{"trace": {"every_seconds": 1e9}}')
+    request.parent.mkdir()
+    request.write_text("2026-01-02T03-04-05.678Z profile 1000 1.000\n")
+    watched.ask_for_profiles(traces.WARM_UP_STEPS)
+    assert request.read_text().startswith("2026-01-02")
+    age(request, 2 * traces.LEFT_SECONDS)
+    watch(PACELINE_TRAINING='{"trace": {"every_seconds": 1e9}}').ask_for_profiles(traces.WARM_UP_STEPS)
+    assert not request.read_text().startswith("2026-01-02")
 
 
 @given(text=st.text(max_size=40))
@@ -547,6 +606,53 @@ class OtherClosure:
 
     def execute_on(self, worker):
         return f"done by {worker.worker_index}"
+
+
+class Function:
+    """Has the calls of a ``tf.function``, and makes its graph in the first one."""
+
+    def __init__(self, body):
+        self.body = body
+
+    def __call__(self, *arguments, **named):
+        return self.body(*arguments, **named)
+
+
+def test_of_functions_the_outermost_that_trains_gives_the_loss(reporter):
+    function = type("Function", (Function,), {"__call__": Function.__call__})
+    watch = eager.EagerWatch(reporter, guarding.Guard(reporter), None, None)
+    watch.patch_functions(SimpleNamespace(Function=function))
+
+    def train(loss):
+        if watch._function is None:  # The gradients are applied while the graph is made.
+            watch._function = watch._calling.function
+        return loss
+
+    inner = function(train)
+    other, outer = function(lambda: 5.0), function(lambda loss: {"loss": inner(loss), "ended": True})
+    other()
+    assert watch._last is None
+    with pytest.raises(TypeError):
+        outer("too", "many")
+    assert outer(0.5) == watch._last == {"loss": 0.5, "ended": True}
+    assert (inner(0.25), other()) == (0.25, 5.0)
+    assert watch._last == {"loss": 0.5, "ended": True}
+
+
+@pytest.mark.parametrize(
+    ("given", "loss"),
+    [
+        (0.5, 0.5),
+        ({"loss": 0.25}, 0.25),
+        ({}, None),
+        (None, None),
+        (7, None),
+        ((0.5, 1.0), None),
+        ("a", None),
+    ],
+)
+def test_a_loss_is_a_number_with_a_fraction(given, loss):
+    assert eager._loss(given) == loss
 
 
 @pytest.mark.parametrize(("closure", "last"), [(OldClosure, 0.25), (OtherClosure, None)])

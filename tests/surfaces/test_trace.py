@@ -1,18 +1,13 @@
 """``paceline trace``: the tables, the document, the file for Perfetto, and asking for it."""
 
-import contextlib
-import gzip
-import io
 import json
 import threading
 import time
-import zipfile
-from concurrent import futures
 from pathlib import Path
 
 import pytest
+from support import traced_jobs
 from support.filled_homes import fill
-from support.profiles import two_steps
 from support.trace_files import LONG, NAME, trace, write
 
 from paceline.model import traces
@@ -117,55 +112,15 @@ def test_a_running_job_is_asked_and_awaited(paceline, home):
     assert not request.exists()
 
 
-@contextlib.contextmanager
-def answering(run, answers):
-    """Agents and trainers answer as long as this is open: `answers` takes what is asked and the folder."""
-    request = Path(run.directory) / traces.FOLDER / traces.REQUEST
-    Path(run.directory).mkdir(parents=True)
-    ended = threading.Event()
-
-    def answer():
-        asked = ""
-        while not ended.wait(0.01):
-            with contextlib.suppress(FileNotFoundError):
-                text = request.read_text().strip()
-                if text != asked:
-                    asked, folder = text, request.parent / text.split()[0]
-                    folder.mkdir(exist_ok=True)
-                    answers(text, folder)
-
-    with futures.ThreadPoolExecutor(1) as pool:
-        answered = pool.submit(answer)
-        try:
-            yield
-        finally:
-            ended.set()
-        answered.result()
-
-
-def put(path, data):
-    """Leave a file as agents and trainers do: whole or not at all."""
-    part = path.with_name(f".{path.name}.tmp")
-    part.write_bytes(data)
-    part.replace(path)
-
-
-REPLICAS = ("ps-0", "ps-1", "worker-0", "worker-1")
-
-
 def test_servers_are_profiled_where_no_session_is_traced(paceline, home, monkeypatch):
     monkeypatch.setattr("paceline.services.traces.SESSION_SECONDS", 0.1)
     run = fill(home, "clicks", phase=JobPhase.RUNNING)
 
     def answers(text, folder):
         if " profile " in text:
-            worker, server = two_steps()
-            spaces = {"worker-0": worker.space, "ps-0": server.space}
-            for replica in REPLICAS:
-                space = spaces[replica].SerializeToString() if replica in spaces else b""
-                put(folder / f"{replica}.1.profile", gzip.compress(space))
+            traced_jobs.profile(folder)
 
-    with answering(run, answers):
+    with traced_jobs.answering(run, answers):
         done = paceline("trace", "clicks", "-o", "json")
     assert done.exit_code == 0, done.output
     (worker,) = json.loads(done.stdout)["trainers"]
@@ -179,17 +134,11 @@ def test_where_neither_sessions_nor_servers_can_be_traced_that_is_said_at_once(p
 
     def answers(text, folder):
         if " profile " in text:
-            for replica in REPLICAS:
-                reason = json.dumps({"error": "port 7: TensorFlow has no profiler before 2.4"})
-                put(folder / f"{replica}.1.profile", reason.encode())
+            traced_jobs.refuse_profile(folder, "port 7: TensorFlow has no profiler before 2.4")
         else:
-            file = io.BytesIO()
-            with zipfile.ZipFile(file, "w") as archive:
-                reason = {"error": "its steps are made without a session"}
-                archive.writestr("context.json", json.dumps(reason))
-            put(folder / "worker-0.1.zip", file.getvalue())
+            traced_jobs.refuse(folder, "worker-0")
 
-    with answering(run, answers):
+    with traced_jobs.answering(run, answers):
         done = paceline("trace", "clicks", "--timeout", "10m")
     assert done.exit_code == 1, done.output
     assert "clicks cannot be traced: its steps are made without a session" in done.stderr

@@ -57,6 +57,9 @@ class EagerWatch(object):
         self._batch = None  # type: Optional[int]
         self._closures = {}  # type: Dict[int, int]
         self._last = None  # type: Any
+        #: The ``tf.function`` that the script calls in each step, if it does; and what a thread calls now.
+        self._function = None  # type: Optional[weakref.ref[Any]]
+        self._calling = threading.local()
         self._planned = None  # type: Optional[int]
 
     # --- What is wrapped
@@ -90,6 +93,31 @@ class EagerWatch(object):
             return result
 
         return apply_gradients
+
+    def patch_functions(self, module):
+        # type: (ModuleType) -> None
+        """Wrap calls of a ``tf.function``: of one that trains, what it returns is the loss as a rule."""
+        function = module.Function  # type: ignore[attr-defined]
+        original = function.__call__
+        signatures.check(original, ("self",))
+
+        @signatures.wraps(original)
+        def __call__(own, *arguments, **named):
+            # type: (Any, *Any, **Any) -> Any
+            calling = self._calling
+            if self._function is not None or getattr(calling, "function", None) is not None:
+                result = original(own, *arguments, **named)
+            else:  # Its first call makes the graph, and then gradients are applied.
+                calling.function = weakref.ref(own)
+                try:
+                    result = original(own, *arguments, **named)
+                finally:
+                    calling.function = None
+            if self._function is not None and self._function() is own:
+                self._last = result
+            return result
+
+        function.__call__ = __call__
 
     def patch_coordinator(self, module):
         # type: (ModuleType) -> None
@@ -205,6 +233,7 @@ class EagerWatch(object):
         if not framework.executing_eagerly_outside_functions() or not self._reporter.owns():
             return
         is_first = self._optimizer is None
+        self._function = getattr(self._calling, "function", None)
         self._optimizer, self._iterations = weakref.ref(optimizer), optimizer.iterations
         self._model.describe_trained(optimizer, pairs)
         if is_first:
@@ -292,8 +321,8 @@ def _loss(last):
         return None
     if hasattr(value, "numpy"):
         value = value.numpy()
-    is_number = isinstance(value, (int, float)) or (hasattr(value, "ndim") and value.ndim == 0)
-    return float(value) if is_number else None
+    is_number = isinstance(value, float) or "float" in str(getattr(value, "dtype", ""))
+    return float(value) if is_number and getattr(value, "ndim", 0) == 0 else None
 
 
 def _batch_of(data, batch_size):

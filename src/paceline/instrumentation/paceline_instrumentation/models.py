@@ -108,11 +108,25 @@ class Model(object):
         assert self._path is not None
         temporary = "%s.%d.tmp" % (self._path, os.getpid())
         try:
+            _remove_left(self._path)
             with open(temporary, "w") as file:
                 json.dump({"variables": list(self._variables.values())}, file, indent=1)
             os.replace(temporary, self._path)
         except OSError:
             pass  # The disk is full or the folder read-only: what is seen of steps does not depend on it.
+
+
+def _remove_left(path):
+    # type: (str) -> None
+    """Remove what processes have left that were killed while they wrote a file."""
+    folder, name = os.path.split(path)
+    for each in os.listdir(folder):
+        process = each[len(name) + 1 : -len(".tmp")]
+        if each.startswith(name + ".") and each.endswith(".tmp") and process.isdigit():
+            try:
+                os.kill(int(process), 0)
+            except ProcessLookupError:
+                os.unlink(os.path.join(folder, each))
 
 
 class Usage(object):

@@ -55,6 +55,8 @@ class Instrument(object):
             "training.server_lib": server_watch.patch,
             "distribute.coordinator.cluster_coordinator": eager_watch.patch_coordinator,
             "data.ops.dataset_ops": eager_watch.patch_datasets,
+            "eager.def_function": eager_watch.patch_functions,
+            "eager.polymorphic_function.polymorphic_function": eager_watch.patch_functions,
             "fit": eager_watch.patch_fit,
             "callbacks": eager_watch.patch_callbacks,
             "optimizers": eager_watch.patch_optimizers,

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 #: So many lines that cannot be written end it: the disk is full, or the folder is gone.
 MOST_FAILURES = 5
 MOST_MESSAGES = 20
+#: Within that a process that has made the file of an owner has written its number into it.
+_OWNER_SECONDS = 10.0
 #: Of the beginning of a message, and of its end.
 _HALF_CHARACTERS = 400
 
@@ -73,17 +75,17 @@ class Reporter(object):
 
 def _take(path, process):
     # type: (str, int) -> bool
-    """Become the owner that a file names; return whether another living process is."""
+    """Become the owner that a file names, unless another living process is; return whether that was done."""
     for _ in range(2):
         try:
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         except FileExistsError:
-            try:
-                with open(path) as file:
-                    os.kill(int(file.read() or 0) or process, 0)
+            if _is_held(path):
                 return False
-            except (OSError, ValueError):  # It has ended.
+            try:
                 os.unlink(path)
+            except OSError:  # Another process was faster, or the folder is read-only.
+                return False
             continue
         except OSError:  # No folder to write to, so nothing will be reported.
             return False
@@ -91,6 +93,22 @@ def _take(path, process):
             file.write(str(process))
         return True
     return False
+
+
+def _is_held(path):
+    # type: (str) -> bool
+    """Whether the owner that a file names lives; a file without a number is being made, or was left so."""
+    try:
+        with open(path) as file:
+            text = file.read(20)
+        if not text:
+            return time.time() - os.stat(path).st_mtime < _OWNER_SECONDS
+        os.kill(int(text), 0)
+        return True
+    except PermissionError:  # It lives, and belongs to another user.
+        return True
+    except (OSError, ValueError, OverflowError):  # It has ended, or the file is none of ours.
+        return False
 
 
 def _finite(value):

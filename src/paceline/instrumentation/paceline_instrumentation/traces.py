@@ -25,8 +25,8 @@ WARM_UP_STEPS = 20
 PROFILE_MILLISECONDS = 1000
 #: Within that every agent has seen what it is asked for, which it looks for once a second.
 LEAD_SECONDS = 2.0
-#: So long the request stays.
-ASKED_SECONDS = 15.0
+#: So long the request stays; one that is older was left by a process that was killed.
+ASKED_SECONDS, LEFT_SECONDS = 15.0, 60.0
 #: So many traces of this trainer stay.
 KEPT = 60
 _FOLDER, _REQUEST = "traces", "request"
@@ -96,8 +96,8 @@ class TraceWatch(object):
             if self._asked_until is not None and time.time() > self._asked_until:
                 self._asked_until = None
                 os.unlink(path)
-            name = self.due(steps)
-            if name is None or os.path.exists(path):
+            name = None if _is_asked(path) else self.due(steps)
+            if name is None:
                 return
             os.makedirs(self._folder, exist_ok=True)
             with open(path + ".trainer", "w") as file:
@@ -151,12 +151,23 @@ class TraceWatch(object):
 
     def _prune(self, traces):
         # type: (str) -> None
-        """Remove this trainer's oldest traces, and folders that are empty then."""
+        """Remove this trainer's oldest traces, what it has left where it was killed, and folders that are
+        empty then.
+        """
         folders = [os.path.join(traces, each) for each in sorted(os.listdir(traces)) if is_name(each)]
         own = [each for each in folders if os.path.exists(os.path.join(each, self._file))]
-        for folder in own[: max(0, len(own) - KEPT)]:
-            os.unlink(os.path.join(folder, self._file))
-            if not os.listdir(folder):
+        oldest = own[: max(0, len(own) - KEPT)]
+        left = re.compile(r"\.%s\.\d+\.zip\.tmp$" % re.escape(self._trainer))
+        for folder in folders:
+            files = os.listdir(folder)
+            removed = [
+                each for each in files if left.match(each) or (folder in oldest and each == self._file)
+            ]
+            # Another trainer may be about to write into one that is new.
+            is_old = time.time() - os.stat(folder).st_mtime > LEFT_SECONDS
+            for each in removed:
+                os.unlink(os.path.join(folder, each))
+            if len(removed) == len(files) and (removed or is_old):
                 os.rmdir(folder)
 
 
@@ -213,6 +224,19 @@ def name_at(seconds):
     milliseconds = int(seconds * 1000)
     moment = time.strftime("%Y-%m-%dT%H-%M-%S", time.gmtime(milliseconds // 1000))
     return "%s.%03dZ" % (moment, milliseconds % 1000)
+
+
+def _is_asked(path):
+    # type: (str) -> bool
+    """Whether a trace is asked for; what was asked for by a process that was killed is taken back."""
+    try:
+        since = os.stat(path).st_mtime
+    except OSError:
+        return False
+    if time.time() - since < LEFT_SECONDS:
+        return True
+    os.unlink(path)
+    return False
 
 
 def is_name(text):

@@ -25,6 +25,8 @@ MODULES = (
     "training.server_lib",
     "distribute.coordinator.cluster_coordinator",
     "data.ops.dataset_ops",
+    "eager.def_function",
+    "eager.polymorphic_function.polymorphic_function",
 )
 #: Those of Keras, which was a part of TensorFlow up to 2.5, then a package with its modules here and there.
 KERAS = {

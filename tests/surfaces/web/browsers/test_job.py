@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support import browsers, filled_homes
+from support import browsers, filled_homes, traced_jobs
 from support.served import serving
 
+from paceline.model.runs import Run
 from paceline.model.statuses import JobPhase
 from paceline.services import homes
 from paceline.stores import open_store, recordings
@@ -30,12 +31,14 @@ class Jobs:
         url: of the server.
         link: the link into it.
         measured: the name of one that was measured and traced, and has ended.
-        printing: the output of a replica of the one that goes on, which is called ``going``.
+        going: one that goes on, which is called that.
+        printing: the output of a replica of that one.
     """
 
     url: str
     link: str
     measured: str
+    going: Run
     printing: Path
 
 
@@ -54,7 +57,7 @@ def jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jobs]:
     printing.parent.mkdir(parents=True)
     printing.write_text("the first line\n")
     with serving(home) as server:
-        yield Jobs(server.url, f"{server.url}/enter?token={server.token}", measured, printing)
+        yield Jobs(server.url, f"{server.url}/enter?token={server.token}", measured, going, printing)
 
 
 @pytest.fixture
@@ -153,3 +156,36 @@ def test_keys(page: browsers.playwright.Page, jobs: Jobs) -> None:
     expect(row).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.locator("#course")).to_be_attached()
+
+
+def test_steps_that_no_session_makes_are_traced_by_the_profiler(
+    page: browsers.playwright.Page, jobs: Jobs
+) -> None:
+    def answers(text: str, folder: Path) -> None:
+        if " profile " in text:
+            traced_jobs.profile(folder)
+        else:
+            for trainer in ("worker-0", "worker-1"):
+                traced_jobs.refuse(folder, trainer)
+
+    page.goto(f"{jobs.url}/jobs/going?language=en")
+    expect(page.get_by_text("No step was traced yet.")).to_be_visible()
+    with traced_jobs.answering(jobs.going, answers):
+        page.get_by_role("button", name="Trace some steps").click()
+        expect(page.get_by_text("Where the time of a step goes")).to_be_visible(timeout=60_000)
+
+
+def test_why_no_step_can_be_traced_is_said(page: browsers.playwright.Page, jobs: Jobs) -> None:
+    def answers(text: str, folder: Path) -> None:
+        if " profile " in text:
+            traced_jobs.refuse_profile(folder, "TensorFlow has no profiler before 2.4")
+        else:
+            traced_jobs.refuse(folder, "worker-0")
+
+    page.goto(f"{jobs.url}/jobs/going?language=en")
+    with traced_jobs.answering(jobs.going, answers):
+        page.get_by_role("button", name="Trace some steps").click()
+        said = page.locator(".trace [role=status]")
+        expect(said).to_contain_text("No step could be traced.", timeout=60_000)
+    expect(said).to_contain_text("its steps are made without a session")
+    expect(said).to_contain_text("TensorFlow has no profiler before 2.4")

@@ -10,7 +10,8 @@ import pytest
 from starlette.testclient import TestClient
 from support import filled_homes
 
-from paceline.model.runs import JobEvent
+from paceline.model.roles import ReplicaId
+from paceline.model.runs import SEEN, JobEvent
 from paceline.services import homes
 from paceline.stores import open_store
 
@@ -96,6 +97,25 @@ def test_traffic_and_time_of_a_step(client: TestClient, recorded: str) -> None:
     assert "What a step moves, by variable and PS" in page
     assert page.count("<rect") > 2
     assert "No step was traced" not in page
+
+
+def test_what_is_seen_in_scripts_is_said_apart_from_what_happens(
+    client: TestClient, home: homes.Home
+) -> None:
+    filled_homes.fill(home, "clicks")
+    with open_store(home.store_url) as store:
+        for replica in ("worker-0", "worker-1"):
+            of = ReplicaId.parse(replica)
+            store.append_events(
+                "clicks", [JobEvent(at=1e9, kind=SEEN, message=HOSTILE, replica=of, attempt=1)]
+            )
+    for path in ("/jobs/clicks/steps", "/jobs/clicks/report"):
+        text = client.get(path).text
+        assert "<dt>ps-0, ps-1</dt><dd>nothing</dd>" in text
+        assert "<dt>worker-0, worker-1</dt><dd>&lt;/pre&gt;&lt;script&gt;" in text
+        assert "<script>alert" not in text
+        assert SEEN not in text
+    assert "alert" not in client.get("/jobs/clicks/timeline").text
 
 
 def test_the_report_is_a_file(client: TestClient, recorded: str) -> None:
