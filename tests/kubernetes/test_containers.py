@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import clusters, images
+from support import clusters, images, interpreters
 from support.real_clusters import (
     NAMESPACE,
     PACELINE,
@@ -28,6 +28,7 @@ from support.real_clusters import (
     until,
     until_phase,
 )  # fmt: skip
+from support.styles import STYLES
 
 from paceline.engines.kubernetes import kinds
 from paceline.model.causes import Change
@@ -317,6 +318,63 @@ def test_an_experiment_that_is_killed_goes_on_and_leaves_no_label(
     for name in ("small", "large"):
         assert by_variant[name]["examples_per_second"], by_variant
     assert "names 2 hosts, and 1 nodes are open to it" in by_variant["wide"]["failure"]
+
+
+def foreign(name: str, python: Path, image: str) -> dict[str, Any]:
+    """Return a job of a script that was not written for Paceline.
+
+    Its interpreter and its TensorFlow are mounted where they are here, as a user's image has its own.
+    """
+    style = STYLES["monitored"]
+    base = subprocess.run(
+        [python, "-c", "import sys; print(sys.base_prefix)"], check=True, capture_output=True, text=True
+    ).stdout.strip()
+    mounted = {"python": base, "tensorflow": str(python.parents[1]), "scripts": str(Path(style.path).parent)}
+    return {
+        "apiVersion": "paceline.dev/v1alpha1",
+        "kind": "TrainingJob",
+        "metadata": {"name": name},
+        "spec": {
+            "image": image,
+            "command": [str(python), style.path, *style.arguments],
+            "roles": {role: {"replicas": count, "memory": "2Gi"} for role, count in style.roles.items()},
+            "volumes": [
+                {"name": volume, "host_path": path, "mount_path": path, "read_only": True}
+                for volume, path in mounted.items()
+            ],
+        },
+    }
+
+
+@pytest.mark.timeout(60 * MINUTES)
+@pytest.mark.parametrize("version", [pytest.param("1.15.5", marks=pytest.mark.nightly), "2.21.0"])
+def test_a_script_that_nobody_changed_is_seen_in_its_own_image(
+    operator: OperatorProcess, image: str, tmp_path: Path, version: str
+) -> None:
+    python = interpreters.with_tensorflow(version)
+    if python is None:
+        pytest.skip(f"TensorFlow {version} is not here: tests/instrumentation/fetch-tensorflows has it")
+    name = f"foreign-{version.replace('.', '-')}"
+    file = tmp_path / "job.yaml"
+    file.write_text(json.dumps(foreign(name, Path(python), image)))
+    paceline("submit", str(file), "-n", NAMESPACE)
+    until_phase(name, "running", 15 * MINUTES)
+
+    def trained() -> bool:
+        measured = top(name, "-n", NAMESPACE)
+        return all((measured[f"worker-{index}"]["examples_per_second"] or 0) > 0 for index in (0, 1))
+
+    until(trained, lambda: paceline("describe", name, "-n", NAMESPACE), 15 * MINUTES)
+    trace = json.loads(paceline("trace", name, "-n", NAMESPACE, "-o", "json"))
+    assert [each["trainer"] for each in trace["trainers"]] == ["worker-0", "worker-1"], trace["refused"]
+    assert {row["variable"] for row in trace["traffic"]} >= STYLES["monitored"].variables
+    described = " ".join(paceline("describe", name, "-n", NAMESPACE).split())
+    assert f"TensorFlow {version} on Python" in described
+    assert "its steps, made by sessions; loss: " in described
+    assert "an error of its own" not in described
+    planned = paceline("plan", name, "-n", NAMESPACE)
+    assert "table_0" in planned, planned
+    paceline("delete", name, "--force", "-n", NAMESPACE)
 
 
 @pytest.mark.timeout(60 * MINUTES)

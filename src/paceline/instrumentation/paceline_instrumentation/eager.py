@@ -97,7 +97,7 @@ class EagerWatch(object):
     def patch_functions(self, module):
         # type: (ModuleType) -> None
         """Wrap calls of a ``tf.function``: of one that trains, what it returns is the loss as a rule."""
-        function = module.Function  # type: ignore[attr-defined]
+        function = module.Function
         original = function.__call__
         signatures.check(original, ("self",))
 
