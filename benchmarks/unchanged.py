@@ -15,6 +15,7 @@ import dataclasses
 import functools
 import os
 import re
+import statistics
 import time
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
@@ -37,7 +38,7 @@ from paceline.services import jobs
 from paceline.services import traces as taking
 from paceline.specs import variable_files
 
-RATE_LIMIT, BYTES_LIMIT, TRACE_SECONDS = 0.02, 0.05, 10.0
+RATE_LIMIT, BYTES_LIMIT, TRACE_SECONDS, TRACED_TIMES = 0.02, 0.05, 10.0, 1.7
 WARM_UP_SECONDS, WINDOW_SECONDS, TRACES = 5.0, 15.0, 3
 #: A style of TensorFlow 1 and one of TensorFlow 2.
 _QUICK = ("monitored", "loop-strategy")
@@ -71,6 +72,9 @@ def _checks(rows: Sequence[Row]) -> Iterator[Check]:
     if profiled:
         yield at_most("bytes apart from the kernel's, by the profiler", profiled, BYTES_LIMIT)
     yield at_most("seconds until a trace is there", _values(rows, "trace_seconds"), TRACE_SECONDS)
+    yield at_most(
+        "times an untraced step that a traced one takes", _values(rows, "traced_times"), TRACED_TIMES
+    )
 
 
 def _values(rows: Sequence[Row], name: str) -> list[float]:
@@ -129,6 +133,7 @@ class _Job:
             "variables": self._variables(),
             "bytes_apart": None if moved is None or traced is None else traced / sum(moved) - 1,
             "trace_seconds": seconds,
+            "traced_times": _traced_times(taken) if self.style.is_session else None,
             "traced_by": ("session" if self.style.is_session else "profiler") if taken else None,
             "time": any(each.splits for each in taken),
         }
@@ -225,6 +230,17 @@ def _moved(
         own = [report for report in reports if str(report.replica) == trainer]
         total += step_bytes * _made_within(own, since, until)
     return total or None
+
+
+def _traced_times(taken: Sequence[traces.Trace]) -> float | None:
+    """Return how many times as long traced steps took as those before them, without waiting for input."""
+    found = [
+        (split.total_microseconds - (split.input_wait_microseconds or 0.0)) / trace.untraced_step_microseconds
+        for trace in taken
+        if trace.untraced_step_microseconds
+        for split in trace.splits
+    ]
+    return statistics.mean(found) if found else None
 
 
 def draw(result: Result, path: Path) -> None:

@@ -13,7 +13,7 @@ from paceline.model import traces
 from paceline.surfaces.client import readings
 from paceline.surfaces.client.connections import Connection
 
-_FILE = re.compile(r"[a-z]+-\d+\.\d+\.(parquet|zip|profile)")
+_FILE = re.compile(rf"[a-z]+-\d+\.\d+({'|'.join(map(re.escape, traces.SUFFIXES))})")
 
 
 class ServerSite:
