@@ -1,3 +1,4 @@
+import itertools
 import json
 import pathlib
 
@@ -177,6 +178,36 @@ def test_what_was_sent_again_needlessly_is_not_lost(monkeypatch):
         held["/proc/net/snmp"] = golden("net.snmp").replace(" 3191 ", f" {again} ")
         held["/proc/net/netstat"] = golden("net.netstat").replace(" 580\n", f" {needless}\n")
         assert sampler.sample()["retransmitted_segments"] == lost
+
+
+def test_samples_have_the_moment_of_their_reading_and_leave_no_time_out(monkeypatch):
+    """On a machine that is busy it takes a while from the reading to the end of a sample."""
+    now = [1000.0]
+
+    def later(seconds):
+        now[0] += 0.125
+        return now[0] + seconds
+
+    monkeypatch.setattr(agent.time, "monotonic", lambda: later(0.0))
+    monkeypatch.setattr(agent.time, "time", lambda: later(5e8))
+    monkeypatch.setattr(agent.time, "process_time", lambda: later(0.0))
+    sampler = agent.Sampler(config("eth0"))
+    sampler.begin({})
+    lines = [sampler.sample() for _ in range(5)]
+    for before, after in itertools.pairwise(lines):
+        assert after["at"] - before["at"] == after["interval_seconds"]
+
+
+@given(
+    st.floats(0, 1e6),
+    st.one_of(st.just(0.0), st.floats(0, 5), st.floats(0, 1e5)),
+    st.sampled_from([0.02, 0.1, 1, 7.5]),
+)
+def test_samples_keep_to_the_grid_and_leave_out_what_was_missed(due, late, interval):
+    following = agent.next_due(due, due + late, interval)
+    assert due + late < following + 1e-6
+    assert following <= due + late + interval + 1e-6
+    assert (following - due) / interval == pytest.approx(round((following - due) / interval), abs=1e-6)
 
 
 def config(interface):

@@ -782,9 +782,10 @@ class GpuWatch:
 
 
 class Reading(NamedTuple):
-    """Counters at one moment; a sample is the difference of two."""
+    """Counters at one moment (monotonic, and Unix seconds); a sample is the difference of two."""
 
     at: float
+    time: float
     cpu_seconds: Optional[float]
     throttled_seconds: Optional[float]
     network: Optional[Tuple[int, int]]
@@ -793,6 +794,11 @@ class Reading(NamedTuple):
     cpus: FrozenSet[int]
     busy_ticks: Optional[int]
     stolen_ticks: Optional[int]
+
+
+def next_due(due: float, now: float, interval: float) -> float:
+    """Return when the next sample is due: on the grid of the last one, where what was missed is left out."""
+    return due + interval * (1 + max(0.0, (now - due) // interval))
 
 
 def rise(before: Optional[float], after: Optional[float]) -> Optional[float]:
@@ -876,6 +882,7 @@ class Sampler:
         )
         return Reading(
             at=time.monotonic(),
+            time=time.time(),
             cpu_seconds=cpu_seconds,
             throttled_seconds=self.cgroup.throttled_seconds() if self._config.own_cgroup else None,
             network=network,
@@ -907,7 +914,7 @@ class Sampler:
         pages = sum(process.pages for process in processes.values())
         return {
             "type": "sample",
-            "at": time.time(),
+            "at": after.time,
             "interval_seconds": round(interval, 6),
             "cpu_cores": None if used is None else round(used / interval, 6),
             "cpu_limit_cores": self.cpu_limit(),
@@ -1659,9 +1666,7 @@ class Agent:
                 self._kill_at = now + 1.0
             if now >= due:
                 self._tick(now)
-                due += interval * (
-                    1 + (now - due) // interval
-                )  # keeps to the grid, leaves out what was missed
+                due = next_due(due, now, interval)
             for number in self._signals.wait(min(due, self._kill_at) - time.monotonic()):
                 if number in (signal.SIGTERM, signal.SIGINT):
                     self._stop("signal", f"signal {number}: ending the command")
