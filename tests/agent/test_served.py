@@ -20,6 +20,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from paceline.agent import agent
+from paceline.model.roles import ReplicaId
+from paceline.sources import agents
 
 BUSY = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; "
 SLEEPER = BUSY + "echo $$ > ready.tmp; mv ready.tmp ready; while :; do sleep 0.05; done"
@@ -236,6 +238,29 @@ def pages(replica: Callable[..., Any]) -> agent.Pages:
     one.spool.write_text("{}\n")
     config = agent.parse_config(json.dumps(one.config))
     return agent.Pages(config, agent.Metrics(config))
+
+
+@pytest.mark.parametrize("last", [100, 300, 10**6])
+def test_the_end_of_a_spool_comes_with_what_is_seen_of_the_script(
+    replica: Callable[..., Any], last: int
+) -> None:
+    one = replica("true")
+    spool = agent.Spool(str(one.spool))
+    messages = ["TensorFlow 2.21.0 on Python 3.11.7", "its steps, made by sessions"]
+    for message in messages:
+        spool.append({"type": "instrumentation", "at": 5.0, "message": message})
+    for step in range(20):
+        spool.append({"type": "step", "at": 6.0 + step, "step": step})
+    config = agent.parse_config(json.dumps(one.config))
+    pages = agent.Pages(config, agent.Metrics(config), spool.seen)
+    status, _, body = pages.answer(agent.Request("GET", "/spool", {"last": str(last)}))
+    assert status == 200
+    found = agents.reading(agents.page(body), replica=ReplicaId.parse("worker-1"), attempt=1)
+    assert [event.message for event in found.events] == messages
+    assert (len(found.steps) == 20) == (last == 10**6)
+    assert found.steps[-1].step == 19
+    assert found.broken == 0
+    assert found.offset == one.spool.stat().st_size, "it is read on from its end"
 
 
 def spool_request(offset: int) -> agent.Request:

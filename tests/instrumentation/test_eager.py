@@ -36,6 +36,7 @@ def test_a_loop_around_a_function(runner):
     table, weights = variable_files.load_variables(runner.folder / "variables.json")
     assert (table.name, table.shape, table.sparse, table.slots) == ("table", (500, 8), True, 1)
     assert (weights.name, weights.sparse, weights.updates) == ("weights", False, ("Adagrad",))
+    assert (table.step_bytes, weights.step_bytes) == (None, 2 * 4 * 8)
     assert table.devices == ("/job:localhost/task:0",)
 
 

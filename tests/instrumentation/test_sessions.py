@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import zipfile
 
@@ -47,6 +48,7 @@ def test_steps_loss_variables_and_a_trace_of_a_monitored_session(runner):
     assert table.updates == ("Assign", "AssignSub", "ScatterAdd")
     assert variables["weights"].updates == ("ApplyAdam",)
     assert not variables["weights"].sparse
+    assert variables["weights"].step_bytes == 2 * 4 * math.prod(variables["weights"].shape)
 
     (found,) = traces.read(runner.folder, TRACE).traces
     assert (found.trainer, found.attempt) == ("worker-0", 1)

@@ -31,7 +31,7 @@ import threading
 import time
 import traceback
 import urllib.parse
-from typing import Any, Callable, Dict, FrozenSet, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Callable, Dict, FrozenSet, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 ROLES = ("ps", "worker", "chief", "evaluator")
 TF_THREAD_VARIABLES = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
@@ -59,6 +59,7 @@ LINGER_SECONDS = 20.0  # at most, for a reader that promised to come back, if th
 LINGER_SLACK_SECONDS = 2.0  # beyond the grace of a command that was told to stop
 TRACE_REQUEST_SECONDS = 60.0
 LOOK_SECONDS = 10.0  # between looks at what a command does beside its work
+MOST_SEEN = 50  # messages about what is seen of a script
 UNSEEN_SECONDS = 30.0  # after which it is looked why a trainer says nothing, and between such looks
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
@@ -943,11 +944,17 @@ class Sampler:
 
 
 class Spool:
-    """Appends JSON lines; a line that was cut off never runs into the next one."""
+    """Appends JSON lines; a line that was cut off never runs into the next one.
+
+    Attributes:
+        error: why the last line could not be written.
+        seen: the lines that say what is seen of the script: they hold for as long as it runs.
+    """
 
     def __init__(self, path: str) -> None:
         self._path, self._descriptor, self._torn = path, -1, False
         self.error = ""
+        self.seen = []  # type: List[bytes]
 
     def append(self, line: Dict[str, Any]) -> bool:
         """Write one line with one call; False when it could not be written, ``error`` says why."""
@@ -963,6 +970,8 @@ class Spool:
         self._torn = written < len(data) and (written > 0 or self._torn)
         if written < len(data):
             self.error = "the disk is full"
+        elif line["type"] == "instrumentation" and len(self.seen) < MOST_SEEN:
+            self.seen.append(data.lstrip(b"\n"))
         return written == len(data)
 
 
@@ -1309,10 +1318,13 @@ def load(name: str) -> Any:
 
 
 class Pages:
-    """What is answered: metrics, the spool, traces and the measured variables of the run."""
+    """What is answered: metrics, the spool, traces and the measured variables of the run.
 
-    def __init__(self, config: Config, metrics: Metrics) -> None:
-        self._metrics, self._spool = metrics, config.spool
+    Lines of the spool that say what is ``seen`` of the script come first where only its end is asked for.
+    """
+
+    def __init__(self, config: Config, metrics: Metrics, seen: Sequence[bytes] = ()) -> None:
+        self._metrics, self._spool, self._seen = metrics, config.spool, seen
         self._run = config.placeholders.get("run_dir", "")
         self._linger_seconds = config.linger_seconds
         self._read_to, self._expected_until = 0, -math.inf
@@ -1367,6 +1379,9 @@ class Pages:
                     offset += len(file.readline(PAGE_BYTES))
                 file.seek(offset)
                 data = file.read(PAGE_BYTES)
+            if last is not None:
+                before = b"".join(line for line in tuple(self._seen) if line not in data)
+                offset, data = offset - len(before), before + data
         except FileNotFoundError:
             size, data = 0, b""
         head = {"type": "page", "at": time.time(), "offset": offset, "size": size}
@@ -1590,9 +1605,9 @@ class Agent:
         self._config = config
         self._signals = Signals()
         self._metrics = Metrics(config)
-        self._pages = Pages(config, self._metrics)
-        self._profiles = Profiles(config)
         self._spool, self._reports = Spool(config.spool), Reports(config.reports, self._metrics.take)
+        self._pages = Pages(config, self._metrics, self._spool.seen)
+        self._profiles = Profiles(config)
         self._exit_file = ExitFile(config.exit)
         self._sampler = Sampler(config)
         self._oom_kills = self._sampler.cgroup.oom_kills()

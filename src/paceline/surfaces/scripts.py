@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Sequence
 
+from paceline.errors import PacelineError
 from paceline.model.jobs import Instrumentation, JobSpec
 from paceline.model.roles import ReplicaId
-from paceline.model.runs import SEEN, JobEvent, ReplicaRow
+from paceline.model.runs import SEEN, JobEvent, ReplicaRow, Run
 from paceline.model.words import listed
+from paceline.services.life_cycles import LifeCycle
 
 
 def seen(spec: JobSpec, replicas: Sequence[ReplicaRow], events: Iterable[JobEvent]) -> list[tuple[str, str]]:
@@ -28,6 +31,18 @@ def seen(spec: JobSpec, replicas: Sequence[ReplicaRow], events: Iterable[JobEven
         text = "; ".join({**said.get((row.replica, None), {}), **said.get((row.replica, row.attempt), {})})
         alike.setdefault(text or "nothing", []).append(str(row.replica))
     return [(listed(names), text) for text, names in alike.items()]
+
+
+def events(jobs: LifeCycle, run: Run) -> list[JobEvent]:
+    """Return what happened to a job, and what its agents say of its scripts where only they have that: on a
+    cluster, when the operator's store is not named.
+    """
+    found = [event for _, event in jobs.events(run.name)]
+    if not run.phase.is_final and len(others(found)) == len(found):
+        with contextlib.suppress(PacelineError):  # They do not answer: then the rest is shown.
+            recording = jobs.recording(run.name, since=jobs.clock())
+            found += [event for event in recording.events if event.kind == SEEN]
+    return found
 
 
 def others(events: Iterable[JobEvent]) -> list[JobEvent]:

@@ -213,6 +213,7 @@ def variables(graph, needed, facts):
         described["devices"].append(each.op.device or UNPLACED)
         kinds = {kind for owner in [name] + slots for kind in updates.get(owner, ())}
         described["updates"] = sorted(kinds.union(described["updates"]))
+    _add_dense_traffic(found)
     return found
 
 
@@ -255,7 +256,19 @@ def trained_variables(optimizer, kept, pairs):
         if described["devices"]:  # Another part: its rows follow those before it.
             described["shape"][0] += shape[0]
         described["devices"].append(_device(variable))
+    _add_dense_traffic(found)
     return found
+
+
+def _add_dense_traffic(found):
+    # type: (Dict[str, Described]) -> None
+    """Note what a variable moves whose gradient is dense: a step pulls all of it, and pushes its gradient."""
+    for described in found.values():
+        if not described["sparse"]:
+            values = 1
+            for size in described["shape"]:
+                values *= size
+            described["step_bytes"] = 2.0 * values * described["element_bytes"]
 
 
 def _device(variable):

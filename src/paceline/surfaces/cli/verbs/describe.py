@@ -19,14 +19,14 @@ from paceline.surfaces.cli.verbs import get
 @options.output_option("table", "wide", "json", "yaml")
 def command(session: sessions.Session, name: str, events: int, output: str) -> None:
     """Show all about the job NAME: spec, replicas, events, what is not measured, and where its files are."""
-    from paceline.surfaces import documents
+    from paceline.surfaces import documents, scripts
     from paceline.surfaces.views import job_pages
 
     with session.jobs() as jobs:
         run = jobs.get(name)
         lost = jobs.is_lost(run)
         replicas = jobs.replicas(name)
-        happened = [event for _, event in jobs.events(name)]
+        happened = scripts.events(jobs, run)
         pids = jobs.supervisor_pids(run)
     if output in ("json", "yaml"):
         document = documents.run_document(run, replicas, lost=lost, supervisor_pids=pids, events=happened)
