@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
+import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -129,15 +129,22 @@ class PodSite:
             name = max(filter(traces.is_name, known), default=None)
             await self._fetch_variables()
         if name is not None:
-            await requests.answers([self._fetch_from(at, name) for at in self._addresses])
+            listed = await requests.answers([self._names(at, f"/{name}") for at in self._addresses])
+            # Where pods share the folder of their run each agent has the files of all.
+            sources = {
+                Path(file).name: at
+                for at, files in zip(self._addresses, listed, strict=True)
+                if not isinstance(files, ClusterError)
+                for file in files
+            }
+            await requests.answers([self._fetch_file(at, name, file) for file, at in sources.items()])
 
-    async def _fetch_from(self, at: str, name: str) -> None:
-        for file in await self._names(at, f"/{name}"):
-            path = self.run / traces.FOLDER / name / Path(file).name
-            if path.suffix in traces.SUFFIXES and not path.exists():
-                source = f"{at}/{traces.FOLDER}/{name}/{path.name}"
-                data = await self._cluster.read(source, limit_bytes=agents.MAX_FILE_BYTES)
-                await asyncio.to_thread(_write, path, data)
+    async def _fetch_file(self, at: str, name: str, file: str) -> None:
+        path = self.run / traces.FOLDER / name / file
+        if path.suffix in traces.SUFFIXES and not path.exists():
+            source = f"{at}/{traces.FOLDER}/{name}/{file}"
+            data = await self._cluster.read(source, limit_bytes=agents.MAX_FILE_BYTES)
+            await asyncio.to_thread(_write, path, data)
 
     async def _fetch_variables(self) -> None:
         """Bring what the chief has counted; the others have nothing."""
@@ -157,10 +164,24 @@ class PodSite:
 
 
 def _write(path: Path, data: bytes) -> None:
+    with replacing(path) as part:
+        part.write_bytes(data)
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Give a file to write to, which takes another one's place when all is written. Each caller has its own.
+
+    Raises:
+        StoreError: it cannot be written.
+    """
+    part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.tmp")
-        temporary.write_bytes(data)
-        os.replace(temporary, path)
+        try:
+            yield part
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
     except OSError as error:
         raise StoreError(f"{path} cannot be written: {error.strerror or error}") from error

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
-from paceline.errors import SourceError, StoreError
+from paceline.errors import SourceError
 from paceline.model import traces
+from paceline.services import trace_sites
 from paceline.surfaces.client import readings
 from paceline.surfaces.client.connections import Connection
 
@@ -54,10 +55,5 @@ class ServerSite:
         path = self.run / traces.FOLDER / trace / file
         if path.exists():
             return
-        part = path.with_suffix(".part")
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+        with trace_sites.replacing(path) as part:
             self._connection.download(f"{self._path}/{trace}/files/{quote(file)}", part)
-            part.replace(path)
-        except OSError as error:
-            raise StoreError(f"{path} cannot be written: {error.strerror or error}") from error
