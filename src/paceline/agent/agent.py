@@ -808,7 +808,7 @@ def rise(before: Optional[float], after: Optional[float]) -> Optional[float]:
 
 
 class Sampler:
-    """Measures what the replica uses."""
+    """Measures what the replica uses, from when this is made: before the command starts."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -839,12 +839,8 @@ class Sampler:
         return self.cgroup.cpu_limit() if self._config.own_cgroup else None
 
     def begin(self, environment: Dict[str, str]) -> None:
-        """Take the first reading, before the command starts: what that does at once counts, too."""
-        self._gpus = GpuWatch(environment)
-        self._last = self._read({})
-
-    def note_threads(self) -> None:
         """Take the first reading of threads, as soon as there are any: the command has just started."""
+        self._gpus = GpuWatch(environment)
         self._scheduling.count(self.tree.refresh(), time.monotonic(), 0.0)
 
     def gpu_ended(self, pid: int) -> bool:
@@ -1629,7 +1625,6 @@ class Agent:
         values = placeholder_values(self._config, threads)
         command = [fill(word, values) for word in self._config.command]
         server, notes = self._listen()
-        self._sampler.begin(environment)
         try:
             process = launch(command, environment)
         except (OSError, ValueError) as error:
@@ -1638,7 +1633,7 @@ class Agent:
             say(message)
             return self._finish("launch-failed", code, None, message)
         self._pid = process.pid
-        self._sampler.note_threads()
+        self._sampler.begin(environment)
         self._write(self._started(threads, notes))
         if server is not None:  # not before: a process with threads must not fork
             server.start()

@@ -119,7 +119,7 @@ class Steps(object):
             self.watch()
         if is_plain:
             self._step_seconds = now - begun
-        self._waited += begun - thread.ended - self._uncertain * self._step_seconds
+        self._waited += self._between(begun)
         self._uncertain, thread.ended = 0, now
         next(self._count)
 
