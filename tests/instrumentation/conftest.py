@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -15,6 +16,8 @@ import pytest
 import paceline
 
 FOLDER = Path(paceline.__file__).parent / "instrumentation"
+#: What differs between two runs of the same script: times, processes, addresses.
+_CHANGES = re.compile(r"0x[0-9a-f]+|\d+")
 
 
 class Runner:
@@ -47,6 +50,11 @@ class Runner:
             [python, *arguments], cwd=self.folder, env=environment or self.environment(), text=True,
             capture_output=True, timeout=600, check=False,
         )  # fmt: skip
+
+    @staticmethod
+    def lines(text: str) -> list[str]:
+        """What a script has written, without what differs anyway; TensorFlow's threads write in any order."""
+        return sorted(" ".join(_CHANGES.sub("N", line).split()) for line in text.splitlines())
 
     def code(
         self,
