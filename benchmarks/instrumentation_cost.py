@@ -79,7 +79,9 @@ with tf.Session(config=config) as session:
             steps._since += passed
             steps._thread.ended += passed
 """
-#: Says how many CPU seconds the instrumentation takes of ``import tensorflow``, its timing included.
+#: Says how many seconds the instrumentation takes of ``import tensorflow``. The clock that is read around each
+#: of 3,500 questions for a module must be a cheap one: that of the process's CPU time took four times as long
+#: as the questions themselves.
 IMPORT = """
 import sys, time
 seconds = 0.0
@@ -87,11 +89,11 @@ seconds = 0.0
 def timed(function):
     def call(*arguments):
         global seconds
-        began = time.process_time()
+        began = time.perf_counter()
         try:
             return function(*arguments)
         finally:
-            seconds += time.process_time() - began
+            seconds += time.perf_counter() - began
     return call
 
 (watch,) = [each for each in sys.meta_path if type(each).__name__ == "ModuleWatch"]
@@ -122,7 +124,7 @@ def run(bench: Bench) -> list[Check]:
         _cost("throughput that it costs, per CPU second", [row["lost_by_cpu"] for row in trained]),
         reported("steps a second without it", [row["per_second"] for row in trained]),
         at_most("CPU seconds of a start without TensorFlow", started, START_LIMIT),
-        at_most("CPU seconds of import tensorflow", imported, IMPORT_LIMIT),
+        at_most("seconds of import tensorflow", imported, IMPORT_LIMIT),
     ]
 
 
