@@ -79,9 +79,9 @@ with tf.Session(config=config) as session:
             steps._since += passed
             steps._thread.ended += passed
 """
-#: Says how many seconds the instrumentation takes of ``import tensorflow``. The clock that is read around each
-#: of 3,500 questions for a module must be a cheap one: that of the process's CPU time took four times as long
-#: as the questions themselves.
+#: Says how many seconds the instrumentation takes of ``import tensorflow``. The clock is read around each of
+#: 3,500 questions for a module, so it must be a cheap one: that of the process's CPU time took four times as
+#: long as the questions themselves.
 IMPORT = """
 import sys, time
 seconds = 0.0

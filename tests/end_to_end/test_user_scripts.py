@@ -123,14 +123,11 @@ def test_servers_of_a_strategy_are_profiled_by_their_agents(tmp_path: Path) -> N
         assert paceline(home, "submit", str(job_file)).returncode == 0
         begun = paceline(home, "wait", "user-script", "--for", "step=100")
         assert begun.returncode == 0, begun.stderr
-        taken = paceline(home, "trace", "user-script", "-o", "json")
-        assert taken.returncode == 0, taken.stderr
+        found = _traced_with_all_workers(home, run)
     finally:
         paceline(home, "stop", "user-script")
-    name = json.loads(taken.stdout)["trace"]
-    found = sources.read(run, name)
+    name = found.name
     assert found.broken == ()
-    assert [each.trainer for each in found.traces] == ["worker-0", "worker-1"]
     assert found.refused["chief-0"] == "its steps are made without a session"
     assert {path.name for path in sources.files(run, name)} >= {
         f"{replica}.1.profile" for replica in ("ps-0", "ps-1", "worker-0", "worker-1")
@@ -141,6 +138,18 @@ def test_servers_of_a_strategy_are_profiled_by_their_agents(tmp_path: Path) -> N
             assert split.compute_microseconds > 0
             assert split.pull_microseconds > 0
         _has_the_variables(worker)
+
+
+def _traced_with_all_workers(home: Path, run: Path) -> sources.Reading:
+    """Return a trace of a moment at which both workers made steps: one may wait for long beside others."""
+    deadline = time.monotonic() + 600
+    while True:
+        taken = paceline(home, "trace", "user-script", "-o", "json")
+        assert taken.returncode == 0, taken.stderr
+        found = sources.read(run, json.loads(taken.stdout)["trace"])
+        if [each.trainer for each in found.traces] == ["worker-0", "worker-1"]:
+            return found
+        assert time.monotonic() < deadline, taken.stderr
 
 
 def _has_the_variables(worker: traces.Trace) -> None:

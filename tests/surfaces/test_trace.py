@@ -115,9 +115,11 @@ def test_a_running_job_is_asked_and_awaited(paceline, home):
 def test_servers_are_profiled_where_no_session_is_traced(paceline, home, monkeypatch):
     monkeypatch.setattr("paceline.services.traces.SESSION_SECONDS", 0.1)
     run = fill(home, "clicks", phase=JobPhase.RUNNING)
+    profiled = []
 
     def answers(text, folder):
         if " profile " in text:
+            profiled.append(int(text.split()[2]))
             traced_jobs.profile(folder)
 
     with traced_jobs.answering(run, answers):
@@ -126,6 +128,9 @@ def test_servers_are_profiled_where_no_session_is_traced(paceline, home, monkeyp
     (worker,) = json.loads(done.stdout)["trainers"]
     assert worker["trainer"] == "worker-0"
     assert len(worker["steps"]) == 2
+    # The other one made no step: the profiler looked at it for longer.
+    assert profiled == [1000, 4000]
+    assert "not in it: worker-1 made no whole step meanwhile" in done.stderr
     assert not (Path(run.directory) / traces.FOLDER / traces.REQUEST).exists()
 
 

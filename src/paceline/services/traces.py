@@ -79,7 +79,8 @@ def take(jobs: LifeCycle, name: str, *, timeout_seconds: float) -> sources.Readi
     """Ask for a trace of a running job and return it when all trainers have answered, or the time is over.
 
     A trainer with a session traces its next step. Where one has none, or has not answered after
-    ``SESSION_SECONDS``, TensorFlow's profiler looks at every replica, the second time for longer.
+    ``SESSION_SECONDS``, TensorFlow's profiler looks at every replica. It looks a second time, for longer,
+    where a trainer made no whole step while it did: the slow ones are those that matter.
 
     Raises:
         Conflict: the job does not run, or no trainer has anything that can be traced.
@@ -90,10 +91,11 @@ def take(jobs: LifeCycle, name: str, *, timeout_seconds: float) -> sources.Readi
     run, wanted = traceable(jobs, name)
     taking = _Taking(jobs, run, wanted, time.monotonic() + timeout_seconds)
     found = taking.attempt(PROFILE_MILLISECONDS[0])
-    if not found.traces and time.monotonic() < taking.deadline:
-        found = taking.attempt(PROFILE_MILLISECONDS[1], sessions_seconds=math.inf)
+    if taking.missing(found) and time.monotonic() < taking.deadline:
+        longer = taking.attempt(PROFILE_MILLISECONDS[1], sessions_seconds=0 if found.traces else math.inf)
+        found = max(longer, found, key=lambda each: len(each.traces))
     if found.traces:
-        return found
+        return dataclasses.replace(found, missing=tuple(sorted(taking.missing(found))))
     raise WaitTimeout(
         f"no trainer of {name} has answered within {timeout_seconds:g} s{found.why_none()}",
         f"steps may be longer than that: paceline top {name}; what is seen of a script, and what is not: "
@@ -147,6 +149,10 @@ class _Taking:
             if found.traces:
                 return found
             return self._read(site, trace, sessions_seconds, self._has_all)
+
+    def missing(self, found: sources.Reading) -> set[str]:
+        """Return the trainers that have left no step, and have not said that they have none to leave."""
+        return self.wanted - {each.trainer for each in found.traces} - found.refused.keys()
 
     def _has_all(self, found: sources.Reading) -> bool:
         """Whether there are steps of all trainers."""

@@ -26,6 +26,7 @@ class Reading:
         traces: what was read.
         broken: what could not be read, and why.
         refused: why a replica has none, by its name: it answered that there is nothing to trace.
+        missing: trainers that were asked just now and have left no whole step.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Reading:
     traces: tuple[Trace, ...] = ()
     broken: tuple[str, ...] = ()
     refused: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    missing: tuple[str, ...] = ()
 
     def why_none(self) -> str:
         """Return in parentheses why replicas have none; those of one reason together; empty: none says it."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from paceline.errors import PacelineError
+from paceline.model import words
 from paceline.surfaces.cli import options, printing, sessions
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ def command(session: sessions.Session, name: str, last: bool, timeout: float, ou
             found = traces.take(jobs, name, timeout_seconds=timeout)
     for each in found.broken:
         session.say(f"left out: {each}")
+    if found.missing:
+        session.say(f"not in it: {words.listed(found.missing)} made no whole step meanwhile")
     if not found.traces:
         raise PacelineError(
             f"no trace of {name} at {found.name} can be read{found.why_none()}", f"paceline trace {name}"
