@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-SOURCE = Path(__file__).parents[2] / "src" / "paceline" / "agent" / "unseen.py"
+from paceline.agent import agent
+
 FOLDER = "/run/instrumentation"
 TENSORFLOW = "_pywrap_tensorflow_internal.so"
 
 
-def _loaded() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("unseen", SOURCE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-unseen = _loaded()
+unseen = agent.load("unseen")
 
 
 @pytest.mark.parametrize(

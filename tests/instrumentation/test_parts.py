@@ -498,6 +498,18 @@ def test_what_a_trace_left_that_was_killed_is_removed(watch, tmp_path):
     assert sorted(each.name[17:19] for each in folder.iterdir()) == ["01", "05", "06"]
 
 
+def test_the_oldest_traces_of_a_trainer_go_whichever_attempt_took_them(watch, tmp_path):
+    for number in range(traces.KEPT + 1):
+        folder = tmp_path / "traces" / f"2026-01-02T03-{number // 60:02}-{number % 60:02}.000Z"
+        folder.mkdir(parents=True)
+        (folder / f"worker-0.{1 + number // 9}.zip").write_bytes(b"")
+        (folder / "worker-10.1.zip").write_bytes(b"")
+    watch(PACELINE_ATTEMPT="9")._write("2026-01-02T04-00-00.000Z", b"", {})
+    found = sorted(each.parent.name for each in tmp_path.glob("traces/*/worker-0.*.zip"))
+    assert (len(found), found[0]) == (traces.KEPT, "2026-01-02T03-00-02.000Z")
+    assert len(list(tmp_path.glob("traces/*/worker-10.1.zip"))) == traces.KEPT + 1
+
+
 def test_a_request_of_a_coordinator_that_was_killed_does_not_keep_the_next_one_from_asking(watch, tmp_path):
     request = tmp_path / "traces" / "request"
     watched = watch(PACELINE_TRAINING='{"trace": {"every_seconds": 1e9}}')

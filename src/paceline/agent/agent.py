@@ -5,7 +5,7 @@ and writes down why the command ended (``docs/agent-protocol.md``). It speaks th
 nothing is lost when the engine, the agent or the script dies; it never ends a training for a failed
 measurement, and what it cannot measure it gives as null. Where no engine can read its files, in containers,
 it also gives them to whoever asks by HTTP. All of it is this file, but for what
-is seldom needed, `profiler.py`, `unseen.py` and `oddities.py` beside it.
+is seldom needed, `profiler.py`, `unseen.py`, `oddities.py` and `passing.py` beside it.
 
 The kernel's text files are read by pure functions (text -> values). Descriptors stay open between samples:
 opening a file below ``/proc`` costs as much as reading it. It runs under Python 3.6 and later, hence the
@@ -1251,12 +1251,18 @@ TRACE_NAME = r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z"
 TRACE_PATH = re.compile(r"^/traces(?:/(%s)(?:/([a-z]+-\d+\.\d+\.(?:parquet|zip|profile)))?)?$" % TRACE_NAME)
 #: What lies in the file of requests: the name of a trace, for how many milliseconds servers are to be
 #: profiled for it, and from when on (Unix seconds): at the same time, lest the steps of a moment fall apart.
-TRACE_REQUEST = re.compile(r"^(%s) profile (\d{1,5})(?: (\d{1,12}(?:\.\d{1,3})?))?\s*$" % TRACE_NAME)
+TRACE_REQUEST = re.compile(
+    r"^(%s) profile (\d{1,5})(?: (\d{1,12}(?:\.\d{1,3})?))?( everywhere)?\s*$" % TRACE_NAME
+)
 LONGEST_LEAD_SECONDS = 10.0
 
 
 class Profiles:
-    """Has the server of this replica profiled when that is asked for, in a thread of its own."""
+    """Has the server of this replica profiled when that is asked for, in a thread of its own.
+
+    A coordinator asks for that ``everywhere``. Where agents are asked by the network they do not see the
+    folder in which it asks, so its agent passes that on.
+    """
 
     def __init__(self, config: Config) -> None:
         run, own = config.placeholders.get("run_dir", ""), config.cluster.get(config.role, [])
@@ -1264,8 +1270,15 @@ class Profiles:
         port = own[config.index].rpartition(":")[2] if config.index < len(own) else ""
         self._port = int(port) if port.isdigit() else None
         self._replica = "%s-%d.%d" % (config.role, config.index, config.attempt)
-        self._asked, self._thread = "", None  # type: str, Optional[threading.Thread]
+        self._asked, self._thread = (), None  # type: Tuple[Any, ...], Optional[threading.Thread]
         self._problems, self._problem = set(), None  # type: Set[str], Optional[str]
+        self._pages_port = config.metrics_port if config.role == "chief" else None
+        self._others = [
+            address.rpartition(":")[0]
+            for role, addresses in sorted(config.cluster.items())
+            for index, address in enumerate(addresses)
+            if (role, index) != (config.role, config.index) and role != "evaluator"
+        ]
 
     def tick(self) -> Optional[str]:
         """Look for a request; return what went wrong since, of each kind once."""
@@ -1284,14 +1297,24 @@ class Profiles:
         except (OSError, UnicodeDecodeError):
             return
         request = TRACE_REQUEST.match(text)
-        if request is None or text == self._asked or (self._thread and self._thread.is_alive()):
+        if request is None or (self._thread and self._thread.is_alive()):
             return
-        self._asked = text
-        arguments = (port, traces, request.group(1), self._replica, int(request.group(2)))
-        lead = float(request.group(3) or 0) - time.time()
-        wait = max(0.0, min(lead, LONGEST_LEAD_SECONDS))
-        self._thread = threading.Thread(target=self._take, args=(wait, *arguments), daemon=True)
+        name, milliseconds, at, everywhere = request.groups()
+        if (name, milliseconds, at) == self._asked:
+            return
+        self._asked = name, milliseconds, at
+        if everywhere and self._pages_port is not None:
+            path = "/traces/{}?profile={}&at={}".format(name, milliseconds, at or "0")
+            arguments = (self._others, self._pages_port, path)
+            threading.Thread(target=self._pass_on, args=arguments, daemon=True).start()
+        wait = max(0.0, min(float(at or 0) - time.time(), LONGEST_LEAD_SECONDS))
+        taken = (wait, port, traces, name, self._replica, int(milliseconds))
+        self._thread = threading.Thread(target=self._take, args=taken, daemon=True)
         self._thread.start()
+
+    def _pass_on(self, *arguments: Any) -> None:
+        """Ask the other agents; that some cannot be asked is said once."""
+        self._problem = load("passing").ask(*arguments) or self._problem
 
     def _take(self, wait: float, *arguments: Any) -> None:
         profiler = load("profiler")

@@ -7,6 +7,7 @@ Python 3.6 and later, hence the old-fashioned spelling.
 """
 
 import contextlib
+import glob
 import gzip
 import json
 import os
@@ -236,7 +237,7 @@ def keep(port: int, traces: str, name: str, replica: str, milliseconds: int) -> 
         finally:
             if os.path.exists(temporary):
                 os.replace(temporary, os.path.join(folder, replica + SUFFIX))
-        prune(traces, replica)
+        prune(traces, replica.rpartition(".")[0])
     except OSError as error:
         raise ProfilerError(f"its profile cannot be kept: {error}") from error
     finally:
@@ -244,10 +245,9 @@ def keep(port: int, traces: str, name: str, replica: str, milliseconds: int) -> 
 
 
 def prune(traces: str, replica: str) -> None:
-    """Remove the oldest profiles of a replica."""
-    own = (os.path.join(traces, name, replica + SUFFIX) for name in sorted(os.listdir(traces)))
-    found = [path for path in own if os.path.exists(path)]
-    for path in found[: max(0, len(found) - KEPT)]:
+    """Remove the oldest profiles of a replica, ``ps-0``, whichever attempt they are of."""
+    paths = sorted(glob.glob(os.path.join(glob.escape(traces), "*", "%s.*%s" % (replica, SUFFIX))))
+    for path in paths[: max(0, len(paths) - KEPT)]:
         os.unlink(path)
         with contextlib.suppress(OSError):
             os.rmdir(os.path.dirname(path))

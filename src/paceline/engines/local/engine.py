@@ -23,7 +23,7 @@ from paceline.rendering import environments, host_plans
 
 log = logging.getLogger(__name__)
 #: Those of `paceline.agent`, which runs beside replicas and which the platform does not import.
-AGENT_FILES = ("agent.py", "profiler.py", "unseen.py", "oddities.py")
+AGENT_FILES = ("agent.py", "profiler.py", "unseen.py", "oddities.py", "passing.py")
 
 
 class LocalEngine:

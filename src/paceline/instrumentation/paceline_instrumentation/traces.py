@@ -84,7 +84,8 @@ class TraceWatch(object):
         # type: (int) -> None
         """Ask the agents to have their servers profiled, if it is time for a trace: a coordinator has none.
 
-        They see that where all replicas have one folder, as on one machine.
+        They see that where all replicas have one folder, as on one machine; elsewhere the agent of this
+        process passes it on.
 
         Args:
             steps: how many the workers have made.
@@ -102,7 +103,7 @@ class TraceWatch(object):
             os.makedirs(self._folder, exist_ok=True)
             with open(path + ".trainer", "w") as file:
                 at = time.time() + LEAD_SECONDS
-                file.write("%s profile %d %.3f\n" % (name, PROFILE_MILLISECONDS, at))
+                file.write("%s profile %d %.3f everywhere\n" % (name, PROFILE_MILLISECONDS, at))
             os.rename(path + ".trainer", path)
             self._asked_until = time.time() + ASKED_SECONDS
         except OSError:
@@ -152,17 +153,16 @@ class TraceWatch(object):
     def _prune(self, traces):
         # type: (str) -> None
         """Remove this trainer's oldest traces, what it has left where it was killed, and folders that are
-        empty then.
+        empty then. Those of its earlier attempts count, too.
         """
-        folders = [os.path.join(traces, each) for each in sorted(os.listdir(traces)) if is_name(each)]
-        own = [each for each in folders if os.path.exists(os.path.join(each, self._file))]
+        trainer = re.escape(self._trainer)
+        taken, left = re.compile(r"%s\.\d+\.zip$" % trainer), re.compile(r"\.%s\.\d+\.zip\.tmp$" % trainer)
+        names = sorted(each for each in os.listdir(traces) if is_name(each))
+        folders = [(os.path.join(traces, each), os.listdir(os.path.join(traces, each))) for each in names]
+        own = [folder for folder, files in folders if any(map(taken.match, files))]
         oldest = own[: max(0, len(own) - KEPT)]
-        left = re.compile(r"\.%s\.\d+\.zip\.tmp$" % re.escape(self._trainer))
-        for folder in folders:
-            files = os.listdir(folder)
-            removed = [
-                each for each in files if left.match(each) or (folder in oldest and each == self._file)
-            ]
+        for folder, files in folders:
+            removed = [each for each in files if left.match(each) or (folder in oldest and taken.match(each))]
             # Another trainer may be about to write into one that is new.
             is_old = time.time() - os.stat(folder).st_mtime > LEFT_SECONDS
             for each in removed:

@@ -1,0 +1,43 @@
+"""Asks other agents of the same job, by the network.
+
+It runs under Python 3.6 and later, hence the old-fashioned spelling.
+"""
+
+import concurrent.futures
+import contextlib
+import http.client
+from typing import List, Optional
+
+#: So many agents are asked at once, and each has so long to answer: all are to know before the moment comes.
+AT_ONCE = 16
+SECONDS = 2.0
+
+
+def ask(hosts: List[str], port: int, path: str) -> Optional[str]:
+    """Send the same POST to many agents.
+
+    Args:
+        hosts: where they are.
+        port: at which all of them answer.
+        path: what is asked.
+
+    Returns:
+        How many did not take it, and why the first one did not; None: all did.
+    """
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        errors = [each for each in pool.map(lambda host: _error(host, port, path), hosts) if each]
+    if not errors:
+        return None
+    return "{} of {} other agents cannot be asked: {}".format(len(errors), len(hosts), errors[0])
+
+
+def _error(host: str, port: int, path: str) -> Optional[str]:
+    """Ask one of them; return what went wrong."""
+    connection = http.client.HTTPConnection(host.strip("[]"), port, timeout=SECONDS)
+    with contextlib.closing(connection):
+        try:
+            connection.request("POST", path)
+            answer = connection.getresponse()
+            return None if answer.status < 300 else "{} answers {}".format(host, answer.status)
+        except (OSError, http.client.HTTPException) as error:
+            return "{}: {}".format(host, error)
