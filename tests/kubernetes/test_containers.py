@@ -28,7 +28,7 @@ from support.real_clusters import (
     until,
     until_phase,
 )  # fmt: skip
-from support.styles import STYLES
+from support.styles import STYLES, Style
 
 from paceline.engines.kubernetes import kinds
 from paceline.model.causes import Change
@@ -320,12 +320,11 @@ def test_an_experiment_that_is_killed_goes_on_and_leaves_no_label(
     assert "names 2 hosts, and 1 nodes are open to it" in by_variant["wide"]["failure"]
 
 
-def foreign(name: str, python: Path, image: str) -> dict[str, Any]:
+def foreign(name: str, python: Path, image: str, style: Style) -> dict[str, Any]:
     """Return a job of a script that was not written for Paceline.
 
     Its interpreter and its TensorFlow are mounted where they are here, as a user's image has its own.
     """
-    style = STYLES["monitored"]
     base = subprocess.run(
         [python, "-c", "import sys; print(sys.base_prefix)"], check=True, capture_output=True, text=True
     ).stdout.strip()
@@ -357,7 +356,7 @@ def test_a_script_that_nobody_changed_is_seen_in_its_own_image(
         pytest.skip(f"TensorFlow {version} is not here: tests/instrumentation/fetch-tensorflows has it")
     name = f"foreign-{version.replace('.', '-')}"
     file = tmp_path / "job.yaml"
-    file.write_text(json.dumps(foreign(name, Path(python), image)))
+    file.write_text(json.dumps(foreign(name, Path(python), image, STYLES["monitored"])))
     paceline("submit", str(file), "-n", NAMESPACE)
     until_phase(name, "running", 15 * MINUTES)
 
@@ -377,6 +376,35 @@ def test_a_script_that_nobody_changed_is_seen_in_its_own_image(
     assert "by-traffic" in planned, planned
     assert "not measured" not in planned, planned
     paceline("delete", name, "--force", "-n", NAMESPACE)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(60 * MINUTES)
+def test_a_coordinator_has_the_servers_of_other_pods_profiled(
+    operator: OperatorProcess, image: str, tmp_path: Path
+) -> None:
+    """The agents ask each other, unasked by a user; there is no folder that they share."""
+    python = interpreters.with_tensorflow("2.21.0")
+    if python is None:
+        pytest.skip("TensorFlow 2.21.0 is not here: tests/instrumentation/fetch-tensorflows has it")
+    file = tmp_path / "job.yaml"
+    file.write_text(json.dumps(foreign("coordinated", Path(python), image, STYLES["loop-strategy"])))
+    paceline("submit", str(file), "-n", NAMESPACE)
+    until_phase("coordinated", "running", 15 * MINUTES)
+    until(
+        lambda: traced("coordinated") == ["worker-0", "worker-1"],
+        lambda: paceline("describe", "coordinated", "-n", NAMESPACE),
+        20 * MINUTES,
+    )
+    assert "other agents cannot be asked" not in paceline("describe", "coordinated", "-n", NAMESPACE)
+    paceline("delete", "coordinated", "--force", "-n", NAMESPACE)
+
+
+def traced(name: str) -> list[str]:
+    """Return the trainers of a job's newest trace; none is taken for it."""
+    command = [*PACELINE, "trace", name, "--engine", "kubernetes", "-n", NAMESPACE, "--last", "-o", "json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    return [each["trainer"] for each in json.loads(done.stdout)["trainers"]] if done.returncode == 0 else []
 
 
 @pytest.mark.timeout(60 * MINUTES)

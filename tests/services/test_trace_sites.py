@@ -20,8 +20,9 @@ FILES = ("ps-0.1.profile", "worker-0.1.parquet", "worker-1.1.zip")
 class Agents:
     """Pods that share the folder of their run: each agent has the files of all."""
 
-    def __init__(self, silent: str = "") -> None:
+    def __init__(self, silent: str = "", busy: bool = False) -> None:
         self.silent = silent
+        self.busy = busy
         self.asked: collections.Counter[str] = collections.Counter()
 
     async def read(self, path: str, *, limit_bytes: int | None = None) -> bytes:
@@ -30,6 +31,8 @@ class Agents:
         if at == self.silent:
             raise ClusterError("it does not answer")
         self.asked[what] += 1
+        if self.busy and self.asked[what] % 2:
+            raise ClusterError("it cannot be reached", code=502)
         if what == "":
             return json.dumps([NAME]).encode()
         return json.dumps(FILES).encode() if what == f"/{NAME}" else b"PAR1"
@@ -52,6 +55,10 @@ def test_a_file_that_several_agents_have_is_brought_once(tmp_path: Path) -> None
 
 def test_an_agent_that_does_not_answer_keeps_nothing_from_the_others(tmp_path: Path) -> None:
     assert fetched(Agents(silent="a"), tmp_path) == sorted(FILES)
+
+
+def test_agents_that_get_no_core_are_asked_again(tmp_path: Path) -> None:
+    assert fetched(Agents(busy=True), tmp_path) == sorted(FILES)
 
 
 def test_two_who_bring_the_same_file_do_not_meet(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import json
 import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from paceline.engines.kubernetes import requests
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError
@@ -20,7 +20,8 @@ from paceline.errors import StoreError
 from paceline.model import traces
 from paceline.sources import agents
 
-T = TypeVar("T")
+#: After which an agent that did not answer is asked again.
+RETRY_SECONDS = 0.5
 
 
 class TraceSite(Protocol):
@@ -143,24 +144,33 @@ class PodSite:
         path = self.run / traces.FOLDER / name / file
         if path.suffix in traces.SUFFIXES and not path.exists():
             source = f"{at}/{traces.FOLDER}/{name}/{file}"
-            data = await self._cluster.read(source, limit_bytes=agents.MAX_FILE_BYTES)
+            data = await self._read(source, agents.MAX_FILE_BYTES)
             await asyncio.to_thread(_write, path, data)
 
     async def _fetch_variables(self) -> None:
         """Bring what the chief has counted; the others have nothing."""
         paths = [f"{at}/{traces.VARIABLES}" for at in self._addresses]
-        limit = agents.MAX_FILE_BYTES
-        found = await requests.answers([self._cluster.read(path, limit_bytes=limit) for path in paths])
+        found = await requests.answers([self._read(path, agents.MAX_FILE_BYTES) for path in paths])
         data = next((each for each in found if not isinstance(each, ClusterError)), None)
         if data is not None:
             await asyncio.to_thread(_write, self.run / traces.VARIABLES, data)
 
     async def _names(self, at: str, below: str) -> list[str]:
-        answer = await self._cluster.read(f"{at}/{traces.FOLDER}{below}", limit_bytes=agents.MAX_PAGE_BYTES)
+        answer = await self._read(f"{at}/{traces.FOLDER}{below}", agents.MAX_PAGE_BYTES)
         try:
             return [str(name) for name in json.loads(answer)]
         except (ValueError, TypeError) as error:
             raise ClusterError(f"{at} answers otherwise than an agent: {answer[:80]!r}") from error
+
+    async def _read(self, path: str, limit_bytes: int) -> bytes:
+        """Read what an agent has; once more if it did not answer: an agent that gets no core lets go."""
+        try:
+            return await self._cluster.read(path, limit_bytes=limit_bytes)
+        except ClusterError as error:
+            if error.code is not None and error.code < 500:
+                raise
+        await asyncio.sleep(RETRY_SECONDS)
+        return await self._cluster.read(path, limit_bytes=limit_bytes)
 
 
 def _write(path: Path, data: bytes) -> None:
