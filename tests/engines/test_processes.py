@@ -12,15 +12,20 @@ from paceline.engines.local import processes
 
 
 def test_a_watch_reports_each_end_once_and_not_earlier() -> None:
-    with subprocess.Popen(["sleep", "0.3"]) as first, subprocess.Popen(["sleep", "60"]) as second:
+    with (
+        subprocess.Popen(["cat"], stdin=subprocess.PIPE) as first,
+        subprocess.Popen(["sleep", "60"]) as second,
+    ):
         watch = processes.Watch()
         assert watch.add(first.pid)
         assert watch.add(second.pid)
         assert watch.wait(0.0) == []
-        assert watch.wait(10.0) == [first.pid]
+        assert first.stdin is not None
+        first.stdin.close()
+        assert watch.wait(60.0) == [first.pid]
         assert watch.wait(0.0) == []
         processes.kill([second.pid])
-        assert watch.wait(10.0) == [second.pid]
+        assert watch.wait(60.0) == [second.pid]
 
 
 def test_a_process_that_is_gone_cannot_be_watched() -> None:
@@ -39,7 +44,7 @@ def test_members_are_found_by_their_environment_even_in_other_sessions(tmp_path:
         "PACELINE_INDEX": "1",
     }
     with subprocess.Popen(["setsid", "sleep", "60"], env=environment):
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 120
         while not (found := processes.members(tmp_path, ("ps", 1))) and time.monotonic() < deadline:
             time.sleep(0.01)
         assert len(found) == 1
@@ -53,7 +58,7 @@ def test_an_agent_is_found_by_its_config(tmp_path: Path) -> None:
     assert processes.agent_pid(config) is None
     script = "import time; time.sleep(60)"
     with subprocess.Popen([sys.executable, "-c", script, str(config)]) as process:
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 120
         while processes.agent_pid(config) is None and time.monotonic() < deadline:
             time.sleep(0.01)
         assert processes.agent_pid(config) == process.pid

@@ -547,8 +547,9 @@ def test_rows_that_batches_use_are_counted():
     import numpy as np
 
     usage = models.Usage(rows=128, id_bytes=8)
-    usage.add(np.array([[0, 0], [1, 127]]))
-    usage.add(np.array([5, -1, 128]))
+    usage.add([(np.array([[0, 0], [1, 127]]), 0)])
+    # Of two parts: the second one begins at row 5.
+    usage.add([(np.array([-1, 128]), 0), (np.array([0], dtype=np.int32), 5)])
     told = usage.told({"element_bytes": 4, "shape": [128, 16]})
     assert told["rows_used"] == 3.0
     assert told["step_bytes"] == 3.5 * (2 * 64 + 8)

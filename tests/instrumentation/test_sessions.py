@@ -243,3 +243,41 @@ def test_a_function_that_is_given_options_keeps_them(runner):
     assert seen.returncode == 0, seen.stderr
     assert seen.stdout == alone.stdout
     assert sum(each["steps"] for each in runner.reports("step")) == 40
+
+
+PARTS = """
+import os, time
+import tensorflow.compat.v1 as tf
+tf.disable_eager_execution()
+users = tf.constant([0, 1, 7, 7])
+items = tf.constant([[9, 5]])
+table = tf.get_variable("table", [10, 4], partitioner=tf.fixed_size_partitioner(3))
+halves = tf.get_variable("halves", [10, 4], partitioner=tf.fixed_size_partitioner(2, axis=1))
+looked_up = [tf.nn.embedding_lookup(table, each, partition_strategy="div") for each in (users, items)]
+columns = [tf.nn.embedding_lookup(each, users) for each in halves]
+loss = sum(tf.reduce_sum(tf.square(each)) for each in looked_up + columns)
+step = tf.train.get_or_create_global_step()
+train = tf.train.AdagradOptimizer(0.1).minimize(loss, step)
+# Rows are counted with each report, which is once a second.
+from paceline_instrumentation import models
+models.BATCHES = 2
+described = os.path.join(os.environ["PACELINE_RUN_DIR"], "variables.json")
+with tf.train.MonitoredTrainingSession() as session:
+    until = time.time() + 120
+    session.run(train)
+    while time.time() < until and "rows_used\\": 5" not in open(described).read():
+        session.run(train)
+"""
+
+
+def test_rows_of_a_table_that_is_cut_into_parts_and_looked_up_twice(runner):
+    done = runner.code(PARTS)
+    assert done.returncode == 0, done.stderr
+    variables = {each.name: each for each in variable_files.load_variables(runner.folder / "variables.json")}
+    table = variables["table"]
+    assert table.shape == (10, 4)
+    # Rows 0, 1, 7, 7 and 9, 5: as many ids as are sent, each with a row there and one back.
+    assert table.rows_used == 5
+    assert table.step_bytes == 6 * (2 * 16 + 4)
+    assert table.row_shares == pytest.approx((1 / 6, 1 / 6, 0, 0, 0, 1 / 6, 0, 2 / 6, 0, 1 / 6), abs=1e-5)
+    assert variables["halves"].rows_used is None, "which rows of a table that is cut into columns is not told"

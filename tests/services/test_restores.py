@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from support import kills, leftovers
-from support.shell_jobs import Submit, shell_job
+from support.shell_jobs import UNTIL_ENOUGH, Submit, enough, shell_job
 
 from paceline.engines.local import engine, machines
 from paceline.model.statuses import JobPhase
@@ -18,7 +18,7 @@ from paceline.stores import open_store
 
 @pytest.mark.slow
 def test_a_job_that_ran_goes_on(api: jobs.Jobs, submit: Submit, tmp_path: Path) -> None:
-    run = submit(shell_job("sleep 3; echo done"))
+    run = submit(shell_job(UNTIL_ENOUGH))
     api.wait(run.name, timeout_seconds=300, until=lambda found: found.phase is JobPhase.RUNNING)
     database = api.home.path / "paceline.db"
     with sqlite3.connect(database) as connection:
@@ -37,4 +37,5 @@ def test_a_job_that_ran_goes_on(api: jobs.Jobs, submit: Submit, tmp_path: Path) 
         restored = jobs.Jobs(api.home, store)
         assert restored.is_lost(restored.get(run.name))
         restored.resume(run.name)
+        enough(run)
         assert restored.wait(run.name, timeout_seconds=300).phase is JobPhase.SUCCEEDED

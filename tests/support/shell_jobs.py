@@ -11,6 +11,8 @@ from paceline.model.roles import Role
 from paceline.model.runs import Run
 
 Submit = Callable[[JobSpec], Run]
+#: A command that goes on until `enough` is called: a test takes as long as its machine lets it.
+UNTIL_ENOUGH = 'until [ -e "{run_dir}/enough" ]; do sleep 0.05; done'
 
 
 def shell_job(
@@ -20,6 +22,7 @@ def shell_job(
     workers: int = 2,
     limit: int = 3,
     backoff_seconds: float = 0.1,
+    grace_seconds: float = 2.0,
     **fields: object,
 ) -> JobSpec:
     """Return a job of one PS and some workers."""
@@ -28,7 +31,14 @@ def shell_job(
         RoleSpec(role=Role.PS, command=("sh", "-c", ps), restart=restart),
         RoleSpec(role=Role.WORKER, replicas=workers, command=("sh", "-c", worker), restart=restart),
     )
-    return JobSpec(name="job", roles=roles, termination_grace_seconds=2.0, **fields)  # type: ignore[arg-type]
+    return JobSpec(
+        name="job", roles=roles, termination_grace_seconds=grace_seconds, **fields,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def enough(run: Run) -> None:
+    """Let commands end that go on until then."""
+    Path(run.directory, "enough").touch()
 
 
 def fill(path: Path, block_bytes: int) -> None:

@@ -45,7 +45,7 @@ class Model(object):
         # type: (Optional[str]) -> None
         self._path = path
         self._variables = {}  # type: Dict[str, Described]
-        self._lookups = {}  # type: Dict[str, str]
+        self._lookups = {}  # type: Dict[str, List[Lookup]]
         self._usages = {}  # type: Dict[str, Usage]
         self._batches = 0
 
@@ -55,7 +55,7 @@ class Model(object):
         if self._path is None or self._variables:
             return
         self._variables = variables(graph, needed, facts)
-        self._lookups = lookups(needed, self._variables)
+        self._lookups = lookups(needed, self._variables, first_rows(graph.get_collection("variables")))
         self._write()
 
     def describe_trained(self, optimizer, pairs):
@@ -78,8 +78,10 @@ class Model(object):
         if self._batches >= BATCHES:
             return []
         graph = run.graph()
-        tensors = [graph.get_tensor_by_name(name) for name in self._lookups.values()] if graph else []
-        return [each for each in tensors if run.allows(each)]
+        if graph is None:
+            return []
+        names = sorted({each.ids for every in self._lookups.values() for each in every})
+        return [each for each in map(graph.get_tensor_by_name, names) if run.allows(each)]
 
     def take(self, by_name):
         # type: (Mapping[str, Any]) -> None
@@ -91,12 +93,13 @@ class Model(object):
         if self._path is None or self._batches >= BATCHES:
             return
         self._batches += 1
-        for variable, tensor in self._lookups.items():
-            if tensor in by_name:
-                ids = by_name[tensor]
+        for variable, every in self._lookups.items():
+            if all(each.ids in by_name for each in every):
+                found = [(by_name[each.ids], each.first_row) for each in every]
                 if variable not in self._usages:
-                    self._usages[variable] = Usage(self._variables[variable]["shape"][0], ids.dtype.itemsize)
-                self._usages[variable].add(ids)
+                    id_bytes = found[0][0].dtype.itemsize
+                    self._usages[variable] = Usage(self._variables[variable]["shape"][0], id_bytes)
+                self._usages[variable].add(found)
         if self._batches == BATCHES:
             for variable, usage in self._usages.items():
                 self._variables[variable].update(usage.told(self._variables[variable]))
@@ -146,12 +149,12 @@ class Usage(object):
         self._ids = 0
         self._batches = 0
 
-    def add(self, ids):
-        # type: (Any) -> None
-        """Count the ids of a batch, an array of any shape."""
+    def add(self, lookups):
+        # type: (Sequence[Tuple[Any, int]]) -> None
+        """Count what a batch looks up: arrays of ids of any shape, each with the row that 0 stands for."""
         numpy = sys.modules["numpy"]  # Arrays come from it, so it is there.
-        found = ids.ravel()
-        rows = found[(found >= 0) & (found < self._rows)].astype("int64")
+        found = numpy.concatenate([ids.ravel().astype("int64") + first_row for ids, first_row in lookups])
+        rows = found[(found >= 0) & (found < self._rows)]
         counted = numpy.bincount(rows * len(self._ranges) // self._rows, minlength=len(self._ranges))
         self._ranges = [before + int(now) for before, now in zip(self._ranges, counted)]
         self._distinct += len(numpy.unique(found))
@@ -173,6 +176,20 @@ class Usage(object):
             "row_shares": [round(count / total, 6) for count in self._ranges],
             "step_bytes": self._ids / batches * (2 * row_bytes + self._id_bytes),
         }
+
+
+class Lookup(object):
+    """Rows of a table, or of a part of one, that a step looks up.
+
+    Args:
+        ids: the name of the tensor of ids.
+        first_row: the row of the table that 0 stands for.
+    """
+
+    def __init__(self, ids, first_row):
+        # type: (str, int) -> None
+        self.ids = ids
+        self.first_row = first_row
 
 
 def variables(graph, needed, facts):
@@ -289,15 +306,33 @@ def _updates(needed):
     return found
 
 
-def lookups(needed, described):
-    # type: (graphs.Operations, Mapping[str, Described]) -> Dict[str, str]
-    """Return the name of a tensor of ids that are looked up in a table, by the table's name.
+def first_rows(known):
+    # type: (Sequence[Any]) -> Dict[str, Tuple[str, int]]
+    """Return of which table each variable is, and which row of it is its first, by the variable's name.
+
+    Args:
+        known: variables; one that is cut into columns is left out, too.
+    """
+    found = {}  # type: Dict[str, Tuple[str, int]]
+    for each in known:
+        cut = getattr(each, "_save_slice_info", None)
+        if cut is None:
+            found[each.op.name] = each.op.name, 0
+        elif list(cut.var_shape)[1:] == list(cut.full_shape)[1:]:
+            found[each.op.name] = cut.full_name, int(cut.var_offset[0])
+    return found
+
+
+def lookups(needed, described, tables):
+    # type: (graphs.Operations, Mapping[str, Described], Mapping[str, Tuple[str, int]]) -> Dict[str, List[Lookup]]
+    """Return what a step looks up in each table, by the table's name.
 
     Args:
         needed: the operations of a step.
-        described: the variables that are trained; of one that is cut into parts the ids are not told.
+        described: the variables that are trained.
+        tables: which one each variable belongs to, and its first row there.
     """
-    found = {}  # type: Dict[str, str]
+    found = {}  # type: Dict[str, Dict[Tuple[str, int], Lookup]]
     for name in sorted(needed):
         each = needed[name]
         if each.type not in _LOOKUPS or _OWN.search(name) or not each.inputs[1].dtype.is_integer:
@@ -305,7 +340,8 @@ def lookups(needed, described):
         source = each.inputs[0].op
         while source.type in _PASSED and source.inputs:
             source = source.inputs[0].op
-        table = described.get(source.name)
-        if source.type in _VARIABLES and table is not None and table["sparse"] and len(table["devices"]) == 1:
-            found.setdefault(source.name, each.inputs[1].name)
-    return found
+        table, first_row = tables.get(source.name, ("", 0))
+        if source.type in _VARIABLES and described.get(table, {"sparse": False})["sparse"]:
+            ids = each.inputs[1].name
+            found.setdefault(table, {})[ids, first_row] = Lookup(ids, first_row)
+    return {table: list(every.values()) for table, every in found.items()}
