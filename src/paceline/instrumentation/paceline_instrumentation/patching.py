@@ -9,6 +9,7 @@ import sys
 from . import (
     building,
     eager,
+    evaluations,
     graphs,
     guarding,
     models,
@@ -46,6 +47,7 @@ class Instrument(object):
         server_watch = servers.ServerWatch(self._guard)
         session_watch = sessions.SessionWatch(steps, self._guard, facts, model, trace_watch, server_watch)
         eager_watch = eager.EagerWatch(self._reporter, self._guard, model, trace_watch)
+        evaluation_watch = evaluations.EvaluationWatch(self._reporter, self._guard)
         graph_watch = building.GraphWatch(self._guard, facts, steps)
         self._patches = {
             "client.session": session_watch.patch,
@@ -59,6 +61,8 @@ class Instrument(object):
             "eager.polymorphic_function.polymorphic_function": eager_watch.patch_functions,
             "fit": eager_watch.patch_fit,
             "callbacks": eager_watch.patch_callbacks,
+            "evaluated callbacks": evaluation_watch.patch_callbacks,
+            "training.evaluation": evaluation_watch.patch_evaluations,
             "optimizers": eager_watch.patch_optimizers,
         }  # type: Dict[str, Callable[[ModuleType], None]]
 

@@ -23,6 +23,7 @@ MODULES = (
     "ops.gradients_impl",
     "training.basic_session_run_hooks",
     "training.server_lib",
+    "training.evaluation",
     "distribute.coordinator.cluster_coordinator",
     "data.ops.dataset_ops",
     "eager.def_function",
@@ -61,6 +62,7 @@ KERAS = {
         "tf_keras.src.optimizers.legacy.optimizer_v2",
     ),
 }
+KERAS["evaluated callbacks"] = KERAS["callbacks"]
 
 
 def connect(environment):
