@@ -21,8 +21,10 @@ CONTEXT: dict[str, Any] = {
 WORKER, SERVER = (f"/job:{job}/replica:0/task:0/device:CPU:0" for job in ("worker", "ps"))
 
 
-def metadata() -> bytes:
-    """A step that takes a table from a server, and sends it a gradient."""
+def metadata(*, asks: bool = False) -> bytes:
+    """A step that takes rows of a table from a server; with `asks` it sends a gradient and then asks for a
+    count, as a hook does.
+    """
     message = traced_steps._metadata_class()()
 
     def add(device: str, name: str, label: str, start: int, microseconds: int, size: int) -> None:
@@ -43,6 +45,13 @@ def metadata() -> bytes:
         WORKER, "RecvTensor",
         f"[1024B] edge_1_look from {SERVER} to {WORKER}", 20, 15, 1024,
     )  # fmt: skip
+    if asks:
+        add(WORKER, "slope", "slope = Mul(look_S1)", 50, 4, 1024)
+        add(SERVER, "RecvTensor", f"[1024B] edge_2_slope from {WORKER} to {SERVER}", 55, 10, 1024)
+        add(SERVER, "update", "update = ScatterAdd(table, slope_S2)", 65, 5, 4096)
+        add(SERVER, "count", "count = Identity(table)", 70, 1, 8)
+        add(WORKER, "RecvTensor", f"[8B] edge_3_count from {SERVER} to {WORKER}", 72, 20, 8)
+        add(WORKER, "fetched", "fetched = Identity(count_S3)", 93, 1, 8)
     return bytes(message.SerializeToString())
 
 
@@ -69,6 +78,14 @@ def test_a_step_is_read(tmp_path: Path) -> None:
     (moved,) = found.transfers
     assert (moved.server, moved.variable, moved.bytes) == ("ps-0", "table", 1024)
     assert {each.kind for each in found.operations} >= {"GatherV2"}
+
+
+def test_what_a_script_asks_for_after_the_update_is_no_pull(tmp_path: Path) -> None:
+    """A hook reads the global step when the step is done: no gradient was computed with it."""
+    (split,) = traced_steps.read(write(tmp_path / "worker-0.1.zip", metadata(asks=True))).splits
+    # The rows were there at 35, the step began at 10; the gradient was made at 54, and the update done at 71.
+    assert (split.pull_microseconds, split.push_microseconds) == (25, 17)
+    assert split.other_microseconds == pytest.approx(94 - 10 - 25 - 17 - split.compute_microseconds)
 
 
 def test_a_later_attempt_counts_whoever_wrote_the_file(tmp_path: Path) -> None:

@@ -207,13 +207,27 @@ class _Step:
         )
 
     def _pulls(self, start: float) -> list[tuple[float, float]]:
-        """Until the last value is there, a trainer that computes nothing waits for values."""
+        """Until the last value is there, a trainer that computes nothing waits for values.
+
+        What comes after its last gradient it has not computed with: a hook may ask for the count of steps.
+        """
         ends = [
             self._end(message)
             for message in self._flow.messages
             if self._direction(message) is Direction.PULL and self._flow.readers(message)
         ]
-        return [(start, max(ends))] if ends else []
+        gradients = [ready for _, ready in self._gradients()]
+        used = [end for end in ends if end <= max(gradients)] if gradients else ends
+        return [(start, max(used))] if used else []
+
+    def _gradients(self) -> list[tuple[str, float]]:
+        """Of each gradient the server that it goes to, and when it was made."""
+        found = []
+        for message in self._flow.messages:
+            made = self._flow.producer(message)
+            if self._direction(message) is Direction.PUSH and made is not None:
+                found.append((message.receiver, self._clock.of_node(made)[1]))
+        return found
 
     def _end(self, message: dataflows.Message) -> float:
         """When a message was there: where that was not measured, when the first operation took it."""
@@ -224,11 +238,8 @@ class _Step:
     def _pushes(self) -> list[tuple[float, float]]:
         """From when the first gradient was made to the last update, by server."""
         began: dict[str, float] = {}
-        for message in self._flow.messages:
-            made = self._flow.producer(message)
-            if self._direction(message) is Direction.PUSH and made is not None:
-                server, ready = message.receiver, self._clock.of_node(made)[1]
-                began[server] = min(began.get(server, ready), ready)
+        for server, ready in self._gradients():
+            began[server] = min(began.get(server, ready), ready)
         ends: dict[str, float] = {}
         for node in self._flow.nodes.values():
             ends[node.device] = max(ends.get(node.device, 0.0), self._clock.of_node(node)[1])
