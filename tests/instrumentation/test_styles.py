@@ -49,6 +49,7 @@ def test_what_is_seen_of_a_style(runner, name, version):
     assert reports[0]["loss"] is not None
     variables = {each.name for each in variable_files.load_variables(runner.folder / "variables.json")}
     assert variables == style.variables
+    assert not [each for each in runner.reports("instrumentation") if "cannot be looked" in each["message"]]
 
 
 def test_a_launchers_trainer_is_seen(runner):

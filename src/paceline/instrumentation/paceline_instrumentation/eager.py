@@ -149,8 +149,10 @@ class EagerWatch(object):
 
     def patch_datasets(self, module):
         # type: (ModuleType) -> None
-        """Wrap what makes batches of a dataset."""
-        dataset = module.DatasetV2
+        """Wrap what makes batches of a dataset, from 1.13 on; before that the graph says their size."""
+        dataset = getattr(module, "DatasetV2", None)
+        if dataset is None:
+            return
         original = dataset.batch
         signatures.check(original, ("self", "batch_size"))
 
@@ -180,8 +182,10 @@ class EagerWatch(object):
 
     def patch_callbacks(self, module):
         # type: (ModuleType) -> None
-        """Wrap the list of callbacks, which hears of each batch."""
-        callbacks = module.CallbackList
+        """Wrap the list of callbacks, which hears of each batch; before 1.13 Keras only has sessions."""
+        callbacks = getattr(module, "CallbackList", None)
+        if not hasattr(callbacks, "on_train_batch_end"):
+            return
         ended, begun = callbacks.on_train_batch_end, callbacks.on_train_begin
         signatures.check(ended, ("self", "batch", "logs"))
 

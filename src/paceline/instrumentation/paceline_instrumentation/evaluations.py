@@ -57,8 +57,10 @@ class EvaluationWatch(object):
 
     def patch_callbacks(self, module):
         # type: (ModuleType) -> None
-        """Wrap the list of callbacks of Keras, which hears of evaluations and of the ends of epochs."""
-        callbacks = module.CallbackList
+        """Wrap the list of callbacks of Keras, which hears of evaluations, from 1.13 on, and of epochs."""
+        callbacks = getattr(module, "CallbackList", None)
+        if not hasattr(callbacks, "on_test_end"):
+            return
         test_ended, epoch_ended = callbacks.on_test_end, callbacks.on_epoch_end
         signatures.check(test_ended, ("self", "logs"))
         signatures.check(epoch_ended, ("self", "epoch", "logs"))
