@@ -184,7 +184,7 @@ class EagerWatch(object):
         # type: (ModuleType) -> None
         """Wrap the list of callbacks, which hears of each batch; before 1.13 Keras only has sessions."""
         callbacks = getattr(module, "CallbackList", None)
-        if not hasattr(callbacks, "on_train_batch_end"):
+        if callbacks is None or not hasattr(callbacks, "on_train_batch_end"):
             return
         ended, begun = callbacks.on_train_batch_end, callbacks.on_train_begin
         signatures.check(ended, ("self", "batch", "logs"))

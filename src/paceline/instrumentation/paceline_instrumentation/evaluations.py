@@ -59,7 +59,7 @@ class EvaluationWatch(object):
         # type: (ModuleType) -> None
         """Wrap the list of callbacks of Keras, which hears of evaluations, from 1.13 on, and of epochs."""
         callbacks = getattr(module, "CallbackList", None)
-        if not hasattr(callbacks, "on_test_end"):
+        if callbacks is None or not hasattr(callbacks, "on_test_end"):
             return
         test_ended, epoch_ended = callbacks.on_test_end, callbacks.on_epoch_end
         signatures.check(test_ended, ("self", "logs"))
