@@ -8,9 +8,10 @@ import contextlib
 import http.client
 from typing import List, Optional
 
-#: So many agents are asked at once, and each has so long to answer: all are to know before the moment comes.
+#: So many agents are asked at once: all are to know before the moment comes.
 AT_ONCE = 16
-SECONDS = 2.0
+#: Each has so long to answer; one that hears of it late is profiled late.
+SECONDS = 10.0
 
 
 def ask(hosts: List[str], port: int, path: str) -> Optional[str]:
