@@ -6,6 +6,7 @@ import contextlib
 import http.server
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -130,6 +131,8 @@ def profiles(folder: Path, role: str, port: int | None) -> agent.Profiles:
 
 
 def wait_for_threads(before: set[threading.Thread]) -> None:
-    """Wait until those that were begun meanwhile have ended."""
-    for thread in set(threading.enumerate()) - before:
-        thread.join(60)
+    """Wait until those that were begun meanwhile have ended; one that is not started yet cannot be joined."""
+    deadline = time.monotonic() + 120
+    while set(threading.enumerate()) - before:
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
