@@ -189,7 +189,8 @@ class _Step:
         inputs = [time for node, time in own if _INPUT_KINDS.match(node.kind)]
         covered = [time for node, time in own if not _INPUT_KINDS.match(node.kind)]
         lengths = [length(covered)]
-        for kind in (inputs, self._pulls(start), self._pushes()):
+        gradients = self._gradients()
+        for kind in (inputs, self._pulls(start, gradients), self._pushes(gradients)):
             covered += kind
             lengths.append(length(covered))
         compute, waiting, pull, push = (
@@ -206,7 +207,7 @@ class _Step:
             other_microseconds=max(0.0, end - start - lengths[-1]),
         )
 
-    def _pulls(self, start: float) -> list[tuple[float, float]]:
+    def _pulls(self, start: float, gradients: Sequence[tuple[str, float]]) -> list[tuple[float, float]]:
         """Until the last value is there, a trainer that computes nothing waits for values.
 
         What comes after its last gradient it has not computed with: a hook may ask for the count of steps.
@@ -216,8 +217,8 @@ class _Step:
             for message in self._flow.messages
             if self._direction(message) is Direction.PULL and self._flow.readers(message)
         ]
-        gradients = [ready for _, ready in self._gradients()]
-        used = [end for end in ends if end <= max(gradients)] if gradients else ends
+        last = max((ready for _, ready in gradients), default=float("inf"))
+        used = [end for end in ends if end <= last]
         return [(start, max(used))] if used else []
 
     def _gradients(self) -> list[tuple[str, float]]:
@@ -235,10 +236,10 @@ class _Step:
             return self._times[message][1]
         return min(self._clock.of_node(node)[0] for node in self._flow.readers(message))
 
-    def _pushes(self) -> list[tuple[float, float]]:
+    def _pushes(self, gradients: Sequence[tuple[str, float]]) -> list[tuple[float, float]]:
         """From when the first gradient was made to the last update, by server."""
         began: dict[str, float] = {}
-        for server, ready in self._gradients():
+        for server, ready in gradients:
             began[server] = min(began.get(server, ready), ready)
         ends: dict[str, float] = {}
         for node in self._flow.nodes.values():

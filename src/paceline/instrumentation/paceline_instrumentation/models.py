@@ -341,7 +341,7 @@ def lookups(needed, described, tables):
         while source.type in _PASSED and source.inputs:
             source = source.inputs[0].op
         table, first_row = tables.get(source.name, ("", 0))
-        if source.type in _VARIABLES and described.get(table, {"sparse": False})["sparse"]:
+        if source.type in _VARIABLES and table in described and described[table]["sparse"]:
             ids = each.inputs[1].name
             found.setdefault(table, {})[ids, first_row] = Lookup(ids, first_row)
     return {table: list(every.values()) for table, every in found.items()}
