@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
@@ -146,13 +147,24 @@ def test_what_is_not_there_has_no_output(client: TestClient) -> None:
 
 
 def test_a_job_that_runs_is_followed_to_its_end(
-    client: TestClient, sleeping: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+    client: TestClient, sleeping: Callable[[str], str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    """A line is printed when the one before it has been read."""
     monkeypatch.setattr(logs, "LOOK_SECONDS", 0.05)
-    command = "[bash, -c, 'for i in 1 2 3 4; do echo $i; sleep 0.3; done; printf end']"
+    batch = logs._batch
+
+    def read(found: Iterator[dict[str, Any]]) -> list[dict[str, Any]]:
+        items = batch(found)
+        for each in items:
+            (tmp_path / f"read-{each['text']}").touch()
+        return items
+
+    monkeypatch.setattr(logs, "_batch", read)
+    wait = f"until [ -e {tmp_path}/read-$i ]; do sleep 0.02; done"
+    command = f"[bash, -c, 'for i in 1 2 3 4; do echo $i; {wait}; done; printf end']"
     source = sleeping("clicks").replace('[sleep, "600"]}', f"{command}}}")
     client.post("/api/v1/jobs", json={"source": source}).raise_for_status()
     found = followed(client, "clicks", replica=["worker-0"])
-    texts = [line["text"] for each in found[:-1] for line in each.data["items"]]
-    assert texts == ["1", "2", "3", "4", "end"]
-    assert len(found) > 3
+    texts = [[line["text"] for line in each.data["items"]] for each in found[:-1]]
+    assert texts == [["1"], ["2"], ["3"], ["4"], ["end"]]
+    assert found[-1].kind == "end"
