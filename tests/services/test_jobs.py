@@ -63,7 +63,10 @@ def running(api: jobs.Jobs, run: Run) -> Run:
 
 
 def test_a_job_succeeds_and_its_ps_are_ended_on_request(api: jobs.Jobs, submit: Submit) -> None:
-    run = ended(api, submit(shell_job("echo {role} {index} of {replicas.worker}; sleep 1")))
+    run = submit(shell_job("echo {role} {index} of {replicas.worker}; " + UNTIL_ENOUGH))
+    until(lambda: api.store.samples(run.name))
+    enough(run)
+    run = ended(api, run)
     assert run.phase is JobPhase.SUCCEEDED
     assert output(run, W1) == ["worker 1 of 2"]
     rows = {row.replica: row for row in api.store.replicas(run.name)}
@@ -72,7 +75,6 @@ def test_a_job_succeeds_and_its_ps_are_ended_on_request(api: jobs.Jobs, submit: 
     assert reason is not None
     # It would have slept for ten minutes, and was not killed.
     assert reason.signal == signal.SIGTERM
-    assert api.store.samples(run.name)
 
 
 def test_a_job_fails_with_the_reason_of_the_replica(api: jobs.Jobs, submit: Submit) -> None:

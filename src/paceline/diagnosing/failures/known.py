@@ -20,6 +20,7 @@ class Known:
 
     Attributes:
         pattern: is searched for in the line that matters, and in what belongs to it.
+        code: is searched for in the line of the user's own code as well; None: any will do.
         what: what it means; ``{0}`` and so on are the pattern's groups.
         steps: what helps, the best first.
         is_lasting: whether it is sure to be the same again, however often the command is started.
@@ -29,6 +30,13 @@ class Known:
     what: str
     steps: tuple[str, ...]
     is_lasting: bool = False
+    code: re.Pattern[str] | None = None
+
+    def fits(self, words: LastWords) -> bool:
+        """Whether a script's last words are of this failure."""
+        if not self.pattern.search(words.text):
+            return False
+        return self.code is None or bool(words.place and self.code.search(words.place.code))
 
     def filled(self, words: LastWords) -> tuple[str, tuple[str, ...]]:
         """Return the sentence and the steps for a failure that fits."""
@@ -43,8 +51,10 @@ _CLUSTER = "compare the job names of the script with the roles of the job file: 
 _DATA = "look at the path, and at whether each replica sees it: spec.volumes, or a URL"
 
 
-def _known(pattern: str, what: str, *steps: str, is_lasting: bool = False) -> Known:
-    return Known(re.compile(pattern, re.MULTILINE), what, steps, is_lasting)
+def _known(pattern: str, what: str, *steps: str, is_lasting: bool = False, code: str | None = None) -> Known:
+    return Known(
+        re.compile(pattern, re.MULTILINE), what, steps, is_lasting, None if code is None else re.compile(code)
+    )
 
 
 #: In the order in which they are tried.
@@ -89,10 +99,42 @@ ALL = (
         is_lasting=True,
     ),
     _known(
+        r"partially initialized module 'tensorflow' has no attribute",
+        "A file of the script's own is called tensorflow, and was imported in its place.",
+        "give that file another name",
+        is_lasting=True,
+    ),
+    _known(
         r"module 'tensorflow(?:\.\w+)*' has no attribute '(\w+)'",
         "This TensorFlow has no {0}: the script is written for another version.",
         _TF1,
         "an image with the TensorFlow that the script was written for",
+        is_lasting=True,
+    ),
+    _known(
+        r"(\w+) is deprecated in the (?:new Keras optimizer|optimizer)|has no attribute 'get_updates'"
+        r"|Argument\(s\) not recognized: .*'(?:lr|decay)'",
+        "The optimizer is used in the way of Keras before TensorFlow 2.11.",
+        "tf.keras.optimizers.legacy has the optimizers of before (up to TensorFlow 2.15)",
+        is_lasting=True,
+    ),
+    _known(
+        r"must be (?:a )?`?(?:tf\.keras\.utils\.experimental\.)?DatasetCreator|DatasetCreator` input is",
+        "Model.fit under this parameter-server strategy takes no other input than a DatasetCreator.",
+        "tf.keras.utils.experimental.DatasetCreator(dataset_fn), and steps_per_epoch",
+        is_lasting=True,
+    ),
+    _known(
+        r"steps_per_epoch.* (?:must be specified|is required|is needed)|must specify .*steps_per_epoch",
+        "Model.fit under a parameter-server strategy has to be given steps_per_epoch.",
+        "Model.fit(..., steps_per_epoch=N)",
+        is_lasting=True,
+    ),
+    _known(
+        r"slot variable under the scope for tf\.distribute\.|Mixing different tf\.distribute\.Strategy"
+        r"|created in a different tf\.distribute\.Strategy|was not created in the distribution strategy",
+        "A variable, a model or an optimizer was made outside strategy.scope().",
+        "make the model, the optimizer and the metrics within strategy.scope()",
         is_lasting=True,
     ),
     # Packages that do not fit together.
@@ -105,7 +147,8 @@ ALL = (
     ),
     _known(
         r"compiled using NumPy 1\.x cannot be run|numpy\.dtype size changed|_ARRAY_API not found"
-        r"|module 'numpy' has no attribute '\w+'|multiarray failed to import",
+        r"|module 'numpy' has no attribute '\w+'|multiarray failed to import"
+        r"|Unable to convert function return value to a Python type! The signature was\n?.*handle",
         "The package NumPy is too new for this TensorFlow, or for the script.",
         "pip install 'numpy<1.24', or 'numpy<2' for TensorFlow 2.13 to 2.17",
         is_lasting=True,
@@ -114,6 +157,14 @@ ALL = (
         r"GLIBC(?:XX)?_[\d.]+' not found|(lib\w+[\w.]*\.so[\d.]*): cannot open shared object file",
         "A shared library that the script needs is not there, or too old.",
         "an image that has it",
+        is_lasting=True,
+    ),
+    _known(
+        r"No module named '(?:distutils|imp|asyncore|asynchat|pipes|cgi)\b"
+        r"|module 'collections' has no attribute '\w+'|cannot import name '\w+' from 'collections'"
+        r"|module 'inspect' has no attribute 'getargspec'",
+        "The script, or a package of it, is older than this Python, which has dropped what it needs.",
+        "an image with the Python that it was written for",
         is_lasting=True,
     ),
     _known(
@@ -126,6 +177,18 @@ ALL = (
         r"No OpKernel was registered to support Op '?(\w+)'?",
         "This TensorFlow has no kernel for {0}.",
         "for a GPU: a TensorFlow with GPU support on a node that has one; else another operation",
+        is_lasting=True,
+    ),
+    _known(
+        r"Op type not registered '(\w+)'",
+        "A process of the job has no operation {0}: its TensorFlow is another, or lacks a library.",
+        "the same image for all roles; tf.load_op_library in every process, the PS included",
+        is_lasting=True,
+    ),
+    _known(
+        r"File system scheme '(\w*)' not implemented",
+        "This TensorFlow cannot open {0}:// addresses.",
+        "pip install tensorflow-io and import it first; or an image whose TensorFlow brings it",
         is_lasting=True,
     ),
     # Not there.
@@ -154,8 +217,10 @@ ALL = (
         is_lasting=True,
     ),
     _known(
-        r"FLAGS?\b.*[Uu]nknown command.line flag|UnrecognizedFlagError|unrecognized arguments: (.+)"
-        r"|the following arguments are required: (.+)",
+        r"[Uu]nknown command.line flag|UnrecognizedFlagError|unrecognized arguments: (.+)"
+        r"|the following arguments are required: (.+)|must have a value other than None"
+        r"|^Error: (?:No such (?:option|command)|Got unexpected extra argument|Missing (?:option|argument))"
+        r"|Flags parsing error",
         "The script does not take the arguments of the command.",
         "compare spec.command with what the script takes",
         is_lasting=True,
@@ -190,9 +255,32 @@ ALL = (
         "the session may not see it: device_filters leave out what they do not name",
     ),
     _known(
-        r"TF_CONFIG|JSONDecodeError",
+        r"TF_CONFIG",
         "The script could not read TF_CONFIG.",
         "do not set TF_CONFIG in spec.environment: Paceline does",
+    ),
+    _known(
+        r"JSONDecodeError",
+        "The script could not read TF_CONFIG.",
+        "do not set TF_CONFIG in spec.environment: Paceline does",
+        code=r"TF_?CONFIG|TFConfig",
+    ),
+    _known(
+        r"Session handle is not found|Graph handle is not found|worker just restarted"
+        r"|is not valid because it was created in a different (?:session|run)",
+        "A process of the job was started again, and does not know the session of the script any more.",
+        "tf.train.MonitoredTrainingSession makes a new one by itself; paceline why says which replica it was",
+    ),
+    _known(
+        r"[Rr]eceived message larger than max",
+        "A message between two processes was larger than gRPC lets through.",
+        "cut the variable into parts, or feed less at once: what is sent as one message is one tensor",
+    ),
+    _known(
+        r"larger than 2 ?GB|GraphDef cannot be|maximum protobuf size|Cannot parse tensor from proto",
+        "A constant of the graph has more than 2 GB: data is part of the graph.",
+        "tf.data from files or a generator, or a placeholder that is fed; not tf.constant(data)",
+        is_lasting=True,
     ),
     # Data and files.
     _known(
@@ -206,6 +294,39 @@ ALL = (
         "read the file by itself; copy it anew",
     ),
     _known(
+        r"is closed and has insufficient elements",
+        "The input queue has ended: its files are at their end, or could not be read at all.",
+        "look at what was written before it: a missing file ends the queue, and so does num_epochs",
+    ),
+    _known(
+        r"End of sequence",
+        "The data is at its end, and the script asked for more.",
+        "dataset.repeat(), or catch tf.errors.OutOfRangeError; an empty data set is at its end at once",
+    ),
+    _known(
+        r"Feature: (\S+) \(data type: \S+\) is required but could|Can't parse serialized Example",
+        "The records have no feature {0} of the kind that the script asks for.",
+        "read one record by itself: tf.train.Example.FromString",
+        is_lasting=True,
+    ),
+    _known(
+        r"Read-only file system",
+        "The script writes where nothing can be written.",
+        "write to a volume (spec.volumes), or to the folder of the run: {{run_dir}} in spec.command",
+        is_lasting=True,
+    ),
+    _known(
+        r"Too many open files",
+        "The process has as many files open as it may.",
+        "close what is read, or raise the limit: ulimit -n in the command",
+    ),
+    _known(
+        r"Is a directory",
+        "A folder stands where the script wants a file.",
+        "look at the path; a checkpoint is named by its prefix, model.ckpt-100, not by its folder",
+        is_lasting=True,
+    ),
+    _known(
         r"Permission ?[Dd]enied|PermissionError",
         "A file or folder may not be used by the user that the replica runs as.",
         "spec.security.user, or the rights of the volume",
@@ -217,15 +338,62 @@ ALL = (
         "another checkpoint_dir, or the script that wrote it",
     ),
     _known(
-        r"No such file or directory:? ?'?([^';\]]*)|FileNotFoundError(?!.*No such file)"
+        r"(\S+); No such file or directory|No such file or directory:? ?'?([^';\n]*)"
+        r"|FileNotFoundError(?!.*No such file)"
         r"|Failed to find any matching files for (\S+)",
-        "A file is not there: {0}{1}",
+        "A file is not there: {0}{1}{2}",
         _DATA,
     ),
     _known(
         r"UnicodeDecodeError",
         "A file has bytes that are no text in the encoding that the script reads it with.",
         "open it with its own encoding, or as bytes",
+    ),
+    # How the graph is built and run.
+    _known(
+        r"[Aa]ttempting to use uninitialized value (\S+)|Error while reading resource variable (\S+)",
+        "The variable {0}{1} was read before it was initialised.",
+        "MonitoredTrainingSession initialises in the chief, and lets the others wait",
+    ),
+    _known(
+        r"must feed a value for placeholder tensor '(\w+)'",
+        "The placeholder {0} was given no value.",
+        "feed_dict has to name it in each session.run that needs it, in hooks and summaries too",
+        is_lasting=True,
+    ),
+    _known(
+        r"Cannot feed value of shape|Cannot interpret feed_dict key",
+        "A value that is fed does not fit its placeholder.",
+        "compare the shape of what is fed with that of the placeholder",
+    ),
+    _known(
+        r"Graph is finalized and cannot be modified",
+        "The script makes operations after the session was made, which froze the graph.",
+        "make all operations before MonitoredTrainingSession or Supervisor; a loop often makes them unseen",
+        is_lasting=True,
+    ),
+    _known(
+        r"must be from the same graph as|is not an element of this graph",
+        "Tensors of two graphs are used together.",
+        "build all of the model within one tf.Graph().as_default()",
+        is_lasting=True,
+    ),
+    _known(
+        r"Variable (\S+) already exists, disallowed",
+        "The variable {0} is made twice.",
+        "reuse=tf.AUTO_REUSE in its scope; or build the model once",
+        is_lasting=True,
+    ),
+    _known(
+        r"No gradients provided for any variable",
+        "The loss depends on no variable that is trained.",
+        "look for tf.stop_gradient, integer types and metrics between the loss and the variables",
+        is_lasting=True,
+    ),
+    _known(
+        r"Run called even after should_stop requested",
+        "The script asked its session for another step after a hook had ended the training.",
+        "while not session.should_stop(): around each session.run",
     ),
     # Numbers.
     _known(
@@ -246,6 +414,11 @@ ALL = (
     ),
     # Memory, and other processes of the job.
     _known(
+        r"can't start new thread|pthread_create.*[Ff]ailed|Resource temporarily unavailable",
+        "The process may have no more threads or processes.",
+        "fewer threads (spec.training, or the script's own); or a higher limit: ulimit -u",
+    ),
+    _known(
         r"ResourceExhausted|OOM when allocating|MemoryError|bad_alloc|Cannot allocate memory",
         "The process found no more memory.",
         "more memory for the role, a smaller batch, or more parameter servers",
@@ -265,7 +438,7 @@ ALL = (
 
 def find(words: LastWords) -> Known | None:
     """Return the failure that the last words of a script fit; None: it is not known."""
-    return next((each for each in ALL if each.pattern.search(words.text)), None)
+    return next((each for each in ALL if each.fits(words)), None)
 
 
 def is_lasting(output: Sequence[str]) -> bool:

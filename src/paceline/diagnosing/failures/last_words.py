@@ -1,15 +1,20 @@
 """The line of a failed script's output that says why, and the place in the user's own code.
 
-Python writes a traceback and, as its last line, the name of the exception with its message. TensorFlow's own
-errors have more lines, of which one names the operation (``Node: 'MatMul'``), and after them where the
-operation was made; those of another process of the job come with ``From /job:worker/...``, and what matters
-follows. A log goes on after that: threads that end, tracebacks of an exception while another one is handled,
-lines of the C++ runtime.
+Python writes a traceback and, as its last line, the name of the exception with its message. That is not
+always the line that matters:
+
+* TensorFlow's own errors have more lines, of which one names the operation (``Node: 'MatMul'``); those of
+  another process of the job come with ``From /job:worker/...``, and what matters follows. An error within a
+  ``tf.function`` is the last line of a block that is indented, below ``ValueError: in user code:``.
+* A log goes on: objects that are thrown away raise ("Exception ignored in"), threads end with tracebacks of
+  their own, the C++ runtime says its last, and a launcher says no more than that its command failed.
+* Launchers write something in front of each line, and loggers a whole traceback on one line.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import enum
 import re
 from collections.abc import Iterator, Sequence
 
@@ -17,27 +22,57 @@ from collections.abc import Iterator, Sequence
 LINES, CHARACTERS = 500, 2000
 #: A message that goes on over several lines is told with so many of them.
 _MORE_LINES = 3
+_HEADER = "Traceback (most recent call last):"
+_NAME = r"(?:\w+\.)*(?P<name>[A-Za-z_]\w*)"
+_MESSAGE = r"(?::(?:\s+(?P<message>.*))?)?$"
 _EXCEPTION = re.compile(
-    r"^(?:[\w.]+\.)?(?P<name>[A-Za-z_]\w*(?:Error|Exception|Warning|Interrupt|Exit|Iteration|NotFound|Timeout))"
-    r"(?::\s*(?P<message>.*))?$"
+    r"(?:\w+\.)*(?P<name>[A-Za-z_]\w*"
+    r"(?:Error|Exception|ExceptionGroup|Warning|Interrupt|Exit|Iteration|NotFound|Timeout))" + _MESSAGE
+)
+#: What ends a traceback, whatever its name: queue.Empty, socket.timeout, subprocess.TimeoutExpired.
+_ANY_EXCEPTION = re.compile(_NAME + _MESSAGE)
+#: The last that a process says that ends without an exception; what says more of the reason stands first.
+_FATAL = (
+    re.compile(
+        r"(?:\S+ )?F\d{4} \S+ .+"  # absl's and TensorFlow's LOG(FATAL)
+        r"|\d{4}-\d\d-\d\d \S+ F \S+ .+"  # the same as TensorFlow writes it from 1.4 on
+        r"|\s+what\(\):\s+.+"
+    ),
+    re.compile(r"terminate called after throwing .+"),
+    re.compile(r"Fatal Python error: .+"),
+    re.compile(r"(?:Illegal instruction|Segmentation fault|Bus error|Floating point exception|Aborted)\b.*"),
 )
 #: A shell's, a loader's and a runtime's own words, where no exception is.
 _OTHER = (
-    re.compile(r"^(?:\S+: )?line \d+: .+"),  # a shell: train.sh: line 3: foo: command not found
-    re.compile(r"^(?:/\S+/)?(?:ba|da|z)?sh: .+"),
-    re.compile(r"^\S*python[\d.]*: (?:can't open file|Error while finding module|No module named) .+"),
-    re.compile(r"^Fatal Python error: .+"),
-    re.compile(r"^terminate called after throwing .+|^\s+what\(\):\s+.+"),
-    re.compile(r"^(?:\S+ )?F\d{4} \S+ .+|^F0000 .+"),  # absl's and TensorFlow's LOG(FATAL)
-    re.compile(r"^(?:Illegal instruction|Segmentation fault|Bus error|Floating point exception|Aborted)\b.*"),
-    re.compile(r"^.+: error: .+|^usage: .+"),  # argparse, of a wrong option
+    re.compile(r"(?:\S+: )?line \d+: .+"),  # a shell: train.sh: line 3: foo: command not found
+    re.compile(r"(?:/\S+/)?(?:ba|da|z)?sh: .+"),
+    re.compile(r"\S*python[\d.]*: (?:can't open file|Error while finding module|No module named) .+"),
+    re.compile(r".+: error: .+|usage: .+"),  # argparse, of a wrong option
+    re.compile(r"(?:FATAL Flags parsing error:)?\s+(?:Unknown command line flag|flag --\w+=).+"),  # absl
+    re.compile(r"(?:Error|ERROR): .+"),  # click, pip
+    re.compile(r"(?:/\S+/)?(?:env|exec|nohup|timeout): .+"),  # of a program that is not there
+    re.compile(r"(?:Exception in thread \S+|Caused by:) (?:\w+\.)+\w+(?:Exception|Error)\b.*"),  # Java's
 )
-_FRAME = re.compile(r'^\s+File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?$')
-_FOREIGN = re.compile(r"site-packages|dist-packages|/lib/python\d|<frozen |<string>|paceline_instrumentation")
+_FRAME = re.compile(
+    r'\s+File "(?P<file>[^"]+)", line (?P<line>\d+)(?:,? in (?P<function>.+))?$'
+    r"|\s+(?P<short_file>/\S+\.py):(?P<short_line>\d+) \w+.*$"  # in user code, before TensorFlow 2.5
+)
+_FOREIGN = re.compile(
+    r"site-packages|dist-packages|/lib/python\d|<frozen |<string>|paceline_instrumentation"
+    r"|__autograph_generated"
+)
 #: TensorFlow 2 first shows where the operation was made, then its name, then what is wrong with it.
-_MADE_AT = re.compile(r"^\s*Detected at node .+")
-_NODE = re.compile(r"^\s*(?:Node:|\[\[\{\{node) ?.+")
-_REMOTE = re.compile(r"^\s*(?:\(\d+\) )?From /job:\S+:?$|^From /job:\S+:$")
+_MADE_AT = re.compile(r"\s*Detected at node .+")
+_NODE = re.compile(r"\s*(?:Node:|\[\[\{\{node) ?.+")
+_REMOTE = re.compile(r"\s*(?:\(\d+\) )?From /job:\S+:?$")
+#: What says no more than that a message follows.
+_INTRODUCTION = re.compile(r"|Exception encountered when calling .+|" + _REMOTE.pattern)
+_IN_USER_CODE = ("in user code:", "in converted code:")
+#: Exceptions of a launcher: its command failed, and says why itself.
+_LAUNCHERS = ("CalledProcessError", "ChildFailedError", "ProcessExitedException")
+_AFTERTHOUGHT = re.compile(r"Exception ignored in|Error in (?:atexit\._run_exitfuncs|sys\.excepthook)")
+#: Colours, and the bars beside the exceptions of a group.
+_ORNAMENT = re.compile(r"\x1b\[[\d;]*[A-Za-z]|^\s+[|+] ")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +97,7 @@ class LastWords:
     """What a script's output says of its failure.
 
     Attributes:
-        line: the line that matters, whole.
+        line: the line that matters, whole, without what a launcher writes in front of it.
         more: lines after it that belong to its message: the operation of TensorFlow, say.
         exception: the name of the exception, without its package; None: the line is no exception's.
         place: where in the user's code; None: no traceback says so.
@@ -79,32 +114,129 @@ class LastWords:
         return "\n".join((self.line, *self.more))
 
 
+class _Weight(enum.IntEnum):
+    """How much an exception says of why a process ended."""
+
+    AFTERTHOUGHT = 0
+    LAUNCHER = 1
+    THREAD = 2
+    MAIN = 3
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Raised:
+    """An exception in an output: the number of its line, what Python wrote there, and its weight."""
+
+    at: int
+    name: str
+    message: str
+    weight: _Weight
+
+
 def read(output: Sequence[str]) -> LastWords | None:
     """Return what the last lines of an output say of a failure; None: they say nothing that is known."""
-    lines = [line.rstrip()[:CHARACTERS] for line in output[-LINES:]]
-    at = _last(lines, lambda line: _EXCEPTION.match(line) is not None)
-    if at is None:
-        at = _last(lines, lambda line: any(each.match(line) for each in _OTHER))
-        return None if at is None else LastWords(line=lines[at].strip())
-    found = _EXCEPTION.match(lines[at])
-    assert found is not None, "it was found by this"
+    lines = list(_plain(output[-LINES:]))
+    raised = max(_raised(lines), key=lambda each: (each.weight, each.at), default=None)
+    after = lines if raised is None else lines[raised.at + 1 :]
+    fatal = next((line for each in _FATAL if (line := _last(after, each)) is not None), None)
+    if fatal is not None:
+        return LastWords(line=fatal, place=_fault(after))
+    if raised is None:
+        other = _last(lines, *_OTHER)
+        return None if other is None else LastWords(line=other)
+    if raised.message in _IN_USER_CODE:
+        within = _in_user_code(lines, raised)
+        if within is not None:
+            return within
     return LastWords(
-        line=lines[at],
-        more=tuple(_more(lines[at + 1 :], found["message"] or "")),
-        exception=found["name"],
-        place=_place(lines[:at]),
+        line=lines[raised.at],
+        more=tuple(_more(lines[raised.at + 1 :], raised.message)),
+        exception=raised.name,
+        # Another process's exception is raised again here: its first traceback says where.
+        place=_place(lines[: lines.index(lines[raised.at])]) or _place(lines[: raised.at]),
     )
 
 
-def _last(lines: Sequence[str], wanted: object) -> int | None:
-    assert callable(wanted)
-    return next((at for at in reversed(range(len(lines))) if wanted(lines[at])), None)
+def _plain(output: Sequence[str]) -> Iterator[str]:
+    """Yield lines without colours and bars, and without what a launcher writes in front of each."""
+    lines: list[str] = []
+    for line in output:
+        text = line[:CHARACTERS]
+        # A logger that writes JSON, or Python's repr of a text.
+        lines += text.split("\\n") if f"{_HEADER}\\n" in text else [text]
+    lines = [_ORNAMENT.sub("", line).rstrip() for line in lines[-LINES:]]
+    prefix = next((found for line in reversed(lines) if (found := _prefix(line))), None)
+    for line in lines:
+        written = prefix.match(line) if prefix else None
+        yield line[written.end() :] if written else line
+
+
+def _prefix(line: str) -> re.Pattern[str] | None:
+    """Return what a launcher wrote in front of the first line of a traceback, whatever its numbers are."""
+    before, header, _ = line.partition(_HEADER)
+    if not header or not before.strip() or before.endswith("Exception Group "):
+        return None
+    return re.compile(re.sub(r"\d+", lambda _: r"\d+", re.escape(before)))
+
+
+def _raised(lines: Sequence[str]) -> Iterator[_Raised]:
+    """Yield the exceptions of an output, in order."""
+    weight, is_open = _Weight.MAIN, False
+    for at, line in enumerate(lines):
+        if line.endswith(_HEADER):
+            weight, is_open = _weight(lines[at - 1] if at else ""), True
+            continue
+        found = _EXCEPTION.match(line)
+        # Whatever stands below the frames is the exception, whatever its name is.
+        if found is None and is_open and lines[at - 1][:1].isspace() and not _REMOTE.match(line):
+            found = _ANY_EXCEPTION.match(line)
+        if found is None:
+            continue
+        is_launcher = weight is _Weight.MAIN and found["name"] in _LAUNCHERS
+        yield _Raised(
+            at, found["name"], (found["message"] or "").strip(), _Weight.LAUNCHER if is_launcher else weight
+        )
+        weight, is_open = _Weight.MAIN, False
+
+
+def _weight(before: str) -> _Weight:
+    """Return how much a traceback says, by the line before it."""
+    if _AFTERTHOUGHT.match(before):
+        return _Weight.AFTERTHOUGHT
+    return _Weight.THREAD if before.startswith("Exception in thread ") else _Weight.MAIN
+
+
+def _last(lines: Sequence[str], *patterns: re.Pattern[str]) -> str | None:
+    """Return the last line that fits one of some patterns."""
+    return next(
+        (line.strip() for line in reversed(lines) if any(each.match(line) for each in patterns)), None
+    )
+
+
+def _in_user_code(lines: Sequence[str], raised: _Raised) -> LastWords | None:
+    """Return what went wrong within a tf.function: the block below names it, and where, indented."""
+    end = raised.at + 1
+    while end < len(lines) and (not lines[end] or lines[end][0].isspace()):
+        end += 1
+    block = lines[raised.at + 1 : end]
+    # What was called with which arguments comes below, and is no exception's line.
+    at = next((at for at in reversed(range(len(block))) if _EXCEPTION.match(block[at].lstrip())), None)
+    if at is None:
+        return None
+    found = _EXCEPTION.match(block[at].lstrip())
+    assert found is not None, "it was found by this"
+    return LastWords(
+        line=block[at].strip(),
+        more=tuple(_more(block[at + 1 :], found["message"] or "")),
+        exception=found["name"],
+        place=_place(block[:at]) or _place(lines[: raised.at]),
+    )
 
 
 def _more(after: Sequence[str], message: str) -> Iterator[str]:
     """Yield what belongs to the message of an exception: the operation, or what another process said."""
     told: list[str] = []
-    follows = _REMOTE.match(message) is not None or not message
+    follows = _INTRODUCTION.fullmatch(message) is not None
     is_within = False
     for line in after:
         is_frame = _FRAME.match(line) is not None
@@ -125,10 +257,34 @@ def _more(after: Sequence[str], message: str) -> Iterator[str]:
 def _place(before: Sequence[str]) -> Place | None:
     """Return the innermost line of the user's own code in the traceback that ends here."""
     for at in reversed(range(len(before))):
-        if before[at].startswith("Traceback "):
+        if before[at].endswith(_HEADER):
             return None
-        frame = _FRAME.match(before[at])
-        if frame is not None and not _FOREIGN.search(frame["file"]):
-            code = before[at + 1].strip() if at + 1 < len(before) and not _FRAME.match(before[at + 1]) else ""
-            return Place(file=frame["file"], line=int(frame["line"]), code=code)
+        place = _user_frame(before, at)
+        if place is not None:
+            return place
     return None
+
+
+def _fault(lines: Sequence[str]) -> Place | None:
+    """Return the innermost line of the user's own code that Python's fault handler wrote: it comes first."""
+    begin = next((at for at, line in enumerate(lines) if line.startswith("Current thread ")), len(lines))
+    for at in range(begin + 1, len(lines)):
+        if not lines[at][:1].isspace():
+            return None
+        place = _user_frame(lines, at)
+        if place is not None:
+            return place
+    return None
+
+
+def _user_frame(lines: Sequence[str], at: int) -> Place | None:
+    """Return the place that a line of a traceback names; None: it names none, or none of the user's."""
+    found = _FRAME.match(lines[at])
+    if found is None:
+        return None
+    file, line = found["file"] or found["short_file"], found["line"] or found["short_line"]
+    if _FOREIGN.search(file):
+        return None
+    below = lines[at + 1] if at + 1 < len(lines) else ""
+    code = below.strip() if below[:1].isspace() and not _FRAME.match(below) else ""
+    return Place(file=file, line=int(line), code=code)
