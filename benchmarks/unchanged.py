@@ -141,14 +141,16 @@ class _Job:
     @property
     def _is_coordinated(self) -> bool:
         """Whether one process prints and reports for all that make steps."""
-        return "chief" in self.style.roles
+        return "chief" in self.style.roles and not self.style.is_session
 
     def _trains(self) -> bool:
         """Whether every trainer has said twice how many steps it has made."""
         now = self.api.get(self.run.name)
         if now.phase.is_final:
             raise RuntimeError(f"{now.name} {now.phase}: {now.message}")
-        trainers = 1 if self._is_coordinated else self.style.roles["worker"]
+        trainers = (
+            1 if self._is_coordinated else sum(self.style.roles.values()) - self.style.roles.get("ps", 0)
+        )
         return sum(len(made) > 1 for made in self._made().values()) == trainers
 
     def _printed(self) -> dict[str, str]:

@@ -27,6 +27,7 @@ class Style:
         batch: how many examples a batch has.
         variables: those that are trained.
         since: the oldest TensorFlow that knows all that it uses.
+        until: the newest.
         arguments: those with which a replica trains for a long time, its parameters being large.
         roles: how many replicas of each role such a job has.
         is_session: whether steps are runs of a session.
@@ -40,6 +41,7 @@ class Style:
     arguments: tuple[str, ...]
     roles: Mapping[str, int]
     is_session: bool = True
+    until: str = VERSIONS[-1]
 
     @property
     def path(self) -> str:
@@ -49,7 +51,7 @@ class Style:
     @property
     def versions(self) -> tuple[str, ...]:
         """The TensorFlows that it is for."""
-        return VERSIONS[VERSIONS.index(self.since) :]
+        return VERSIONS[VERSIONS.index(self.since) : VERSIONS.index(self.until) + 1]
 
 
 _BETWEEN = {"ps": 2, "worker": 2}
@@ -82,6 +84,10 @@ STYLES = {
     "dataset": Style(
         "tf.data, TF_CONFIG with a master", "tf1_dataset.py", 30, frozenset({"table", "bias"}), "1.4.1",
         (_MANY, "--width=2048"), _BETWEEN,
+    ),
+    "model-fn": Style(
+        "Estimator, TF_CONFIG with a chief", "tf1_model_fn.py", 48, frozenset({"table", "weights"}), "1.4.1",
+        (_MANY, "--width=1024"), {"chief": 1, "ps": 2, "worker": 1}, until="2.15.1",
     ),
     "keras-graph": Style(
         "Keras in a graph, one process", "tf1_keras.py", 20,
