@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import signal
+import sqlite3
 import subprocess
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import psutil
 import pytest
 from support import kills, leftovers
 from support.shell_jobs import UNTIL_ENOUGH, Submit, enough, fill, shell_job
@@ -490,9 +493,13 @@ def test_a_job_that_has_ended_goes_on_with_another_file(api: jobs.Jobs, tmp_path
 def test_a_change_outlives_whoever_should_make_it(api: jobs.Jobs, tmp_path: Path) -> None:
     run, changed = relayed(api, tmp_path)
     folder = jobs.folder_of(run)
-    for pid in supervisors.pids(folder):
-        os.kill(pid, signal.SIGSTOP)
-    held = supervisors.pids(folder)
+    # Stopped in the middle of a transaction it would keep the store locked for ever.
+    with contextlib.closing(sqlite3.connect(api.home.path / "paceline.db", timeout=120)) as store:
+        store.execute("BEGIN IMMEDIATE")
+        for pid in supervisors.pids(folder):
+            os.kill(pid, signal.SIGSTOP)
+        held = supervisors.pids(folder)
+        until(lambda: all(psutil.Process(pid).status() == psutil.STATUS_STOPPED for pid in held))
     api.change("job", changed)
     kills.kill(held)
     until(lambda: not supervisors.is_supervised(folder))
