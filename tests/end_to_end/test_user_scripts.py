@@ -103,9 +103,7 @@ def test_a_command_that_does_something_else(tmp_path: Path, command: str, name: 
 @pytest.mark.nightly
 @pytest.mark.parametrize("version", STYLES["loop-strategy"].versions)
 def test_a_coordinator_of_each_version(tmp_path: Path, version: str) -> None:
-    python = interpreters.with_tensorflow(version)
-    if python is None:
-        pytest.skip(f"TensorFlow {version} is not here: tests/instrumentation/fetch-tensorflows has it")
+    python = interpreters.with_tensorflow_or_skip(version)
     job_file = tmp_path / "job.yaml"
     job_file.write_text(STRATEGY.replace("python, ", f"{python}, ").replace("tf2_strategy.py", "tf2_loop.py"))
     done = paceline(tmp_path / "home", "run", str(job_file))

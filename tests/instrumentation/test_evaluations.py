@@ -125,9 +125,7 @@ def test_keras_is_heard_after_each_epoch_and_at_the_end(runner, keras):
 @pytest.mark.nightly
 @pytest.mark.parametrize("version", ["1.8.0", "1.15.5", "2.8.4", "2.15.1"])
 def test_an_estimator_is_heard(runner, version):
-    python = interpreters.with_tensorflow(version)
-    if python is None:
-        pytest.skip(f"TensorFlow {version} is not here: tests/instrumentation/fetch-tensorflows has it")
+    python = interpreters.with_tensorflow_or_skip(version)
     done = runner.run(str(SCRIPTS / "tf1_estimator.py"), "--steps=200", python=python)
     assert done.returncode == 0, done.stderr
     printed = json.loads(re.search(r"^evaluated (.*)$", done.stdout, re.MULTILINE).group(1))

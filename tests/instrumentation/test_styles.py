@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
-from pathlib import Path
 
 import pytest
 from support import interpreters
@@ -27,16 +25,9 @@ RUNS = [
 ]
 
 
-def python_of(version: str | None) -> str:
-    found = Path(sys.executable) if version is None else interpreters.with_tensorflow(version)
-    if found is None:
-        pytest.skip(f"TensorFlow {version} is not here: tests/instrumentation/fetch-tensorflows has it")
-    return str(found)
-
-
 @pytest.mark.parametrize(("name", "version"), RUNS)
 def test_what_is_seen_of_a_style(runner, name, version):
-    style, python = STYLES[name], python_of(version)
+    style, python = STYLES[name], str(interpreters.with_tensorflow_or_skip(version))
     done = runner.run(style.path, f"--steps={STEPS}", python=python)
     assert done.returncode == 0, done.stderr
     lines = re.findall(r"^step (\d+) loss (\S+)$", done.stdout, re.MULTILINE)

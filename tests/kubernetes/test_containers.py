@@ -351,9 +351,7 @@ def foreign(name: str, python: Path, image: str, style: Style) -> dict[str, Any]
 def test_a_script_that_nobody_changed_is_seen_in_its_own_image(
     operator: OperatorProcess, image: str, tmp_path: Path, version: str
 ) -> None:
-    python = interpreters.with_tensorflow(version)
-    if python is None:
-        pytest.skip(f"TensorFlow {version} is not here: tests/instrumentation/fetch-tensorflows has it")
+    python = interpreters.with_tensorflow_or_skip(version)
     name = f"foreign-{version.replace('.', '-')}"
     file = tmp_path / "job.yaml"
     file.write_text(json.dumps(foreign(name, Path(python), image, STYLES["monitored"])))
@@ -384,9 +382,7 @@ def test_a_coordinator_has_the_servers_of_other_pods_profiled(
     operator: OperatorProcess, image: str, tmp_path: Path
 ) -> None:
     """The agents ask each other, unasked by a user; there is no folder that they share."""
-    python = interpreters.with_tensorflow("2.21.0")
-    if python is None:
-        pytest.skip("TensorFlow 2.21.0 is not here: tests/instrumentation/fetch-tensorflows has it")
+    python = interpreters.with_tensorflow_or_skip("2.21.0")
     file = tmp_path / "job.yaml"
     file.write_text(json.dumps(foreign("coordinated", Path(python), image, STYLES["loop-strategy"])))
     paceline("submit", str(file), "-n", NAMESPACE)

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 VERSIONS = ("2.7", "3.6", "3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13")
 
 
@@ -45,3 +47,11 @@ def with_tensorflow(version: str) -> Path | None:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     path = cache / "paceline-tensorflows" / version / "bin" / "python"
     return path if path.exists() else None
+
+
+def with_tensorflow_or_skip(version: str | None) -> Path:
+    """Return the same, or this Python for no version; a test whose TensorFlow was not fetched is skipped."""
+    python = Path(sys.executable) if version is None else with_tensorflow(version)
+    if python is None:
+        pytest.skip(f"TensorFlow {version} is not here: tests/instrumentation/fetch-tensorflows has it")
+    return python

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -176,13 +175,7 @@ OLD = {
 
 
 def check(tmp_path: Path, failure: Failure) -> None:
-    python = (
-        Path(sys.executable) if failure.version is None else interpreters.with_tensorflow(failure.version)
-    )
-    if python is None:
-        pytest.skip(
-            f"TensorFlow {failure.version} is not here: tests/instrumentation/fetch-tensorflows has it"
-        )
+    python = interpreters.with_tensorflow_or_skip(failure.version)
     script = tmp_path / "train.py"
     script.write_text(failure.code)
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), **dict(failure.environment)}

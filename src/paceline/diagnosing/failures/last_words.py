@@ -23,14 +23,13 @@ LINES, CHARACTERS = 500, 2000
 #: A message that goes on over several lines is told with so many of them.
 _MORE_LINES = 3
 _HEADER = "Traceback (most recent call last):"
-_NAME = r"(?:\w+\.)*(?P<name>[A-Za-z_]\w*)"
 _MESSAGE = r"(?::(?:\s+(?P<message>.*))?)?$"
 _EXCEPTION = re.compile(
     r"(?:\w+\.)*(?P<name>[A-Za-z_]\w*"
     r"(?:Error|Exception|ExceptionGroup|Warning|Interrupt|Exit|Iteration|NotFound|Timeout))" + _MESSAGE
 )
 #: What ends a traceback, whatever its name: queue.Empty, socket.timeout, subprocess.TimeoutExpired.
-_ANY_EXCEPTION = re.compile(_NAME + _MESSAGE)
+_ANY_EXCEPTION = re.compile(r"(?:\w+\.)*(?P<name>[A-Za-z_]\w*)" + _MESSAGE)
 #: The last that a process says that ends without an exception; what says more of the reason stands first.
 _FATAL = (
     re.compile(
@@ -54,7 +53,7 @@ _OTHER = (
     re.compile(r"(?:Exception in thread \S+|Caused by:) (?:\w+\.)+\w+(?:Exception|Error)\b.*"),  # Java's
 )
 _FRAME = re.compile(
-    r'\s+File "(?P<file>[^"]+)", line (?P<line>\d+)(?:,? in (?P<function>.+))?$'
+    r'\s+File "(?P<file>[^"]+)", line (?P<line>\d+)(?:,? in .+)?$'
     r"|\s+(?P<short_file>/\S+\.py):(?P<short_line>\d+) \w+.*$"  # in user code, before TensorFlow 2.5
 )
 _FOREIGN = re.compile(
@@ -220,11 +219,10 @@ def _in_user_code(lines: Sequence[str], raised: _Raised) -> LastWords | None:
         end += 1
     block = lines[raised.at + 1 : end]
     # What was called with which arguments comes below, and is no exception's line.
-    at = next((at for at in reversed(range(len(block))) if _EXCEPTION.match(block[at].lstrip())), None)
-    if at is None:
+    named = [(at, found) for at, line in enumerate(block) if (found := _EXCEPTION.match(line.lstrip()))]
+    if not named:
         return None
-    found = _EXCEPTION.match(block[at].lstrip())
-    assert found is not None, "it was found by this"
+    at, found = named[-1]
     return LastWords(
         line=block[at].strip(),
         more=tuple(_more(block[at + 1 :], found["message"] or "")),
