@@ -21,11 +21,14 @@ from . import (
     tracebacks,
     traces,
 )
+from .cures import catalogue
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Callable, Dict, Mapping, Optional
+    from typing import Callable, Dict, List, Mapping, Optional
+
+    Patch = Callable[[ModuleType], None]
 
 
 class Instrument(object):
@@ -49,7 +52,7 @@ class Instrument(object):
         eager_watch = eager.EagerWatch(self._reporter, self._guard, model, trace_watch)
         evaluation_watch = evaluations.EvaluationWatch(self._reporter, self._guard)
         graph_watch = building.GraphWatch(self._guard, facts, steps)
-        self._patches = {
+        watches = {
             "client.session": session_watch.patch,
             "ops.gradients_util": graph_watch.patch_gradients,
             "ops.gradients_impl": graph_watch.patch_old_gradients,
@@ -64,20 +67,23 @@ class Instrument(object):
             "evaluated callbacks": evaluation_watch.patch_callbacks,
             "training.evaluation": evaluation_watch.patch_evaluations,
             "optimizers": eager_watch.patch_optimizers,
-        }  # type: Dict[str, Callable[[ModuleType], None]]
+        }  # type: Dict[str, Patch]
+        self._patches = {name: [patch] for name, patch in watches.items()}  # type: Dict[str, List[Patch]]
+        for name, cures in catalogue.patches(environment, self._reporter, server_watch).items():
+            self._patches.setdefault(name, []).extend(cures)
 
     def patch(self, module, name):
         # type: (ModuleType, str) -> None
         """Wrap what is looked at in a module, which ``wiring`` calls by a name."""
         if "paceline.training.reports" in sys.modules:
             return  # The library reports by itself.
-        try:
-            self._patches[name](module)
-        except signatures.Wrapped:
-            return
-        except (AttributeError, signatures.UnknownSignature) as error:
-            self._reporter.say("%s cannot be looked into: %s" % (module.__name__, error))
-            return
+        for patch in self._patches.get(name, ()):
+            try:
+                patch(module)
+            except signatures.Wrapped:
+                pass
+            except (AttributeError, signatures.UnknownSignature) as error:
+                self._reporter.say("%s cannot be looked into: %s" % (module.__name__, error))
         if name == "client.session":
             version = _version()
             self._reporter.say("TensorFlow %s on Python %s" % (version or "?", platform.python_version()))

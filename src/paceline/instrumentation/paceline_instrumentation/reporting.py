@@ -2,6 +2,7 @@
 
 from __future__ import absolute_import
 
+import atexit
 import json
 import math
 import os
@@ -9,7 +10,7 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Mapping, Optional
+    from typing import Any, Callable, Dict, List, Mapping, Optional
 
 #: So many lines that cannot be written end it: the disk is full, or the folder is gone.
 MOST_FAILURES = 5
@@ -35,12 +36,15 @@ class Reporter(object):
         self._failures = 0
         self._said = []  # type: List[str]
         self._owner = None  # type: Optional[int]
+        self._waiting = []  # type: List[Callable[[], None]]
 
     def append(self, kind, fields):
         # type: (str, Mapping[str, Any]) -> bool
         """Append a line of a kind; return whether it was written. No finite number is told as null."""
         if self._failures >= MOST_FAILURES:
             return False
+        if kind == "step":
+            self._append_waiting()
         line = {"type": kind, "at": time.time(), "source": "instrumentation"}  # type: Dict[str, Any]
         line.update((name, _finite(value)) for name, value in fields.items())
         try:
@@ -63,6 +67,18 @@ class Reporter(object):
         if message not in self._said and len(self._said) < MOST_MESSAGES:
             self._said.append(message)
             self.append("instrumentation", {"message": message})
+
+    def before_steps(self, action):
+        # type: (Callable[[], None]) -> None
+        """Have an action append what it has gathered, before the next report of steps or at the end."""
+        if not self._waiting:
+            atexit.register(self._append_waiting)
+        self._waiting.append(action)
+
+    def _append_waiting(self):
+        # type: () -> None
+        while self._waiting:
+            self._waiting.pop(0)()
 
     def owns(self):
         # type: () -> bool

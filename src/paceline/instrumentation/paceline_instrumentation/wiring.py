@@ -63,6 +63,31 @@ KERAS = {
     ),
 }
 KERAS["evaluated callbacks"] = KERAS["callbacks"]
+#: What cures change beside that, below ``tensorflow.python``, and of Keras.
+CURED = (
+    "training.adam",
+    "training.device_setter",
+    "training.session_manager",
+    "ops.variable_scope",
+    "ops.ref_variable",
+    "ops.embedding_ops",
+    "ops.array_ops",
+)
+CURED_KERAS = {
+    "adam": (
+        "tensorflow.python.keras.optimizer_v2.adam",
+        "tensorflow_core.python.keras.optimizer_v2.adam",
+        "keras.optimizer_v2.adam",
+        "keras.optimizer_experimental.adam",
+        "keras.optimizers.adam",
+        "keras.optimizers.optimizer_v2.adam",
+        "keras.optimizers.optimizer_experimental.adam",
+        "keras.src.optimizers.adam",
+        "keras.src.optimizers.legacy.adam",
+        "tf_keras.src.optimizers.adam",
+        "tf_keras.src.optimizers.legacy.adam",
+    ),
+}
 
 
 def connect(environment):
@@ -87,7 +112,10 @@ def connect(environment):
         return patch
 
     watch = loading.ModuleWatch()
-    names = {name: ["%s.python.%s" % (package, name) for package in PACKAGES] for name in MODULES}
-    for what, modules in list(names.items()) + list(KERAS.items()):
+    is_cured = bool(environment.get("PACELINE_TRAINING"))
+    wanted = MODULES + CURED if is_cured else MODULES
+    names = {name: ["%s.python.%s" % (package, name) for package in PACKAGES] for name in wanted}
+    keras = list(KERAS.items()) + (list(CURED_KERAS.items()) if is_cured else [])
+    for what, modules in list(names.items()) + keras:
         for module in modules:
             watch.when_loaded(module, patches(what))

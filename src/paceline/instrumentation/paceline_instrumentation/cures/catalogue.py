@@ -1,0 +1,173 @@
+"""Which settings of the job file's ``training:`` block ask for which cure of a script.
+
+A script that is written with Paceline's training library obeys the block by itself, and no cure touches it.
+"""
+
+from __future__ import absolute_import
+
+import json
+
+from . import (
+    device_filters,
+    lazy_adam,
+    notes,
+    partitions,
+    placements,
+    starts,
+    unique_ids,
+    unplaced,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any, Callable, Dict, List, Mapping, Tuple
+
+    from ..reporting import Reporter
+    from ..servers import ServerWatch
+
+    Patch = Callable[[ModuleType], None]
+    Patches = List[Tuple[str, Patch]]
+
+#: What the engine hands the block over in.
+VARIABLE = "PACELINE_TRAINING"
+_BY_SIZE = ("greedy", "balanced")
+#: The only order in which TensorFlow saves the parts of a table as one.
+_CONTIGUOUS = "contiguous"
+
+
+def patches(environment, reporter, server_watch):
+    # type: (Mapping[str, str], Reporter, ServerWatch) -> Dict[str, List[Patch]]
+    """Return what patches the modules of TensorFlow that ``wiring`` calls by a name, in order.
+
+    Args:
+        environment: of the process as it began.
+        reporter: takes what cures say.
+        server_watch: knows which task of a cluster this process is.
+    """
+    settings = asked(environment)
+    found = {}  # type: Dict[str, List[Patch]]
+
+    def note(module):
+        # type: (Any) -> notes.Note
+        return notes.Note(reporter, module.NAME, module.VERSION)
+
+    for make in _CURES:
+        for name, patch in make(settings, environment, note, server_watch):
+            found.setdefault(name, []).append(patch)
+    return found
+
+
+def asked(environment):
+    # type: (Mapping[str, str]) -> Mapping[str, Any]
+    """Return the settings of the block; none where there is no block, or none that can be read."""
+    try:
+        settings = json.loads(environment.get(VARIABLE) or "{}")
+    except ValueError:
+        return {}
+    return settings if isinstance(settings, dict) else {}
+
+
+def servers(environment):
+    # type: (Mapping[str, str]) -> int
+    """Return how many parameter servers the job has; 0: that is not known."""
+    try:
+        return len(json.loads(environment.get("TF_CONFIG") or "{}")["cluster"]["ps"])
+    except (KeyError, TypeError, ValueError):
+        return 0
+
+
+def _lazy_adam(settings, environment, note, server_watch):
+    # type: (Any, Any, Any, Any) -> Patches
+    if _section(settings, "optimizer").get("name") != lazy_adam.NAME:
+        return []
+    cure = lazy_adam.LazyAdam(note(lazy_adam))
+    return [("training.adam", cure.patch_sessions), ("adam", cure.patch_keras)]
+
+
+def _placement(settings, environment, note, server_watch):
+    # type: (Any, Any, Any, Any) -> Patches
+    planned = _planned(settings.get("variable_plan"))
+    if not planned and settings.get("variable_placement") not in _BY_SIZE:
+        return []
+    return [("training.device_setter", placements.Placement(note(placements), planned).patch)]
+
+
+def _planned(plan):
+    # type: (Any) -> Dict[str, int]
+    """Return the servers of a saved plan by the names that TensorFlow gives to variables and their parts."""
+    found = {}
+    for each in plan.get("variables", ()) if isinstance(plan, dict) else ():
+        on = each["ps"]
+        for part, server in enumerate(on):
+            found[each["name"] + ("/part_%d" % part if len(on) > 1 else "")] = server
+    return found
+
+
+def _partitioning(settings, environment, note, server_watch):
+    # type: (Any, Any, Any, Any) -> Patches
+    asked = _section(settings, "partitioning")
+    strategy = asked.get("strategy")
+    if strategy not in ("fixed", "min-size"):
+        return []
+    said = note(partitions)
+    if asked.get("rows", _CONTIGUOUS) != _CONTIGUOUS:
+        said.refused("TensorFlow saves parts of a table as one only if rows are %s" % _CONTIGUOUS)
+        return []
+    count = servers(environment)
+    parts = asked.get("shards") or (count if strategy == "fixed" else None)
+    least = asked.get("min_shard_bytes") or partitions.LEAST_PART_BYTES
+    cure = partitions.Partitioning(said, count, parts, least)
+    return [
+        ("ops.variable_scope", cure.patch_scopes),
+        ("ops.embedding_ops", cure.patch_lookups),
+        ("ops.array_ops", cure.patch_gathers),
+    ]
+
+
+def _recovery_wait(settings, environment, note, server_watch):
+    # type: (Any, Any, Any, Any) -> Patches
+    seconds = settings.get("recovery_wait_seconds")
+    if seconds is None:
+        return []
+    return [("training.session_manager", starts.RecoveryWait(note(starts), seconds).patch)]
+
+
+def _unplaced(settings, environment, note, server_watch):
+    # type: (Any, Any, Any, Any) -> Patches
+    if settings.get("unplaced_variables") != "ps":
+        return []
+    cure = unplaced.UnplacedVariables(note(unplaced), servers(environment), server_watch)
+    return [("ops.variable_scope", cure.patch), ("ops.ref_variable", cure.patch)]
+
+
+def _unique_ids(settings, environment, note, server_watch):
+    # type: (Any, Any, Any, Any) -> Patches
+    if settings.get("unique_ids") is not True:
+        return []
+    return [("ops.embedding_ops", unique_ids.UniqueIds(note(unique_ids)).patch)]
+
+
+def _device_filters(settings, environment, note, server_watch):
+    # type: (Any, Any, Any, Any) -> Patches
+    if settings.get("device_filters") is not True:
+        return []
+    return [("client.session", device_filters.DeviceFilters(note(device_filters), server_watch).patch)]
+
+
+#: In the order in which they wrap what several of them wrap.
+_CURES = (
+    _lazy_adam,
+    _placement,
+    _partitioning,
+    _recovery_wait,
+    _unplaced,
+    _unique_ids,
+    _device_filters,
+)
+
+
+def _section(settings, name):
+    # type: (Mapping[str, Any], str) -> Mapping[str, Any]
+    found = settings.get(name)
+    return found if isinstance(found, dict) else {}

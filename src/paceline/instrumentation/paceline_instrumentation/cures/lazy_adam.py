@@ -1,0 +1,211 @@
+"""``lazy-adam``: Adam moves only the rows that a batch uses, and lets only their moments decay.
+
+TensorFlow's own sparse path of Adam lets the moments of all rows of a table decay, and moves all rows, in
+each step. Here the same formula (Kingma and Ba 2015, section 2, the efficient form) is computed for the rows of
+the gradient alone, as ``tf.contrib.opt.LazyAdamOptimizer`` does it. Names and shapes of variables and slots
+stay, so checkpoints are those of Adam. A dense gradient goes through TensorFlow's own code.
+"""
+
+from __future__ import absolute_import
+
+import sys
+
+from .. import signatures
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any, Callable
+
+    from .notes import Note
+
+NAME, VERSION = "lazy-adam", 1
+_LARGEST = "amsgrad needs the largest moment of every row"
+_THIRD = "Keras 3 does not train with parameter servers"
+
+
+class LazyAdam(object):
+    """Replaces how Adam applies a sparse gradient.
+
+    Args:
+        note: says to which variables it was applied.
+    """
+
+    def __init__(self, note):
+        # type: (Note) -> None
+        self._note = note
+
+    def patch_sessions(self, module):
+        # type: (ModuleType) -> None
+        """Replace it in ``tf.train.AdamOptimizer``: both kinds of variables go through one method."""
+        adam = module.AdamOptimizer
+        original = adam._apply_sparse_shared
+        signatures.check(original, ("self", "grad", "var", "indices", "scatter_add"), NAME)
+
+        @signatures.wraps(original, NAME)
+        def _apply_sparse_shared(own, grad, var, indices, scatter_add):
+            # type: (Any, Any, Any, Any, Callable[..., Any]) -> Any
+            def change():
+                # type: () -> Any
+                kind, ops = var.dtype.base_dtype, _operations(module)
+                one, two = (ops.math.cast(power, kind) for power in own._get_beta_accumulators())
+                rate = ops.math.cast(own._lr_t, kind) * ops.math.sqrt(1 - two) / (1 - one)
+                return ops.rows_moved(
+                    grad,
+                    var,
+                    indices,
+                    (own.get_slot(var, "m"), ops.math.cast(own._beta1_t, kind)),
+                    (own.get_slot(var, "v"), ops.math.cast(own._beta2_t, kind)),
+                    rate,
+                    ops.math.cast(own._epsilon_t, kind),
+                    scatter_add,
+                )
+
+            return self._applied(var, change) or original(own, grad, var, indices, scatter_add)
+
+        adam._apply_sparse_shared = _apply_sparse_shared
+
+    def patch_keras(self, module):
+        # type: (ModuleType) -> None
+        """Replace it in an Adam of Keras, of the generation that the module has."""
+        adam = module.Adam
+        if hasattr(adam, "_resource_apply_sparse"):
+            self._patch_slotted(adam, module)
+        else:
+            self._patch_listed(adam)
+
+    def _patch_slotted(self, adam, module):
+        # type: (Any, ModuleType) -> None
+        """Replace it where the optimizer keeps slots: the Keras of TensorFlow 1.13 to 2.10."""
+        original = adam._resource_apply_sparse
+        signatures.check(original, ("self", "grad", "var", "indices", "apply_state"), NAME)
+
+        @signatures.wraps(original, NAME)
+        def _resource_apply_sparse(own, grad, var, indices, apply_state=None):
+            # type: (Any, Any, Any, Any, Any) -> Any
+            def change():
+                # type: () -> Any
+                place = var.device, var.dtype.base_dtype
+                known = (apply_state or {}).get(place) or own._fallback_apply_state(*place)
+                return _operations(module).rows_moved(
+                    grad,
+                    var,
+                    indices,
+                    (own.get_slot(var, "m"), known["beta_1_t"]),
+                    (own.get_slot(var, "v"), known["beta_2_t"]),
+                    known["lr"],
+                    known["epsilon"],
+                    own._resource_scatter_add,
+                )
+
+            if own.amsgrad:
+                self._note.refused(_LARGEST)
+                return original(own, grad, var, indices, apply_state)
+            return self._applied(var, change) or original(own, grad, var, indices, apply_state)
+
+        adam._resource_apply_sparse = _resource_apply_sparse
+
+    def _patch_listed(self, adam):
+        # type: (Any) -> None
+        """Replace it where the optimizer keeps lists of moments: Keras from 2.11 on, and ``tf_keras``."""
+        original = adam.update_step
+        signatures.check(original, ("self", "gradient", "variable"), NAME)
+        is_third = signatures.takes(original, "learning_rate")
+
+        @signatures.wraps(original, NAME)
+        def update_step(own, gradient, variable, *arguments, **named):
+            # type: (Any, Any, Any, *Any, **Any) -> Any
+            reason = _THIRD if is_third else _LARGEST if own.amsgrad else None
+            if reason is not None or not hasattr(gradient, "indices"):
+                if hasattr(gradient, "indices"):
+                    self._note.refused(str(reason))
+                return original(own, gradient, variable, *arguments, **named)
+            place = own._index_dict[own._var_key(variable)]
+            _move_listed(own, gradient, variable, own._momentums[place], own._velocities[place])
+            self._note.applied(_name(variable))
+            return None
+
+        adam.update_step = update_step
+
+    def _applied(self, variable, change):
+        # type: (Any, Callable[[], Any]) -> Any
+        """Return the operation that a change makes; None: it could not be made, and that was said."""
+        made = self._note.attempt(change)
+        if made is not None:
+            self._note.applied(_name(variable))
+        return made
+
+
+class _Operations(object):
+    """The operations of the TensorFlow whose module is patched: 1.15 and 2.0 have them elsewhere."""
+
+    def __init__(self, package):
+        # type: (str) -> None
+        self.math = sys.modules[package + ".ops.math_ops"]  # type: Any
+        self.array = sys.modules[package + ".ops.array_ops"]  # type: Any
+        self.flow = sys.modules[package + ".ops.control_flow_ops"]  # type: Any
+
+    def rows_moved(self, grad, var, indices, first, second, rate, epsilon, scatter_add):
+        # type: (Any, Any, Any, Any, Any, Any, Any, Callable[..., Any]) -> Any
+        """Return an operation that moves some rows of a variable and of its two moments.
+
+        Args:
+            grad: of the rows, [rows, ...].
+            var: the table.
+            indices: the rows, [rows], each once.
+            first: the slot of the first moment and how much of it stays.
+            second: those of the second moment.
+            rate: the learning rate, corrected for the bias of the moments.
+            epsilon: added to the root of the second moment.
+            scatter_add: adds rows to a variable.
+        """
+        (mean, kept), (square, kept_square) = first, second
+        old_mean, old_square = self._rows(mean, indices), self._rows(square, indices)
+        mean_change = (1 - kept) * (grad - old_mean)
+        square_change = (1 - kept_square) * (grad * grad - old_square)
+        move = rate * (old_mean + mean_change) / (self.math.sqrt(old_square + square_change) + epsilon)
+        return self.flow.group(
+            scatter_add(mean, indices, mean_change),
+            scatter_add(square, indices, square_change),
+            scatter_add(var, indices, -move),
+        )
+
+    def _rows(self, variable, indices):
+        # type: (Any, Any) -> Any
+        # To gather from what stands for a resource would read all of it in older versions.
+        return (
+            variable.sparse_read(indices)
+            if hasattr(variable, "handle")
+            else self.array.gather(variable, indices)
+        )
+
+
+def _operations(module):
+    # type: (ModuleType) -> _Operations
+    """Return the operations of the TensorFlow that a module of it, or of a Keras, uses."""
+    inner = "tensorflow_core.python"
+    is_inner = module.__name__.startswith("tensorflow_core.") or inner + ".ops.math_ops" in sys.modules
+    return _Operations(inner if is_inner else "tensorflow.python")
+
+
+def _move_listed(optimizer, gradient, variable, mean, square):
+    # type: (Any, Any, Any, Any, Any) -> None
+    """Move the rows of a gradient, whose indices are each there once, and their moments."""
+    tf = sys.modules["tensorflow"]  # type: Any
+    values, rows, kind = gradient.values, gradient.indices, variable.dtype
+    step = tf.cast(optimizer.iterations + 1, kind)
+    kept, kept_square = tf.cast(optimizer.beta_1, kind), tf.cast(optimizer.beta_2, kind)
+    rate = tf.cast(optimizer.learning_rate, kind)
+    rate *= tf.sqrt(1 - tf.pow(kept_square, step)) / (1 - tf.pow(kept, step))
+    old_mean, old_square = tf.gather(mean, rows), tf.gather(square, rows)
+    mean_change = (1 - kept) * (values - old_mean)
+    square_change = (1 - kept_square) * (tf.square(values) - old_square)
+    move = rate * (old_mean + mean_change) / (tf.sqrt(old_square + square_change) + optimizer.epsilon)
+    mean.scatter_add(tf.IndexedSlices(mean_change, rows))
+    square.scatter_add(tf.IndexedSlices(square_change, rows))
+    variable.scatter_sub(tf.IndexedSlices(move, rows))
+
+
+def _name(variable):
+    # type: (Any) -> str
+    return str(variable.name).split(":")[0]

@@ -1,0 +1,161 @@
+"""``partitioning``: a large table is cut along its rows, a part for each parameter server.
+
+A script that makes its tables by ``tf.get_variable`` without a partitioner gets one for those that are large.
+The parts are ranges of rows, in order: so TensorFlow saves and restores the table under its one name,
+whatever the number of its parts is. A lookup in such a table goes to the part that has the row (``div``, not the
+default ``mod``); ``tf.gather`` of it becomes such a lookup, as it would read all of it otherwise.
+"""
+
+from __future__ import absolute_import
+
+import sys
+
+from .. import signatures
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any, List, Mapping, Optional, Set
+
+    from .notes import Note
+
+NAME, VERSION = "partitioning", 1
+#: A matrix is taken for a table of rows when it has so many times as many rows as columns.
+ROWS_TO_COLUMNS = 16
+#: As the training library takes it where the job file says nothing.
+LEAST_PART_BYTES = 64 << 10
+_VALUE_BYTES = 4
+_GET = ("self", "var_store", "name", "shape", "dtype", "initializer")
+_LOOK_UP = ("params", "ids", "partition_strategy")
+
+
+class Partitioning(object):
+    """Cuts tables, and has them looked up by ranges of rows.
+
+    Args:
+        note: says which tables were cut.
+        servers: how many parameter servers the job has.
+        parts: of each table; None: as many as have ``least_bytes``, at most one for each server.
+        least_bytes: of a part.
+    """
+
+    def __init__(self, note, servers, parts, least_bytes):
+        # type: (Note, int, Optional[int], int) -> None
+        self._note = note
+        self._servers = servers
+        self._parts = parts
+        self._least_bytes = least_bytes
+        #: The operations that make the parts of tables that were cut.
+        self._cut = set()  # type: Set[str]
+
+    def patch_scopes(self, module):
+        # type: (ModuleType) -> None
+        """Hand partitioners to ``tf.get_variable``, in ``tensorflow.python.ops.variable_scope``."""
+        scope = module.VariableScope
+        original = scope.get_variable
+        signatures.check(original, _GET, NAME)
+        package = module.__name__.rpartition(".")[0]
+
+        @signatures.wraps(original, NAME)
+        def get_variable(*arguments, **named):
+            # type: (*Any, **Any) -> Any
+            call = signatures.bound(original, arguments, named)
+            partitioner = (
+                None if call is None else self._note.attempt(self._partitioner, call.arguments, package)
+            )
+            if call is None or partitioner is None:
+                return original(*arguments, **named)
+            call.arguments["partitioner"] = partitioner
+            found = original(*call.args, **call.kwargs)
+            self._note.attempt(self._remember, found)
+            return found
+
+        scope.get_variable = get_variable
+
+    def _partitioner(self, asked, package):
+        # type: (Mapping[str, Any], str) -> Any
+        """Return what cuts a variable; None: it stays as the script has it."""
+        is_whole = asked.get("partitioner") is None and asked["self"].partitioner is None
+        sizes = _sizes(asked.get("shape"))
+        if not is_whole or sizes is None or hasattr(asked.get("initializer"), "op"):
+            return None
+        if len(sizes) != 2 or sizes[0] < ROWS_TO_COLUMNS * sizes[1]:
+            return None
+        parts = self._count(sizes, getattr(asked.get("dtype"), "size", None) or _VALUE_BYTES)
+        partitioners = sys.modules[package + ".partitioned_variables"]  # type: Any
+        return partitioners.fixed_size_partitioner(parts) if parts > 1 else None
+
+    def _count(self, sizes, value_bytes):
+        # type: (List[int], int) -> int
+        parts = self._parts
+        if parts is None:
+            parts = min(self._servers, sizes[0] * sizes[1] * value_bytes // max(1, self._least_bytes))
+        return min(parts, sizes[0])
+
+    def _remember(self, variable):
+        # type: (Any) -> None
+        if _is_partitioned(variable):
+            parts = list(variable)
+            self._cut.update(part.op.name for part in parts)
+            self._note.applied("%s in %d parts" % (variable.name, len(parts)))
+
+    def patch_lookups(self, module):
+        # type: (ModuleType) -> None
+        """Look rows up by ranges, in ``tensorflow.python.ops.embedding_ops``."""
+        original = module._embedding_lookup_and_transform
+        signatures.check(original, _LOOK_UP, NAME)
+
+        @signatures.wraps(original, NAME)
+        def _embedding_lookup_and_transform(params, ids, partition_strategy="mod", *rest, **named):
+            # type: (Any, Any, str, *Any, **Any) -> Any
+            if self._note.attempt(self._is_cut, params):
+                partition_strategy = "div"
+            return original(params, ids, partition_strategy, *rest, **named)
+
+        module._embedding_lookup_and_transform = _embedding_lookup_and_transform  # type: ignore[attr-defined]
+
+    def patch_gathers(self, module):
+        # type: (ModuleType) -> None
+        """Have ``tf.gather`` of a table look its rows up, in ``tensorflow.python.ops.array_ops``."""
+        original = module.gather
+        signatures.check(original, ("params", "indices"), NAME)
+        package = module.__name__.rpartition(".")[0]
+
+        @signatures.wraps(original, NAME)
+        def gather(params, indices, *arguments, **named):
+            # type: (Any, Any, *Any, **Any) -> Any
+            is_of_rows = not arguments and not any(named.get(each) for each in ("axis", "batch_dims"))
+            if is_of_rows and _is_partitioned(params) and self._is_cut(params):
+                lookups = sys.modules[package + ".embedding_ops"]  # type: Any
+                return lookups.embedding_lookup(params, indices, "div", named.get("name"))
+            return original(params, indices, *arguments, **named)
+
+        module.gather = gather  # type: ignore[attr-defined]
+
+    def _is_cut(self, params):
+        # type: (Any) -> bool
+        """Whether a table was cut here; it may be a list of its parts, or of tensors of their values."""
+        parts = list(params) if _is_partitioned(params) or isinstance(params, (list, tuple)) else []
+        if len(parts) < 2 or not hasattr(parts[0], "op"):
+            return False
+        operation = parts[0].op
+        if operation.type in ("Identity", "ReadVariableOp") and operation.inputs:
+            operation = operation.inputs[0].op
+        return operation.name in self._cut
+
+
+def _is_partitioned(variable):
+    # type: (Any) -> bool
+    """Whether something is a ``PartitionedVariable`` of TensorFlow's graphs."""
+    return hasattr(variable, "_get_variable_list")
+
+
+def _sizes(shape):
+    # type: (Any) -> Optional[List[int]]
+    """Return the sizes of a shape as a script gives it; None: it does not say all of them."""
+    listed = shape.as_list() if hasattr(shape, "as_list") else shape
+    if not isinstance(listed, (list, tuple)):
+        return None
+    sizes = [getattr(each, "value", each) for each in listed]
+    known = [each for each in sizes if isinstance(each, int)]
+    return known if len(known) == len(sizes) else None

@@ -1,0 +1,106 @@
+"""``variable-placement``: which parameter server holds a variable, where a script leaves that to TensorFlow.
+
+``tf.train.replica_device_setter`` gives variables to the servers in turn, whatever their sizes are. Its
+device chooser is handed another strategy here: each variable goes to the server with the fewest bytes so far, or
+where a saved plan says. A slot lies with its variable, as before. All replicas build the same graph, so all
+come to the same places.
+"""
+
+from __future__ import absolute_import
+
+from .. import signatures
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any, Dict, Mapping
+
+    from .notes import Note
+
+NAME, VERSION = "variable-placement", 1
+_CHOOSER = ("self", "ps_tasks", "ps_device", "worker_device", "merge_devices", "ps_ops", "ps_strategy")
+#: What a value takes whose type is not known.
+_VALUE_BYTES = 4
+
+
+class Placement(object):
+    """Replaces the strategy of device setters that have TensorFlow's default.
+
+    Args:
+        note: says which variables were placed.
+        planned: servers by the names of variables; empty: by size.
+    """
+
+    def __init__(self, note, planned):
+        # type: (Note, Mapping[str, int]) -> None
+        self._note = note
+        self._planned = planned
+
+    def patch(self, module):
+        # type: (ModuleType) -> None
+        """Replace it in ``tensorflow.python.training.device_setter``."""
+        chooser, in_turn = module._ReplicaDeviceChooser, module._RoundRobinStrategy
+        original = chooser.__init__
+        signatures.check(original, _CHOOSER, NAME)
+
+        @signatures.wraps(original, NAME)
+        def __init__(own, ps_tasks, ps_device, worker_device, merge_devices, ps_ops, ps_strategy):
+            # type: (Any, Any, Any, Any, Any, Any, Any) -> None
+            if isinstance(ps_strategy, in_turn):
+                ps_strategy = Strategy(ps_tasks, self._planned, self._note)
+            else:
+                self._note.refused(
+                    "the script has a strategy of its own: %s"
+                    % getattr(ps_strategy, "__name__", type(ps_strategy).__name__)
+                )
+            original(own, ps_tasks, ps_device, worker_device, merge_devices, ps_ops, ps_strategy)
+
+        chooser.__init__ = __init__
+
+
+class Strategy(object):
+    """Gives each variable to a parameter server. It is what a device setter takes for ``ps_strategy``.
+
+    Args:
+        servers: how many there are.
+        planned: servers by the names of variables; others go by size.
+        note: says which variables were placed.
+    """
+
+    def __init__(self, servers, planned, note):
+        # type: (int, Mapping[str, int], Note) -> None
+        self._planned = planned
+        self._note = note
+        self._loads = [0] * servers  # bytes
+        self._chosen = {}  # type: Dict[str, int]
+
+    def __call__(self, operation):
+        # type: (Any) -> int
+        """Return the server of the variable that an operation makes."""
+        name = str(operation.name)
+        if name not in self._chosen:
+            self._chosen[name] = server = self._server(name)
+            self._loads[server] += size_bytes(operation)
+            self._note.applied("%s on ps-%d" % (name, server))
+        return self._chosen[name]
+
+    def _server(self, name):
+        # type: (str) -> int
+        planned = self._planned.get(name)
+        if planned is not None and planned < len(self._loads):
+            return planned
+        return min(range(len(self._loads)), key=self._loads.__getitem__)
+
+
+def size_bytes(operation):
+    # type: (Any) -> int
+    """Return how large a variable is that an operation, or a description of one, makes; 0: it has no shape."""
+    try:
+        definition = getattr(operation, "node_def", operation)
+        attributes = definition.attr
+        size = _VALUE_BYTES
+        for each in attributes["shape"].shape.dim:
+            size *= max(1, int(each.size))
+        return size if "shape" in attributes else 0
+    except (AttributeError, TypeError, ValueError):
+        return 0

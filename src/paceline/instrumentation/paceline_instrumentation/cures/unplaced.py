@@ -1,0 +1,101 @@
+"""``unplaced-variables``: variables without a place go to the parameter servers.
+
+A script that makes a device setter and forgets to use it, or none at all, has its variables on the worker
+that runs the session: the servers idle, and each worker trains a model of its own. Here such a variable is
+made under ``tf.train.replica_device_setter``. A variable that has a place, a local one and one of a process
+without a server stay where they are.
+"""
+
+from __future__ import absolute_import
+
+import sys
+
+from .. import signatures
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any, Dict, Mapping
+
+    from ..servers import ServerWatch
+    from .notes import Note
+
+NAME, VERSION = "unplaced-variables", 1
+_LOCAL = "local_variables"
+
+
+class UnplacedVariables(object):
+    """Makes variables of no place under a device setter.
+
+    Args:
+        note: says which variables were placed.
+        servers: how many parameter servers the job has.
+        server_watch: knows which task this process is.
+    """
+
+    def __init__(self, note, servers, server_watch):
+        # type: (Note, int, ServerWatch) -> None
+        self._note = note
+        self._servers = servers
+        self._server_watch = server_watch
+        self._setters = {}  # type: Dict[int, Any]
+
+    def patch(self, module):
+        # type: (ModuleType) -> None
+        """Wrap what makes variables of graphs, where a module has it: its place changed with 2.12."""
+        original = getattr(module, "default_variable_creator", None)
+        if original is None:
+            if module.__name__.endswith(".variable_scope") and not hasattr(module, "variable_v1"):
+                self._note.refused("this TensorFlow makes its variables in a way that is not known")
+            return
+        signatures.check(original, ("next_creator",), NAME)
+        package = module.__name__.rpartition(".ops.")[0]
+
+        @signatures.wraps(original, NAME)
+        def default_variable_creator(next_creator=None, **named):
+            # type: (Any, **Any) -> Any
+            setter = self._note.attempt(self._setter, package, named)
+            if setter is None:
+                return original(next_creator=next_creator, **named)
+            with sys.modules[package + ".framework.ops"].device(setter):
+                made = original(next_creator=next_creator, **named)
+            self._note.attempt(self._say, made)
+            return made
+
+        module.default_variable_creator = default_variable_creator  # type: ignore[attr-defined]
+
+    def _setter(self, package, named):
+        # type: (str, Mapping[str, Any]) -> Any
+        """Return what places a variable that is to be made; None: it stays where it is."""
+        task = self._server_watch.task
+        if not self._servers or task is None or task.startswith("/job:ps/"):
+            return None
+        graph = sys.modules[package + ".framework.ops"].get_default_graph()
+        if _LOCAL in (named.get("collections") or ()) or has_place(graph):
+            return None
+        if id(graph) not in self._setters:
+            setters = sys.modules[package + ".training.device_setter"]  # type: Any
+            self._setters[id(graph)] = setters.replica_device_setter(
+                ps_tasks=self._servers, worker_device=task
+            )
+        return self._setters[id(graph)]
+
+    def _say(self, variable):
+        # type: (Any) -> None
+        self._note.applied("%s on %s" % (variable.op.name, variable.device))
+
+
+def has_place(graph):
+    # type: (Any) -> bool
+    """Whether what is made in a graph now has a job, or something that decides on one."""
+    stack = graph._device_function_stack
+    scopes = stack.peek_objs() if hasattr(stack, "peek_objs") else list(stack)
+    if graph._colocation_stack and (
+        not hasattr(graph._colocation_stack, "peek_objs") or graph._colocation_stack.peek_objs()
+    ):
+        return True
+    for each in scopes:
+        name = str(getattr(each, "display_name", each))
+        if "job:" in name or "<" in name or callable(each):
+            return True
+    return False
