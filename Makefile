@@ -87,6 +87,7 @@ docs: $(READY) ## the pages that are made from code and results
 	$(BIN)/python -m paceline.surfaces.cli.pages docs/cli.md
 	$(BIN)/python -m paceline.linting.pages > docs/lint-rules.md
 	$(BIN)/python -m paceline.surfaces.cause_pages docs/causes
+	$(BIN)/python -m paceline.surfaces.cure_pages docs/cures
 	$(BIN)/paceline --quiet schema --crd > deploy/kustomize/trainingjobs.yaml
 	cp deploy/kustomize/trainingjobs.yaml deploy/helm/paceline/crds/
 	cp deploy/monitoring/rules.yaml deploy/monitoring/*.json deploy/helm/paceline/monitoring/

@@ -41,7 +41,8 @@ THREAD_VARIABLES = (
     "MKL_NUM_THREADS",
     "NUMEXPR_NUM_THREADS",
 )
-REPORT_TYPES = ("step", "evaluation", "instrumentation")
+REPORT_TYPES = ("step", "evaluation", "instrumentation", "cure")
+SEEN_TYPES = ("instrumentation", "cure")  # what is seen of the script, and changed: it holds while it runs
 UNLIMITED = 2**62  # cgroup v1 writes "no limit" as the largest multiple of a page below 2**63
 MAX_CPUS = 8192
 KEPT_FILES = 400
@@ -966,7 +967,7 @@ class Spool:
         self._torn = written < len(data) and (written > 0 or self._torn)
         if written < len(data):
             self.error = "the disk is full"
-        elif line["type"] == "instrumentation" and len(self.seen) < MOST_SEEN:
+        elif line["type"] in SEEN_TYPES and len(self.seen) < MOST_SEEN:
             self.seen.append(data.lstrip(b"\n"))
         return written == len(data)
 

@@ -1,16 +1,47 @@
-"""What the training section of a job file says, where rules go by it or change it."""
+"""What the training section of a job file says, where rules go by it or change it.
+
+A script that is written with the training library obeys all of it. Of any other script it changes what a
+cure can change (`model.cures`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from paceline.diagnosing import sayings
 from paceline.diagnosing.cases import Case
+from paceline.model import cures
 from paceline.model.causes import Change
+from paceline.model.cures import Cure
 from paceline.model.roles import Role
+from paceline.model.runs import CURED, SEEN, STEPS_SEEN
 
 #: What the training library takes where the job file says nothing: `training.settings.Settings`.
 _DEFAULTS = {"optimizer": "adagrad", "wide_optimizer": "ftrl"}
+
+
+def is_seen(case: Case) -> bool:
+    """Whether the instrumentation sees the steps of the job's script: it is not written with the library."""
+    return any(event.message.startswith(STEPS_SEEN) for event in sayings.of(case, SEEN))
+
+
+def by_library(case: Case) -> bool:
+    """Whether the job's script obeys all of the training section."""
+    return case.spec.training is not None and not is_seen(case)
+
+
+def is_applied(case: Case, cure: Cure) -> bool:
+    """Whether a cure was applied in a replica."""
+    found = (cures.parse(event.message) for event in sayings.of(case, CURED))
+    return any(each is not None and each.cure == cure.name and each.is_applied for each in found)
+
+
+def cured(case: Case, cure: Cure) -> tuple[Change, ...]:
+    """Return the change that asks for a cure; empty: the script is not seen, or it is asked for already."""
+    if not is_seen(case) or cure.is_asked(case.spec.training or {}):
+        return ()
+    return (Change(path=("spec", "training", *cure.path), value=cure.example),)
 
 
 def section(case: Case, *path: str) -> Mapping[str, Any]:
@@ -22,11 +53,8 @@ def section(case: Case, *path: str) -> Mapping[str, Any]:
 
 
 def optimizer(case: Case, key: str) -> str | None:
-    """Return the optimizer under a key (``optimizer``, ``wide_optimizer``); None: there is no such section.
-
-    A script of a user's own may have the section and not obey it.
-    """
-    if case.spec.training is None:
+    """Return the optimizer under a key (``optimizer``, ``wide_optimizer``); None: the script has its own."""
+    if not by_library(case):
         return None
     return str(section(case, key).get("name") or _DEFAULTS[key])
 
@@ -45,7 +73,7 @@ def servers(case: Case, count: int) -> tuple[Change, ...]:
 
 def uncut(case: Case) -> Iterator[str]:
     """Yield what to do by hand where more servers help only if variables are cut over them."""
-    if case.spec.training is None:
+    if not by_library(case):
         yield (
             "see that your script cuts large variables over all PS: "
             "tf.distribute.experimental.partitioners.MinSizePartitioner"

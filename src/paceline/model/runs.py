@@ -15,6 +15,10 @@ LOCAL, KUBERNETES = "local", "kubernetes"
 STOP, SCALE = "stop", "scale"
 #: Said by agents of what is seen in a script, and what is not, and why.
 SEEN = "instrumentation"
+#: How that begins where the steps of a script are seen.
+STEPS_SEEN = "its steps"
+#: Said by agents of what was changed in a script, and what was not, and why (`model.cures`).
+CURED = "cure"
 #: What happened to a run that came out of a recording.
 IMPORTED = "imported"
 

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from paceline.model.cures import Outcome
 from paceline.model.roles import ReplicaId
-from paceline.model.runs import JobEvent
+from paceline.model.runs import CURED, JobEvent
 from paceline.model.samples import CURRENT_ATTEMPT, Evaluation, Sample, StepReport
 
 #: A reader takes at most so much at once, so that a spool that grew for hours does not fill memory.
@@ -83,6 +84,10 @@ def parse(data: bytes, *, replica: ReplicaId, attempt: int, offset: int) -> Read
                     happened.append(_started(record, replica, attempt))
                 case "note" | "instrumentation" | "output" | "outlived" as kind:
                     happened.append(_said(kind, record, replica, attempt))
+                case "cure":
+                    happened.append(
+                        _said(CURED, {**record, "message": str(_cured(record))}, replica, attempt)
+                    )
                 case "exited":
                     # Why is in the exit file too, and the engine reports it when all is gone.
                     ended = True
@@ -142,6 +147,24 @@ def _said(kind: str, record: Mapping[str, Any], replica: ReplicaId, attempt: int
     at = float(record.get("at") or 0.0)
     message = str(record.get("message") or "")[:MOST_CHARACTERS]
     return JobEvent(at=at, kind=kind, message=message, replica=replica, attempt=attempt)
+
+
+def _cured(record: Mapping[str, Any]) -> Outcome:
+    """Return what a cure says of itself.
+
+    Raises:
+        ValueError: it says nothing that is known.
+    """
+    outcome = record.get("outcome")
+    if outcome not in ("applied", "refused"):
+        raise ValueError("outcome is neither")
+    return Outcome(
+        cure=str(record.get("name") or ""),
+        version=int(record.get("version") or 0),
+        is_applied=outcome == "applied",
+        count=int(record.get("count") or 0),
+        detail=str(record.get("message") or ""),
+    )
 
 
 def _started(record: Mapping[str, Any], replica: ReplicaId, attempt: int) -> JobEvent:

@@ -19,6 +19,7 @@ ROW_ORDERS = tuple(order.value for order in RowOrder)
 PRECISIONS = ("float32", "bfloat16", "float16")
 COMPUTE_PRECISIONS = ("float32", "bfloat16")
 VARIABLE_PLACEMENTS = tuple(rule.value for rule in PlacementRule)
+UNPLACED_VARIABLES = ("ps",)
 DECAYS = typing.get_args(schedules.Decay)
 CONSISTENCY_MODES = typing.get_args(consistencies.Mode)
 FORMATS = ("csv", "parquet", "tfrecord")
@@ -43,6 +44,7 @@ _ComputePrecision = Annotated[str, fields.choice(COMPUTE_PRECISIONS)]
 _PerExchange = Annotated[int, fields.whole(1, 100)]
 _InFlight = Annotated[int, fields.whole(1, 100)]
 _Partitioning = Annotated[str, fields.choice(PARTITIONING)]
+_UnplacedVariables = Annotated[str, fields.choice(UNPLACED_VARIABLES)]
 _VariablePlacement = Annotated[str, fields.choice(VARIABLE_PLACEMENTS)]
 _VariablePlan = Annotated[
     str | dict[str, Any], fields.Leaf(_plan, {"anyOf": [{"type": "string"}, {"type": "object"}]})
@@ -201,7 +203,7 @@ class VariableSection(Section):
 
 
 class TrainingSection(Section):
-    """What the training library is to do; other scripts may read it too."""
+    """What the training library is to do; other scripts obey what a cure can change in them."""
 
     optimizer: OptimizerSection | None = Field(
         None, description="optimizer of the embeddings and dense layers"
@@ -226,6 +228,16 @@ class TrainingSection(Section):
     )
     variable_plan: _VariablePlan | None = Field(
         None, description="a saved plan: the path of its file, or the plan itself; it is obeyed exactly"
+    )
+    recovery_wait_seconds: _Interval | None = Field(
+        None, description="seconds between a worker's looks whether the chief is ready; TensorFlow's are 30"
+    )
+    unplaced_variables: _UnplacedVariables | None = Field(
+        None, description="ps: variables that the script gives no place go to the parameter servers"
+    )
+    unique_ids: fields.Boolean | None = Field(None, description="a lookup pulls each row of a batch once")
+    device_filters: fields.Boolean | None = Field(
+        None, description="a trainer's session waits for the parameter servers, not for other trainers"
     )
     fused_tables: fields.Boolean | None = Field(None, description="one table for all categorical features")
     compute_precision: _ComputePrecision | None = Field(

@@ -1,4 +1,4 @@
-"""What was seen in the scripts of a job that were not written for Paceline, and what was not, and why."""
+"""What was seen, and what was changed, in the scripts of a job that were not written for Paceline."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import contextlib
 from collections.abc import Iterable, Sequence
 
 from paceline.errors import PacelineError
+from paceline.model import cures
 from paceline.model.jobs import Instrumentation, JobSpec
 from paceline.model.roles import ReplicaId
-from paceline.model.runs import SEEN, JobEvent, ReplicaRow, Run
+from paceline.model.runs import CURED, SEEN, STEPS_SEEN, JobEvent, ReplicaRow, Run
 from paceline.model.words import listed
 from paceline.services.life_cycles import LifeCycle
 
@@ -33,6 +34,37 @@ def seen(spec: JobSpec, replicas: Sequence[ReplicaRow], events: Iterable[JobEven
     return [(listed(names), text) for text, names in alike.items()]
 
 
+def changed(spec: JobSpec, happened: Iterable[JobEvent]) -> list[tuple[str, str]]:
+    """Return what became of the cures that a job file asks for, and which keys the script does not obey.
+
+    There is nothing for a job whose script the instrumentation does not see.
+    """
+    known = list(happened)
+    if not any(is_of_steps(event) for event in known):
+        return []
+    texts: dict[tuple[str, str], list[str]] = {}
+    outcomes = []
+    for event in known:
+        outcome = cures.parse(event.message) if event.kind == CURED else None
+        if outcome is not None:
+            outcomes.append(outcome)
+            what = f"applied to {outcome.count}" if outcome.is_applied else "refused"
+            replicas = texts.setdefault((outcome.cure, f"{what}: {outcome.detail}"), [])
+            if event.replica is not None and str(event.replica) not in replicas:
+                replicas.append(str(event.replica))
+    found = [(cure, f"{text} ({listed(names)})") for (cure, text), names in texts.items()]
+    for cure in cures.silent(spec.training, outcomes):
+        found.append((cure.name, "nothing was found in the script that it could change"))
+    for key in cures.unmet(spec.training):
+        found.append((key, "not obeyed: only a script with paceline.training does that"))
+    return found
+
+
+def is_of_steps(event: JobEvent) -> bool:
+    """Whether an event says that the instrumentation sees the steps of a script."""
+    return event.kind == SEEN and event.message.startswith(STEPS_SEEN)
+
+
 def events(jobs: LifeCycle, run: Run) -> list[JobEvent]:
     """Return what happened to a job, and what its agents say of its scripts where only they have that: on a
     cluster, when the operator's store is not named.
@@ -41,10 +73,10 @@ def events(jobs: LifeCycle, run: Run) -> list[JobEvent]:
     if not run.phase.is_final and len(others(found)) == len(found):
         with contextlib.suppress(PacelineError):  # They do not answer: then the rest is shown.
             recording = jobs.recording(run.name, since=jobs.clock())
-            found += [event for event in recording.events if event.kind == SEEN]
+            found += [event for event in recording.events if event.kind in (SEEN, CURED)]
     return found
 
 
 def others(events: Iterable[JobEvent]) -> list[JobEvent]:
     """Return the events that say something else."""
-    return [event for event in events if event.kind != SEEN]
+    return [event for event in events if event.kind not in (SEEN, CURED)]

@@ -21,6 +21,8 @@ from paceline.model import consistencies, row_layouts, saved_plans, schedules, v
 from paceline.training import errors
 
 VARIABLE = "PACELINE_TRAINING"
+#: Settings that change scripts which are not written with this library (`paceline.model.cures`).
+_FOR_OTHERS = ("recovery_wait_seconds", "unplaced_variables", "unique_ids", "device_filters")
 _CONSTANT = schedules.Schedule()
 _ASYNCHRONOUS = consistencies.Consistency()
 
@@ -197,6 +199,10 @@ def _dataclass(kind: type, raw: object, place: str, default: Any) -> Any:
     hints = typing.get_type_hints(kind)
     values = {}
     for key, value in raw.items():
+        if key in _FOR_OTHERS and kind is Settings:
+            raise errors.SettingsError(
+                f"{place}.{key}: it is for scripts without the training library; leave it out"
+            )
         if key not in fields:
             raise errors.SettingsError(f"{place}: unknown key {key!r}{errors.did_you_mean(str(key), fields)}")
         where = f"{place}.{key}"

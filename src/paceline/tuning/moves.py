@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from paceline.diagnosing import headrooms
+from paceline.diagnosing import headrooms, trainings
 from paceline.diagnosing.cases import Case
 from paceline.model.causes import Change, Gain
 from paceline.model.jobs import JobSpec
@@ -115,7 +115,7 @@ def proposals(case: Case, spec: JobSpec, objective: Objective) -> Iterator[Propo
         objective: what is asked for.
     """
     training = spec.training
-    if training is None:
+    if training is None or not trainings.by_library(case):
         return
     for move in _MOVES:
         if _is_done(move, training):

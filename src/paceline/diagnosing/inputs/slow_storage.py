@@ -52,6 +52,6 @@ def _ways(case: Case) -> tuple[str, ...]:
     )
     return (
         ways
-        if case.spec.training is None or trainings.section(case, "inputs").get("cache")
+        if not trainings.by_library(case) or trainings.section(case, "inputs").get("cache")
         else (cache, *ways)
     )

@@ -147,13 +147,13 @@ def _busier(replica: ReplicaSnapshot) -> float | None:
 
 def halved(case: Case) -> Iterator[Change]:
     """Yield the change that halves the bytes of values, where the training library sends them whole."""
-    if case.spec.training is not None and _precision(case) == "float32":
+    if trainings.by_library(case) and _precision(case) == "float32":
         yield Change(path=_PRECISION, value="bfloat16")
 
 
 def fewer_bytes(case: Case) -> str:
     """Return what has fewer bytes sent, done by hand."""
-    if case.spec.training is None:
+    if not trainings.by_library(case):
         return "send less: larger batches with fewer steps, sparse gradients, values of 16 bits"
     return "spec.training.steps_per_exchange: steps that share their messages pull parameters once"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterator
 
 from paceline.diagnosing import headrooms, needs, trainings, usages
@@ -10,7 +11,7 @@ from paceline.diagnosing.cases import Case, mean
 from paceline.diagnosing.optimizers import reliefs, table_works
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
-from paceline.model import quantities, rates
+from paceline.model import cures, quantities, rates
 from paceline.model.causes import Change, Evidence, Source
 from paceline.model.findings import Severity
 from paceline.model.roles import ReplicaId, Role
@@ -28,6 +29,11 @@ LEAST_BYTES = 1_000_000
 _KINDS_SHOWN = 4
 #: The optimizer that touches all rows, of those that the job file knows.
 _DENSE = "adam"
+_OPTIMIZER = "optimizer"
+#: What Adam keeps of each value of a variable: two moments.
+_ADAM_SLOTS = 2
+#: Operations of an update that take all rows; or the class of a Keras optimizer that does.
+_OF_ALL_ROWS = re.compile(r"Assign(Sub|Add)?(VariableOp)?$|Adam$")
 
 TOPIC = Topic(
     code="OPT001",
@@ -127,8 +133,22 @@ def _traced(case: Case) -> _Dense | None:
             f"{listed(works[0].kinds[:_KINDS_SHOWN])} of {names[0]}",
             sources=(table_works.source(case),),
         ),
-        paths=tuple(key for key in ("optimizer", "wide_optimizer") if _is_asked(case, key, names)),
+        paths=(
+            (_OPTIMIZER,)
+            if _is_seen_adam(case, names[0])
+            else tuple(key for key in (_OPTIMIZER, "wide_optimizer") if _is_asked(case, key, names))
+        ),
     )
+
+
+def _is_seen_adam(case: Case, name: str) -> bool:
+    """Whether a script without the training library updates a table by Adam, which a cure can change."""
+    variable = _variable(case, name)
+    return bool(trainings.cured(case, cures.LAZY_ADAM)) and variable is not None and _is_adam(variable)
+
+
+def _is_adam(variable: Variable) -> bool:
+    return variable.slots == _ADAM_SLOTS and any(_OF_ALL_ROWS.match(kind) for kind in variable.updates)
 
 
 def _is_asked(case: Case, key: str, names: tuple[str, ...]) -> bool:
@@ -137,7 +157,7 @@ def _is_asked(case: Case, key: str, names: tuple[str, ...]) -> bool:
 
 def _key(name: str) -> str:
     """Return which optimizer of the job file updates a table; the wide part's are called so."""
-    return "wide_optimizer" if name.startswith("wide/") else "optimizer"
+    return "wide_optimizer" if name.startswith("wide/") else _OPTIMIZER
 
 
 def _asked(case: Case) -> _Dense | None:
@@ -148,7 +168,7 @@ def _asked(case: Case) -> _Dense | None:
         for each in (plan.variables if plan else ())
         if each.sparse
         and each.rows * each.row_bytes >= LEAST_BYTES
-        and trainings.optimizer(case, _key(each.name)) == _DENSE
+        and (_is_seen_adam(case, each.name) or trainings.optimizer(case, _key(each.name)) == _DENSE)
         and not table_works.is_traced(case, each.name)
     ]
     updates, used = _updates_per_second(case), rates.total(each.cpu_cores for each in case.servers)
@@ -157,7 +177,9 @@ def _asked(case: Case) -> _Dense | None:
     tables.sort(key=lambda each: -each.rows * each.row_bytes)
     size = sum(each.rows * each.row_bytes for each in tables)
     cores = SECONDS_PER_BYTE * size * updates
-    keys = tuple(dict.fromkeys(_key(each.name) for each in tables))
+    is_seen = trainings.is_seen(case)
+    keys = (_OPTIMIZER,) if is_seen else tuple(dict.fromkeys(_key(each.name) for each in tables))
+    where = "the script's optimizer" if is_seen else f"spec.training.{keys[0]}.name"
     names = tuple(each.name for each in tables)
     servers = sorted({shard.server for name in names for shard in plan.of(name)})
     return _Dense(
@@ -165,10 +187,14 @@ def _asked(case: Case) -> _Dense | None:
         servers=tuple(str(ReplicaId(Role.PS, server)) for server in servers),
         share=min(1.0, cores / used),
         seen=Evidence(
-            text=f"spec.training.{keys[0]}.name is {_DENSE}: {updates:.1f} updates a second of "
+            text=f"{where} is {_DENSE}: {updates:.1f} updates a second of "
             f"{quantities.format_bytes(size)} take about {min(cores, used):.2f} of the {used:.2f} cores that "
             "PS use",
-            sources=(Source(what="job file", field=f"training.{keys[0]}.name", count=1),),
+            sources=(
+                Source(what="variables", field="updates", count=len(tables))
+                if is_seen
+                else Source(what="job file", field=f"training.{keys[0]}.name", count=1),
+            ),
         ),
         paths=keys,
     )

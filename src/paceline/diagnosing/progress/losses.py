@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from paceline.diagnosing import needs
+from paceline.diagnosing import needs, trainings
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
@@ -46,11 +46,11 @@ def loss_not_finite(case: Case) -> Iterator[Hit]:
     """Trainers whose last reports have no loss, though they had one, or though all reports should."""
     reports = case.reports
     # paceline.training always tells a loss; of a script that never does so nothing follows.
-    tells = case.spec.training is not None or any(
+    tells = trainings.by_library(case) or any(
         report.loss is not None for own in reports.values() for report in own
     )
     found = {replica: lost for replica, own in reports.items() if tells and (lost := _lost(own))}
-    if case.spec.training is None:
+    if not trainings.by_library(case):
         # Some scripts have one trainer alone tell a loss.
         found = {replica: lost for replica, lost in found.items() if lost.last is not None}
     if not found:
@@ -97,7 +97,7 @@ def _lost(reports: Sequence[StepReport]) -> _Lost | None:
 
 
 def _changes(case: Case) -> Iterator[Change]:
-    training = case.spec.training or {}
+    training = trainings.section(case) if trainings.by_library(case) else {}
     for name in ("optimizer", "wide_optimizer"):
         chosen = training.get(name)
         rate = chosen.get("learning_rate") if isinstance(chosen, dict) else None
@@ -113,5 +113,5 @@ def _next_steps(case: Case) -> Iterator[str]:
     if case.is_running:
         yield f"paceline stop {job}: what it trains now is lost anyway"
     yield "take a checkpoint from before that step: newer ones hold what is not a number"
-    if not case.spec.training:
+    if not trainings.by_library(case):
         yield "in your script: a lower learning rate, or tf.clip_by_global_norm"

@@ -44,7 +44,7 @@ def giant_variable(case: Case) -> Iterator[Hit]:
         return
     server, servers = blame.shard.server, len(case.servers)
     changes = partitionings.to_defaults(case)
-    by_hand = () if case.spec.training else (partitionings.BY_HAND.format(servers=servers),)
+    by_hand = () if changes or case.spec.training else (partitionings.BY_HAND.format(servers=servers),)
     yield Hit(
         what=f"The variable {blame.shard.name} makes {server} hot: {blame.share:.0%} of what that server "
         "does is for it, and it lies there whole.",

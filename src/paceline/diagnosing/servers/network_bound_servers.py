@@ -68,7 +68,7 @@ def _seen(case: Case, found: Saturation) -> Evidence:
 def _changes(case: Case) -> tuple[Change, ...]:
     """Return the change to values of two bytes, if the job file can say it and does not yet."""
     precision = trainings.section(case, "transfers").get("precision") or "float32"
-    if case.spec.training is None or precision != "float32":
+    if not trainings.by_library(case) or precision != "float32":
         return ()
     return (Change(path=("spec", "training", "transfers", "precision"), value="bfloat16"),)
 

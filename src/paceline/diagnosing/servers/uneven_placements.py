@@ -39,6 +39,7 @@ def uneven_placement(case: Case) -> Iterator[Hit]:
         return
     server = blame.shard.server
     names = listed(each.name for each in blame.on_server)
+    changes = partitionings.placement_to_default(case)
     by_hand = ("place variables by load: tf.compat.v1.train.replica_device_setter(ps_strategy=...)",)
     yield Hit(
         what=f"Busy variables meet on {server}; moved, no server would be hot.",
@@ -47,9 +48,9 @@ def uneven_placement(case: Case) -> Iterator[Hit]:
             *blame.evidence,
             Evidence(text=f"on {server}, the busiest first: {names}", sources=(blames.traffic_source(case),)),
         ),
-        changes=partitionings.placement_to_default(case),
+        changes=changes,
         next_steps=(
-            *(() if case.spec.training else by_hand),
+            *(() if changes or case.spec.training else by_hand),
             f"paceline plan {case.recording.run.name} compares ways to cut and place",
         ),
         gain=blame.gain,

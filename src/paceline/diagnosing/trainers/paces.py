@@ -10,7 +10,7 @@ import dataclasses
 import statistics
 from collections.abc import Sequence
 
-from paceline.diagnosing import outlooks
+from paceline.diagnosing import outlooks, trainings
 from paceline.diagnosing.cases import Case
 from paceline.model import intervals, rates
 from paceline.model.causes import Evidence, Gain
@@ -118,7 +118,7 @@ def gain(case: Case, found: Sequence[Straggler]) -> Gain:
     first = found[0]
     total = sum(each.per_second for each in (first.pace, *first.others))
     evened = 1 + sum(each.usual - each.pace.per_second for each in found) / total
-    if case.spec.training is None:
+    if not trainings.by_library(case):
         evened = max(evened, *(1 / max(each.share, 0.01) for each in found))
     return outlooks.limited(case, evened)
 

@@ -44,6 +44,7 @@ def page(found: evidence.Evidence) -> str:
         more_rows=[_cells(row, rows) for row in rows[MAX_ROWS:]],
         logs=found.logs,
         seen=scripts.seen(recording.run.spec, recording.replicas, recording.events),
+        changed=scripts.changed(recording.run.spec, recording.events),
         events=_events(events, recording.run.started_at)[:MAX_EVENTS],
         events_left_out=max(0, len(events) - MAX_EVENTS),
         facts=recording.facts,

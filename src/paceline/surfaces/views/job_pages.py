@@ -46,6 +46,9 @@ def page(
     seen = scripts.seen(run.spec, replicas, events)
     if seen:
         parts += _section("Seen in the scripts", _facts(seen, width))
+    changed = scripts.changed(run.spec, events)
+    if changed:
+        parts += _section("Changed in the scripts", _facts(changed, width))
     events = scripts.others(events)
     if events:
         shown = events[-last_events:] if last_events else []

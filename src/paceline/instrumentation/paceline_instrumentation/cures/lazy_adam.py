@@ -1,9 +1,9 @@
 """``lazy-adam``: Adam moves only the rows that a batch uses, and lets only their moments decay.
 
 TensorFlow's own sparse path of Adam lets the moments of all rows of a table decay, and moves all rows, in
-each step. Here the same formula (Kingma and Ba 2015, section 2, the efficient form) is computed for the rows of
-the gradient alone, as ``tf.contrib.opt.LazyAdamOptimizer`` does it. Names and shapes of variables and slots
-stay, so checkpoints are those of Adam. A dense gradient goes through TensorFlow's own code.
+each step. Here the same formula (Kingma and Ba 2015, section 2, the efficient form) is computed for the rows
+of the gradient alone, as ``tf.contrib.opt.LazyAdamOptimizer`` does it. Names and shapes of variables and
+slots stay, so checkpoints are those of Adam. A dense gradient goes through TensorFlow's own code.
 """
 
 from __future__ import absolute_import

@@ -2,8 +2,8 @@
 
 A script that makes its tables by ``tf.get_variable`` without a partitioner gets one for those that are large.
 The parts are ranges of rows, in order: so TensorFlow saves and restores the table under its one name,
-whatever the number of its parts is. A lookup in such a table goes to the part that has the row (``div``, not the
-default ``mod``); ``tf.gather`` of it becomes such a lookup, as it would read all of it otherwise.
+whatever the number of its parts is. A lookup in such a table goes to the part that has the row (``div``, not
+the default ``mod``); ``tf.gather`` of it becomes such a lookup, as it would read all of it otherwise.
 """
 
 from __future__ import absolute_import

@@ -1,9 +1,9 @@
 """``variable-placement``: which parameter server holds a variable, where a script leaves that to TensorFlow.
 
 ``tf.train.replica_device_setter`` gives variables to the servers in turn, whatever their sizes are. Its
-device chooser is handed another strategy here: each variable goes to the server with the fewest bytes so far, or
-where a saved plan says. A slot lies with its variable, as before. All replicas build the same graph, so all
-come to the same places.
+device chooser is handed another strategy here: each variable goes to the server with the fewest bytes so far,
+or where a saved plan says. A slot lies with its variable, as before. All replicas build the same graph, so
+all come to the same places.
 """
 
 from __future__ import absolute_import
@@ -94,7 +94,7 @@ class Strategy(object):
 
 def size_bytes(operation):
     # type: (Any) -> int
-    """Return how large a variable is that an operation, or a description of one, makes; 0: it has no shape."""
+    """Return how large the variable is that an operation makes, which has its shape; 0: it has none."""
     try:
         definition = getattr(operation, "node_def", operation)
         attributes = definition.attr

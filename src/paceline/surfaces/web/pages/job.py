@@ -80,7 +80,7 @@ def show_timeline(request: Request, asked: Readable, name: Name) -> HTMLResponse
 @router.get("/steps")
 def show_steps(request: Request, asked: Readable, name: Name) -> HTMLResponse:
     """Show what a step moves and where its time goes, as far as that was traced or counted, and what is seen
-    of scripts at all.
+    and changed of scripts at all.
     """
     run = asked.jobs.get(name)
     recording = asked.lookout.look(name).recording
@@ -90,6 +90,7 @@ def show_steps(request: Request, asked: Readable, name: Name) -> HTMLResponse:
         "job_steps.html",
         run=run,
         seen=scripts.seen(run.spec, asked.jobs.replicas(name), recording.events),
+        changed=scripts.changed(run.spec, recording.events),
         traffic=steps.traffic(recording),
         splits=steps.splits(recording),
         newest=_newest_trace(asked, name) if newest is not None else None,

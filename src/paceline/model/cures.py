@@ -1,0 +1,236 @@
+"""Cures: changes that the ``training:`` block of a job file makes in a script that was not written for it.
+
+The instrumentation makes them while the script builds its graph (``cures`` there), and says of each what it
+was applied to or why it was not. A script that is written with the training library obeys the block by
+itself, and no cure touches it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Cure:
+    """A cure, as users meet it.
+
+    Attributes:
+        name: what the instrumentation calls it, too.
+        version: what it does to a graph changes with it.
+        path: the key of the job file that asks for it, below ``training``.
+        values: what the key has then; empty: any value but null.
+        example: a value that asks for it.
+        title: what it is for, in a few words.
+        does: what it does to the graph.
+        fits: which scripts it fits, and when it is refused.
+        risk: what may be different with it.
+        undo: how it is taken back.
+    """
+
+    name: str
+    version: int
+    path: tuple[str, ...]
+    values: tuple[Any, ...] = ()
+    example: Any
+    title: str
+    does: str
+    fits: str
+    risk: str
+    undo: str = "Take the key out of the job file. The next run begins without it."
+
+    @property
+    def key(self) -> str:
+        """Return the key of the job file."""
+        return ".".join(("spec", "training", *self.path))
+
+    def is_asked(self, training: Mapping[str, Any]) -> bool:
+        """Whether a ``training`` section asks for it."""
+        found: Any = training
+        for name in self.path:
+            found = found.get(name) if isinstance(found, Mapping) else None
+        return found in self.values if self.values else found is not None
+
+
+LAZY_ADAM = Cure(
+    name="lazy-adam",
+    version=1,
+    path=("optimizer", "name"),
+    values=("lazy-adam",),
+    example="lazy-adam",
+    title="Adam moves only the rows that a batch uses",
+    does="TensorFlow's Adam reads and writes every row of a table and of its two moments in each step, "
+    "although a batch uses few of them. The sparse path of the script's own Adam is replaced by one "
+    "that computes the same formula for the rows of the batch alone. Dense layers go through "
+    "TensorFlow's own code.",
+    fits="Scripts that train tables with `tf.train.AdamOptimizer` (TensorFlow 1.4 and later) or with Adam "
+    "of Keras 2 (up to TensorFlow 2.15, and `tf_keras`). It is refused for amsgrad and for Keras 3.",
+    risk="The moments of a row decay only in steps that use it, so rare rows learn a little otherwise. "
+    "Compare the loss or the AUC after the same number of examples.",
+    undo="Set `optimizer.name` back, or take it out. Variables and slots have the same names and shapes, "
+    "so a checkpoint of one is read by the other.",
+)
+PLACEMENT = Cure(
+    name="variable-placement",
+    version=1,
+    path=("variable_placement",),
+    values=("greedy", "balanced"),
+    example="greedy",
+    title="Each variable goes to the parameter server with the least load",
+    does="`tf.train.replica_device_setter` gives variables to the parameter servers in turn, whatever "
+    "their sizes are. Its strategy is replaced: a variable goes to the server that holds the fewest "
+    "bytes so far, or where `variable_plan` says, which `paceline plan` makes of measured traffic. "
+    "Slots stay with their variables.",
+    fits="Scripts that use `tf.train.replica_device_setter` with its default strategy, and "
+    "`ParameterServerStrategy` of TensorFlow 2. It is refused where the script has a strategy of its "
+    "own.",
+    risk="None for the model. All replicas have to start with the same job file.",
+    undo="Take the key out. A checkpoint does not say where variables are, so it is read as before.",
+)
+PARTITIONING = Cure(
+    name="partitioning",
+    version=1,
+    path=("partitioning", "strategy"),
+    values=("fixed", "min-size"),
+    example="fixed",
+    title="A large table is cut over the parameter servers",
+    does="`tf.get_variable` gets a partitioner for tables that are large: their rows lie in ranges, a "
+    "range on each parameter server. Lookups go to the range that has the row, and `tf.gather` of "
+    "such a table becomes a lookup.",
+    fits="Tables that a script makes by `tf.get_variable` without a partitioner, of at least 16 times as "
+    "many rows as columns; and `ParameterServerStrategy` without a partitioner. It is refused for any"
+    " other order of rows than `contiguous`, as TensorFlow could not save the table as one.",
+    risk="A script that asks a table for what only a whole variable has, such as `table.op`, fails. A "
+    "script that multiplies with the whole table pays for putting it together.",
+    undo="Take the key out. The table is saved under its own name, in one piece, so a checkpoint is read "
+    "as before.",
+)
+RECOVERY_WAIT = Cure(
+    name="recovery-wait",
+    version=1,
+    path=("recovery_wait_seconds",),
+    example=1,
+    title="Workers see sooner that the chief is ready",
+    does="TensorFlow's session manager looks each 30 seconds whether the chief has made the variables. "
+    "That wait is replaced by the given one.",
+    fits="Scripts with `MonitoredTrainingSession`, `Supervisor` or `SessionManager`. It is refused where "
+    "the script has chosen a wait.",
+    risk="None for the model.",
+)
+UNPLACED = Cure(
+    name="unplaced-variables",
+    version=1,
+    path=("unplaced_variables",),
+    values=("ps",),
+    example="ps",
+    title="Variables without a place go to the parameter servers",
+    does="A variable that the script gives no place lies on the worker that runs the session, so parameter"
+    " servers idle and each worker trains a model of its own. Such variables are made under "
+    "`tf.train.replica_device_setter`.",
+    fits="Scripts of sessions with `tf.train.Server`, from TensorFlow 1.8 on. A variable that has a place,"
+    " and a local one, stay where they are.",
+    risk="All workers train one model then, as the script was surely meant to do. Its learning rate may "
+    "have been chosen for one worker.",
+)
+UNIQUE_IDS = Cure(
+    name="unique-ids",
+    version=1,
+    path=("unique_ids",),
+    values=(True,),
+    example=True,
+    title="A lookup pulls each row once",
+    does="`tf.nn.embedding_lookup` pulls a row, and pushes a gradient, for each id of a batch. Its ids are"
+    " made unique first, and the rows are spread over the batch on the worker.",
+    fits="Scripts of sessions that use `tf.nn.embedding_lookup`. Lookups whose ids are unique already stay.",
+    risk="Gradients of a row are summed on the worker instead of on the server, so sums are rounded in "
+    "another order.",
+)
+DEVICE_FILTERS = Cure(
+    name="device-filters",
+    version=1,
+    path=("device_filters",),
+    values=(True,),
+    example=True,
+    title="A trainer that is away does not hold up the others",
+    does="Without filters a session begins when every task of the cluster answers. Sessions get filters "
+    "for the parameter servers and the trainer's own task.",
+    fits="Scripts with `tf.train.Server`. It is refused where the script has filters, or a graph that has "
+    "operations on other trainers.",
+    risk="A script that reaches other trainers through queues or shared variables does not find them.",
+)
+
+#: All cures, in the order in which they are told of.
+CURES = (
+    LAZY_ADAM,
+    PLACEMENT,
+    PARTITIONING,
+    UNPLACED,
+    UNIQUE_IDS,
+    RECOVERY_WAIT,
+    DEVICE_FILTERS,
+)
+#: Keys that are no settings for a script: they are for lint and plans.
+_NO_SETTINGS = ("variables", "measured_variables", "trace")
+#: Keys that belong to a cure that another key asks for.
+_OF_CURES = ("variable_plan",)
+_TEXT = re.compile(
+    r"(?P<cure>[a-z-]+) (?P<version>\d+) (?:applied to (?P<count>\d+): |refused: )(?P<detail>.*)"
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of a cure in a replica.
+
+    Attributes:
+        cure: its name.
+        version: its version there.
+        is_applied: whether it was applied; else it was refused.
+        count: to how many places; of a refusal, how many reasons there were so far.
+        detail: the places, or the reason.
+    """
+
+    cure: str
+    version: int
+    is_applied: bool
+    count: int = 0
+    detail: str = ""
+
+    def __str__(self) -> str:
+        """Return it in one line, which ``parse`` reads."""
+        what = f"applied to {self.count}" if self.is_applied else "refused"
+        return f"{self.cure} {self.version} {what}: {self.detail}"
+
+
+def parse(text: str) -> Outcome | None:
+    """Return what a line says of a cure; None: it is no such line."""
+    found = _TEXT.fullmatch(text)
+    if found is None:
+        return None
+    count = found["count"]
+    return Outcome(
+        cure=found["cure"],
+        version=int(found["version"]),
+        is_applied=count is not None,
+        count=int(count or 0),
+        detail=found["detail"],
+    )
+
+
+def asked(training: Mapping[str, Any] | None) -> tuple[Cure, ...]:
+    """Return the cures that a ``training`` section asks for."""
+    return tuple(cure for cure in CURES if cure.is_asked(training or {}))
+
+
+def unmet(training: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """Return the keys of a ``training`` section that only a script with the training library obeys."""
+    known = {cure.path[0] for cure in CURES} | {*_NO_SETTINGS, *_OF_CURES}
+    return tuple(key for key in training or {} if key not in known)
+
+
+def silent(training: Mapping[str, Any] | None, outcomes: Iterable[Outcome]) -> tuple[Cure, ...]:
+    """Return the cures that are asked for and of which nothing was said: the script has nothing for them."""
+    said = {each.cure for each in outcomes}
+    return tuple(cure for cure in asked(training) if cure.name not in said)
