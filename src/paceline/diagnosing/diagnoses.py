@@ -62,6 +62,12 @@ def standing(situation: Situation) -> Explanation:
     return dataclasses.replace(found, causes=tuple(causes))
 
 
+def unmeasured(situation: Situation) -> Explanation:
+    """Return the answer of a job of which nothing that was measured can be read."""
+    alone = standing(situation)
+    return dataclasses.replace(alone, summary=_summary(alone, alone.causes, situation, is_known=False))
+
+
 def judged(case: Case) -> tuple[list[Cause], list[str]]:
     """Return what the rules find in a case, and what they lack to judge it."""
     found: list[Cause] = []

@@ -105,7 +105,7 @@ def _is_full(case: Case, resource: str, server: ReplicaSnapshot) -> bool:
     Without one it works as hard as an operation with a single thread can, and harder than any trainer.
     """
     if resource != "CPU":
-        return (usages.link(case, server) or 0.0) >= saturations.SATURATED
+        return (usages.link(case, server) or 0.0) >= saturations.FULL_LINK
     if is_unbounded(case, server):
         most = max((each.cpu_cores or 0.0 for each in case.trainers), default=0.0)
         return (server.cpu_cores or 0.0) >= max(saturations.SATURATED, most)
