@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import interpreters
 from support.nights import but
 from support.styles import SCRIPTS
 
@@ -30,7 +31,7 @@ spec:
     worker: {replicas: 2, memory: 2Gi}
 """
 CHIEF = "    chief: {replicas: 1, memory: 2Gi}\n"
-#: What is written into a script, and the cause that has to be told.
+#: What is written into a script, and the cause that has to be named.
 MISTAKES = {
     "forgotten setter": "no-variables-on-ps",
     "no join": "ps-ended",
@@ -64,21 +65,32 @@ def names(causes: list[Mapping[str, Any]]) -> Iterator[str]:
 
 @pytest.mark.parametrize("mistake", but(MISTAKES, often=("forgotten setter", "no join")))
 def test_a_mistake_is_named(tmp_path: Path, mistake: str) -> None:
+    _is_named(tmp_path, mistake, sys.executable)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("version", ["1.4.1", "1.15.5"])
+@pytest.mark.parametrize("mistake", ["forgotten setter", "written ports"])
+def test_a_mistake_is_named_whatever_the_version(tmp_path: Path, mistake: str, version: str) -> None:
+    _is_named(tmp_path, mistake, str(interpreters.with_tensorflow_or_skip(version)))
+
+
+def _is_named(tmp_path: Path, mistake: str, python: str) -> None:
     home, job_file = tmp_path / "home", tmp_path / "job.yaml"
     text = JOB + (CHIEF if mistake == "a master" else "")
     ports = " ".join(map(str, free_ports(3))) if mistake == "written ports" else ""
     text = text.replace("MISTAKE", f"{mistake} {ports}".rstrip())
-    text = text.replace("PYTHON", sys.executable).replace("SCRIPT", str(SCRIPTS / "tf1_mistaken.py"))
+    text = text.replace("PYTHON", python).replace("SCRIPT", str(SCRIPTS / "tf1_mistaken.py"))
     job_file.write_text(text)
     submitted = paceline(home, "submit", str(job_file))
     assert submitted.returncode == 0, submitted.stderr
-    told: dict[str, Any] = {}
+    found: dict[str, Any] = {}
     try:
         deadline = time.monotonic() + DEADLINE_SECONDS
-        while MISTAKES[mistake] not in list(names(told.get("causes", []))):
-            assert time.monotonic() < deadline, f"it is not told: {told}"
+        while MISTAKES[mistake] not in list(names(found.get("causes", []))):
+            assert time.monotonic() < deadline, f"it is not named: {found}"
             time.sleep(5)
-            told = json.loads(paceline(home, "why", "mistaken", "-o", "json").stdout)
-        assert not told["summary"].startswith("nothing is wrong")
+            found = json.loads(paceline(home, "why", "mistaken", "-o", "json").stdout)
+        assert not found["summary"].startswith("nothing is wrong")
     finally:
         paceline(home, "delete", "mistaken", "--force")

@@ -1,4 +1,4 @@
-"""Replicas at their limit while others wait: of such a job nobody says that it is fine."""
+"""Replicas at their limit while others wait: such a job is never called fine."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ def test_another_rule_that_says_why_is_told_alone() -> None:
         cases.recording(LOADS, steps={}, seconds=60),
         cases.recording(LOADS | {"worker-0": BUSY, "worker-1": BUSY}, steps={}, seconds=120),
         cases.recording(LOADS, lost=True),
-        # All cores of the machine are used: nobody could do more if servers could.
+        # All cores of the machine are used: trainers could do no more if servers could.
         cases.recording(LOADS, facts=(("cores", "2"),)),
         cases.recording({name: {"cpu_cores": 0.9} for name in LOADS}, facts=(("cores", "4"),)),
         cases.recording(LOADS | {"ps-0": WAITING, "ps-1": WAITING}),
     ],
     ids=["it may still begin", "trainers work", "lost", "the machine is full", "no limits", "servers rest"],
 )
-def test_what_is_no_limit_or_makes_nobody_wait_is_not_told(recording: Recording) -> None:
+def test_what_is_no_limit_or_lets_none_wait_is_no_cause(recording: Recording) -> None:
     assert found(at_limit, recording) == ()
 
 

@@ -43,7 +43,7 @@ def test_of_a_job_that_may_still_begin_it_is_a_remark() -> None:
     assert cause.severity is Severity.INFO
 
 
-def test_where_trainers_work_all_the_time_nobody_waits_for_it() -> None:
+def test_where_trainers_work_all_the_time_none_waits_for_it() -> None:
     (cause,) = found(hot_ps, from_outside(LOADS | {"worker-0": BUSY, "worker-1": BUSY}))
     assert cause.severity is Severity.INFO
 
@@ -57,7 +57,7 @@ def test_with_steps_the_gain_says_how_bad_it_is() -> None:
 
 @pytest.mark.parametrize("engine", ["local", "kubernetes"])
 def test_without_a_limit_it_is_held_against_trainers(engine: str) -> None:
-    """On a machine with many cores, and on a cluster where nobody says how many there are."""
+    """On a machine with many cores, and on a cluster that does not say how many there are."""
     loads = {
         "ps-0": {"cpu_cores": 0.1}, "ps-1": {"cpu_cores": 1.4},
         "worker-0": {"cpu_cores": 0.5}, "worker-1": {"cpu_cores": 0.5},

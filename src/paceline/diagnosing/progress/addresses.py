@@ -28,7 +28,7 @@ TOPIC = Topic(
     severity=Severity.WARNING,
     why="A script that was tried on one machine has its addresses written into it, localhost:2222 say. A job "
     "gives its replicas addresses of its own, on as many machines as it has. So replicas look for each other "
-    "where nobody is, and wait; or they meet another job that has the same addresses in it.",
+    "where none of them is, and wait; or they meet another job that has the same addresses in it.",
     fix="Take the addresses from the job: {ps_hosts} and {worker_hosts} in spec.command, or TF_CONFIG.",
 )
 

@@ -1,4 +1,4 @@
-"""Replicas that are at their limit while others wait for them: of such a job nobody may say that it is fine.
+"""Replicas that are at their limit while others wait for them: such a job is never called fine.
 
 Other rules say why that is so. Where none does, this one says what it is: `uncovered` is the last word of
 each diagnosis.

@@ -19,7 +19,7 @@ from paceline.model.words import listed
 #: or of what it could not look into.
 HELLO = "TensorFlow "
 
-#: Others go on for so long after the chief has ended before it is told that they wait.
+#: Others may go on for so long after the chief has ended before they count as waiting.
 LEAST_SECONDS = 30.0
 
 TOPIC = Topic(

@@ -70,12 +70,12 @@ def _is_missed(case: Case, row: ReplicaRow) -> bool:
 
 
 def _ended_at(case: Case, replica: ReplicaId) -> float | None:
-    told = [
+    ends = [
         event.at
         for event in case.recording.events
         if event.kind == "replica-exited" and event.replica == replica
     ]
-    return max(told, default=None)
+    return max(ends, default=None)
 
 
 def _evidence(case: Case, ended: list[ReplicaRow]) -> Iterator[Evidence]:

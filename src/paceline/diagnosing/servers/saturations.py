@@ -69,7 +69,7 @@ class Saturation:
 
 
 def are_waiting(case: Case) -> bool:
-    """Whether trainers wait so long that servers may be what they wait for, or nobody knows it."""
+    """Whether trainers wait so long that servers may be what they wait for, or that is not known."""
     busy = headrooms.busy_share(case)
     return busy is None or busy <= BUSY
 
