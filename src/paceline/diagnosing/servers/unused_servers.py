@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from paceline.diagnosing import needs
+from paceline.diagnosing import needs, trainings
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.progress import silences
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
-from paceline.model import quantities, rates, variable_devices
+from paceline.model import cures, quantities, rates, variable_devices
 from paceline.model.causes import Evidence, Source
 from paceline.model.findings import Severity
 from paceline.model.samples import Sample
@@ -58,6 +58,7 @@ def no_variables_on_ps(case: Case) -> Iterator[Hit]:
         f"work: it looks as if {'it' if len(names) == 1 else 'they'} held no variable.",
         subjects=(*names, *(str(each.replica) for each in case.trainers)),
         evidence=seen,
+        changes=trainings.cured(case, cures.UNPLACED),
         next_steps=(
             "in your script: with tf.device(tf.train.replica_device_setter(cluster=cluster)): around the "
             "model; with ParameterServerStrategy: with strategy.scope():",
