@@ -65,7 +65,7 @@ def age(path: Path, seconds: float) -> None:
 def test_what_is_waited_for_is_what_is_wrapped(tmp_path, monkeypatch):
     monkeypatch.setattr(tracebacks, "connect", lambda: None)
     instrument = patching.Instrument({"PACELINE_REPORT_FILE": str(tmp_path / "reports.jsonl")})
-    assert set(instrument._patches) == {*wiring.MODULES, *wiring.KERAS}
+    assert set(instrument._patches) == {*wiring.MODULES, *wiring.KERAS, *wiring.TWICE}
 
 
 def test_a_module_is_acted_on_once_and_has_its_own_loader(tmp_path, monkeypatch):

@@ -17,6 +17,7 @@ from paceline.diagnosing.networks import retransmissions, shared_links, worker_l
 from paceline.diagnosing.optimizers import dense_gradients, dense_updates, slot_memories
 from paceline.diagnosing.progress import absences, commands, evaluations, hangs, losses, untrained
 from paceline.diagnosing.rules import Rule
+from paceline.diagnosing.scripts import device_filters, recovery_waits
 from paceline.diagnosing.servers import (
     cpu_bound_servers,
     few_servers,
@@ -71,6 +72,8 @@ RULES: tuple[Rule, ...] = (
     dense_updates.dense_update,
     dense_gradients.dense_gradient,
     slot_memories.slots_memory,
+    device_filters.no_device_filters,
+    recovery_waits.recovery_wait,
     compute_bounds.compute_bound,
     slow_hosts.slow_host,
     slow_disks.slow_disk,

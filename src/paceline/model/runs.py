@@ -15,6 +15,8 @@ LOCAL, KUBERNETES = "local", "kubernetes"
 STOP, SCALE = "stop", "scale"
 #: Said by agents of what is seen in a script, and what is not, and why.
 SEEN = "instrumentation"
+#: The same of a fact with a name and a value (`script_facts`).
+FACT = "fact"
 #: What happened to a run that came out of a recording.
 IMPORTED = "imported"
 

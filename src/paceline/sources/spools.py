@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from paceline.model import script_facts
 from paceline.model.roles import ReplicaId
-from paceline.model.runs import JobEvent
+from paceline.model.runs import FACT, JobEvent
 from paceline.model.samples import CURRENT_ATTEMPT, Evaluation, Sample, StepReport
 
 #: A reader takes at most so much at once, so that a spool that grew for hours does not fill memory.
@@ -83,6 +84,12 @@ def parse(data: bytes, *, replica: ReplicaId, attempt: int, offset: int) -> Read
                     happened.append(_started(record, replica, attempt))
                 case "note" | "instrumentation" | "output" | "outlived" as kind:
                     happened.append(_said(kind, record, replica, attempt))
+                case "fact":
+                    message = script_facts.text(record.get("name"), record.get("value"))
+                    at = float(record.get("at") or 0.0)
+                    happened.append(
+                        JobEvent(at=at, kind=FACT, message=message, replica=replica, attempt=attempt)
+                    )
                 case "exited":
                     # Why is in the exit file too, and the engine reports it when all is gone.
                     ended = True

@@ -7,6 +7,7 @@ import platform
 import sys
 
 from . import (
+    asking,
     building,
     eager,
     evaluations,
@@ -49,11 +50,14 @@ class Instrument(object):
         eager_watch = eager.EagerWatch(self._reporter, self._guard, model, trace_watch)
         evaluation_watch = evaluations.EvaluationWatch(self._reporter, self._guard)
         graph_watch = building.GraphWatch(self._guard, facts, steps)
+        ask_watch = asking.AskWatch(self._reporter, self._guard)
         self._patches = {
             "client.session": session_watch.patch,
+            "asked sessions": ask_watch.patch_sessions,
             "ops.gradients_util": graph_watch.patch_gradients,
             "ops.gradients_impl": graph_watch.patch_old_gradients,
             "training.basic_session_run_hooks": graph_watch.patch_hooks,
+            "training.session_manager": ask_watch.patch_managers,
             "training.server_lib": server_watch.patch,
             "distribute.coordinator.cluster_coordinator": eager_watch.patch_coordinator,
             "data.ops.dataset_ops": eager_watch.patch_datasets,

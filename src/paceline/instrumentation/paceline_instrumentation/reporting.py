@@ -34,6 +34,7 @@ class Reporter(object):
         self._path = path
         self._failures = 0
         self._said = []  # type: List[str]
+        self._facts = {}  # type: Dict[str, Any]
         self._owner = None  # type: Optional[int]
 
     def append(self, kind, fields):
@@ -63,6 +64,13 @@ class Reporter(object):
         if message not in self._said and len(self._said) < MOST_MESSAGES:
             self._said.append(message)
             self.append("instrumentation", {"message": message})
+
+    def state(self, name, value):
+        # type: (str, Any) -> None
+        """Report a fact of the script, unless that was its value before."""
+        if self._facts.get(name) != value:
+            self._facts[name] = value
+            self.append("fact", {"name": name, "value": value})
 
     def owns(self):
         # type: () -> bool

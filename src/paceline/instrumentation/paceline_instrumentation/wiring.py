@@ -22,6 +22,7 @@ MODULES = (
     "ops.gradients_util",
     "ops.gradients_impl",
     "training.basic_session_run_hooks",
+    "training.session_manager",
     "training.server_lib",
     "training.evaluation",
     "distribute.coordinator.cluster_coordinator",
@@ -63,6 +64,8 @@ KERAS = {
     ),
 }
 KERAS["evaluated callbacks"] = KERAS["callbacks"]
+#: Modules of which several things are looked at, each by itself: one that is not known hides no other.
+TWICE = {"asked sessions": "client.session"}
 
 
 def connect(environment):
@@ -88,6 +91,7 @@ def connect(environment):
 
     watch = loading.ModuleWatch()
     names = {name: ["%s.python.%s" % (package, name) for package in PACKAGES] for name in MODULES}
+    names.update({what: names[name] for what, name in TWICE.items()})
     for what, modules in list(names.items()) + list(KERAS.items()):
         for module in modules:
             watch.when_loaded(module, patches(what))

@@ -1,0 +1,80 @@
+"""Hears what a script asks of TensorFlow beside its steps: settings that make a job slow or let it hang.
+
+Each is a fact with a name and a value. Nothing is done in a step.
+"""
+
+from __future__ import absolute_import
+
+import time
+
+from . import signatures
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any
+
+    from .guarding import Guard
+    from .reporting import Reporter
+
+_SESSION = ("self", "target", "graph", "config")
+_MANAGER = ("self", "local_init_op", "ready_op", "ready_for_local_init_op", "graph", "recovery_wait_secs")
+_WAIT = ("self", "master")
+
+
+class AskWatch(object):
+    """Wraps what is called once with a setting: sessions, managers of sessions.
+
+    Args:
+        reporter: takes the facts.
+        guard: keeps errors from the script.
+    """
+
+    def __init__(self, reporter, guard):
+        # type: (Reporter, Guard) -> None
+        self._reporter = reporter
+        self._guard = guard
+
+    def patch_sessions(self, module):
+        # type: (ModuleType) -> None
+        """Wrap the making of a session, whose configuration is the script's."""
+        base = module.BaseSession
+        original = base.__init__
+        signatures.check(original, _SESSION)
+
+        @signatures.wraps(original)
+        def __init__(own, target="", graph=None, config=None):
+            # type: (Any, Any, Any, Any) -> None
+            original(own, target, graph, config)
+            if target:  # Else the session is of this process alone, and asks nothing of others.
+                self._guard(self._note_config, config)
+
+        base.__init__ = __init__
+
+    def _note_config(self, config):
+        # type: (Any) -> None
+        self._reporter.state("device_filters", bool(config is not None and list(config.device_filters)))
+
+    def patch_managers(self, module):
+        # type: (ModuleType) -> None
+        """Wrap what waits until the chief has made the variables, and asks for that now and then."""
+        manager = module.SessionManager
+        begin, wait = manager.__init__, manager.wait_for_session
+        signatures.check(begin, _MANAGER)
+        signatures.check(wait, _WAIT)
+
+        @signatures.wraps(wait)
+        def wait_for_session(own, *arguments, **named):
+            # type: (Any, *Any, **Any) -> Any
+            begun = time.time()
+            session = wait(own, *arguments, **named)
+            self._guard(self._note_wait, own, begun)
+            return session
+
+        manager.wait_for_session = wait_for_session
+
+    def _note_wait(self, manager, begun):
+        # type: (Any, float) -> None
+        """Report how long a worker has waited, and how long at most it does so in vain between two looks."""
+        self._reporter.state("recovery_wait_seconds", float(manager._recovery_wait_secs))
+        self._reporter.state("session_wait_seconds", round(time.time() - begun, 1))
