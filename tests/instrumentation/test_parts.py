@@ -24,10 +24,12 @@ from paceline.instrumentation.paceline_instrumentation import (
     eager,
     graphs,
     guarding,
+    inputs,
     loading,
     models,
     patching,
     reporting,
+    saving,
     servers,
     sessions,
     stepping,
@@ -677,3 +679,50 @@ def test_a_closure_of_another_version_is_done_all_the_same(tmp_path, reporter, m
     assert watch._last == last
     said = [line["message"] for line in lines(tmp_path)]
     assert len(said) == (0 if last else 1)
+
+
+def test_a_fact_is_said_again_when_it_has_changed(tmp_path, reporter):
+    for value in (1.0, 1.1, 0.9, 2.0, 2.0):
+        reporter.state("checkpoint_every_seconds", value)
+    for flag in (False, False, True):
+        reporter.state("device_filters", flag)
+    found = [(line["type"], line["name"], line["value"]) for line in lines(tmp_path)]
+    assert found == [
+        ("fact", "checkpoint_every_seconds", 1.0),
+        ("fact", "checkpoint_every_seconds", 2.0),
+        ("fact", "device_filters", False),
+        ("fact", "device_filters", True),
+    ]
+
+
+def test_milestones_come_more_and_more_rarely():
+    milestones = saving.Milestones()
+    assert [number for number in range(1, 100) if milestones.reached()] == [3, 6, 12, 24, 48, 96]
+
+
+def test_what_python_takes_and_reads_is_what_rose_meanwhile(tmp_path, reporter, steps, monkeypatch):
+    """The first moment is that of the first report: what a script does before it trains does not count."""
+    moments = iter([(10, 100.0, 50.0, 1000), (40, 110.0, 54.0, 4000)])
+
+    class Moment:
+        def __init__(self, total):
+            self.steps, self.at, self.cpu_seconds, self.read_bytes = next(moments)
+
+    monkeypatch.setattr(inputs, "_Moment", Moment)
+    watch = inputs.InputWatch(reporter, steps)
+    for _ in range(1 + saving.FIRST_TIMES):
+        watch.note({"x": SimpleNamespace(nbytes=80), "y": SimpleNamespace(nbytes=20)})
+    found = {line["name"]: line["value"] for line in lines(tmp_path)}
+    assert found == {"feeds_bytes_per_step": 100, "python_share": 0.4, "reads_bytes_per_step": 100}
+
+
+def test_nothing_is_said_of_python_where_several_threads_train(tmp_path, reporter, steps):
+    for _ in range(2):
+        thread = threading.Thread(target=steps.add, args=(stepping.clock(),))
+        thread.start()
+        thread.join()
+    watch = inputs.InputWatch(reporter, steps)
+    for _ in range(20):
+        steps.add(stepping.clock())
+        watch.note({})
+    assert lines(tmp_path) == []

@@ -11,13 +11,20 @@ from paceline.diagnosing.cores import (
     thread_counts,
     throttlings,
 )
-from paceline.diagnosing.inputs import slow_decoding, slow_storage
+from paceline.diagnosing.inputs import python_inputs, resting_scripts, slow_decoding, slow_storage
 from paceline.diagnosing.memory import memory_limits, memory_requests
 from paceline.diagnosing.networks import retransmissions, shared_links, worker_links
 from paceline.diagnosing.optimizers import dense_gradients, dense_updates, slot_memories
 from paceline.diagnosing.progress import absences, commands, evaluations, hangs, losses, untrained
 from paceline.diagnosing.rules import Rule
-from paceline.diagnosing.scripts import device_filters, recovery_waits
+from paceline.diagnosing.scripts import (
+    checkpoints,
+    device_filters,
+    log_placements,
+    missing_prefetches,
+    recovery_waits,
+    summaries,
+)
 from paceline.diagnosing.servers import (
     cpu_bound_servers,
     few_servers,
@@ -49,6 +56,8 @@ RULES: tuple[Rule, ...] = (
     stolen_cores.stolen_cores,
     slow_storage.slow_storage,
     slow_decoding.slow_decoding,
+    python_inputs.python_input,
+    resting_scripts.resting_script,
     memory_limits.memory_near_limit,
     memory_requests.memory_over_asked,
     shared_links.shared_link,
@@ -74,6 +83,10 @@ RULES: tuple[Rule, ...] = (
     slot_memories.slots_memory,
     device_filters.no_device_filters,
     recovery_waits.recovery_wait,
+    log_placements.log_device_placement,
+    checkpoints.frequent_checkpoints,
+    summaries.frequent_summaries,
+    missing_prefetches.no_prefetch,
     compute_bounds.compute_bound,
     slow_hosts.slow_host,
     slow_disks.slow_disk,

@@ -25,6 +25,19 @@ class Name(enum.StrEnum):
     DEVICE_FILTERS = "device_filters"
     RECOVERY_WAIT_SECONDS = "recovery_wait_seconds"
     SESSION_WAIT_SECONDS = "session_wait_seconds"
+    LOG_DEVICE_PLACEMENT = "log_device_placement"
+    CHECKPOINT_EVERY_SECONDS = "checkpoint_every_seconds"
+    CHECKPOINT_SHARE = "checkpoint_share"
+    SUMMARY_EVERY_STEPS = "summary_every_steps"
+    SUMMARY_BYTES = "summary_bytes"
+    REPLICAS_TO_AGGREGATE = "replicas_to_aggregate"
+    TOTAL_REPLICAS = "total_replicas"
+    FEEDS_BYTES_PER_STEP = "feeds_bytes_per_step"
+    READS_BYTES_PER_STEP = "reads_bytes_per_step"
+    PYTHON_SHARE = "python_share"
+    PREFETCHES = "prefetches"
+    GLOBAL_STEP_DEVICE = "global_step_device"
+    ONE_HOT_TABLE = "one_hot_table"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +54,19 @@ _TYPES: Mapping[Name, type[bool | float | str]] = {
     Name.DEVICE_FILTERS: bool,
     Name.RECOVERY_WAIT_SECONDS: float,
     Name.SESSION_WAIT_SECONDS: float,
+    Name.LOG_DEVICE_PLACEMENT: bool,
+    Name.CHECKPOINT_EVERY_SECONDS: float,
+    Name.CHECKPOINT_SHARE: float,
+    Name.SUMMARY_EVERY_STEPS: float,
+    Name.SUMMARY_BYTES: float,
+    Name.REPLICAS_TO_AGGREGATE: float,
+    Name.TOTAL_REPLICAS: float,
+    Name.FEEDS_BYTES_PER_STEP: float,
+    Name.READS_BYTES_PER_STEP: float,
+    Name.PYTHON_SHARE: float,
+    Name.PREFETCHES: bool,
+    Name.GLOBAL_STEP_DEVICE: str,
+    Name.ONE_HOT_TABLE: str,
 }
 
 

@@ -12,7 +12,7 @@ from . import signatures
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Any
+    from typing import Any, Optional
 
     from .guarding import Guard
     from .reporting import Reporter
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _SESSION = ("self", "target", "graph", "config")
 _MANAGER = ("self", "local_init_op", "ready_op", "ready_for_local_init_op", "graph", "recovery_wait_secs")
 _WAIT = ("self", "master")
+_SYNCHRONOUS = ("self", "opt", "replicas_to_aggregate", "total_num_replicas")
 
 
 class AskWatch(object):
@@ -46,14 +47,17 @@ class AskWatch(object):
         def __init__(own, target="", graph=None, config=None):
             # type: (Any, Any, Any, Any) -> None
             original(own, target, graph, config)
-            if target:  # Else the session is of this process alone, and asks nothing of others.
-                self._guard(self._note_config, config)
+            self._guard(self._note_config, target, config)
 
         base.__init__ = __init__
 
-    def _note_config(self, config):
-        # type: (Any) -> None
-        self._reporter.state("device_filters", bool(config is not None and list(config.device_filters)))
+    def _note_config(self, target, config):
+        # type: (Any, Any) -> None
+        if config is not None and config.log_device_placement:
+            self._reporter.state("log_device_placement", True)
+        if target:  # Else the session is of this process alone, and asks nothing of others.
+            has_filters = config is not None and len(config.device_filters) > 0
+            self._reporter.state("device_filters", has_filters)
 
     def patch_managers(self, module):
         # type: (ModuleType) -> None
@@ -78,3 +82,23 @@ class AskWatch(object):
         """Report how long a worker has waited, and how long at most it does so in vain between two looks."""
         self._reporter.state("recovery_wait_seconds", float(manager._recovery_wait_secs))
         self._reporter.state("session_wait_seconds", round(time.time() - begun, 1))
+
+    def patch_synchronous(self, module):
+        # type: (ModuleType) -> None
+        """Wrap the optimizer that waits for the gradients of several workers before each step."""
+        optimizer = module.SyncReplicasOptimizer
+        original = optimizer.__init__
+        signatures.check(original, _SYNCHRONOUS)
+
+        @signatures.wraps(original)
+        def __init__(own, opt, replicas_to_aggregate, total_num_replicas=None, *arguments, **named):
+            # type: (Any, Any, Any, Any, *Any, **Any) -> None
+            original(own, opt, replicas_to_aggregate, total_num_replicas, *arguments, **named)
+            self._guard(self._note_synchronous, replicas_to_aggregate, total_num_replicas)
+
+        optimizer.__init__ = __init__
+
+    def _note_synchronous(self, needed, total):
+        # type: (int, Optional[int]) -> None
+        self._reporter.state("replicas_to_aggregate", int(needed))
+        self._reporter.state("total_replicas", int(needed if total is None else max(total, needed)))
