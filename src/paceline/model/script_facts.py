@@ -38,6 +38,7 @@ class Name(enum.StrEnum):
     PREFETCHES = "prefetches"
     GLOBAL_STEP_DEVICE = "global_step_device"
     ONE_HOT_TABLE = "one_hot_table"
+    COORDINATES = "coordinates"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +68,7 @@ _TYPES: Mapping[Name, type[bool | float | str]] = {
     Name.PREFETCHES: bool,
     Name.GLOBAL_STEP_DEVICE: str,
     Name.ONE_HOT_TABLE: str,
+    Name.COORDINATES: bool,
 }
 
 

@@ -35,9 +35,14 @@ def of_trainers(case: Case, name: Name) -> list[Asked]:
     ]
 
 
+def of_replica(case: Case, replica: ReplicaId) -> Facts:
+    """Return what the script of a replica asks for, as far as it was seen."""
+    return _facts(case).get(replica, {})
+
+
 def amount(case: Case, replica: ReplicaId, name: Name) -> float | None:
     """Return the number that a script asks for; None: it was not seen."""
-    fact = _facts(case).get(replica, {}).get(name)
+    fact = of_replica(case, replica).get(name)
     return None if fact is None else float(fact.value)
 
 

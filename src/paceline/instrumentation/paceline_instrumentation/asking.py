@@ -71,16 +71,21 @@ class AskWatch(object):
         def wait_for_session(own, *arguments, **named):
             # type: (Any, *Any, **Any) -> Any
             begun = time.time()
+            self._guard(self._note_manager, own)
             session = wait(own, *arguments, **named)
-            self._guard(self._note_wait, own, begun)
+            self._guard(self._note_wait, begun)
             return session
 
         manager.wait_for_session = wait_for_session
 
-    def _note_wait(self, manager, begun):
-        # type: (Any, float) -> None
-        """Report how long a worker has waited, and how long at most it does so in vain between two looks."""
+    def _note_manager(self, manager):
+        # type: (Any) -> None
+        """Report that a worker waits from now on, and how long it sleeps between two looks."""
         self._reporter.state("recovery_wait_seconds", float(manager._recovery_wait_secs))
+
+    def _note_wait(self, begun):
+        # type: (float) -> None
+        """Report how long a worker has waited."""
         self._reporter.state("session_wait_seconds", round(time.time() - begun, 1))
 
     def patch_synchronous(self, module):
