@@ -72,6 +72,33 @@ def test_a_users_script_runs_unchanged(tmp_path: Path, text: str, last_words: st
     assert leftovers.find(load_job(job_file).spec, folder) == []
 
 
+MONITORED = f"""{HEADER}
+  command: [python, {STYLES["monitored"].path}, "--ps_hosts={{ps_hosts}}", "--worker_hosts={{worker_hosts}}",
+            "--job_name={{role}}", "--task_index={{index}}", "--steps=30"]
+  roles:
+    ps: {{replicas: 1, memory: 2Gi}}
+    worker: {{replicas: 2, memory: 2Gi}}
+"""
+
+
+def test_what_a_script_asks_of_tensorflow_is_told_of(tmp_path: Path) -> None:
+    home, job_file = tmp_path / "home", tmp_path / "job.yaml"
+    job_file.write_text(MONITORED)
+    done = paceline(home, "run", str(job_file))
+    assert done.returncode == 0, done.stderr
+    facts = json.loads(paceline(home, "describe", "user-script", "-o", "json").stdout)["script_facts"]
+    assert {name: own["device_filters"] for name, own in facts.items()} == {
+        "worker-0": False,
+        "worker-1": False,
+    }
+    # The second worker waits for the first one, which makes the variables, and looks for them now and then.
+    assert facts["worker-1"]["recovery_wait_seconds"] == 30
+    assert "session_wait_seconds" in facts["worker-1"]
+    assert "session_wait_seconds" not in facts["worker-0"]
+    told = json.loads(paceline(home, "why", "user-script", "-o", "json").stdout)
+    assert "no-device-filters" in [cause["name"] for cause in told["causes"]]
+
+
 LOOKED_AT = f"""{HEADER}
   command: [sh, -c, "COMMAND"]
   roles:
@@ -111,6 +138,7 @@ def test_a_coordinator_of_each_version(tmp_path: Path, version: str) -> None:
     assert "iterations 150" in paceline(tmp_path / "home", "logs", "user-script").stdout
     shown = json.loads(paceline(tmp_path / "home", "describe", "user-script", "-o", "json").stdout)
     assert "an error of its own" not in json.dumps(shown)
+    assert shown["script_facts"]["chief-0"] == {"coordinates": True}
 
 
 def test_servers_of_a_strategy_are_profiled_by_their_agents(tmp_path: Path) -> None:

@@ -20,10 +20,13 @@ from paceline.diagnosing.rules import Rule
 from paceline.diagnosing.scripts import (
     checkpoints,
     device_filters,
+    global_steps,
     log_placements,
     missing_prefetches,
+    one_hot_tables,
     recovery_waits,
     summaries,
+    synchronous_waits,
 )
 from paceline.diagnosing.servers import (
     cpu_bound_servers,
@@ -87,6 +90,9 @@ RULES: tuple[Rule, ...] = (
     checkpoints.frequent_checkpoints,
     summaries.frequent_summaries,
     missing_prefetches.no_prefetch,
+    one_hot_tables.one_hot_table,
+    synchronous_waits.sync_straggler,
+    global_steps.global_step_server,
     compute_bounds.compute_bound,
     slow_hosts.slow_host,
     slow_disks.slow_disk,
