@@ -22,6 +22,7 @@ from support.examples import examples
 
 from paceline.instrumentation.paceline_instrumentation import (
     eager,
+    graph_facts,
     graphs,
     guarding,
     inputs,
@@ -165,13 +166,20 @@ class Script:
         monkeypatch.setattr(stepping, "clock", lambda: self.now)
         monkeypatch.setattr(sessions, "clock", lambda: self.now)
         monkeypatch.setattr(graphs, "training_run", self._kind)
+        monkeypatch.setattr(graph_facts, "note", lambda *arguments: None)
         monkeypatch.setattr(stepping.atexit, "register", self._at_exit)
         model = SimpleNamespace(
             describe=lambda *arguments: None, wanted=lambda run: [], take=lambda found: None
         )
         untraced = SimpleNamespace(due=lambda total: None)
         watch = sessions.SessionWatch(
-            steps, guarding.Guard(reporter), graphs.Facts(), model, untraced, SimpleNamespace(task=None)
+            steps,
+            guarding.Guard(reporter),
+            graphs.Facts(),
+            model,
+            untraced,
+            SimpleNamespace(task=None),
+            reporter,
         )
         script = self
 
@@ -230,8 +238,13 @@ class SimpleGraph:
     """Has weak references, as a graph has."""
 
 
+def reports(folder: Path) -> list[dict]:
+    """The reports of steps."""
+    return [each for each in lines(folder) if "steps" in each]
+
+
 def reported(folder: Path, key: str) -> float:
-    return sum(each[key] for each in lines(folder) if "steps" in each)
+    return sum(each[key] for each in reports(folder))
 
 
 @pytest.fixture
@@ -268,10 +281,10 @@ def test_a_script_that_gets_slow_is_reported_again_after_a_few_steps(script, ste
     script.run(2.5)
     for _ in range(stepping.MOST_UNWATCHED + 2):
         script.step(pause=3.0)
-    before = len(lines(tmp_path))
+    before = len(reports(tmp_path))
     for _ in range(5):
         script.step(pause=3.0)
-    assert len(lines(tmp_path)) == before + 5
+    assert len(reports(tmp_path)) == before + 5
 
 
 def test_what_trains_only_with_others_is_looked_at_each_time(script, steps):
@@ -570,7 +583,7 @@ def test_a_script_whose_runs_are_all_different_is_not_held_up(reporter, monkeypa
     monkeypatch.setattr(sessions, "MOST_KINDS", 3)
     guard = guarding.Guard(reporter)
     watch = sessions.SessionWatch(
-        stepping.Steps(reporter, guard), guard, graphs.Facts(), models.Model(None), None, None
+        stepping.Steps(reporter, guard), guard, graphs.Facts(), models.Model(None), None, None, reporter
     )
 
     class Stub:
