@@ -28,7 +28,8 @@ LEAST_WAITS = 2.0
 #: And so many seconds in each second: who rests most of the time waits for a core whenever it wakes up, which
 #: is long beside what it then does, and short beside a step. Fit runs: up to 0.5, and from 0.8.
 LEAST_WAITED = 0.4
-#: A start takes no longer; who makes no step that is seen is taken to train from then on (own reasoning).
+#: A start takes no longer. Without a step by then, a job is taken for one whose steps are not seen
+#: (own reasoning).
 START_SECONDS = 120.0
 
 

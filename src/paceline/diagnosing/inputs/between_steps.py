@@ -15,10 +15,10 @@ from paceline.diagnosing.scripts import asked
 from paceline.model.script_facts import Name
 from paceline.model.snapshots import ReplicaSnapshot
 
-#: From that part of the time between the steps on in which its thread computes, that is what it is for.
+#: A thread that computes for that part of the time between its steps makes batches then (own reasoning).
 COMPUTES = 0.5
-#: Who reads less for a step than that part of what it feeds, packed as well as may be, and fewer bytes than
-#: that, reads no examples: a program reads a little for itself.
+#: A script reads examples if it reads at least that part of what it feeds for a step (they may be packed),
+#: and at least so many bytes: a program reads a little for itself (own reasoning).
 READS_SHARE, READS_BYTES = 0.1, 1024.0
 
 
@@ -48,6 +48,6 @@ def doing(case: Case, trainer: ReplicaSnapshot) -> Doing | None:
 
 
 def most(case: Case, reading: readings.Reading, what: Doing) -> Sequence[ReplicaSnapshot]:
-    """Return those who wait and do something; none where they are not most of who waits."""
+    """Return the trainers that do something while they wait; none unless most of those that wait do."""
     found = [each for each in reading.trainers if doing(case, each) is what]
     return found if 2 * len(found) > len(reading.trainers) else []

@@ -86,8 +86,8 @@ def training_since(case: Case, replica: ReplicaSnapshot) -> float:
     """Return when a replica had begun to train (Unix seconds): before, it imports TensorFlow, builds its
     graph and makes its variables, and grows.
 
-    A trainer begins with its first step, others with that of any trainer. Where no step is told of it begins
-    some time after its first sample, and one that comes back does not begin with the others.
+    A trainer begins with its first step, others with that of any trainer. Without a report of a step it
+    begins some time after its first sample. One that comes back does not begin with the others.
     """
     own = case.histories.get(replica.replica, ())
     started = own[0].at if own else 0.0

@@ -18,8 +18,8 @@ from paceline.model.findings import Severity
 from paceline.model.script_facts import Name
 from paceline.model.snapshots import ReplicaSnapshot
 
-#: Who computes or makes batches for that part of its time hardly waits for others; others wait for it if they
-#: do so for less than that part of its share (own reasoning).
+#: A worker that computes or makes batches for that part of its time hardly waits for others. They wait for it
+#: if they do so for less than that part of its share (own reasoning).
 WORKS, RESTS = 0.7, 0.6
 
 TOPIC = Topic(
@@ -27,7 +27,7 @@ TOPIC = Topic(
     name="sync-straggler",
     title="Synchronous steps go at the pace of the slowest worker",
     severity=Severity.WARNING,
-    why="SyncReplicasOptimizer changes the variables when it has as many gradients of a step as it was told "
+    why="SyncReplicasOptimizer changes the variables when it has as many gradients of a step as it is set "
     "to aggregate. Where that is one of each worker, all wait for the slowest one, or do its share, and a "
     "gradient that comes too late is thrown away.",
     fix="Mend the slow worker, or aggregate fewer gradients than there are workers, so that the last one is "

@@ -69,7 +69,7 @@ class Reporter(object):
 
     def state(self, name, value):
         # type: (str, Any) -> None
-        """Report a fact of the script, unless it was told before that it is so, or about so."""
+        """Report a fact of the script, unless it was reported before with about that value."""
         if not _is_about(self._facts.get(name), value):
             self._facts[name] = value
             self.append("fact", {"name": name, "value": value})

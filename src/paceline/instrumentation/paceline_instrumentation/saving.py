@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from .stepping import Steps
 
 clock = stepping.clock
-#: A rate is told after so many times first; then each time that there are twice as many.
+#: A rate is reported after so many times first; then each time that there are twice as many.
 FIRST_TIMES = 3
 
 
 class Milestones(object):
-    """Says now and then that something is to be told again: after 3, 6, 12, 24 times and so on."""
+    """Says when something is to be reported again: after 3, 6, 12, 24 times and so on."""
 
     def __init__(self):
         # type: () -> None
@@ -31,7 +31,7 @@ class Milestones(object):
 
     def reached(self):
         # type: () -> bool
-        """Count once; return whether it is to be told now."""
+        """Count once; return whether it is to be reported now."""
         self.count += 1
         if self.count < self._due:
             return False

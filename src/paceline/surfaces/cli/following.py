@@ -24,7 +24,7 @@ FRAME_SECONDS = 1.0
 LINE_SECONDS = 10.0
 #: A job whose supervisor dies more often is not brought back again.
 MAX_RESUMES = 3
-#: Events of each replica of each job, which say little; facts are for rules, and for who asks.
+#: Events of each replica of each job, which say little; facts are for rules and for ``describe``.
 UNTOLD = ("started", FACT)
 
 
