@@ -33,6 +33,11 @@ def test_what_is_seen_is_passed_on(forwarded):
     assert found == [("step", "instrumentation"), ("instrumentation", "instrumentation")]
 
 
+def test_facts_are_passed_on(forwarded):
+    fact = {"type": "fact", "name": "device_filters", "value": False, **SEEN}
+    assert forwarded(fact) == [("fact", "instrumentation")]
+
+
 def test_from_when_a_script_reports_its_steps_itself_they_are_not_counted_twice(forwarded):
     seen, own = {"type": "step", **SEEN}, {"type": "step", "at": 2.0}
     assert forwarded(seen) == [("step", "instrumentation")]

@@ -240,7 +240,7 @@ def pages(replica: Callable[..., Any]) -> agent.Pages:
     return agent.Pages(config, agent.Metrics(config))
 
 
-@pytest.mark.parametrize("last", [100, 300, 10**6])
+@pytest.mark.parametrize("last", [100, 400, 10**6])
 def test_the_end_of_a_spool_comes_with_what_is_seen_of_the_script(
     replica: Callable[..., Any], last: int
 ) -> None:
@@ -249,6 +249,8 @@ def test_the_end_of_a_spool_comes_with_what_is_seen_of_the_script(
     messages = ["TensorFlow 2.21.0 on Python 3.11.7", "its steps, made by sessions"]
     for message in messages:
         spool.append({"type": "instrumentation", "at": 5.0, "message": message})
+    spool.append({"type": "fact", "at": 5.0, "name": "device_filters", "value": False})
+    messages.append("device_filters: no")
     for step in range(20):
         spool.append({"type": "step", "at": 6.0 + step, "step": step})
     config = agent.parse_config(json.dumps(one.config))

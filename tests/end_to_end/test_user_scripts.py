@@ -72,6 +72,63 @@ def test_a_users_script_runs_unchanged(tmp_path: Path, text: str, last_words: st
     assert leftovers.find(load_job(job_file).spec, folder) == []
 
 
+#: Its second worker asks for its session when the first one has ended.
+LATE = """
+import os, sys, time
+import tensorflow.compat.v1 as tf
+tf.disable_v2_behavior()
+role, index, ps, workers, done = sys.argv[1], int(sys.argv[2]), *sys.argv[3:]
+cluster = tf.train.ClusterSpec({"ps": ps.split(","), "worker": workers.split(",")})
+server = tf.train.Server(cluster, job_name=role, task_index=index)
+if role == "ps":
+    server.join()
+while index and not os.path.exists(done):
+    time.sleep(1)
+with tf.device(tf.train.replica_device_setter(worker_device=f"/job:worker/task:{index}", cluster=cluster)):
+    w = tf.get_variable("w", [], initializer=tf.ones_initializer())
+    train = tf.train.GradientDescentOptimizer(0.1).minimize(w * w, tf.train.get_or_create_global_step())
+hooks = [tf.train.StopAtStepHook(10)]
+with tf.train.MonitoredTrainingSession(server.target, is_chief=index == 0, hooks=hooks) as session:
+    while not session.should_stop():
+        session.run(train)
+"""
+BLOCKED = f"""{HEADER}
+  command: [sh, -c, "python SCRIPT {{role}} {{index}} {{ps_hosts}} {{worker_hosts}} DONE && touch DONE"]
+  roles:
+    ps: {{replicas: 1, memory: 2Gi}}
+    worker: {{replicas: 2, memory: 2Gi}}
+"""
+
+
+def test_a_worker_that_needs_one_that_has_ended_is_told_of(tmp_path: Path) -> None:
+    """TensorFlow waits for it for ever; what the script asks for says why."""
+    home, job_file, script = tmp_path / "home", tmp_path / "job.yaml", tmp_path / "late.py"
+    script.write_text(LATE)
+    job_file.write_text(BLOCKED.replace("SCRIPT", str(script)).replace("DONE", str(tmp_path / "done")))
+    assert paceline(home, "submit", str(job_file)).returncode == 0
+    try:
+        for _ in range(120):
+            told = json.loads(paceline(home, "why", "user-script", "-o", "json").stdout)
+            found = [each for each in told["causes"] if each["name"] == "no-device-filters"]
+            if found and found[0]["severity"] == "error":
+                break
+            time.sleep(3)
+        else:
+            pytest.fail(f"it is not told: {told}")
+        shown = json.loads(paceline(home, "describe", "user-script", "-o", "json").stdout)
+    finally:
+        paceline(home, "delete", "user-script", "--force")
+    assert found[0]["subjects"] == ["worker-1", "worker-0"]
+    facts = shown["script_facts"]
+    assert {name: own["device_filters"] for name, own in facts.items()} == {
+        "worker-0": False, "worker-1": False,
+    }  # fmt: skip
+    assert facts["worker-0"]["global_step_device"] == "/job:ps/task:0"
+    # It waits: for how long, it will say when it has its session.
+    assert facts["worker-1"]["recovery_wait_seconds"] == 30
+    assert "session_wait_seconds" not in facts["worker-1"]
+
+
 LOOKED_AT = f"""{HEADER}
   command: [sh, -c, "COMMAND"]
   roles:
@@ -111,6 +168,7 @@ def test_a_coordinator_of_each_version(tmp_path: Path, version: str) -> None:
     assert "iterations 150" in paceline(tmp_path / "home", "logs", "user-script").stdout
     shown = json.loads(paceline(tmp_path / "home", "describe", "user-script", "-o", "json").stdout)
     assert "an error of its own" not in json.dumps(shown)
+    assert shown["script_facts"]["chief-0"] == {"coordinates": True}
 
 
 def test_servers_of_a_strategy_are_profiled_by_their_agents(tmp_path: Path) -> None:

@@ -22,12 +22,15 @@ from support.examples import examples
 
 from paceline.instrumentation.paceline_instrumentation import (
     eager,
+    graph_facts,
     graphs,
     guarding,
+    inputs,
     loading,
     models,
     patching,
     reporting,
+    saving,
     servers,
     sessions,
     stepping,
@@ -65,7 +68,7 @@ def age(path: Path, seconds: float) -> None:
 def test_what_is_waited_for_is_what_is_wrapped(tmp_path, monkeypatch):
     monkeypatch.setattr(tracebacks, "connect", lambda: None)
     instrument = patching.Instrument({"PACELINE_REPORT_FILE": str(tmp_path / "reports.jsonl")})
-    assert set(instrument._patches) == {*wiring.MODULES, *wiring.KERAS}
+    assert set(instrument._patches) == {*wiring.MODULES, *wiring.KERAS, *wiring.TWICE}
 
 
 def test_a_module_is_acted_on_once_and_has_its_own_loader(tmp_path, monkeypatch):
@@ -163,13 +166,20 @@ class Script:
         monkeypatch.setattr(stepping, "clock", lambda: self.now)
         monkeypatch.setattr(sessions, "clock", lambda: self.now)
         monkeypatch.setattr(graphs, "training_run", self._kind)
+        monkeypatch.setattr(graph_facts, "note", lambda *arguments: None)
         monkeypatch.setattr(stepping.atexit, "register", self._at_exit)
         model = SimpleNamespace(
             describe=lambda *arguments: None, wanted=lambda run: [], take=lambda found: None
         )
         untraced = SimpleNamespace(due=lambda total: None)
         watch = sessions.SessionWatch(
-            steps, guarding.Guard(reporter), graphs.Facts(), model, untraced, SimpleNamespace(task=None)
+            steps,
+            guarding.Guard(reporter),
+            graphs.Facts(),
+            model,
+            untraced,
+            SimpleNamespace(task=None),
+            reporter,
         )
         script = self
 
@@ -228,8 +238,13 @@ class SimpleGraph:
     """Has weak references, as a graph has."""
 
 
+def reports(folder: Path) -> list[dict]:
+    """The reports of steps."""
+    return [each for each in lines(folder) if "steps" in each]
+
+
 def reported(folder: Path, key: str) -> float:
-    return sum(each[key] for each in lines(folder) if "steps" in each)
+    return sum(each[key] for each in reports(folder))
 
 
 @pytest.fixture
@@ -266,10 +281,10 @@ def test_a_script_that_gets_slow_is_reported_again_after_a_few_steps(script, ste
     script.run(2.5)
     for _ in range(stepping.MOST_UNWATCHED + 2):
         script.step(pause=3.0)
-    before = len(lines(tmp_path))
+    before = len(reports(tmp_path))
     for _ in range(5):
         script.step(pause=3.0)
-    assert len(lines(tmp_path)) == before + 5
+    assert len(reports(tmp_path)) == before + 5
 
 
 def test_what_trains_only_with_others_is_looked_at_each_time(script, steps):
@@ -568,7 +583,7 @@ def test_a_script_whose_runs_are_all_different_is_not_held_up(reporter, monkeypa
     monkeypatch.setattr(sessions, "MOST_KINDS", 3)
     guard = guarding.Guard(reporter)
     watch = sessions.SessionWatch(
-        stepping.Steps(reporter, guard), guard, graphs.Facts(), models.Model(None), None, None
+        stepping.Steps(reporter, guard), guard, graphs.Facts(), models.Model(None), None, None, reporter
     )
 
     class Stub:
@@ -710,3 +725,50 @@ def test_a_closure_of_another_version_is_done_all_the_same(tmp_path, reporter, m
     assert watch._last == last
     said = [line["message"] for line in lines(tmp_path)]
     assert len(said) == (0 if last else 1)
+
+
+def test_a_fact_is_said_again_when_it_has_changed(tmp_path, reporter):
+    for value in (1.0, 1.1, 0.9, 2.0, 2.0):
+        reporter.state("checkpoint_every_seconds", value)
+    for flag in (False, False, True):
+        reporter.state("device_filters", flag)
+    found = [(line["type"], line["name"], line["value"]) for line in lines(tmp_path)]
+    assert found == [
+        ("fact", "checkpoint_every_seconds", 1.0),
+        ("fact", "checkpoint_every_seconds", 2.0),
+        ("fact", "device_filters", False),
+        ("fact", "device_filters", True),
+    ]
+
+
+def test_milestones_come_more_and_more_rarely():
+    milestones = saving.Milestones()
+    assert [number for number in range(1, 100) if milestones.reached()] == [3, 6, 12, 24, 48, 96]
+
+
+def test_what_python_takes_and_reads_is_what_rose_meanwhile(tmp_path, reporter, steps, monkeypatch):
+    """The first moment is that of the first report: what a script does before it trains does not count."""
+    moments = iter([(10, 100.0, 50.0, 1000), (40, 110.0, 54.0, 4000)])
+
+    class Moment:
+        def __init__(self, total):
+            self.steps, self.at, self.cpu_seconds, self.read_bytes = next(moments)
+
+    monkeypatch.setattr(inputs, "_Moment", Moment)
+    watch = inputs.InputWatch(reporter, steps)
+    for _ in range(1 + saving.FIRST_TIMES):
+        watch.note({"x": SimpleNamespace(nbytes=80), "y": SimpleNamespace(nbytes=20)})
+    found = {line["name"]: line["value"] for line in lines(tmp_path)}
+    assert found == {"feeds_bytes_per_step": 100, "python_share": 0.4, "reads_bytes_per_step": 100}
+
+
+def test_nothing_is_said_of_python_where_several_threads_train(tmp_path, reporter, steps):
+    for _ in range(2):
+        thread = threading.Thread(target=steps.add, args=(stepping.clock(),))
+        thread.start()
+        thread.join()
+    watch = inputs.InputWatch(reporter, steps)
+    for _ in range(20):
+        steps.add(stepping.clock())
+        watch.note({})
+    assert lines(tmp_path) == []

@@ -78,6 +78,25 @@ def test_what_the_instrumentation_says_is_an_event(tmp_path: Path) -> None:
     assert reading.broken == 0
 
 
+def test_facts_of_a_script_are_events_and_what_is_no_fact_is_counted(tmp_path: Path) -> None:
+    spool = tmp_path / "spool"
+    good = [("device_filters", False), ("recovery_wait_seconds", 30), ("session_wait_seconds", 29.75)]
+    bad = [
+        ("device_filters", 1), ("device_filters", "no"), ("recovery_wait_seconds", True),
+        ("recovery_wait_seconds", -1), ("recovery_wait_seconds", 10**400), ("of a later version", 1),
+        (None, 1), (["device_filters"], True), ("device_filters", None),
+    ]  # fmt: skip
+    spool.write_bytes(
+        b"".join(line(type="fact", at=5, name=name, value=value) for name, value in [*good, *bad])
+    )
+    reading = read(spool)
+    assert [event.message for event in reading.events] == [
+        "device_filters: no", "recovery_wait_seconds: 30", "session_wait_seconds: 29.75",
+    ]  # fmt: skip
+    assert {(event.kind, event.at) for event in reading.events} == {("fact", 5.0)}
+    assert reading.broken == len(bad)
+
+
 def test_a_coordinator_tells_the_steps_of_its_workers(tmp_path: Path) -> None:
     spool = tmp_path / "spool"
     spool.write_bytes(

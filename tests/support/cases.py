@@ -8,11 +8,12 @@ from typing import Any
 
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.rules import Rule
+from paceline.model import script_facts
 from paceline.model.causes import Cause
 from paceline.model.jobs import JobSpec, RoleSpec
 from paceline.model.recordings import Recording
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.runs import ReplicaRow, Run
+from paceline.model.runs import FACT, JobEvent, ReplicaRow, Run
 from paceline.model.samples import Sample, StepReport
 from paceline.model.statuses import JobPhase, ReplicaPhase
 from paceline.model.traces import Direction, Operation, Split, Trace, Transfer
@@ -102,6 +103,21 @@ def edited(
         samples=[made for each in recording.samples if (made := samples(each)) is not None],
         steps=[report for each in recording.steps if (report := steps(each)) is not None],
     )
+
+
+def asking(
+    recording: Recording, facts: Mapping[str, Mapping[str, object]], *, at: float = START
+) -> Recording:
+    """Return the recording with facts of scripts, by replica and by name, seen at a moment."""
+    events = tuple(
+        JobEvent(
+            at=at, kind=FACT, message=script_facts.text(name, value), replica=ReplicaId.parse(replica),
+            attempt=1,
+        )
+        for replica, values in facts.items()
+        for name, value in values.items()
+    )  # fmt: skip
+    return dataclasses.replace(recording, events=(*recording.events, *events))
 
 
 def on_kubernetes(recording: Recording) -> Recording:

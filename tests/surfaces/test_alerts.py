@@ -142,3 +142,21 @@ def test_lines_go_where_other_messages_go(
     assert following.Follower(session, jobs, "clicks").follow().phase is JobPhase.SUCCEEDED
     told = capsys.readouterr()
     assert (told.out, told.err) == ("", "08:00:00 PS001 is over\n" * 2)
+
+
+def test_what_happens_is_told_and_facts_of_scripts_are_not(
+    session: Session, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Telling(Ending):
+        def events(self, name: str, *, since_id: int = 0) -> list[tuple[int, JobEvent]]:
+            said = [("fact", "device_filters: no"), ("instrumentation", "TensorFlow 2.21.0")]
+            return [
+                (id, JobEvent(at=1e9, kind=kind, message=text)) for id, (kind, text) in enumerate(said, 1)
+            ]
+
+    monkeypatch.setattr(alerts, "watching", lambda session, name: contextlib.nullcontext(lambda: []))
+    monkeypatch.setattr(following.Follower, "_tell_line", lambda self, run: None)
+    following.Follower(session, cast("LifeCycle", Telling()), "clicks").follow()
+    told = capsys.readouterr().err
+    assert "TensorFlow 2.21.0" in told
+    assert "device_filters" not in told

@@ -131,6 +131,26 @@ def test_describe_tells_what_is_seen_of_each_script(home: homes.Home, paceline: 
     ]
 
 
+def test_describe_tells_the_facts_of_each_script(home: homes.Home, paceline: Paceline) -> None:
+    fill(home, "clicks")
+    with open_store(home.store_url) as store:
+        for attempt, message in [
+            (0, "device_filters: yes"),
+            (1, "device_filters: no"),
+            (1, "a later one: 1"),
+        ]:
+            event = JobEvent(
+                at=1e9, kind="fact", message=message, replica=ReplicaId.parse("worker-0"), attempt=attempt
+            )
+            store.append_events("clicks", [event])
+    text = paceline("describe", "clicks").stdout
+    shown = text.partition("Seen in the scripts\n")[2].partition("\n\n")[0]
+    assert shown.splitlines() == ["ps-0, ps-1, worker-1  nothing", "worker-0              device_filters: no"]
+    assert "later one" not in text
+    found = document(paceline("describe", "clicks", "-o", "json"))
+    assert found["script_facts"] == {"worker-0": {"device_filters": False}}
+
+
 def test_top_shows_means_imbalance_and_the_hot_ps(home: homes.Home, paceline: Paceline) -> None:
     fill(home, "clicks", loads=[0.9, 0.1], steps=3)
     text = paceline("top", "clicks").stdout

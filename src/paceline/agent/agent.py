@@ -41,8 +41,8 @@ THREAD_VARIABLES = (
     "MKL_NUM_THREADS",
     "NUMEXPR_NUM_THREADS",
 )
-REPORT_TYPES = ("step", "evaluation", "instrumentation", "cure")
-SEEN_TYPES = ("instrumentation", "cure")  # what is seen of the script, and changed: it holds while it runs
+SEEN_TYPES = ("instrumentation", "fact", "cure")  # of the script: they hold while it runs
+REPORT_TYPES = ("step", "evaluation", *SEEN_TYPES)
 UNLIMITED = 2**62  # cgroup v1 writes "no limit" as the largest multiple of a page below 2**63
 MAX_CPUS = 8192
 KEPT_FILES = 400
@@ -60,7 +60,7 @@ LINGER_SECONDS = 20.0  # at most, for a reader that promised to come back, if th
 LINGER_SLACK_SECONDS = 2.0  # beyond the grace of a command that was told to stop
 TRACE_REQUEST_SECONDS = 60.0
 LOOK_SECONDS = 10.0  # between looks at what a command does beside its work
-MOST_SEEN = 50  # messages about what is seen of a script
+MOST_SEEN = 80  # messages and facts about what is seen of a script
 UNSEEN_SECONDS = 30.0  # after which it is looked why a trainer says nothing, and between such looks
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 

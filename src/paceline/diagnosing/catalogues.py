@@ -11,7 +11,7 @@ from paceline.diagnosing.cores import (
     thread_counts,
     throttlings,
 )
-from paceline.diagnosing.inputs import slow_decoding, slow_storage
+from paceline.diagnosing.inputs import python_inputs, resting_scripts, slow_decoding, slow_storage
 from paceline.diagnosing.memory import memory_limits, memory_requests
 from paceline.diagnosing.networks import retransmissions, shared_links, worker_links
 from paceline.diagnosing.optimizers import dense_gradients, dense_updates, slot_memories
@@ -27,6 +27,18 @@ from paceline.diagnosing.progress import (
     untrained,
 )
 from paceline.diagnosing.rules import Rule
+from paceline.diagnosing.scripts import (
+    checkpoints,
+    device_filters,
+    global_steps,
+    large_feeds,
+    log_placements,
+    missing_prefetches,
+    one_hot_tables,
+    recovery_waits,
+    summaries,
+    synchronous_waits,
+)
 from paceline.diagnosing.servers import (
     cpu_bound_servers,
     ended_servers,
@@ -60,6 +72,8 @@ RULES: tuple[Rule, ...] = (
     stolen_cores.stolen_cores,
     slow_storage.slow_storage,
     slow_decoding.slow_decoding,
+    python_inputs.python_input,
+    resting_scripts.resting_script,
     memory_limits.memory_near_limit,
     memory_requests.memory_over_asked,
     shared_links.shared_link,
@@ -88,6 +102,16 @@ RULES: tuple[Rule, ...] = (
     dense_updates.dense_update,
     dense_gradients.dense_gradient,
     slot_memories.slots_memory,
+    device_filters.no_device_filters,
+    recovery_waits.recovery_wait,
+    log_placements.log_device_placement,
+    checkpoints.frequent_checkpoints,
+    summaries.frequent_summaries,
+    missing_prefetches.no_prefetch,
+    one_hot_tables.one_hot_table,
+    synchronous_waits.sync_straggler,
+    global_steps.global_step_server,
+    large_feeds.large_feeds,
     compute_bounds.compute_bound,
     slow_hosts.slow_host,
     slow_disks.slow_disk,

@@ -17,8 +17,12 @@ STOP, SCALE = "stop", "scale"
 SEEN = "instrumentation"
 #: How that begins where the steps of a script are seen.
 STEPS_SEEN = "its steps"
+#: Said by agents of a fact with a name and a value (`script_facts`).
+FACT = "fact"
 #: Said by agents of what was changed in a script, and what was not, and why (`model.cures`).
 CURED = "cure"
+#: Kinds of events that hold for as long as a script runs, and are shown apart from what happened.
+OF_SCRIPTS = (SEEN, FACT, CURED)
 #: What happened to a run that came out of a recording.
 IMPORTED = "imported"
 

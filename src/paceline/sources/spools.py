@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from paceline.model import script_facts
 from paceline.model.cures import Outcome
 from paceline.model.roles import ReplicaId
-from paceline.model.runs import CURED, JobEvent
+from paceline.model.runs import CURED, FACT, JobEvent
 from paceline.model.samples import CURRENT_ATTEMPT, Evaluation, Sample, StepReport
 
 #: A reader takes at most so much at once, so that a spool that grew for hours does not fill memory.
@@ -87,6 +88,12 @@ def parse(data: bytes, *, replica: ReplicaId, attempt: int, offset: int) -> Read
                 case "cure":
                     happened.append(
                         _said(CURED, {**record, "message": str(_cured(record))}, replica, attempt)
+                    )
+                case "fact":
+                    message = script_facts.text(record.get("name"), record.get("value"))
+                    at = float(record.get("at") or 0.0)
+                    happened.append(
+                        JobEvent(at=at, kind=FACT, message=message, replica=replica, attempt=attempt)
                     )
                 case "exited":
                     # Why is in the exit file too, and the engine reports it when all is gone.

@@ -12,7 +12,7 @@ import enum
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from paceline.model import jobs, trained_models
+from paceline.model import jobs, script_facts, trained_models
 from paceline.model.roles import ReplicaId
 from paceline.model.runs import JobEvent, ReplicaRow, Run, RunSummary
 
@@ -89,7 +89,7 @@ def run_document(
         replicas: its replicas.
         lost: whether it should be looked after, but nobody does.
         supervisor_pids: the guard and the supervisor; empty when there are none.
-        events: what happened to it.
+        events: what happened to it, among it what is seen of its scripts.
     """
     body = {
         "name": run.name,
@@ -112,6 +112,10 @@ def run_document(
     }
     if events is not None:
         body["events"] = [event(each) for each in events]
+        body["script_facts"] = {
+            str(replica): {str(name): fact.value for name, fact in facts.items()}
+            for replica, facts in script_facts.of_replicas(replicas, events).items()
+        }
     return document("Run", body)
 
 

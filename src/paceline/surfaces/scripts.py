@@ -6,15 +6,15 @@ import contextlib
 from collections.abc import Iterable, Sequence
 
 from paceline.errors import PacelineError
-from paceline.model import cures
+from paceline.model import cures, script_facts
 from paceline.model.jobs import Instrumentation, JobSpec
 from paceline.model.roles import ReplicaId
-from paceline.model.runs import CURED, SEEN, STEPS_SEEN, JobEvent, ReplicaRow, Run
+from paceline.model.runs import CURED, OF_SCRIPTS, SEEN, STEPS_SEEN, JobEvent, ReplicaRow, Run
 from paceline.model.words import listed
 from paceline.services.life_cycles import LifeCycle
 
 
-def seen(spec: JobSpec, replicas: Sequence[ReplicaRow], events: Iterable[JobEvent]) -> list[tuple[str, str]]:
+def seen(spec: JobSpec, replicas: Sequence[ReplicaRow], events: Sequence[JobEvent]) -> list[tuple[str, str]]:
     """Return what was seen in the script of each replica at its last attempt: names of replicas, and a text.
 
     Those are together that are alike. There is nothing where nothing was seen: a job may report by itself.
@@ -25,6 +25,11 @@ def seen(spec: JobSpec, replicas: Sequence[ReplicaRow], events: Iterable[JobEven
     for event in events:
         if event.kind == SEEN:
             said.setdefault((event.replica, event.attempt), {})[event.message] = None
+    facts = script_facts.of_replicas(replicas, events)
+    for row in replicas:
+        texts = [script_facts.text(name, fact.value) for name, fact in facts.get(row.replica, {}).items()]
+        if texts:
+            said.setdefault((row.replica, row.attempt), {})[", ".join(texts)] = None
     if not said:
         return []
     alike: dict[str, list[str]] = {}
@@ -73,10 +78,10 @@ def events(jobs: LifeCycle, run: Run) -> list[JobEvent]:
     if not run.phase.is_final and len(others(found)) == len(found):
         with contextlib.suppress(PacelineError):  # They do not answer: then the rest is shown.
             recording = jobs.recording(run.name, since=jobs.clock())
-            found += [event for event in recording.events if event.kind in (SEEN, CURED)]
+            found += [event for event in recording.events if event.kind in OF_SCRIPTS]
     return found
 
 
 def others(events: Iterable[JobEvent]) -> list[JobEvent]:
     """Return the events that say something else."""
-    return [event for event in events if event.kind not in (SEEN, CURED)]
+    return [event for event in events if event.kind not in OF_SCRIPTS]

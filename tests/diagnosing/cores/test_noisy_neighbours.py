@@ -180,3 +180,17 @@ def test_exclusive_cores_that_were_not_given_come_first() -> None:
     assert root.name == "exclusive-not-got"
     assert root.gain is not None
     assert [each.name for each in root.effects] == ["noisy-neighbour"]
+
+
+def test_a_job_that_starts_is_promised_nothing() -> None:
+    """It imports TensorFlow and builds its graph, which takes all cores; before, that was a warning."""
+    for rule, roles in ((noisy_neighbour, ASKED), (fractional_cores, {"worker": {"cpu_cores": 1.5}})):
+        (cause,) = found(rule, _recording(steps={}, roles=roles))
+        assert (cause.severity, cause.gain) == (Severity.INFO, None)
+        (cause,) = found(rule, _recording(roles=roles))
+        assert (cause.severity, cause.gain is None) == (Severity.WARNING, False)
+
+
+def test_a_gain_needs_steps_that_were_measured() -> None:
+    (cause,) = found(noisy_neighbour, _recording(steps={}, seconds=150))
+    assert (cause.severity, cause.gain) == (Severity.WARNING, None)

@@ -77,6 +77,47 @@ def test_programs_grow_while_they_begin() -> None:
     assert not found(memory_near_limit, _recording(lambda at: 500 * MIB if at > 9 else 50 * MIB * at))
 
 
+def _importing(
+    seconds: int, steps: dict[str, Any], trained: dict[str, tuple[int, int]] | None = None
+) -> Recording:
+    """A job whose second worker grows by 12 MiB a second."""
+    loads = {"ps-0": _load(300 * MIB), "worker-0": _load(300 * MIB), "worker-1": _load(0)}
+    recording = cases.recording(loads, steps=steps, trained=trained, seconds=seconds)
+
+    def grown(sample: Sample) -> Sample:
+        if str(sample.replica) != "worker-1":
+            return sample
+        return dataclasses.replace(sample, memory_bytes=round(50 * MIB + 12 * MIB * (sample.at - START)))
+
+    return cases.edited(recording, samples=grown)
+
+
+def test_imports_and_graphs_that_are_built_are_no_leak() -> None:
+    """Before, growth counted from the first sample on where no step was seen yet, and from others' steps."""
+    assert not found(memory_near_limit, _importing(30, {}))
+    trained = {"worker-0": (5, 40), "worker-1": (35, 40)}
+    both = dict.fromkeys(("worker-0", "worker-1"), cases.STEPS)
+    assert not found(memory_near_limit, _importing(40, both, trained)), "the other one trains already"
+    assert not found(memory_near_limit, _importing(40, {"worker-0": cases.STEPS})), "it has made no step"
+
+
+def test_what_grows_after_its_first_step_leaks() -> None:
+    both = dict.fromkeys(("worker-0", "worker-1"), cases.STEPS)
+    (cause,) = found(memory_near_limit, _importing(40, both, {"worker-1": (10, 40)}))
+    assert cause.subjects == ("worker-1",)
+
+
+def test_a_server_that_comes_back_grows_while_it_restores() -> None:
+    back = {"ps-0": {"attempt": 2, "restarts": 1}}
+    grows = _recording(lambda at: 300 * MIB + 12 * MIB * at, seconds=35, rows=back)
+    again = cases.edited(
+        grows,
+        samples=lambda each: dataclasses.replace(each, attempt=2 if each.replica.role is Role.PS else 1),
+    )
+    assert found(memory_near_limit, _recording(lambda at: 300 * MIB + 12 * MIB * at, seconds=35))
+    assert not found(memory_near_limit, again)
+
+
 def test_noise_is_no_growth() -> None:
     chance = random.Random(5)
     assert not found(memory_near_limit, _recording(lambda _: chance.gauss(500 * MIB, 30 * MIB)))

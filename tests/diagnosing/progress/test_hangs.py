@@ -5,15 +5,17 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import pytest
 from support import cases
 from support.cases import START, found
 
 from paceline.diagnosing.progress.absences import waiting_at_start
 from paceline.diagnosing.progress.hangs import hang
 from paceline.model.findings import Severity
+from paceline.model.jobs import Framework, Instrumentation
 from paceline.model.recordings import Recording
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.runs import JobEvent
+from paceline.model.runs import SEEN, JobEvent
 from paceline.model.samples import Evaluation, Sample, StepReport
 from paceline.model.statuses import JobPhase, ReplicaPhase
 
@@ -222,3 +224,42 @@ def test_what_was_not_measured_is_not_called_idle() -> None:
     assert not found(waiting_at_start, _starting(100, {"cpu_cores": None}))
     nothing = cases.edited(_starting(100, {}), samples=lambda sample: None)
     assert not found(waiting_at_start, nothing)
+
+
+def _sleeping(seconds: int, every: int) -> Recording:
+    """A job whose scripts make a step and then sleep, again and again; they use hardly any core."""
+    rests = {"cpu_cores": 0.02, "cpu_limit_cores": 1.0, "threads": 60, "memory_bytes": 400 << 20}
+    loads = {"ps-0": rests, "worker-0": rests, "worker-1": rests}
+    slept = {"steps": 1, "input_wait_seconds": every - 0.1}
+    steps = {"worker-0": slept, "worker-1": slept}
+    return cases.edited(
+        cases.recording(loads, steps=steps, seconds=seconds),
+        steps=lambda each: (
+            dataclasses.replace(each, interval_seconds=float(every))
+            if (each.at - START) % every == 0
+            else None
+        ),
+    )
+
+
+@pytest.mark.parametrize("seconds", [45, 59, 100, 179])
+def test_a_script_that_sleeps_between_its_steps_neither_hangs_nor_waits_for_a_replica(seconds: int) -> None:
+    recording = _sleeping(seconds, 20)
+    assert not found(hang, recording)
+    assert not found(waiting_at_start, recording)
+
+
+def test_a_script_whose_steps_are_not_seen_may_sleep_between_them() -> None:
+    """Before, it was said that there is no step, though only nobody had seen one."""
+    off = {"instrumentation": Instrumentation.OFF}
+    assert not found(waiting_at_start, _starting(100, {}, spec=off))
+    assert not found(waiting_at_start, _starting(100, {}, spec={"framework": Framework.PLAIN}))
+    unseen = JobEvent(
+        at=START + 30,
+        kind=SEEN,
+        message="its steps are not seen: python -I",
+        replica=ReplicaId.parse("worker-0"),
+    )
+    assert not found(waiting_at_start, _starting(100, {}, events=(unseen,)))
+    # The library tells its steps by itself, whatever is looked into.
+    assert found(waiting_at_start, _starting(100, {}, spec=off | {"training": {"epochs": 1}}))

@@ -58,6 +58,23 @@ def test_one_that_still_starts_is_not_idle() -> None:
     assert found(idle_workers, recording)
 
 
+def test_a_coordinator_has_others_make_its_steps() -> None:
+    """Before, the chief of a ClusterCoordinator was said to have nothing to do."""
+    loads = {"ps-0": cases.SERVER, "chief-0": IDLE, "worker-0": cases.TRAINER, "worker-1": cases.TRAINER}
+    steps = dict.fromkeys(("worker-0", "worker-1"), cases.STEPS)
+    recording = cases.recording(loads, steps=steps)
+    assert found(idle_workers, recording)
+    assert not found(idle_workers, cases.asking(recording, {"chief-0": {"coordinates": True}}))
+
+
+def test_a_worker_that_sleeps_until_it_looks_for_the_chief_is_not_idle() -> None:
+    """It looks every 30 seconds; before, it was said to have nothing to do meanwhile."""
+    facts = {"recovery_wait_seconds": 30}
+    assert not found(idle_workers, cases.asking(_recording(), {"worker-2": facts}))
+    assert found(idle_workers, cases.asking(_recording(), {"worker-2": facts | {"session_wait_seconds": 3}}))
+    assert found(idle_workers, cases.asking(_recording(seconds=70), {"worker-2": facts})), "it never woke"
+
+
 def test_one_that_failed_or_waits_for_its_start_is_not_idle() -> None:
     for phase in (ReplicaPhase.FAILED, ReplicaPhase.PENDING, ReplicaPhase.STARTING):
         assert not found(idle_workers, _recording(rows={"worker-2": {"phase": phase}}))

@@ -9,6 +9,7 @@ from paceline.diagnosing import outlooks, usages
 from paceline.diagnosing.cases import Case, once
 from paceline.model import rates
 from paceline.model.causes import Evidence, Gain
+from paceline.model.findings import Severity
 from paceline.model.snapshots import ReplicaSnapshot
 from paceline.model.words import listed
 
@@ -27,6 +28,9 @@ LEAST_WAITS = 2.0
 #: And so many seconds in each second: who rests most of the time waits for a core whenever it wakes up, which
 #: is long beside what it then does, and short beside a step. Fit runs: up to 0.5, and from 0.8.
 LEAST_WAITED = 0.4
+#: A start takes no longer. Without a step by then, a job is taken for one whose steps are not seen
+#: (own reasoning).
+START_SECONDS = 120.0
 
 
 class Place(NamedTuple):
@@ -122,6 +126,23 @@ def bound_elsewhere(case: Case) -> bool:
         for each in case.servers
     )
     return any(at_limit) or max(usages.links(case).values(), default=0.0) >= FULL
+
+
+def weight(case: Case, gain: Gain) -> tuple[Gain | None, Severity | None]:
+    """Return what may be promised where others left, and how bad it is; None: as bad as the rule says.
+
+    A promise needs steps that were measured. While a job starts, which takes all cores for a while, it is a
+    remark; so it is where something else binds.
+    """
+    if bound_elsewhere(case) or _is_starting(case):
+        return None, Severity.INFO
+    return (gain, None) if case.active_trainers else (None, None)
+
+
+def _is_starting(case: Case) -> bool:
+    """Whether a job imports TensorFlow, builds its graph and makes its variables: it has made no step yet."""
+    elapsed = case.snapshot.elapsed_seconds
+    return not case.recording.steps and (elapsed is None or elapsed < START_SECONDS)
 
 
 def gain_without(case: Case, crowd: tuple[Hurt, ...]) -> Gain | None:

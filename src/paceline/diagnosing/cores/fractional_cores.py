@@ -43,7 +43,7 @@ def fractional_cores(case: Case) -> Iterator[Hit]:
     gain = crowds.gain_without(case, crowd)
     if not headrooms.matters(gain):
         return
-    matters = not crowds.bound_elsewhere(case)
+    promised, severity = crowds.weight(case, gain)
     names = [str(each.replica.replica) for each in crowd]
     roles = list(dict.fromkeys(each.replica.replica.role for each in crowd))
     fractions = " and ".join(f"each {role} for {asked[role]}" for role in roles)
@@ -64,6 +64,6 @@ def fractional_cores(case: Case) -> Iterator[Hit]:
         ),
         changes=changes,
         next_steps=() if changes else noisy_neighbours.BY_HAND,
-        gain=gain if matters else None,
-        severity=None if matters else Severity.INFO,
+        gain=promised,
+        severity=severity,
     )

@@ -53,7 +53,7 @@ def noisy_neighbour(case: Case) -> Iterator[Hit]:
 
 
 def _hit(case: Case, crowd: tuple[Hurt, ...], gain: Gain) -> Hit:
-    matters = not crowds.bound_elsewhere(case)
+    promised, severity = crowds.weight(case, gain)
     names = [str(each.replica.replica) for each in crowd]
     most = max(crowd, key=lambda each: each.others)
     where = most.place.name if most.place else f"host {most.replica.row.host}"
@@ -64,8 +64,8 @@ def _hit(case: Case, crowd: tuple[Hurt, ...], gain: Gain) -> Hit:
         evidence=tuple(evidence(case, crowd)),
         changes=changes,
         next_steps=() if changes else BY_HAND,
-        gain=gain if matters else None,
-        severity=None if matters else Severity.INFO,
+        gain=promised,
+        severity=severity,
     )
 
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from paceline.diagnosing import headrooms, needs, outlooks, usages
 from paceline.diagnosing.cases import Case, mean
-from paceline.diagnosing.inputs import readings
+from paceline.diagnosing.inputs import between_steps, readings
+from paceline.diagnosing.inputs.between_steps import Doing
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
 from paceline.model.causes import Change, Evidence, Gain
@@ -38,6 +39,8 @@ def slow_decoding(case: Case) -> Iterator[Hit]:
     """Most trainers wait for input while their cores are busy, or decoding takes most of their cores."""
     reading = readings.find(case, readings.DECODING)
     decoding = readings.most(case, reading, decode=True) if reading else []
+    if reading is not None and between_steps.most(case, reading, Doing.COMPUTING):
+        return  # One thread of the script does it, whatever cores there are: see `python_inputs`.
     if reading is None or not decoding:
         yield from _burdened(case)
         return

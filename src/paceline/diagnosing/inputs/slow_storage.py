@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from paceline.diagnosing import needs, trainings
 from paceline.diagnosing.cases import Case
-from paceline.diagnosing.inputs import readings
+from paceline.diagnosing.inputs import between_steps, readings
+from paceline.diagnosing.inputs.between_steps import Doing
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
 from paceline.model.findings import Severity
@@ -31,7 +32,9 @@ def slow_storage(case: Case) -> Iterator[Hit]:
     if reading is None:
         return
     resting = readings.most(case, reading, decode=False)
-    if not resting:
+    # A script that feeds its batches may compute between its steps, or sleep: then it is no storage.
+    other = (Doing.COMPUTING, Doing.RESTING)
+    if not resting or any(between_steps.most(case, reading, what) for what in other):
         return
     yield readings.hit(
         case,

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from paceline.diagnosing.cases import Case
 from paceline.model import trends
 from paceline.model.samples import Sample
+from paceline.model.snapshots import ReplicaSnapshot
 from paceline.model.trends import Trend
 
 #: Points of a replica's history that its growth is computed from: enough for an interval, cheap for hundreds
@@ -21,6 +22,9 @@ _REACH = 10.0
 _STEADY = 0.6
 #: A rise by less of its limit than that is noise.
 _LEAST_RISE = 0.03
+#: An import of TensorFlow and a restore take so long, or less; and with a large graph on a slow machine, of
+#: which no step is seen that would say when it ended (own reasoning; TensorFlow's import takes 5 to 15 s).
+START_SECONDS, UNSEEN_START_SECONDS = 30.0, 120.0
 
 
 class Growth(NamedTuple):
@@ -78,6 +82,19 @@ def growth(samples: Sequence[Sample], limit_bytes: int, *, since: float) -> Grow
     return found if found.left_seconds <= _REACH * watched else None
 
 
-def training_since(case: Case) -> float:
-    """Return when the first step of any newest attempt was told of; without any, the beginning of time."""
-    return min((own[0].at for own in case.reports.values() if own), default=0.0)
+def training_since(case: Case, replica: ReplicaSnapshot) -> float:
+    """Return when a replica had begun to train (Unix seconds): before, it imports TensorFlow, builds its
+    graph and makes its variables, and grows.
+
+    A trainer begins with its first step, others with that of any trainer. Without a report of a step it
+    begins some time after its first sample. One that comes back does not begin with the others.
+    """
+    own = case.histories.get(replica.replica, ())
+    started = own[0].at if own else 0.0
+    if replica.replica.role.trains:
+        first = next((each.at for each in case.reports.get(replica.replica, ())), None)
+        return started + UNSEEN_START_SECONDS if first is None else first
+    begun = [reports[0].at for reports in case.reports.values() if reports]
+    if not begun:
+        return started + UNSEEN_START_SECONDS
+    return max(min(begun), started + START_SECONDS) if replica.row.attempt > 1 else min(begun)

@@ -74,9 +74,8 @@ def _near(case: Case, replica: ReplicaSnapshot) -> _Near | None:
     if not limit or used is None or (ended is not None and ended.kind is ExitKind.OUT_OF_MEMORY):
         # What has happened already is told by another cause.
         return None
-    growth = growths.growth(
-        case.histories.get(replica.replica, ()), limit, since=growths.training_since(case)
-    )
+    since = growths.training_since(case, replica)
+    growth = growths.growth(case.histories.get(replica.replica, ()), limit, since=since)
     if growth is not None and not _matters(case, growth):
         growth = None
     return _Near(replica, used, limit, growth) if growth or used >= NEAR * limit else None

@@ -43,12 +43,16 @@ def memory_over_asked(case: Case) -> Iterator[Hit]:
     """Roles none of whose replicas ever used a good part of what they asked for."""
     for role in case.spec.roles:
         asked = role.memory_bytes
-        histories = [case.histories.get(each.replica, []) for each in case.of_role(role.role)]
+        replicas = case.of_role(role.role)
+        histories = [case.histories.get(each.replica, []) for each in replicas]
         if asked is None or asked < LEAST_BYTES or not histories or not all(map(_is_known, histories)):
             continue
-        since = growths.training_since(case)
         most = max(sample.memory_bytes or 0 for own in histories for sample in own)
-        if most >= MOST_USE * asked or any(growths.growth(own, asked, since=since) for own in histories):
+        grows = (
+            growths.growth(own, asked, since=growths.training_since(case, each))
+            for each, own in zip(replicas, histories, strict=True)
+        )
+        if most >= MOST_USE * asked or any(grows):
             continue
         wanted = max(_STEP_BYTES, -int(-(_SPARE * most) // _STEP_BYTES) * _STEP_BYTES)
         yield Hit(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 
-from paceline.diagnosing import usages
+from paceline.diagnosing import sayings, usages
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.progress import silences
 from paceline.diagnosing.rules import Hit, rule
@@ -13,7 +13,8 @@ from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
 from paceline.model.causes import Evidence
 from paceline.model.findings import Severity
-from paceline.model.runs import ReplicaRow
+from paceline.model.jobs import Framework, Instrumentation
+from paceline.model.runs import SEEN, ReplicaRow
 from paceline.model.samples import Sample
 from paceline.model.snapshots import ReplicaSnapshot
 from paceline.model.statuses import JobPhase, ReplicaPhase
@@ -31,6 +32,8 @@ IDLE_SHARE, IDLE_CORES = 0.5, 0.25
 FEW_THREADS = 1 / 3
 #: What else is less than half of what its fellows have.
 LITTLE = 0.5
+#: So an agent begins that says why nothing is seen of a trainer.
+UNSEEN = "its steps are not seen"
 
 TOPIC = Topic(
     code="PRG002",
@@ -57,10 +60,22 @@ def waiting_at_start(case: Case) -> Iterator[Hit]:
     missing = [row for row in rows if row.phase in (ReplicaPhase.PENDING, ReplicaPhase.STARTING)]
     if here and missing:
         yield _missing(case, here, missing, elapsed)
-    elif here and len(here) == len(rows) and _all_idle(case):
+    elif here and len(here) == len(rows) and not _is_unseen(case) and _all_idle(case):
         absent = [each for each in case.snapshot.replicas if _is_absent(case, each)]
         if len(absent) <= len(rows) // 2 and (absent or elapsed >= LEAST_UNCERTAIN_SECONDS):
             yield _silent(case, absent, elapsed)
+
+
+def _is_unseen(case: Case) -> bool:
+    """Whether steps may be made and are not seen: then a script that sleeps between them looks the same."""
+    spec = case.spec
+    if spec.training is not None:
+        return False  # The library tells them by itself.
+    is_off = spec.instrumentation is Instrumentation.OFF or spec.framework is not Framework.TENSORFLOW
+    return is_off or any(
+        each.replica is not None and each.replica.role.trains and each.message.startswith(UNSEEN)
+        for each in sayings.of(case, SEEN)
+    )
 
 
 def _missing(case: Case, here: Sequence[ReplicaRow], missing: Sequence[ReplicaRow], elapsed: float) -> Hit:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from paceline.diagnosing import headrooms, needs, outlooks
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.scripts import asked
 from paceline.diagnosing.topics import Topic
 from paceline.diagnosing.trainers import histories
 from paceline.diagnosing.trainers.histories import History
@@ -15,6 +16,7 @@ from paceline.model.causes import Change, Evidence
 from paceline.model.findings import Severity
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.samples import Sample
+from paceline.model.script_facts import Name
 from paceline.model.snapshots import ReplicaSnapshot
 from paceline.model.statuses import ReplicaPhase
 from paceline.model.words import listed
@@ -26,6 +28,8 @@ PATIENCE_TIMES, PATIENCE_SECONDS = 1.5, 3.0
 RESTING = 0.3
 #: Of one that runs the last seconds count: before it was busy with its own start.
 LATE_SECONDS = 10.0
+#: A worker that waits for its chief has noticed it after one sleep; twice as long is no sleep any more.
+SLEEPS = 2.0
 
 _Samples = Mapping[ReplicaId, Sequence[Sample]]
 
@@ -46,7 +50,11 @@ def idle_workers(case: Case) -> Iterator[Hit]:
     """Trainers that have run long enough and never had a step, while others have."""
     active = histories.of(case)
     names = {each.trainer.replica for each in active}
-    silent = [each for each in case.trainers if case.spec.has(each.replica) and each.replica not in names]
+    silent = [
+        each
+        for each in case.trainers
+        if case.spec.has(each.replica) and each.replica not in names and not _is_needed(case, each.replica)
+    ]
     if not active or not silent:
         return
     idle = [each for each in silent if _is_idle(each, active, case.histories)]
@@ -70,6 +78,21 @@ def idle_workers(case: Case) -> Iterator[Hit]:
             f"or cut the examples into at least {len(case.trainers)} files or shards, so that each has some",
         ),
     )
+
+
+def _is_needed(case: Case, replica: ReplicaId) -> bool:
+    """Whether it does something else than to make steps, or sleeps before its first one.
+
+    A coordinator has workers make the steps. A worker looks for the chief's variables only now and then.
+    """
+    if asked.amount(case, replica, Name.COORDINATES):
+        return True
+    facts = asked.of_replica(case, replica)
+    sleeps = facts.get(Name.RECOVERY_WAIT_SECONDS)
+    if sleeps is None or Name.SESSION_WAIT_SECONDS in facts:
+        return False
+    first = min((each.since for each in histories.of(case)), default=sleeps.at)
+    return case.window.until - max(first, sleeps.at) < SLEEPS * float(sleeps.value)
 
 
 def _with_work(case: Case, trainers: int) -> Iterator[Evidence]:

@@ -53,7 +53,7 @@ class _Reason(NamedTuple):
     changes: tuple[Change, ...] = ()
 
 
-@rule(TOPIC, needs=(needs.CPU, needs.STEPS))
+@rule(TOPIC, needs=(needs.CPU, needs.STEPS), explains=("sync-straggler",))
 def slow_host(case: Case) -> Iterator[Hit]:
     """Stragglers that lack CPU."""
     known = [(each, reason) for each in paces.stragglers(case) if (reason := _reason(case, each)) is not None]

@@ -277,6 +277,7 @@ class EagerWatch(object):
             finished = dict(self._closures)
             self._guard(self._traces.refuse)
             if finished:
+                self._reporter.state("coordinates", True)
                 self._guard(self._traces.ask_for_profiles, total)
             self._guard(self._report, total, total - done, now - since, _differences(closures, finished))
             since, done, closures = now, total, finished

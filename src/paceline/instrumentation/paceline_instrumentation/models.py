@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 #: Operations that look up rows of a variable by their ids.
 _LOOKUPS = ("GatherV2", "Gather", "ResourceGather")
 #: Between a variable and what uses its value.
-_PASSED = ("Identity", "ReadVariableOp", "Enter")
+PASSED = ("Identity", "ReadVariableOp", "Enter")
 #: Stands for a device where the script gives a variable none: it is with whoever runs the session.
 UNPLACED = "unplaced"
 #: Bytes of a value.
@@ -338,7 +338,7 @@ def lookups(needed, described, tables):
         if each.type not in _LOOKUPS or _OWN.search(name) or not each.inputs[1].dtype.is_integer:
             continue
         source = each.inputs[0].op
-        while source.type in _PASSED and source.inputs:
+        while source.type in PASSED and source.inputs:
             source = source.inputs[0].op
         table, first_row = tables.get(source.name, ("", 0))
         if source.type in _VARIABLES and table in described and described[table]["sparse"]:

@@ -7,6 +7,7 @@ import platform
 import sys
 
 from . import (
+    asking,
     building,
     eager,
     evaluations,
@@ -14,6 +15,7 @@ from . import (
     guarding,
     models,
     reporting,
+    saving,
     servers,
     sessions,
     signatures,
@@ -48,15 +50,24 @@ class Instrument(object):
         model = models.Model(_variables_path(environment))
         trace_watch = traces.TraceWatch(environment)
         server_watch = servers.ServerWatch(self._guard, self._reporter.say, environment)
-        session_watch = sessions.SessionWatch(steps, self._guard, facts, model, trace_watch, server_watch)
+        session_watch = sessions.SessionWatch(
+            steps, self._guard, facts, model, trace_watch, server_watch, self._reporter
+        )
         eager_watch = eager.EagerWatch(self._reporter, self._guard, model, trace_watch)
         evaluation_watch = evaluations.EvaluationWatch(self._reporter, self._guard)
         graph_watch = building.GraphWatch(self._guard, facts, steps)
+        save_watch = saving.SaveWatch(self._reporter, self._guard, steps)
+        ask_watch = asking.AskWatch(self._reporter, self._guard)
         watches = {
             "client.session": session_watch.patch,
+            "asked sessions": ask_watch.patch_sessions,
             "ops.gradients_util": graph_watch.patch_gradients,
             "ops.gradients_impl": graph_watch.patch_old_gradients,
             "training.basic_session_run_hooks": graph_watch.patch_hooks,
+            "training.saver": save_watch.patch_savers,
+            "summary.writer.writer": save_watch.patch_writers,
+            "training.sync_replicas_optimizer": ask_watch.patch_synchronous,
+            "training.session_manager": ask_watch.patch_managers,
             "training.server_lib": server_watch.patch,
             "distribute.coordinator.cluster_coordinator": eager_watch.patch_coordinator,
             "data.ops.dataset_ops": eager_watch.patch_datasets,

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 #: So many lines that cannot be written end it: the disk is full, or the folder is gone.
 MOST_FAILURES = 5
 MOST_MESSAGES = 20
+#: Of a number: what changes by less is no news.
+_NEWS = 0.25
 #: Within that a process that has made the file of an owner has written its number into it.
 _OWNER_SECONDS = 10.0
 #: Of the beginning of a message, and of its end.
@@ -35,6 +37,7 @@ class Reporter(object):
         self._path = path
         self._failures = 0
         self._said = []  # type: List[str]
+        self._facts = {}  # type: Dict[str, Any]
         self._owner = None  # type: Optional[int]
         self._waiting = []  # type: List[Callable[[], None]]
 
@@ -79,6 +82,13 @@ class Reporter(object):
         # type: () -> None
         while self._waiting:
             self._waiting.pop(0)()
+
+    def state(self, name, value):
+        # type: (str, Any) -> None
+        """Report a fact of the script, unless it was reported before with about that value."""
+        if not _is_about(self._facts.get(name), value):
+            self._facts[name] = value
+            self.append("fact", {"name": name, "value": value})
 
     def owns(self):
         # type: () -> bool
@@ -125,6 +135,14 @@ def _is_held(path):
         return True
     except (OSError, ValueError, OverflowError):  # It has ended, or the file is none of ours.
         return False
+
+
+def _is_about(before, value):
+    # type: (Any, Any) -> bool
+    """Whether a value is the one before; of numbers whether they differ by less than a quarter."""
+    if isinstance(value, float) and before is not None:
+        return bool(abs(value - before) <= _NEWS * max(abs(before), abs(value)))
+    return bool(before == value)
 
 
 def _finite(value):

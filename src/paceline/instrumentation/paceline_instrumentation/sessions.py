@@ -11,7 +11,7 @@ import threading
 import time
 import weakref
 
-from . import graphs, signatures, stepping, traces
+from . import graph_facts, graphs, inputs, signatures, stepping, traces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from .guarding import Guard
     from .models import Model
+    from .reporting import Reporter
     from .servers import ServerWatch
     from .stepping import Steps
 
@@ -58,10 +59,14 @@ class SessionWatch(object):
         model: is told of each graph that trains.
         trace_watch: says which steps are traced.
         servers: says which task of a cluster this process is.
+        reporter: takes the facts of each graph that trains.
     """
 
-    def __init__(self, steps, guard, facts, model, trace_watch, servers):
-        # type: (Steps, Guard, graphs.Facts, Model, traces.TraceWatch, ServerWatch) -> None
+    def __init__(self, steps, guard, facts, model, trace_watch, servers, reporter):
+        # type: (Steps, Guard, graphs.Facts, Model, traces.TraceWatch, ServerWatch, Reporter) -> None
+        self._reporter = reporter
+        self._is_noted = False
+        self._inputs = inputs.InputWatch(reporter, steps)
         self._steps = steps
         self._guard = guard
         self._facts = facts
@@ -151,6 +156,9 @@ class SessionWatch(object):
         of_graph[key] = run
         self._steps.begin("sessions", run.described())
         self._model.describe(graph, needed, self._facts)
+        if not self._is_noted:
+            self._is_noted = True
+            self._guard(graph_facts.note, self._reporter, graph, needed, self._facts)
         return run
 
     def _forget(self, identity):
@@ -238,6 +246,8 @@ class SessionWatch(object):
         by_name.update(fed)
         self._steps.report(run.read(by_name, fed), run.is_fed)
         self._model.take(by_name)
+        if run.is_fed:
+            self._inputs.note(fed)
 
     def _counted_callable(self, original, fetch_handler):
         # type: (Callable[..., Any], Any) -> Callable[..., Any]

@@ -128,6 +128,16 @@ class Steps(object):
         """Whether some steps may be only counted: there are many a second, and one thread makes them."""
         return self._at_once > 0 and self._threads == 1
 
+    def are_here(self):
+        # type: () -> bool
+        """Whether this thread has made a step."""
+        return getattr(self._thread, "trains", False)
+
+    def has_threads(self):
+        # type: () -> bool
+        """Whether several threads make steps."""
+        return self._threads > 1
+
     def leave_unwatched(self, kind):
         # type: (int) -> None
         """Let the next steps of a kind be only counted, until one is to be looked at.

@@ -22,6 +22,10 @@ MODULES = (
     "ops.gradients_util",
     "ops.gradients_impl",
     "training.basic_session_run_hooks",
+    "training.session_manager",
+    "training.sync_replicas_optimizer",
+    "training.saver",
+    "summary.writer.writer",
     "training.server_lib",
     "training.evaluation",
     "distribute.coordinator.cluster_coordinator",
@@ -88,6 +92,8 @@ CURED_KERAS = {
         "tf_keras.src.optimizers.legacy.adam",
     ),
 }
+#: Modules of which several things are looked at, each by itself: one that is not known hides no other.
+TWICE = {"asked sessions": "client.session"}
 
 
 def connect(environment):
@@ -115,6 +121,7 @@ def connect(environment):
     is_cured = bool(environment.get("PACELINE_TRAINING"))
     wanted = MODULES + CURED if is_cured else MODULES
     names = {name: ["%s.python.%s" % (package, name) for package in PACKAGES] for name in wanted}
+    names.update({what: names[name] for what, name in TWICE.items()})
     keras = list(KERAS.items()) + (list(CURED_KERAS.items()) if is_cured else [])
     for what, modules in list(names.items()) + keras:
         for module in modules:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from paceline.errors import Conflict, EngineError
+from paceline.model.runs import FACT
 from paceline.surfaces.cli import alerts, printing, sessions
 
 if TYPE_CHECKING:
@@ -23,8 +24,8 @@ FRAME_SECONDS = 1.0
 LINE_SECONDS = 10.0
 #: A job whose supervisor dies more often is not brought back again.
 MAX_RESUMES = 3
-#: Events of each replica of each job, which say little.
-UNTOLD = ("started",)
+#: Events of each replica of each job, which say little; facts are for rules and for ``describe``.
+UNTOLD = ("started", FACT)
 
 
 class Follower:

@@ -1,0 +1,55 @@
+"""What scripts ask of TensorFlow, as far as it was seen (`script_facts`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from paceline.diagnosing.cases import Case, once
+from paceline.model import script_facts
+from paceline.model.causes import Evidence
+from paceline.model.roles import ReplicaId
+from paceline.model.script_facts import Facts, Name, Value
+from paceline.model.words import listed
+
+
+class Asked(NamedTuple):
+    """A value that the script of a trainer asks for, and when that was seen (Unix seconds)."""
+
+    replica: ReplicaId
+    value: Value
+    at: float
+
+
+@once
+def _facts(case: Case) -> Mapping[ReplicaId, Facts]:
+    return script_facts.of_replicas(case.recording.replicas, case.recording.events)
+
+
+def of_trainers(case: Case, name: Name) -> list[Asked]:
+    """Return what the scripts of trainers ask for by a name, of those of which it was seen."""
+    return [
+        Asked(replica, facts[name].value, facts[name].at)
+        for replica, facts in _facts(case).items()
+        if replica.role.trains and name in facts
+    ]
+
+
+def of_replica(case: Case, replica: ReplicaId) -> Facts:
+    """Return what the script of a replica asks for, as far as it was seen."""
+    return _facts(case).get(replica, {})
+
+
+def amount(case: Case, replica: ReplicaId, name: Name) -> float | None:
+    """Return the number that a script asks for; None: it was not seen."""
+    fact = of_replica(case, replica).get(name)
+    return None if fact is None else float(fact.value)
+
+
+def evidence(name: Name, asked: list[Asked]) -> Evidence:
+    """Return that some scripts ask for the same."""
+    return Evidence(
+        text=f"seen in the script of {listed(each.replica for each in asked)}: "
+        f"{script_facts.text(name, asked[0].value)}",
+        at=min(each.at for each in asked),
+    )

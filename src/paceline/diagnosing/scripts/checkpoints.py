@@ -1,0 +1,76 @@
+"""A trainer that stands still while it saves checkpoints, and saves them often."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from paceline.diagnosing import headrooms, needs, outlooks
+from paceline.diagnosing.cases import Case
+from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.scripts import asked
+from paceline.diagnosing.topics import Topic
+from paceline.model import quantities, rates
+from paceline.model.causes import Evidence, Gain
+from paceline.model.findings import Severity
+from paceline.model.roles import ReplicaId
+from paceline.model.script_facts import Name
+from paceline.model.words import listed
+
+#: A trainer that saves for less than that part of its time gains nothing that can be measured.
+LEAST_SHARE = 0.05
+
+TOPIC = Topic(
+    code="SCR104",
+    name="frequent-checkpoints",
+    title="Checkpoints take a good part of a trainer's time",
+    severity=Severity.WARNING,
+    why="A trainer that saves a checkpoint makes no step meanwhile, and the parameter servers that write the "
+    "variables serve the other trainers more slowly. A checkpoint is as large as the model with its slots, "
+    "however few steps lie between two.",
+    fix="Save more rarely: as often as you are ready to lose the work since the last checkpoint.",
+    risk="After a failure the steps since the last checkpoint are made again.",
+)
+
+
+@rule(TOPIC, needs=(needs.STEPS,), explains=("slow-host", "slow-disk"))
+def frequent_checkpoints(case: Case) -> Iterator[Hit]:
+    """Trainers that stand still for much of their time because they save."""
+    found = [
+        each for each in asked.of_trainers(case, Name.CHECKPOINT_SHARE) if float(each.value) >= LEAST_SHARE
+    ]
+    if not found:
+        return
+    most = max(found, key=lambda each: float(each.value))
+    every = asked.amount(case, most.replica, Name.CHECKPOINT_EVERY_SECONDS)
+    gain = _gain(case, {each.replica: float(each.value) for each in found})
+    yield Hit(
+        what=f"{listed(each.replica for each in found)} saved checkpoints for {float(most.value):.0%} of the "
+        "time.",
+        subjects=tuple(str(each.replica) for each in found),
+        evidence=(
+            Evidence(
+                text=f"{most.replica} saved one every {quantities.format_seconds(every)}, and made no step "
+                f"for {float(most.value):.0%} of the time between the first and the last",
+                at=most.at,
+            ),
+        ),
+        next_steps=(
+            "in your script: save_checkpoint_secs=600 for a MonitoredTrainingSession, save_model_secs=600 "
+            "for a Supervisor, save_checkpoints_secs=600 for an Estimator's RunConfig",
+        ),
+        gain=gain if headrooms.matters(gain) else None,
+        severity=headrooms.severity(gain),
+    )
+
+
+def _gain(case: Case, shares: dict[ReplicaId, float]) -> Gain | None:
+    """Return what it brings if these trainers make steps in the time in which they save now."""
+    total = rates.total(each.steps_per_second for each in case.trainers)
+    if not total:
+        return None
+    more = sum(
+        (each.steps_per_second or 0.0) * (1 / max(1 - shares[each.replica], 1 / headrooms.MOST_TIMES) - 1)
+        for each in case.trainers
+        if each.replica in shares
+    )
+    return outlooks.limited(case, 1 + more / total)

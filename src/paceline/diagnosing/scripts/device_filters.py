@@ -1,0 +1,91 @@
+"""Sessions that see every other worker, so that one that has ended holds up the start of all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from paceline.diagnosing.cases import Case
+from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.scripts import asked
+from paceline.diagnosing.scripts.asked import Asked
+from paceline.diagnosing.topics import Topic
+from paceline.model import quantities
+from paceline.model.causes import Evidence
+from paceline.model.findings import Severity
+from paceline.model.script_facts import Name
+from paceline.model.statuses import ReplicaPhase
+from paceline.model.words import SHOWN, listed
+
+#: A session whose workers are all there is made within seconds; a chief that comes back takes no longer.
+LEAST_SECONDS = 30.0
+
+TOPIC = Topic(
+    code="SCR101",
+    name="no-device-filters",
+    title="Each worker needs every other worker to start",
+    severity=Severity.INFO,
+    why="A session without device filters connects to all tasks of the cluster before it does anything. In a "
+    "job where each worker runs its own graph it needs the parameter servers and itself only; so one worker "
+    "that has ended, or comes late, holds up every other one that starts or restarts.",
+    fix="Give the session of each worker device filters with the parameter servers and the worker itself.",
+    risk="A script whose one graph uses the devices of several workers cannot have them.",
+)
+
+
+@rule(TOPIC, needs=(), explains=("waiting-at-start", "idle-workers"))
+def no_device_filters(case: Case) -> Iterator[Hit]:
+    """Several trainers of which each has a session of its own that sees all tasks.
+
+    It is an error where one of them waits for a session, and another one is not there.
+    """
+    found = [each for each in asked.of_trainers(case, Name.DEVICE_FILTERS) if not each.value]
+    if len(found) < 2 or not case.servers:
+        return
+    rows = [row for row in case.recording.replicas if row.replica.role.trains]
+    gone = [row for row in rows if row.phase is not ReplicaPhase.RUNNING]
+    waiting = [each for each in found if gone and _waits(case, each)]
+    seen, next_steps = asked.evidence(Name.DEVICE_FILTERS, found), (_IN_SCRIPT,)
+    if not waiting:
+        yield Hit(
+            what="Without device filters a worker that has ended holds up each one that starts.",
+            subjects=tuple(str(each.replica) for each in found),
+            evidence=(seen,),
+            next_steps=next_steps,
+        )
+        return
+    names, missing = listed(each.replica for each in waiting), listed(row.replica for row in gone)
+    began = min(each.at for each in waiting)
+    yield Hit(
+        what=f"{names} cannot begin: without device filters a session needs every worker, and {missing} "
+        f"{'is' if len(gone) == 1 else 'are'} not there.",
+        subjects=(*(str(each.replica) for each in waiting), *(str(row.replica) for row in gone)),
+        evidence=(
+            Evidence(
+                text=f"{names} asked for a session "
+                f"{quantities.format_seconds(case.recording.at - began)} ago, and has made no step",
+                at=began,
+            ),
+            Evidence(text=", ".join(f"{row.replica}: {row.phase}" for row in gone[:SHOWN])),
+            seen,
+        ),
+        next_steps=next_steps,
+        severity=Severity.ERROR,
+    )
+
+
+_IN_SCRIPT = (
+    'in your script: config=tf.ConfigProto(device_filters=["/job:ps", "/job:%s/task:%d" % (job_name, '
+    "task_index)]) for the session"
+)
+
+
+def _waits(case: Case, filters: Asked) -> bool:
+    """Whether a trainer that runs has asked for a session a while ago, and made no step since."""
+    replica = filters.replica
+    runs = any(
+        row.replica == replica and row.phase is ReplicaPhase.RUNNING for row in case.recording.replicas
+    )
+    return (
+        runs and case.is_running and not case.reports.get(replica)
+        and case.recording.at - filters.at >= LEAST_SECONDS
+    )  # fmt: skip

@@ -1,0 +1,71 @@
+"""A busy parameter server that has the global step, and no variable that would explain its load."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from paceline.diagnosing import needs
+from paceline.diagnosing.cases import Case
+from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.scripts import asked
+from paceline.diagnosing.servers import blames, hot_servers
+from paceline.diagnosing.topics import Topic
+from paceline.model import rates
+from paceline.model.causes import Evidence
+from paceline.model.findings import Severity
+from paceline.model.roles import ReplicaId, Role
+from paceline.model.script_facts import Name
+
+_DEVICE = re.compile(r"^/job:ps(?:/replica:0)?/task:(\d+)(?:/|$)")
+
+TOPIC = Topic(
+    code="SCR109",
+    name="global-step-server",
+    title="The busiest parameter server is the one with the global step",
+    severity=Severity.INFO,
+    why="Each step of each trainer changes the global step, and hooks read it once more. It is the first "
+    "variable of a script as a rule, so it lies on PS 0 beside whatever else is there. With many trainers "
+    "and short steps these calls are a good part of what that server does, though they move hardly a byte.",
+    fix="Place the global step on a parameter server that rests, and have fewer hooks ask for it.",
+)
+
+
+@rule(TOPIC, needs=(needs.CPU, needs.STEPS, needs.TRAFFIC))
+def global_step_server(case: Case) -> Iterator[Hit]:
+    """A hot server that no variable explains, and that has the global step."""
+    hot = hot_servers.find(case)
+    if hot is None or blames.blame(case) is not None:
+        return
+    found = [
+        each
+        for each in asked.of_trainers(case, Name.GLOBAL_STEP_DEVICE)
+        if _server(str(each.value)) == hot.server.replica
+    ]
+    steps = rates.total(each.steps_per_second for each in case.active_trainers)
+    if not found or not steps:
+        return
+    name = str(hot.server.replica)
+    resting = min(hot.others, key=lambda each: each.cpu_cores or 0.0)
+    yield Hit(
+        what=f"{name} is the busiest PS, has the global step, and no variable explains its load.",
+        subjects=(name,),
+        evidence=(
+            *hot.evidence,
+            asked.evidence(Name.GLOBAL_STEP_DEVICE, found),
+            Evidence(
+                text=f"{len(case.active_trainers)} trainers change it {steps:,.0f} times a second",
+                sources=(case.source("steps", case.active_trainers, steps=True),),
+            ),
+        ),
+        next_steps=(
+            f'in your script: with tf.device("/job:ps/task:{resting.replica.index}"): '
+            "tf.train.get_or_create_global_step()",
+        ),
+    )
+
+
+def _server(device: str) -> ReplicaId | None:
+    """Return the parameter server of a device such as ``/job:ps/task:0``; None: it is none."""
+    found = _DEVICE.search(device)
+    return ReplicaId(Role.PS, int(found[1])) if found else None

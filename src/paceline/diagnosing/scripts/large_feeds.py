@@ -1,0 +1,58 @@
+"""Large arrays that are fed to each step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from paceline.diagnosing import needs
+from paceline.diagnosing.cases import Case, mean
+from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.scripts import asked
+from paceline.diagnosing.topics import Topic
+from paceline.model import quantities
+from paceline.model.causes import Evidence
+from paceline.model.findings import Severity
+from paceline.model.script_facts import Name
+from paceline.model.words import listed
+
+#: What is fed is copied twice, from the array and into a message to the session's server. At so many bytes a
+#: second that takes some hundredths of a core, and at ten times as many most of one (own reasoning).
+LARGE_BYTES_PER_SECOND = 100e6
+
+TOPIC = Topic(
+    code="SCR110",
+    name="large-feeds",
+    title="Large arrays are fed to each step",
+    severity=Severity.INFO,
+    why="What a script feeds is copied by Python's thread while no operation of the step runs: from the "
+    "array into a tensor, and from that into a message to the session's server. An input pipeline hands its "
+    "batches over without a copy.",
+    fix="Give the session its batches by tf.data, or feed ids and have the step look the values up.",
+)
+
+
+@rule(TOPIC, needs=(needs.STEPS,))
+def large_feeds(case: Case) -> Iterator[Hit]:
+    """Trainers that feed much a second."""
+    fed = {
+        each: size * each.steps_per_second
+        for each in case.active_trainers
+        if (size := asked.amount(case, each.replica, Name.FEEDS_BYTES_PER_STEP)) and each.steps_per_second
+    }
+    found = [each for each, speed in fed.items() if speed >= LARGE_BYTES_PER_SECOND]
+    if not found:
+        return
+    size = mean(found, lambda each: asked.amount(case, each.replica, Name.FEEDS_BYTES_PER_STEP))
+    most = max(fed[each] for each in found)
+    yield Hit(
+        what=f"{listed(each.replica for each in found)} {'feeds' if len(found) == 1 else 'feed'} "
+        f"{quantities.format_bytes(size)} to each step.",
+        subjects=tuple(str(each.replica) for each in found),
+        evidence=(
+            Evidence(
+                text=f"that is up to {quantities.format_bytes(round(most))} a second of a trainer",
+                sources=(case.source("steps", found, steps=True),),
+            ),
+        ),
+        next_steps=("in your script: tf.data in place of feed_dict, ended by prefetch",),
+    )

@@ -1,0 +1,73 @@
+"""A large table that is multiplied with ids made one-hot, in place of a lookup."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from paceline.diagnosing import headrooms
+from paceline.diagnosing.cases import Case
+from paceline.diagnosing.optimizers import reliefs, table_works
+from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.scripts import asked
+from paceline.diagnosing.topics import Topic
+from paceline.model import quantities
+from paceline.model.causes import Evidence
+from paceline.model.findings import Severity
+from paceline.model.script_facts import Name
+
+#: Of what a step moves, or of the time of operations on servers: less is not what makes a step slow.
+LEAST_SHARE = 0.2
+
+TOPIC = Topic(
+    code="SCR107",
+    name="one-hot-table",
+    title="A large table is multiplied with one-hot ids",
+    severity=Severity.WARNING,
+    why="To multiply a table with ids made one-hot gives the rows of these ids, as a lookup does. But each "
+    "step then pulls the whole table, multiplies it with zeros for the most part, and pushes and applies a "
+    "gradient of all of its rows, where a lookup moves the rows of the batch.",
+    fix="Look the rows up by their ids: tf.nn.embedding_lookup.",
+    risk="An optimizer with moments, such as Adam, treats rows that a batch does not use otherwise then.",
+)
+
+
+@rule(
+    TOPIC,
+    needs=(),
+    explains=("dense-update", "giant-variable", "uneven-placement", "hot-ps", "ps-cpu-bound", "too-few-ps",
+              "ps-network-bound", "too-many-workers", "waiting-for-ps", "compute-bound"),
+)  # fmt: skip
+def one_hot_table(case: Case) -> Iterator[Hit]:
+    """Such a table that makes up a good part of what a step moves, or has servers compute."""
+    found = asked.of_trainers(case, Name.ONE_HOT_TABLE)
+    for table in dict.fromkeys(str(each.value) for each in found):
+        own = [each for each in case.traffic if each.variable == table]
+        moved = _share(
+            sum(each.bytes or 0.0 for each in own), sum(each.bytes or 0.0 for each in case.traffic)
+        )
+        worked = _share(sum(each.microseconds or 0.0 for each in own), table_works.total_microseconds(case))
+        if max(moved, worked) < LEAST_SHARE:
+            continue
+        gain = reliefs.gain(case, worked, moved) if case.recording.traces else None
+        yield Hit(
+            what=f"{table} is multiplied with one-hot ids, so each step moves all of it: "
+            f"{moved:.0%} of what a step moves.",
+            subjects=(table, *dict.fromkeys(each.server for each in own)),
+            evidence=(
+                asked.evidence(Name.ONE_HOT_TABLE, [each for each in found if each.value == table]),
+                Evidence(
+                    text=f"a step moves {quantities.format_bytes(sum(each.bytes or 0.0 for each in own))} of "
+                    f"{table}" + (f", and it takes {worked:.0%} of the time of PS" if worked else "")
+                ),
+            ),
+            next_steps=(
+                f"in your script: tf.nn.embedding_lookup({table}, ids) in place of tf.matmul(tf.one_hot(ids, "
+                f"...), {table})",
+            ),
+            gain=gain if headrooms.matters(gain) else None,
+            severity=headrooms.severity(gain) if gain is not None else None,
+        )
+
+
+def _share(part: float, whole: float) -> float:
+    return part / whole if whole > 0 else 0.0
