@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from paceline.engines.kubernetes.clients import RealCluster
-from paceline.engines.kubernetes.clusters import ClusterError
+from paceline.engines.kubernetes.clusters import ClusterError, Line
 
 T = TypeVar("T")
 FORBIDDEN = {"kind": "Status", "status": "Failure", "message": "pods is forbidden", "code": 403}
@@ -34,6 +34,8 @@ class Answers(http.server.BaseHTTPRequestHandler):
             self.wfile.write(b"half")
             self.close_connection = True
             return None
+        if path == "/api/v1/namespaces/ml/pods/worker/log":
+            return self._say(200, b"".join(b"2027-01-15T08:00:%02dZ line %d\n" % (n, n) for n in range(60)))
         return self._say(502, b"<html>bad gateway")
 
     def do_POST(self) -> None:
@@ -90,6 +92,14 @@ def test_a_path_is_read_with_its_query(with_cluster: Callable[..., Any]) -> None
 def test_more_than_is_wanted_is_refused(with_cluster: Callable[..., Any]) -> None:
     with pytest.raises(ClusterError, match="more than 100 bytes"):
         with_cluster(lambda cluster: cluster.read("/spool", limit_bytes=100))
+
+
+@pytest.mark.parametrize(("last_bytes", "lines"), [(None, 60), (10**6, 60), (85, 3), (1, 0)])
+def test_of_an_output_only_the_end_is_kept(
+    with_cluster: Callable[..., Any], last_bytes: int | None, lines: int
+) -> None:
+    found = with_cluster(lambda cluster: cluster.logs("worker", "ml", "training", last_bytes=last_bytes))
+    assert found == [Line(f"2027-01-15T08:00:{n:02d}Z", f"line {n}") for n in range(60 - lines, 60)]
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import builtins
+import collections
 import contextlib
 import functools
 import json
 import ssl
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence
 from typing import Any
 
 import httpx2
@@ -148,6 +149,7 @@ class RealCluster:
         *,
         tail: int | None = None,
         since_seconds: int | None = None,
+        last_bytes: int | None = None,
     ) -> builtins.list[Line]:
         """Return what a container has written (see `Cluster`)."""
         with _translated(f"the output of {pod} cannot be read"):
@@ -160,7 +162,8 @@ class RealCluster:
                 timestamps=True,
                 newlines=False,
             )
-            return [Line(*line.split(" ", 1)) if " " in line else Line(line, "") async for line in found]
+            lines = [line async for line in found] if last_bytes is None else await _last(found, last_bytes)
+        return [Line(*line.split(" ", 1)) if " " in line else Line(line, "") for line in lines]
 
     async def read(self, path: str, *, limit_bytes: int | None = None) -> bytes:
         """Return what is at a path (see `Cluster`)."""
@@ -251,6 +254,18 @@ def _labels(selector: str) -> dict[str, Any] | None:
     if not name:
         return None
     return {name: value} if equal else {name: operators.exists()}
+
+
+async def _last(lines: AsyncIterable[str], limit_bytes: int) -> Iterable[str]:
+    """Return the last lines of a text, without ever having much more of it."""
+    kept: collections.deque[str] = collections.deque()
+    size = 0
+    async for line in lines:
+        kept.append(line)
+        size += len(line)
+        while size > limit_bytes:
+            size -= len(kept.popleft())
+    return kept
 
 
 @contextlib.contextmanager

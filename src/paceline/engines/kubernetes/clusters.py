@@ -112,8 +112,20 @@ class Cluster(Protocol):
         *,
         tail: int | None = None,
         since_seconds: int | None = None,
+        last_bytes: int | None = None,
     ) -> builtins.list[Line]:
-        """Return what a container has written so far."""
+        """Return what a container has written so far.
+
+        The kubelet begins a new file now and then, and reads no other than the newest.
+
+        Args:
+            pod: the pod.
+            namespace: that of the pod.
+            container: which of its containers.
+            tail: only so many lines of the end.
+            since_seconds: only what was written in the last seconds.
+            last_bytes: only the last lines that have at most so many bytes together, with their times.
+        """
 
     async def read(self, path: str, *, limit_bytes: int | None = None) -> bytes:
         """Return what the API server answers to a GET of a path; more than the limit is refused."""
