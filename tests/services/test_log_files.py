@@ -83,6 +83,26 @@ def test_lines_that_went_with_an_older_file_are_mentioned(tmp_path: Path) -> Non
     assert path.read_text().splitlines() == ["line 1", "line 2", missing, "line 5", "line 6"]
 
 
+def test_what_the_kubelet_says_itself_is_no_output(tmp_path: Path) -> None:
+    path = tmp_path / "ps-0.1.log"
+    file = LogFile(path)
+    refused = Line("", "unable to retrieve container logs for containerd://1")
+    for read in ([refused], lines(1), [refused], lines(1, 2)):
+        file.append(read)
+    assert path.read_text() == "line 1\nline 2\n"
+
+
+def test_a_line_is_kept_when_it_has_ended(tmp_path: Path) -> None:
+    path = tmp_path / "ps-0.1.log"
+    file = LogFile(path)
+    (first,) = lines(1)
+    begun = Line(lines(2)[0].at, "1/9\r2/9", has_ended=False)
+    file.append([first, begun])
+    assert path.read_text() == "line 1\n"
+    file.append([first, begun], is_over=True)
+    assert path.read_bytes() == b"line 1\n1/9\r2/9\n"
+
+
 def test_what_was_new_is_measured_from_what_was_there(tmp_path: Path) -> None:
     file = LogFile(tmp_path / "ps-0.1.log")
     begin = times.seconds(lines(0)[0].at)

@@ -72,18 +72,23 @@ class LogFile:
             self.until = ""
             path.write_bytes(b"")
 
-    def append(self, lines: Sequence[Line]) -> Piece | None:
+    def append(self, lines: Sequence[Line], *, is_over: bool = False) -> Piece | None:
         """Add the lines that are newer than those that are there.
 
         Args:
             lines: what was read, from before the last line that is there unless there was too much.
+            is_over: nothing more will come, so a line that has not ended is added, too.
 
         Returns:
             What was new; None: no line was read, which says nothing.
         """
+        if lines and not (lines[-1].has_ended or is_over):
+            lines = lines[:-1]
         if not lines:
             return None
         new = [line for line in lines if line.at > self.until]
+        if not (new or self.until):
+            return None
         # There were too many at once, or the kubelet has begun a new file meanwhile.
         is_torn = not self.until or len(new) == len(lines)
         since = times.seconds(new[0].at if is_torn else self.until)

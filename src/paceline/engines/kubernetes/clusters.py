@@ -68,10 +68,15 @@ class Listing(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line of a container's output, and when it was written as the API writes times: they sort as text."""
+    """A line of a container's output, and when it was written as the API writes times: they sort as text.
+
+    What the kubelet says itself, as that it cannot read an output, has no time. The last line may go on: then
+    it has the same time and more text when it is read again.
+    """
 
     at: str
     text: str
+    has_ended: bool = True
 
 
 class Cluster(Protocol):

@@ -278,7 +278,7 @@ class Rounds:
             is_over = visit.ended or stage is Stage.ENDED
             if is_over or now >= visit.log_due:
                 visit.log_due = now + LOG_SECONDS
-                step = self._follow_output(source, visit)
+                step = self._follow_output(source, visit, is_over=is_over)
                 is_well = await self._attempt(visit, step, delays=is_over) and is_well
             if is_well and is_over and stage is Stage.RUNNING:
                 is_well = await self._attempt(visit, collector.let_go(source))
@@ -308,7 +308,7 @@ class Rounds:
         visit.heard_at = asyncio.get_running_loop().time()
         self.counters.answers += 1
 
-    async def _follow_output(self, source: Source, visit: _Visit) -> None:
+    async def _follow_output(self, source: Source, visit: _Visit, *, is_over: bool) -> None:
         if visit.log is None:
             path = RunFolder(cluster_runs.folder(self._home, source.run)).log(source.replica, source.attempt)
             visit.log = await asyncio.to_thread(LogFile, path)
@@ -320,7 +320,7 @@ class Rounds:
             source.pod, source.namespace, pods.TRAINING,
             tail=log_files.MAX_LINES, since_seconds=since, last_bytes=log_files.MAX_LINES_BYTES,
         )  # fmt: skip
-        piece = await asyncio.to_thread(visit.log.append, lines)
+        piece = await asyncio.to_thread(visit.log.append, lines, is_over=is_over)
         if piece is None or visit.flood is None or self._store is None:
             return
         message = visit.flood.look(piece, asked_at)
