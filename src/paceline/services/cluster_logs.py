@@ -105,6 +105,5 @@ class PodReader:
                 left -= 1
                 continue
             self._places[attempt] = self._places[attempt].after(line)
-            # Files have the bars of progress that a terminal shows in one line one below the other.
-            for part in line.text.rstrip("\r").split("\r"):
-                yield LogLine(*attempt, part)
+            for text in line.texts:
+                yield LogLine(*attempt, text)

@@ -78,6 +78,11 @@ class Line(NamedTuple):
     text: str
     has_ended: bool = True
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Return what a terminal shows one after the other in this line, such as a bar of progress."""
+        return tuple(self.text.rstrip("\r").split("\r"))
+
 
 class Cluster(Protocol):
     """What is done with a cluster; every method raises `ClusterError`."""
