@@ -167,6 +167,29 @@ def test_agents_say_how_replicas_end_whatever_image_they_have(operator: Operator
     assert limits == ["64Mi", "96Mi"]
 
 
+@pytest.mark.timeout(60 * MINUTES)
+def test_a_flood_of_output_is_said(operator: OperatorProcess, operator_home: Path) -> None:
+    # A megabyte in half a second: the kubelet begins a new file again and again, and shows no other one.
+    prints = f"while true; do yes {'x' * 99} | head -n 10000; sleep 0.5; done"
+    submit(plain("floods", "sh", "-c", prints))
+    until_phase("floods", "running", 15 * MINUTES)
+
+    def floods(*kept: str) -> list[dict[str, Any]]:
+        why = json.loads(paceline("why", "floods", "-n", NAMESPACE, "-o", "json", *kept))
+        return [cause for cause in why["causes"] if cause["name"] == "log-flood"]
+
+    until(floods, lambda: paceline("describe", "floods", "-n", NAMESPACE), 15 * MINUTES)
+    (live,) = floods()
+    store = f"sqlite:///{operator_home}/paceline.db"
+    (kept,) = floods("--home", str(operator_home), "--store", store)
+    assert [each["text"] for each in live["evidence"]] == [each["text"] for each in kept["evidence"]]
+    (seen,) = kept["evidence"]
+    assert re.match(r"worker-0: \d+\.\d MiB of output a second, or more, at each of \d+ looks", seen["text"])
+    (output,) = operator_home.glob("clusters/*/floods/**/worker-0.1.log")
+    assert "paceline: lines are missing here" in output.read_text()
+    paceline("delete", "floods", "--force", "-n", NAMESPACE)
+
+
 @pytest.fixture(scope="session")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the clicks job trains on: fewer examples than its own, which teach most of what can be learned."""
@@ -370,9 +393,12 @@ def test_a_script_that_nobody_changed_is_seen_in_its_own_image(
     assert f"TensorFlow {version} on Python" in described
     assert "its steps, made by sessions; loss: " in described
     assert "an error of its own" not in described
-    planned = paceline("plan", name, "-n", NAMESPACE)
-    assert "by-traffic" in planned, planned
-    assert "not measured" not in planned, planned
+    # Which rows are used is known after some steps of one worker.
+    until(
+        lambda: "by-traffic" in plan(name) and "not measured" not in plan(name),
+        lambda: plan(name),
+        15 * MINUTES,
+    )
     paceline("delete", name, "--force", "-n", NAMESPACE)
 
 
@@ -410,6 +436,13 @@ def test_an_image_that_is_nowhere_fails_its_job(operator: OperatorProcess, nowhe
 
     until(lambda: now().get("phase") == "failed", now, 15 * MINUTES)
     assert re.search("ErrImagePull|ImagePullBackOff", now()["message"]), now()
+
+
+def plan(name: str) -> str:
+    """Return how the variables of a job would lie, as far as that is known."""
+    command = [*PACELINE, "plan", name, "--engine", "kubernetes", "-n", NAMESPACE]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    return done.stdout or done.stderr
 
 
 def labelled() -> list[str]:

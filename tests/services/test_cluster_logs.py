@@ -93,3 +93,18 @@ def test_none_of_what_is_there(pods: Pods) -> None:
     pods.print("c", at="2027-01-15T08:00:01Z")
     assert [line.text for line in pods.reader(reader.positions).fresh(ended=True)] == ["c"]
     assert [line.text for line in reader.fresh(ended=False)] == ["c"]
+
+
+@pytest.mark.parametrize("tail", [None, 1])
+def test_a_bar_of_progress_is_read_when_its_line_ends(pods: Pods, tail: int | None) -> None:
+    pods.outputs["worker"] = [Line("2027-01-15T08:00:00Z", "1/3\r2/3", has_ended=False)]
+    reader = pods.reader(tail=tail)
+    assert list(reader.fresh(ended=False)) == []
+    pods.outputs["worker"] = [Line("2027-01-15T08:00:00Z", "1/3\r2/3\r3/3\r")]
+    pods.print("", "done", at="2027-01-15T08:00:01Z")
+    assert [line.text for line in reader.fresh(ended=False)] == ["1/3", "2/3", "3/3", "", "done"]
+
+
+def test_a_line_without_an_end_is_the_last_one(pods: Pods) -> None:
+    pods.outputs["worker"] = [Line("2027-01-15T08:00:00Z", "Killed", has_ended=False)]
+    assert [line.text for line in pods.reader().fresh(ended=True)] == ["Killed"]

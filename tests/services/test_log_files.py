@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from paceline.engines.kubernetes import times
 from paceline.engines.kubernetes.clusters import Line
 from paceline.services import log_files
 from paceline.services.log_files import LogFile
@@ -52,7 +53,7 @@ def test_the_older_half_goes_when_it_grows_too_large(tmp_path: Path, monkeypatch
     path = tmp_path / "ps-0.1.log"
     file = LogFile(path)
     for number in range(60):
-        file.append(lines(number))
+        file.append(lines(*range(max(0, number - 1), number + 1)))
         assert path.stat().st_size < 500
     first, *others = path.read_text().splitlines()
     assert first == "paceline: earlier lines were left out"
@@ -69,3 +70,48 @@ def test_lines_that_came_too_fast_are_mentioned(tmp_path: Path, monkeypatch: pyt
     file.append(lines(1, 2, 3))
     file.append(lines(7, 8, 9))
     assert path.read_text().splitlines()[3] == "paceline: lines are missing here: too many at once"
+
+
+def test_lines_that_went_with_an_older_file_are_mentioned(tmp_path: Path) -> None:
+    path = tmp_path / "ps-0.1.log"
+    file = LogFile(path)
+    file.append(lines(1, 2))
+    assert file.append([]) is None
+    file.append(lines(5))  # The kubelet has begun a new file, and shows that one alone.
+    file.append(lines(5, 6))
+    missing = "paceline: lines are missing here: too many at once"
+    assert path.read_text().splitlines() == ["line 1", "line 2", missing, "line 5", "line 6"]
+
+
+def test_what_the_kubelet_says_itself_is_no_output(tmp_path: Path) -> None:
+    path = tmp_path / "ps-0.1.log"
+    file = LogFile(path)
+    refused = Line("", "unable to retrieve container logs for containerd://1")
+    for read in ([refused], lines(1), [refused], lines(1, 2)):
+        file.append(read)
+    assert path.read_text() == "line 1\nline 2\n"
+
+
+def test_a_line_is_kept_when_it_has_ended(tmp_path: Path) -> None:
+    path = tmp_path / "ps-0.1.log"
+    file = LogFile(path)
+    (first,) = lines(1)
+    begun = Line(lines(2)[0].at, "1/9\r2/9", has_ended=False)
+    file.append([first, begun])
+    assert path.read_text() == "line 1\n"
+    file.append([first, begun], is_over=True)
+    assert path.read_bytes() == b"line 1\n1/9\r2/9\n"
+
+
+def test_what_was_new_is_measured_from_what_was_there(tmp_path: Path) -> None:
+    file = LogFile(tmp_path / "ps-0.1.log")
+    begin = times.seconds(lines(0)[0].at)
+    for read, piece in (
+        (lines(1, 2), (14, 1, 2)),
+        (lines(2), (0, 2, 2)),
+        (lines(1, 2, 5), (7, 2, 5)),
+        (lines(8, 9), (14, 8, 9)),  # Lines are missing: not known since when.
+    ):
+        found = file.append(read)
+        assert found is not None
+        assert (found.size_bytes, found.since - begin, found.until - begin) == piece

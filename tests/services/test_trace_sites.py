@@ -9,6 +9,8 @@ import threading
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
+
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError
 from paceline.engines.kubernetes.loops import Loop
 from paceline.services import trace_sites
@@ -20,7 +22,7 @@ FILES = ("ps-0.1.profile", "worker-0.1.parquet", "worker-1.1.zip")
 class Agents:
     """Pods that share the folder of their run: each agent has the files of all."""
 
-    def __init__(self, silent: str = "", busy: bool = False) -> None:
+    def __init__(self, silent: str = "", busy: int | None = None) -> None:
         self.silent = silent
         self.busy = busy
         self.asked: collections.Counter[str] = collections.Counter()
@@ -31,8 +33,8 @@ class Agents:
         if at == self.silent:
             raise ClusterError("it does not answer")
         self.asked[what] += 1
-        if self.busy and self.asked[what] % 2:
-            raise ClusterError("it cannot be reached", code=502)
+        if self.busy is not None and self.asked[what] % 2:
+            raise ClusterError("it cannot be reached", code=self.busy)
         if what == "":
             return json.dumps([NAME]).encode()
         return json.dumps(FILES).encode() if what == f"/{NAME}" else b"PAR1"
@@ -57,8 +59,11 @@ def test_an_agent_that_does_not_answer_keeps_nothing_from_the_others(tmp_path: P
     assert fetched(Agents(silent="a"), tmp_path) == sorted(FILES)
 
 
-def test_agents_that_get_no_core_are_asked_again(tmp_path: Path) -> None:
-    assert fetched(Agents(busy=True), tmp_path) == sorted(FILES)
+@pytest.mark.parametrize(
+    "code", [502, 429]
+)  # of an agent that gets no core, and of an API server that is busy
+def test_agents_that_do_not_answer_at_once_are_asked_again(tmp_path: Path, code: int) -> None:
+    assert fetched(Agents(busy=code), tmp_path) == sorted(FILES)
 
 
 def test_two_who_bring_the_same_file_do_not_meet(tmp_path: Path) -> None:

@@ -165,6 +165,7 @@ class MemoryCluster:
         *,
         tail: int | None = None,
         since_seconds: int | None = None,
+        last_bytes: int | None = None,
     ) -> builtins.list[Line]:
         self._called("logs", kinds.PODS, pod)
         if self._found(kinds.PODS, pod, namespace)["status"]["phase"] == "Pending":

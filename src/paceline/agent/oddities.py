@@ -61,7 +61,10 @@ class Watch:
         return found
 
     def _flood(self, now: float) -> Optional[str]:
-        """Return how much was printed if that is a flood; only a file has a size."""
+        """Return how much was printed if that is a flood.
+
+        Only a file has a size. In a container output is a pipe, and the operator judges what it reads of it.
+        """
         status = os.fstat(self._output)
         seconds = now - self._began
         if self._has_flooded or not stat.S_ISREG(status.st_mode) or status.st_size < FLOOD_BYTES:

@@ -15,6 +15,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
+from paceline.diagnosing.progress import commands
 from paceline.diagnosing.situations import Situation
 from paceline.engines.kubernetes import cluster_states, kinds, sights
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Line, Object
@@ -340,7 +341,16 @@ class ClusterJobs(LifeCycle):
         recording = recordings.read(
             found.store, found.run, at=self.clock(), facts=facts, since=since, thinned=thinned
         )
+        if found.is_scratch:
+            recording = dataclasses.replace(recording, events=[*recording.events, *self._floods(name)])
         return dataclasses.replace(recording, run=found.named(name))
+
+    def _floods(self, name: str) -> list[JobEvent]:
+        """Return which replicas flood their output: agents cannot see it, but operators tell the cluster."""
+        try:
+            return [event for _, event in self._told(name) if event.kind == commands.OUTPUT]
+        except ClusterError:  # It may not be looked at; then nothing is known of it.
+            return []
 
     def _measured(self, name: str, *, whole: bool) -> Found:
         resource = self._found(name)

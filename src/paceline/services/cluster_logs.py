@@ -82,10 +82,10 @@ class PodReader:
                     yield line
         for attempt, pod in self._attempts():
             if self._wanted.takes(*attempt):
-                yield from self._fresh_of(attempt, pod)
+                yield from self._fresh_of(attempt, pod, ended=ended)
         self._is_first = False
 
-    def _fresh_of(self, attempt: tuple[ReplicaId, int], pod: str) -> Iterator[LogLine]:
+    def _fresh_of(self, attempt: tuple[ReplicaId, int], pod: str, *, ended: bool) -> Iterator[LogLine]:
         begins = attempt not in self._places
         behind = self._wanted.behind
         place = _Place.parse((behind or {}).get(attempt, "")) if begins else self._places[attempt]
@@ -95,13 +95,15 @@ class PodReader:
         lines, left = self._read(pod, None if tail is None else max(1, tail), old), place.count
         if tail is not None and lines:
             # How many lines of the first moment come before these is not known: all of them count as read.
-            place, left, lines = _Place(lines[0].at, _MANY), 0, lines[:tail]
+            read = _MANY if lines[0].has_ended or ended else 0
+            place, left, lines = _Place(lines[0].at, read), 0, lines[:tail]
         self._places[attempt] = place
         for line in lines:
-            if line.at < place.at:
+            if line.at < place.at or not (line.has_ended or ended):
                 continue
             if line.at == place.at and left > 0:  # It was read before.
                 left -= 1
                 continue
             self._places[attempt] = self._places[attempt].after(line)
-            yield LogLine(*attempt, line.text)
+            for text in line.texts:
+                yield LogLine(*attempt, text)

@@ -35,10 +35,15 @@ _HINT = (
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Found:
-    """A run, and the store that has it; its name there is not that of the job."""
+    """A run, and the store that has it; its name there is not that of the job.
+
+    Attributes:
+        is_scratch: whether it has what agents said just now, and no more.
+    """
 
     store: Store
     run: Run
+    is_scratch: bool = False
 
     def named(self, name: str) -> Run:
         """Return the run by the name of its job."""
@@ -129,7 +134,7 @@ class ClusterMeasurements:
         errors = [each for each in answers if isinstance(each, ClusterError)]
         if errors and len(errors) == len(running) and not self.has_store:
             raise ClusterError(errors[0].message, code=errors[0].code, hint=_HINT)
-        return Found(store, await asyncio.to_thread(store.get_run, run))
+        return Found(store, await asyncio.to_thread(store.get_run, run), is_scratch=True)
 
     def _scratch(self, whole: bool) -> tuple[Store, Collector]:
         """Return a store for a while, and what fills it."""

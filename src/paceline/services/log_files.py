@@ -10,15 +10,20 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
+from paceline.engines.kubernetes import times
 from paceline.engines.kubernetes.clusters import Line
 
 #: A file that grows beyond this loses its first half.
 MAX_BYTES = 32 << 20
 #: Lines are asked for at most so many at once.
 MAX_LINES = 20_000
+#: And of these so many bytes: 16 replicas are read at once, by an operator that has 500 MiB.
+MAX_LINES_BYTES = 4 << 20
 #: So much of the end of an output says why a command failed.
 TAIL_BYTES = 1 << 16
+_MISSING = b"paceline: lines are missing here: too many at once\n"
 
 
 def tail(path: Path) -> list[str]:
@@ -29,6 +34,17 @@ def tail(path: Path) -> list[str]:
             return file.read(TAIL_BYTES).decode(errors="replace").splitlines()
     except OSError:
         return []
+
+
+class Piece(NamedTuple):
+    """What was new at a look: so many bytes, and all that was written between two moments, in Unix seconds.
+
+    The first is when the last line before was written, or, where lines are missing, the first of these.
+    """
+
+    size_bytes: int
+    since: float
+    until: float
 
 
 class LogFile:
@@ -56,16 +72,31 @@ class LogFile:
             self.until = ""
             path.write_bytes(b"")
 
-    def append(self, lines: Sequence[Line]) -> None:
-        """Add the lines that are newer than those that are there."""
+    def append(self, lines: Sequence[Line], *, is_over: bool = False) -> Piece | None:
+        """Add the lines that are newer than those that are there.
+
+        Args:
+            lines: what was read, from before the last line that is there unless there was too much.
+            is_over: nothing more will come, so a line that has not ended is added, too.
+
+        Returns:
+            What was new; None: no line was read, which says nothing.
+        """
+        if lines and not (lines[-1].has_ended or is_over):
+            lines = lines[:-1]
+        if not lines:
+            return None
         new = [line for line in lines if line.at > self.until]
+        if not (new or self.until):
+            return None
+        # There were too many at once, or the kubelet has begun a new file meanwhile.
+        is_torn = not self.until or len(new) == len(lines)
+        since = times.seconds(new[0].at if is_torn else self.until)
         if not new:
-            return
-        left_out = self.until and len(lines) >= MAX_LINES and len(new) == len(lines)
-        texts = ["paceline: lines are missing here: too many at once"] * bool(left_out)
-        data = "".join(text + "\n" for text in [*texts, *(line.text for line in new)])
+            return Piece(0, since, since)
+        data = "".join(f"{line.text}\n" for line in new).encode(errors="replace")
         with self._path.open("ab") as file:
-            file.write(data.encode(errors="replace"))
+            file.write((_MISSING if is_torn and self.until else b"") + data)
             size = file.tell()
         if size > MAX_BYTES:
             size = self._halve()
@@ -73,6 +104,7 @@ class LogFile:
         temporary = self._mark.with_suffix(".tmp")
         temporary.write_text(json.dumps({"until": self.until, "bytes": size}))
         os.replace(temporary, self._mark)
+        return Piece(len(data), since, times.seconds(self.until))
 
     def _halve(self) -> int:
         """Keep the second half, and say so; return how many bytes that are."""

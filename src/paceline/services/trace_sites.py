@@ -10,6 +10,7 @@ import contextlib
 import json
 import uuid
 from collections.abc import Iterator, Sequence
+from http import HTTPStatus
 from pathlib import Path
 from typing import Protocol
 
@@ -163,11 +164,14 @@ class PodSite:
             raise ClusterError(f"{at} answers otherwise than an agent: {answer[:80]!r}") from error
 
     async def _read(self, path: str, limit_bytes: int) -> bytes:
-        """Read what an agent has; once more if it did not answer: an agent that gets no core lets go."""
+        """Read what an agent has; once more if it did not answer.
+
+        An agent that gets no core lets go, and an API server that has too much to do asks to come back.
+        """
         try:
             return await self._cluster.read(path, limit_bytes=limit_bytes)
         except ClusterError as error:
-            if error.code is not None and error.code < 500:
+            if error.code is not None and error.code < 500 and error.code != HTTPStatus.TOO_MANY_REQUESTS:
                 raise
         await asyncio.sleep(RETRY_SECONDS)
         return await self._cluster.read(path, limit_bytes=limit_bytes)

@@ -14,10 +14,18 @@ import pytest
 import yaml
 
 from paceline.engines.kubernetes.clients import RealCluster
-from paceline.engines.kubernetes.clusters import ClusterError
+from paceline.engines.kubernetes.clusters import ClusterError, Line
 
 T = TypeVar("T")
 FORBIDDEN = {"kind": "Status", "status": "Failure", "message": "pods is forbidden", "code": 403}
+
+#: A bar of progress, a page and other ends of lines that are none, bytes that are no text, nothing, no end.
+ODD = (
+    b"2027-01-15T08:00:00Z 1/9 [=>]\r2/9 [==>]\n2027-01-15T08:00:01Z a\x0cb\x1cc\xe2\x80\xa8d\n"
+    b"2027-01-15T08:00:02Z \xff\n2027-01-15T08:00:03Z \n2027-01-15T08:00:04Z 3/9"
+)
+
+UNREADABLE = b"unable to retrieve container logs for containerd://1"
 
 
 class Answers(http.server.BaseHTTPRequestHandler):
@@ -34,6 +42,14 @@ class Answers(http.server.BaseHTTPRequestHandler):
             self.wfile.write(b"half")
             self.close_connection = True
             return None
+        if path == "/api/v1/namespaces/ml/pods/worker/log":
+            return self._say(200, b"".join(b"2027-01-15T08:00:%02dZ line %d\n" % (n, n) for n in range(60)))
+        if path == "/api/v1/namespaces/ml/pods/odd/log":
+            return self._say(200, query.encode() + b"\n" + ODD)
+        if path == "/api/v1/namespaces/ml/pods/forbidden/log":
+            return self._say(403, json.dumps(FORBIDDEN).encode())
+        if path == "/api/v1/namespaces/ml/pods/gone/log":
+            return self._say(200, UNREADABLE)
         return self._say(502, b"<html>bad gateway")
 
     def do_POST(self) -> None:
@@ -90,6 +106,35 @@ def test_a_path_is_read_with_its_query(with_cluster: Callable[..., Any]) -> None
 def test_more_than_is_wanted_is_refused(with_cluster: Callable[..., Any]) -> None:
     with pytest.raises(ClusterError, match="more than 100 bytes"):
         with_cluster(lambda cluster: cluster.read("/spool", limit_bytes=100))
+
+
+def test_each_line_of_an_output_has_its_time(with_cluster: Callable[..., Any]) -> None:
+    first, *lines = with_cluster(
+        lambda cluster: cluster.logs("odd", "ml", "training", tail=7, since_seconds=5)
+    )
+    assert first.at == ""
+    assert first.text == "container=training&timestamps=true&tailLines=7&sinceSeconds=5"
+    assert [line.text for line in lines] == [
+        "1/9 [=>]\r2/9 [==>]",
+        "a\x0cb\x1cc\u2028d",
+        "\ufffd",
+        "",
+        "3/9",
+    ]
+    assert [line.at for line in lines] == [f"2027-01-15T08:00:0{second}Z" for second in range(5)]
+    assert [line.has_ended for line in lines] == [True, True, True, True, False]
+    (said,) = with_cluster(lambda cluster: cluster.logs("gone", "ml", "training"))
+    assert said == Line("", UNREADABLE.decode(), has_ended=False)
+    with pytest.raises(ClusterError, match="the output of forbidden cannot be read: pods is forbidden"):
+        with_cluster(lambda cluster: cluster.logs("forbidden", "ml", "training"))
+
+
+@pytest.mark.parametrize(("last_bytes", "lines"), [(None, 60), (10**6, 60), (90, 3), (1, 0)])
+def test_of_an_output_only_the_end_is_kept(
+    with_cluster: Callable[..., Any], last_bytes: int | None, lines: int
+) -> None:
+    found = with_cluster(lambda cluster: cluster.logs("worker", "ml", "training", last_bytes=last_bytes))
+    assert found == [Line(f"2027-01-15T08:00:{n:02d}Z", f"line {n}") for n in range(60 - lines, 60)]
 
 
 @pytest.mark.parametrize(

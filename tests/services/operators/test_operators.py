@@ -12,7 +12,7 @@ from support.kubelets import node, silence
 from support.operator_scenes import JOBS, is_worker, job, scene
 
 from paceline.engines.kubernetes import kinds, times
-from paceline.engines.kubernetes.clusters import ClusterError
+from paceline.engines.kubernetes.clusters import ClusterError, Line
 from paceline.model.jobs import FitPolicy, Scheduling
 from paceline.rendering import labels
 from paceline.services.operators import executions, reconcilers
@@ -57,6 +57,20 @@ def test_a_replica_that_fails_comes_back_as_a_new_pod_and_too_often_ends_the_job
             await it.until_phase("failed")
             assert "worker-0 failed" in it.status()["message"]
             assert max(it.pods()) < "clicks-worker-0-5"
+
+    run(test)
+
+
+def test_a_replica_that_would_fail_again_does_not_come_back() -> None:
+    async def test() -> None:
+        async with scene() as it:
+            # A bar of progress does not end its line before the error.
+            said = Line("2027-01-15T08:00:00Z", "1/9\rModuleNotFoundError: No module named 'tensorflow'")
+            it.cluster.outputs["clicks-worker-0-1"] = [said]
+            it.kubelet.exit_code = lambda pod: 3 if pod["metadata"]["name"] == "clicks-worker-0-1" else None
+            await it.submit(job())
+            await it.until_phase("failed")
+            assert "clicks-worker-0-2" not in it.pods()
 
     run(test)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
+import datetime
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -14,13 +16,15 @@ from support.agents import PodAgent
 from support.operator_scenes import JOBS, Scene, job, scene
 from support.recorded import text
 
-from paceline.engines.kubernetes import kinds
+from paceline.engines.kubernetes import kinds, loops
 from paceline.engines.kubernetes.clusters import ClusterError, Line
 from paceline.engines.local.folders import RunFolder
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.statuses import JobPhase
 from paceline.services import cluster_runs, logs
-from paceline.services.operators import rounds
+from paceline.services.cluster_jobs import ClusterJobs
+from paceline.services.cluster_measurements import ClusterMeasurements
+from paceline.services.operators import output_floods, rounds
 from paceline.services.operators.rounds import Rounds
 from paceline.stores import Store, open_store
 
@@ -166,6 +170,49 @@ def test_another_operator_goes_on_where_one_was_killed(tmp_path: Path) -> None:
                 steps = [each.step for each in store.step_reports(run.name)]
             assert steps == [line["step"] for line in agent.lines("step")]
             assert printed(Path(run.directory)) == [f"line {number}" for number in range(5)]
+
+    asyncio.run(play())
+
+
+def test_a_flood_of_output_is_said_once_whoever_looks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # How fast is judged elsewhere (`test_output_floods`).
+    monkeypatch.setattr(output_floods, "FLOOD_BYTES_PER_SECOND", 1)
+    monkeypatch.setattr(output_floods, "FLOOD_BYTES", 1)
+
+    async def play() -> None:
+        async with keeping(tmp_path) as kept:
+            cluster = kept.scene.cluster
+            kept.agent("clicks-worker-0-1")
+            cluster.outputs["clicks-ps-0-1"] = [Line("2027-01-15T08:00:00Z", "serving")]
+            looks: list[int] = []
+
+            def print_more(verb: str, plural: str, name: str) -> None:
+                if (verb, name) == ("logs", "clicks-worker-0-1"):
+                    looks.append(len(looks))
+                    now = datetime.datetime.now(datetime.UTC)
+                    output = cluster.outputs.setdefault(name, [])
+                    output.append(Line(f"{now:%Y-%m-%dT%H:%M:%S.%f}Z", "x" * 100_000))
+
+            cluster.trouble = print_more
+            for _ in range(2):  # Another operator goes on.
+                before = len(looks)
+                kept.start()
+                await kept.scene.until(lambda before=before: len(looks) > before + 6)
+                await kept.stop()
+            with open_store(kept.url) as store:
+                found = [event for _, event in store.events(kept.run(store)) if event.kind == "output"]
+            (event,) = found
+            assert (event.replica, event.attempt) == (WORKER, 1)
+            assert f"at each of {output_floods.LEAST_LOOKS} looks" in event.message
+            # Those who cannot read the store are told by the cluster, once too.
+            measurements = ClusterMeasurements(cluster, store_url=None, home=tmp_path)
+            with contextlib.closing(measurements), loops.threaded() as loop:
+                jobs = ClusterJobs(cluster, "default", loop, measurements)
+                recording = await asyncio.to_thread(jobs.recording, "clicks", since=0.0)
+            told = [each for each in recording.events if each.kind == "output"]
+            assert [dataclasses.replace(each, at=event.at) for each in told] == [event]
 
     asyncio.run(play())
 

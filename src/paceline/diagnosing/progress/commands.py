@@ -12,7 +12,7 @@ from paceline.model.findings import Severity
 from paceline.model.statuses import JobPhase
 from paceline.model.words import listed
 
-#: The kinds of the events by which agents say so.
+#: The kinds of the events by which agents and operators say so.
 OUTPUT, OUTLIVED = "output", "outlived"
 
 FLOOD = Topic(
@@ -20,7 +20,7 @@ FLOOD = Topic(
     name="log-flood",
     title="A replica floods its log",
     severity=Severity.WARNING,
-    why="It prints more than 256 KiB a second, from its start on. That takes time from the training, hides "
+    why="It prints more than 256 KiB a second, and goes on with it. That takes time from the training, hides "
     "what matters, and fills the disk.",
     fix="Look at the last lines: log_device_placement, a print in each step, or a log level for developers.",
 )
@@ -39,7 +39,7 @@ ENDED = Topic(
 
 @rule(FLOOD, needs=())
 def log_flood(case: Case) -> Iterator[Hit]:
-    """Replicas of which the agent has said that they print that much."""
+    """Replicas of which the agent, or on a cluster the operator, has said that they print that much."""
     said = sayings.of(case, OUTPUT)
     if said:
         names = sayings.names(said)

@@ -6,8 +6,10 @@ import builtins
 import contextlib
 import functools
 import json
+import re
 import ssl
-from collections.abc import AsyncIterator, Iterator, Sequence
+import urllib.parse
+from collections.abc import AsyncIterable, AsyncIterator, Iterator, Sequence
 from typing import Any
 
 import httpx2
@@ -28,6 +30,8 @@ from paceline.engines.kubernetes.kinds import TRAINING_JOBS, Kind
 
 TIMEOUT_SECONDS = 30.0
 _PAGE = 500
+#: As the kubelet writes it (RFC 3339).
+_TIME = re.compile(rb"\d{4}-\d\d-\d\dT[\d:.]+(Z|[-+]\d\d:\d\d)$")
 
 
 class RealCluster:
@@ -148,19 +152,22 @@ class RealCluster:
         *,
         tail: int | None = None,
         since_seconds: int | None = None,
+        last_bytes: int | None = None,
     ) -> builtins.list[Line]:
         """Return what a container has written (see `Cluster`)."""
-        with _translated(f"the output of {pod} cannot be read"):
-            found = self._client.log(
-                pod,
-                namespace=namespace,
-                container=container,
-                tail_lines=tail,
-                since=since_seconds,
-                timestamps=True,
-                newlines=False,
-            )
-            return [Line(*line.split(" ", 1)) if " " in line else Line(line, "") async for line in found]
+        # The client takes a whole answer into memory, and ends lines where a bar of progress begins anew.
+        query = {
+            "container": container, "timestamps": "true", "tailLines": tail, "sinceSeconds": since_seconds,
+        }  # fmt: skip
+        given = urllib.parse.urlencode({key: value for key, value in query.items() if value is not None})
+        path = f"/api/v1/namespaces/{namespace}/pods/{pod}/log?{given}"
+        what = f"the output of {pod} cannot be read"
+        with _translated(what):
+            async with self._raw.stream("GET", path) as response:
+                data = await _last(response.aiter_bytes(), last_bytes)
+        if not response.is_success:
+            raise _refusal(what, response, data)
+        return list(_lines(data))
 
     async def read(self, path: str, *, limit_bytes: int | None = None) -> bytes:
         """Return what is at a path (see `Cluster`)."""
@@ -179,12 +186,7 @@ class RealCluster:
                     if limit_bytes is not None and len(data) > limit_bytes:
                         raise ClusterError(f"{path} has more than {limit_bytes} bytes")
                 if not response.is_success:
-                    message, reason = _told(bytes(data))
-                    raise ClusterError(
-                        f"{path} cannot be read: {message or response.reason_phrase}",
-                        code=response.status_code,
-                        reason=reason,
-                    )
+                    raise _refusal(f"{path} cannot be read", response, bytes(data))
         return bytes(data)
 
 
@@ -251,6 +253,42 @@ def _labels(selector: str) -> dict[str, Any] | None:
     if not name:
         return None
     return {name: value} if equal else {name: operators.exists()}
+
+
+def _refusal(what: str, response: httpx2.Response, data: bytes) -> ClusterError:
+    message, reason = _told(data)
+    message = f"{what}: {message or response.reason_phrase}"
+    return ClusterError(message, code=response.status_code, reason=reason)
+
+
+async def _last(chunks: AsyncIterable[bytes], limit_bytes: int | None) -> bytes:
+    """Return the last whole lines of a text that may be of any length."""
+    data, is_cut = bytearray(), False
+    async for chunk in chunks:
+        data += chunk
+        # Not at each chunk: what is left is moved.
+        if limit_bytes is not None and len(data) > 2 * limit_bytes:
+            del data[:-limit_bytes]
+            is_cut = True
+    if limit_bytes is not None and len(data) > limit_bytes:
+        del data[:-limit_bytes]
+        is_cut = True
+    return bytes(data.partition(b"\n")[2] if is_cut else data)
+
+
+def _lines(data: bytes) -> Iterator[Line]:
+    *whole, rest = data.split(b"\n")
+    for line in whole:
+        yield Line(*_at_and_text(line))
+    if rest:
+        yield Line(*_at_and_text(rest), has_ended=False)
+
+
+def _at_and_text(line: bytes) -> tuple[str, str]:
+    at, _, text = line.partition(b" ")
+    if _TIME.match(at) is None:
+        return "", line.decode(errors="replace")
+    return at.decode(), text.decode(errors="replace")
 
 
 @contextlib.contextmanager

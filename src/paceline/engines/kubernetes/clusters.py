@@ -68,10 +68,20 @@ class Listing(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line of a container's output, and when it was written as the API writes times: they sort as text."""
+    """A line of a container's output, and when it was written as the API writes times: they sort as text.
+
+    What the kubelet says itself, as that it cannot read an output, has no time. The last line may go on: then
+    it has the same time and more text when it is read again.
+    """
 
     at: str
     text: str
+    has_ended: bool = True
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Return what a terminal shows one after the other in this line, such as a bar of progress."""
+        return tuple(self.text.rstrip("\r").split("\r"))
 
 
 class Cluster(Protocol):
@@ -112,8 +122,20 @@ class Cluster(Protocol):
         *,
         tail: int | None = None,
         since_seconds: int | None = None,
+        last_bytes: int | None = None,
     ) -> builtins.list[Line]:
-        """Return what a container has written so far."""
+        """Return what a container has written so far.
+
+        The kubelet begins a new file now and then, and reads no other than the newest.
+
+        Args:
+            pod: the pod.
+            namespace: that of the pod.
+            container: which of its containers.
+            tail: only so many lines of the end.
+            since_seconds: only what was written in the last seconds.
+            last_bytes: only the last lines that have at most so many bytes together, with their times.
+        """
 
     async def read(self, path: str, *, limit_bytes: int | None = None) -> bytes:
         """Return what the API server answers to a GET of a path; more than the limit is refused."""

@@ -155,7 +155,9 @@ class Reconciler:
             lines = await self._cluster.logs(pod, namespace, pods.TRAINING, tail=last_words.LINES)
         except ClusterError:
             return seen
-        return dataclasses.replace(seen, is_lasting=known.is_lasting([line.text for line in lines]))
+        return dataclasses.replace(
+            seen, is_lasting=known.is_lasting([text for line in lines for text in line.texts])
+        )
 
     async def _wanted(self, resource: Object) -> JobSpec | str:
         """Return the job that a resource asks for, or what is wrong with it.

@@ -16,14 +16,18 @@ from pathlib import Path
 from typing import Protocol
 
 from paceline.control.reconciliations import Sight, Stage
-from paceline.engines.kubernetes import sights, times
+from paceline.diagnosing.progress import commands
+from paceline.engines.kubernetes import kinds, sights, times
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
 from paceline.engines.local.folders import RunFolder
 from paceline.errors import InvalidInput, PacelineError, StoreError
+from paceline.model.runs import JobEvent
 from paceline.rendering import pods
 from paceline.services import cluster_runs, log_files
 from paceline.services.collectors import Collector, Source
 from paceline.services.log_files import LogFile
+from paceline.services.operators import announcements
+from paceline.services.operators.output_floods import FloodWatch
 from paceline.services.outside_measurements import OutsideMeasurements
 from paceline.sources.readings import Pod
 from paceline.stores import Store, open_store
@@ -73,6 +77,7 @@ class _Visit:
     heard_at: float
     log: LogFile | None = None
     log_due: float = 0.0
+    flood: FloodWatch | None = dataclasses.field(default_factory=FloodWatch)
     due: float = 0.0
     wait: float = RETRY_SECONDS
     ended: bool = False
@@ -273,7 +278,7 @@ class Rounds:
             is_over = visit.ended or stage is Stage.ENDED
             if is_over or now >= visit.log_due:
                 visit.log_due = now + LOG_SECONDS
-                step = self._follow_output(source, visit)
+                step = self._follow_output(source, visit, is_over=is_over)
                 is_well = await self._attempt(visit, step, delays=is_over) and is_well
             if is_well and is_over and stage is Stage.RUNNING:
                 is_well = await self._attempt(visit, collector.let_go(source))
@@ -303,14 +308,46 @@ class Rounds:
         visit.heard_at = asyncio.get_running_loop().time()
         self.counters.answers += 1
 
-    async def _follow_output(self, source: Source, visit: _Visit) -> None:
+    async def _follow_output(self, source: Source, visit: _Visit, *, is_over: bool) -> None:
         if visit.log is None:
             path = RunFolder(cluster_runs.folder(self._home, source.run)).log(source.replica, source.attempt)
             visit.log = await asyncio.to_thread(LogFile, path)
         since = None
         if visit.log.until:
             since = math.ceil(max(0.0, self._clock() - times.seconds(visit.log.until)) + SKEW_SECONDS)
+        asked_at = self._clock()
         lines = await self._cluster.logs(
-            source.pod, source.namespace, pods.TRAINING, tail=log_files.MAX_LINES, since_seconds=since
-        )
-        await asyncio.to_thread(visit.log.append, lines)
+            source.pod, source.namespace, pods.TRAINING,
+            tail=log_files.MAX_LINES, since_seconds=since, last_bytes=log_files.MAX_LINES_BYTES,
+        )  # fmt: skip
+        piece = await asyncio.to_thread(visit.log.append, lines, is_over=is_over)
+        if piece is None or visit.flood is None or self._store is None:
+            return
+        message = visit.flood.look(piece, asked_at)
+        if message is not None:
+            is_new = await asyncio.to_thread(_keep_flood, self._store, source, message, asked_at)
+            visit.flood = None
+            if is_new:
+                await self._announce_flood(source, message, asked_at)
+
+    async def _announce_flood(self, source: Source, message: str, now: float) -> None:
+        """Tell those who cannot read the store."""
+        flood = announcements.Announcement(commands.OUTPUT, message, True, source.replica, source.attempt)
+        for resource in self._present.jobs():
+            if cluster_runs.run_name(resource) == source.run:
+                event = announcements.event(resource, flood, now=now, number=0)
+                try:
+                    await self._cluster.create(kinds.EVENTS, event)
+                except ClusterError as error:  # As with all announcements, nothing depends on it.
+                    log.info("an event is not told: %s", error.message)
+
+
+def _keep_flood(store: Store, source: Source, message: str, now: float) -> bool:
+    """Keep that a replica floods its output; return whether no operator before has."""
+    replica, attempt = source.replica, source.attempt
+    flood = JobEvent(at=now, kind=commands.OUTPUT, message=message, replica=replica, attempt=attempt)
+    for _, event in store.events(source.run):
+        if (event.kind, event.replica, event.attempt) == (flood.kind, replica, attempt):
+            return False
+    store.append_events(source.run, [flood])
+    return True
