@@ -8,10 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from support import interpreters
 
 ROOT = Path(__file__).parents[2]
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-FETCHED = Path(os.environ.get("PACELINE_TORCH") or CACHE / "paceline-torch") / "python"
 
 pytestmark = pytest.mark.slow
 
@@ -19,14 +18,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def python() -> str:
     """An interpreter that can import PyTorch: it is no dependency of Paceline's, and large."""
-    for each in (os.environ.get("PACELINE_TORCH_PYTHON"), str(FETCHED), sys.executable):
-        if each and Path(each).exists():
-            done = subprocess.run([each, "-c", "import torch"], capture_output=True, check=False)
-            if done.returncode == 0:
-                return each
-    pytest.skip(
-        "no PyTorch: run tests/end_to_end/fetch-torch, or let PACELINE_TORCH_PYTHON name a Python with it"
-    )
+    return str(interpreters.with_torch_or_skip())
 
 
 @pytest.mark.parametrize("roles", ["worker: {replicas: 3}", "chief: {}, worker: {replicas: 2}"])

@@ -49,6 +49,26 @@ def with_tensorflow(version: str) -> Path | None:
     return path if path.exists() else None
 
 
+def with_torch_or_skip() -> Path:
+    """Return a Python that can import PyTorch; without one a test is skipped: it is large, and no dependency.
+
+    It has to find what ``PYTHONPATH`` names, too, where the instrumentation is.
+    """
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    fetched = Path(os.environ.get("PACELINE_TORCH") or cache / "paceline-torch") / "python"
+    named = os.environ.get("PACELINE_TORCH_PYTHON")
+    for path in (*([Path(named)] if named else ()), fetched, Path(sys.executable)):
+        if path.exists():
+            code = "import sys, torch; assert '/paceline-looks-here' in sys.path"
+            environment = {**os.environ, "PYTHONPATH": "/paceline-looks-here"}
+            done = subprocess.run([path, "-c", code], env=environment, capture_output=True, check=False)
+            if done.returncode == 0:
+                return path
+    pytest.skip(
+        "no PyTorch: run tests/end_to_end/fetch-torch, or let PACELINE_TORCH_PYTHON name a Python with it"
+    )
+
+
 def with_tensorflow_or_skip(version: str | None) -> Path:
     """Return the same, or this Python for no version; a test whose TensorFlow was not fetched is skipped."""
     python = Path(sys.executable) if version is None else with_tensorflow(version)

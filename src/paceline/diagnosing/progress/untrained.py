@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from paceline.diagnosing import sayings
 from paceline.diagnosing.cases import Case
@@ -10,13 +10,13 @@ from paceline.diagnosing.progress import silences
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
 from paceline.model.findings import Severity
-from paceline.model.runs import SEEN
+from paceline.model.runs import SEEN, JobEvent
 from paceline.model.statuses import JobPhase
 from paceline.model.words import listed
 
-#: The first word of what the instrumentation says when it has seen TensorFlow. What else it says is of steps,
-#: or of what it could not look into.
-HELLO = "TensorFlow "
+#: The first word of what the instrumentation says when it has seen a library that trains. What else it says
+#: is of steps, or of what it could not look into.
+HELLOS = ("TensorFlow ", "PyTorch ")
 
 TOPIC = Topic(
     code="PRG005",
@@ -37,11 +37,11 @@ def nothing_trained(case: Case) -> Iterator[Hit]:
     if run.phase is not JobPhase.SUCCEEDED or silences.steps_made(case.recording.steps):
         return
     said = [each for each in sayings.of(case, SEEN) if each.replica is not None and each.replica.role.trains]
-    if not said or not all(each.message.startswith(HELLO) for each in said):
+    if not said or not all(each.message.startswith(HELLOS) for each in said):
         return
     names = sayings.names(said)
     yield Hit(
-        what=f"{listed(names)} loaded TensorFlow and made no step.",
+        what=f"{listed(names)} loaded {_libraries(said)} and made no step.",
         subjects=tuple(names),
         evidence=sayings.evidence(said),
         next_steps=(
@@ -49,3 +49,8 @@ def nothing_trained(case: Case) -> Iterator[Hit]:
             f"paceline logs {run.name}",
         ),
     )
+
+
+def _libraries(said: Sequence[JobEvent]) -> str:
+    """Return what was seen to be loaded."""
+    return listed(dict.fromkeys(each.message.split(" ")[0] for each in said))
