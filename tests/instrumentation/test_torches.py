@@ -93,8 +93,8 @@ def test_what_is_seen_of_ranks_is_what_they_print_and_changes_nothing(runner, ra
         said = [each["message"] for each in reports(runner, rank, "instrumentation")]
         assert said[0].startswith("PyTorch ")
         assert said[1:] == [
-            "its steps, made by Adam; batches of 32 of a DataLoader with 0 workers; gradients: all-reduced by "
-            "DistributedDataParallel"
+            "its steps, made by Adam; batches of 32 of a DataLoader with 0 workers; gradients: all-reduced "
+            "by DistributedDataParallel"
         ]
 
     end(ranks(*arguments, PACELINE_INSTRUMENTATION="off"), runner)

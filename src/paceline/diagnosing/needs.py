@@ -154,3 +154,10 @@ LINKS = Need(
     remedy="of emulated hosts it is in the job file (spec.hosts); of nodes nobody tells it",
     lacks=lambda case: not usages.links(case),
 )
+#: What only jobs have whose variables are on parameter servers: of others it is no matter that it lacks.
+_OF_SERVERS = (TRAFFIC, TRACE, PLAN, PLAN_OR_TRACE)
+
+
+def applies(need: Need, case: Case) -> bool:
+    """Whether jobs of this framework may have what is needed at all."""
+    return case.spec.framework is not Framework.PYTORCH or need not in _OF_SERVERS

@@ -32,6 +32,11 @@ def test_trainers_that_load_tensorflow_and_make_no_step_are_told_of() -> None:
     assert cause.evidence[0].text == f"worker-0: {HELLO}"
 
 
+def test_pytorch_is_named_as_what_was_loaded() -> None:
+    (cause,) = found(nothing_trained, ended(("worker-0", "PyTorch 2.9.1 on Python 3.12.1")))
+    assert cause.what == "worker-0 loaded PyTorch and made no step."
+
+
 @pytest.mark.parametrize(
     "recording",
     [

@@ -178,7 +178,7 @@ class TorchWatch(object):
             self._pending = 0
             return result
 
-        module.backward = backward
+        module.backward = backward  # type: ignore[attr-defined]
 
     def patch_loaders(self, module):
         # type: (ModuleType) -> None
