@@ -25,6 +25,7 @@ parser.add_argument("--slow-rank", type=int, default=-1, help="which rank makes 
 parser.add_argument("--slow-rounds", type=int, default=20, help="how many")
 parser.add_argument("--stop-rank", type=int, default=-1, help="which rank stops")
 parser.add_argument("--stop-step", type=int, default=30, help="before which step")
+parser.add_argument("--stop-seconds", type=float, default=1e6, help="for how long")
 parser.add_argument("--pause", type=float, default=0.0, help="seconds between steps")
 parser.add_argument("--evaluate", action="store_true", help="after each pass over the examples")
 options = parser.parse_args()
@@ -72,8 +73,7 @@ while step < options.steps:
     for inputs, wanted in loader:
         if rank == options.stop_rank and step == options.stop_step:
             print(f"rank {rank} stops before step {step + 1}", flush=True)
-            while True:
-                time.sleep(60)
+            time.sleep(options.stop_seconds)
         for _ in range(rounds - 1):  # What it computes more changes nothing.
             with torch.no_grad():
                 model.eval()(inputs)

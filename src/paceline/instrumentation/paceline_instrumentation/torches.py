@@ -25,7 +25,7 @@ clock = stepping.clock
 STANDSTILL_SECONDS = 5.0
 #: A backward pass of so many times a usual step waits for other ranks.
 MANY_STEPS = 10
-#: So often a second the statistics of ``DistributedDataParallel`` are read; each time costs about 40 us.
+#: So often a second ``DistributedDataParallel`` measures a step, for about 20 us, and is read, for 40 us.
 LOOKS_PER_SECOND = 10.0
 #: Of replicas on accelerators PyTorch itself measures one step in so many, as it would wait for the device.
 SAMPLED_STEPS = 100
@@ -115,9 +115,14 @@ class TorchWatch(object):
         self._replicas = []  # type: List[weakref.ref[Any]]
         self._exchanges = False
         self._exchanged = 0.0
-        #: How many steps are left before the statistics of the replicas are read, and of how many they tell.
+        #: How many steps are left before the statistics of the replicas are read, of how many these tell, and
+        #: when they were read last.
         self._left = self._stride = 1
-        self._least_stride = 1
+        self._looked = clock()
+        self._is_sampled = False
+        #: Whether a backward pass is reported that waits for long, and how long the last such one took.
+        self._is_late = False
+        self._late_seconds = 0.0
         self._wants_loss = True
         self._is_scaled = False
         self._loss = None  # type: Any
@@ -173,6 +178,8 @@ class TorchWatch(object):
                 result = original(tensors, *arguments, **named)
             finally:
                 self._backward_since = 0.0
+            if self._is_late:
+                self._guard(self._note_late, begun)
             self._backwards += 1
             self._used += self._pending
             self._pending = 0
@@ -209,10 +216,16 @@ class TorchWatch(object):
         @signatures.wraps(original)
         def __next__(own):
             # type: (Any) -> Any
-            if not torch.is_grad_enabled():
+            if self._input_since or not torch.is_grad_enabled():
                 return original(own)
-            batch = self._waiting(original, own)
-            self._guard(self._take_batch, torch, own, batch)
+            # As `_waiting` does, without a call for each batch.
+            self._input_since = begun = clock()
+            try:
+                batch = original(own)
+            finally:
+                self._input_since = 0.0
+                self._waited += clock() - begun
+            self._guard(self._take_batch, torch.Tensor, own, batch)
             return batch
 
         return __next__
@@ -310,11 +323,16 @@ class TorchWatch(object):
         if self._left <= 0:
             self._guard(self._look)
 
-    def _take_batch(self, torch, iterator, batch):
+    def _take_batch(self, tensor, iterator, batch):
         # type: (Any, Any, Any) -> None
         """Note how many examples a batch has: its first dimension, but no more than the loader takes."""
-        rows = _rows(torch.Tensor, batch, _DEEPEST)
-        most = getattr(getattr(iterator, "_index_sampler", None), "batch_size", None)
+        first = batch[0] if type(batch) is list else batch  # As most batches are.
+        is_plain = type(first) is tensor and first.dim()
+        rows = first.size(0) if is_plain else _rows(tensor, batch, _DEEPEST)
+        try:
+            most = iterator._index_sampler.batch_size
+        except AttributeError:  # A sampler of the script's own.
+            most = None
         if most is not None and (rows is None or rows > most):
             rows = most
         if rows is not None:
@@ -347,14 +365,13 @@ class TorchWatch(object):
 
     def _note_replica(self, replica):
         # type: (Any) -> None
-        """Follow the statistics of a replica; on the CPU have each step measured, which costs little."""
+        """Follow the statistics of a replica."""
         if not hasattr(replica, "_get_ddp_logging_data"):
             self._reporter.say("this PyTorch does not measure its all-reduce")
             return
-        if all(each.device.type == "cpu" for each in replica.parameters()):
-            replica._set_ddp_runtime_logging_sample_rate(1)
-        else:
-            self._least_stride = self._left = SAMPLED_STEPS
+        self._looked = clock()
+        if any(each.device.type != "cpu" for each in replica.parameters()):
+            self._is_sampled, self._left = True, SAMPLED_STEPS
         self._replicas.append(weakref.ref(replica))
 
     def _look(self):
@@ -363,10 +380,26 @@ class TorchWatch(object):
 
         The thread that trains does so: a replica that waits for others is locked meanwhile.
         """
-        waited = sum(_waited_nanoseconds(each()) for each in self._replicas) * 1e-9
-        self._exchanged += waited * self._stride
-        wanted = int(1 / (LOOKS_PER_SECOND * self._step_seconds)) if self._step_seconds else 1
-        self._left = self._stride = max(1, self._least_stride, wanted)
+        replicas = [each for each in (known() for known in self._replicas) if each is not None]
+        waited = sum(map(_waited_nanoseconds, replicas)) * 1e-9
+        now = clock()
+        if self._late_seconds and 2 * waited >= self._late_seconds:  # It was counted when it ended.
+            self._late_seconds = waited = 0.0
+        # One step may have waited for longer than all others: they took no longer than they did.
+        seconds = max(now - self._looked, 1e-6)
+        self._exchanged += min(waited * self._stride, seconds)
+        stride = SAMPLED_STEPS if self._is_sampled else max(1, int(self._stride / LOOKS_PER_SECOND / seconds))
+        if stride != self._stride and not self._is_sampled:
+            for each in replicas:
+                each._set_ddp_runtime_logging_sample_rate(stride)
+        self._left, self._stride, self._looked = stride, stride, now
+
+    def _note_late(self, begun):
+        # type: (float) -> None
+        """Count a backward pass that was reported while it waited."""
+        self._is_late = False
+        self._late_seconds = clock() - begun
+        self._exchanged += self._late_seconds
 
     # --- What is reported
 
@@ -441,7 +474,7 @@ class TorchWatch(object):
         # type: (float) -> Optional[float]
         """Return for how long other ranks were waited for; None: gradients stay in this process.
 
-        A backward pass that does not end counts, too: the statistics tell of it when it has.
+        A backward pass that does not end counts, too: nothing has measured it yet.
         """
         if not self._replicas and not self._exchanges:
             return None
@@ -455,7 +488,7 @@ class TorchWatch(object):
             and now - since >= max(STANDSTILL_SECONDS, MANY_STEPS * self._step_seconds)
         ):
             total += now - since
-            self._left = 0
+            self._is_late = True
         return total
 
     def _loss_now(self):
@@ -484,8 +517,6 @@ def _rows(tensor, batch, deepest):
 def _waited_nanoseconds(replica):
     # type: (Any) -> int
     """Return how long the last measured step of a replica waited after its own gradients were ready."""
-    if replica is None:
-        return 0
     said = replica._get_ddp_logging_data()
     taken, overlap = said.get("backward_comm_time", 0), said.get("backward_compute_comm_overlap_time", 0)
     return max(0, int(taken) - int(overlap))
