@@ -24,6 +24,7 @@ NAMES = (
     "agent-cost",
     "instrumentation-cost",
     "unchanged",
+    "pytorch",
     "accuracy",
     "local-faults",
     "training-faults",

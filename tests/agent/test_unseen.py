@@ -58,6 +58,7 @@ sys.stdin.read()
     ("options", "path", "library", "why"),
     [
         (["-I"], FOLDER, TENSORFLOW, "Python was started with -I"),
+        (["-I"], FOLDER, "libtorch_python.so", "Python was started with -I"),
         ([], "/elsewhere", TENSORFLOW, "its environment was cleared"),
         ([], f"/elsewhere:{FOLDER}", TENSORFLOW, None),
         (["-I"], FOLDER, "other.so", None),

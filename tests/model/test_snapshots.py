@@ -117,7 +117,7 @@ def test_idle_role_has_no_hot_replica() -> None:
 def test_progress_and_eta_come_from_the_global_step() -> None:
     steps = [
         report(W0, 18, step=100, steps=5, examples=50, loss=0.9, input_wait_seconds=0.2, total_steps=1000),
-        report(W1, 19, step=110, steps=5, examples=50, loss=0.8),
+        report(W1, 19, step=110, steps=5, examples=50, loss=0.8, all_reduce_seconds=0.4),
         report(W0, 20, step=120, steps=5, examples=70, loss=0.7, total_steps=1000),
     ]
     found = snapshots.joined(run(), rows(), steps=steps, latest_steps=steps[1:], at=20)
@@ -129,6 +129,7 @@ def test_progress_and_eta_come_from_the_global_step() -> None:
     workers = by_replica(found)
     assert (workers[W0].steps_per_second, workers[W0].input_wait_share) == (5.0, 0.2)
     assert (workers[W1].loss, workers[W1].step) == (0.8, 110)
+    assert (workers[W0].all_reduce_share, workers[W1].all_reduce_share) == (None, 0.4)
     assert dataclasses.replace(found, lost=True).eta_seconds is None
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
-from paceline.model.jobs import JobSpec, RoleSpec
+import pytest
+
+from paceline.model.jobs import Framework, Instrumentation, JobSpec, RoleSpec
 from paceline.model.roles import ReplicaId, Role
 from paceline.rendering import environments
 
@@ -29,9 +32,11 @@ SPEC = JobSpec(
 )
 
 
-def config(replica: ReplicaId) -> dict[str, object]:
+def config(
+    replica: ReplicaId, spec: JobSpec = SPEC, files: environments.ReplicaFiles = FILES
+) -> dict[str, object]:
     return environments.agent_config(
-        SPEC, replica, attempt=2, cluster={"ps": ["a:1"]}, files=FILES, interface=None, own_cgroup=True
+        spec, replica, attempt=2, cluster={"ps": ["a:1"]}, files=files, interface=None, own_cgroup=True
     )
 
 
@@ -54,3 +59,22 @@ def test_the_config_is_plain_json() -> None:
     ps = config(ReplicaId(Role.PS, 0))
     assert json.loads(json.dumps(ps)) == ps
     assert (ps["threads"], ps["cpu_cores"], ps["attempt"]) == (3, 2.0, 2)
+
+
+@pytest.mark.parametrize(
+    ("framework", "switch", "is_seen"),
+    [
+        (Framework.TENSORFLOW, Instrumentation.AUTO, True),
+        (Framework.PYTORCH, Instrumentation.AUTO, True),
+        (Framework.PLAIN, Instrumentation.AUTO, False),
+        (Framework.TENSORFLOW, Instrumentation.OFF, False),
+        (Framework.PYTORCH, Instrumentation.OFF, False),
+    ],
+)
+def test_scripts_of_a_framework_are_looked_into(
+    framework: Framework, switch: Instrumentation, is_seen: bool
+) -> None:
+    spec = dataclasses.replace(SPEC, framework=framework, instrumentation=switch)
+    files = dataclasses.replace(FILES, instrumentation="/run/instrumentation")
+    given = config(ReplicaId(Role.WORKER, 0), spec, files)
+    assert (given["instrumentation"] is not None) == is_seen

@@ -81,7 +81,7 @@ def test_shares_are_of_the_time_in_which_they_were_measured() -> None:
         sample(PS0, 3),
     ]
     steps = [
-        report(WORKER0, 1, input_wait_seconds=0.25),
+        report(WORKER0, 1, input_wait_seconds=0.25, all_reduce_seconds=0.125),
         report(WORKER0, 2),
         report(WORKER1, 3, input_wait_seconds=0.75),
     ]
@@ -92,6 +92,8 @@ def test_shares_are_of_the_time_in_which_they_were_measured() -> None:
     assert summary.replicas[0].throttled_share == pytest.approx(0.25)
     assert summary.replicas[0].switches_per_second == pytest.approx(100)
     assert summary.replicas[1].input_wait_share == pytest.approx(0.25)
+    assert summary.replicas[1].all_reduce_share == pytest.approx(0.125)
+    assert summary.replicas[2].all_reduce_share is None
     assert summary.input_wait_share == pytest.approx(0.5)
 
 

@@ -29,7 +29,7 @@ any_samples = st.builds(
 )  # fmt: skip
 any_reports = st.builds(
     samples.StepReport, **common, step=counts, steps=counts, examples=counts, loss=metrics,
-    input_wait_seconds=amounts,
+    input_wait_seconds=amounts, all_reduce_seconds=amounts,
 )  # fmt: skip
 any_evaluations = st.builds(samples.Evaluation, **common, step=counts, auc=metrics, log_loss=metrics)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import subprocess
 import sys
@@ -47,6 +48,35 @@ def with_tensorflow(version: str) -> Path | None:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     path = cache / "paceline-tensorflows" / version / "bin" / "python"
     return path if path.exists() else None
+
+
+@functools.cache
+def with_torch() -> Path | None:
+    """Return a Python that can import PyTorch; None: there is none, as it is large, and no dependency.
+
+    It has to find what ``PYTHONPATH`` names, too, where the instrumentation is.
+    """
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    fetched = Path(os.environ.get("PACELINE_TORCH") or cache / "paceline-torch") / "python"
+    named = os.environ.get("PACELINE_TORCH_PYTHON", str(fetched))
+    for path in (Path(named), fetched, Path(sys.executable)):
+        if path.exists():
+            code = "import sys, torch; assert '/paceline-looks-here' in sys.path"
+            environment = {**os.environ, "PYTHONPATH": "/paceline-looks-here"}
+            done = subprocess.run([path, "-c", code], env=environment, capture_output=True, check=False)
+            if done.returncode == 0:
+                return path
+    return None
+
+
+def with_torch_or_skip() -> Path:
+    """Return the same; without one a test is skipped."""
+    path = with_torch()
+    if path is None:
+        pytest.skip(
+            "no PyTorch: run tests/end_to_end/fetch-torch, or let PACELINE_TORCH_PYTHON name a Python with it"
+        )
+    return path
 
 
 def with_tensorflow_or_skip(version: str | None) -> Path:

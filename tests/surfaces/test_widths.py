@@ -74,7 +74,7 @@ def snapshot(phase: JobPhase, *, measured: bool) -> snapshots.Snapshot:
         StepReport(
             replica=ReplicaId(Role.WORKER, index), attempt=123456, at=1e9 + 5, interval_seconds=1.0,
             step=10**15, steps=10**9, examples=10**12, loss=-1.23456e-30, input_wait_seconds=1.0,
-            total_steps=10**16,
+            total_steps=10**16, all_reduce_seconds=0.999,
         )
         for index in range(180)
     ]  # fmt: skip
@@ -141,7 +141,7 @@ def test_top_fits_the_height_too() -> None:
 
 def test_top_without_width_shows_every_column() -> None:
     frame = text(tops.frame(snapshot(JobPhase.RUNNING, measured=True), width=None))
-    for header in ("LOSS", "THREADS", "SW/S", "RESTARTS", "GPU MEM"):
+    for header in ("LOSS", "THREADS", "SW/S", "RESTARTS", "GPU MEM", "REDUCE"):
         assert header in frame
     assert "no room" not in frame
 

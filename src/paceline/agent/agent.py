@@ -1134,6 +1134,12 @@ METRICS = {
             "CPU time of the threads that read and decode input.",
             {"": "input_cpu_seconds"},
         ),
+        Metric(
+            "paceline_training_all_reduce_seconds",
+            "counter",
+            "Time waited for the gradients of other ranks.",
+            {"": "all_reduce_seconds"},
+        ),
         Metric("paceline_training_global_step", "gauge", "Step of the whole job.", {"": "step"}),
         Metric("paceline_training_planned_steps", "gauge", "Steps that there will be.", {"": "total_steps"}),
         Metric("paceline_training_loss", "gauge", "Loss as last reported.", {"": "loss"}),

@@ -1,21 +1,24 @@
 """Says why a training script is not seen: what its process shows of how it was started.
 
 Python imports the instrumentation by ``sitecustomize`` from ``PYTHONPATH``. A process that leaves either out
-has loaded TensorFlow without it. It runs under Python 3.6 and later, hence the old-fashioned spelling.
+has loaded TensorFlow or PyTorch without it. It runs under Python 3.6 and later, hence the old-fashioned
+spelling.
 """
 
 import os
 import re
 from typing import Iterable, List, Optional
 
-TENSORFLOW = re.compile(r"/(_pywrap_tensorflow_internal|_pywrap_tensorflow_common|libtensorflow_framework)\b")
+LIBRARIES = re.compile(
+    r"/(_pywrap_tensorflow_internal|_pywrap_tensorflow_common|libtensorflow_framework|libtorch_python)\b"
+)
 PYTHON = re.compile(r"python(\d+(\.\d+)?)?[a-z]*$")
 #: What leaves out the variables of the environment, or the modules that follow from them.
 BLOCKING = "IES"
 
 
 def reason(folder: str, pids: Iterable[int], proc: str = "/proc") -> Optional[str]:
-    """Return why processes that have loaded TensorFlow are not seen; None: no reason shows.
+    """Return why processes that have loaded TensorFlow or PyTorch are not seen; None: no reason shows.
 
     Args:
         folder: of the instrumentation.
@@ -26,7 +29,7 @@ def reason(folder: str, pids: Iterable[int], proc: str = "/proc") -> Optional[st
         place = os.path.join(proc, str(pid))
         try:
             with open(os.path.join(place, "maps"), errors="replace") as file:
-                if TENSORFLOW.search(file.read()) is None:
+                if LIBRARIES.search(file.read()) is None:
                     continue
             with open(os.path.join(place, "cmdline"), "rb") as binary:
                 words = binary.read().decode("utf-8", "replace").split("\0")

@@ -59,6 +59,7 @@ from paceline.diagnosing.trainers import (
     many_workers,
     slow_disks,
     slow_hosts,
+    slow_ranks,
     waiting_trainers,
 )
 
@@ -116,6 +117,7 @@ RULES: tuple[Rule, ...] = (
     slow_hosts.slow_host,
     slow_disks.slow_disk,
     big_shards.big_shard,
+    slow_ranks.slow_rank,
     waiting_trainers.waiting_for_ps,
     many_workers.too_many_workers,
     idle_workers.idle_workers,

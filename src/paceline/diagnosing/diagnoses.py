@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from paceline.diagnosing import catalogues, chains, outlooks, standstills, topics
+from paceline.diagnosing import catalogues, chains, needs, outlooks, standstills, topics
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.progress import limits
 from paceline.diagnosing.situations import Situation
@@ -77,6 +77,8 @@ def judged(case: Case) -> tuple[list[Cause], list[str]]:
         if not lacks:
             found += rule.causes(case)
         for need in lacks[:1]:
+            if not needs.applies(need, case):
+                continue
             said = f"not enough data: {need.what} ({need.remedy.format(name=case.recording.run.name)})"
             lacking.setdefault(said, []).append(rule.topic.code)
     return limits.uncovered(found), [

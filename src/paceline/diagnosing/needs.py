@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 from paceline.diagnosing import usages
 from paceline.diagnosing.cases import Case
-from paceline.model.jobs import CpuPolicy
+from paceline.model.jobs import CpuPolicy, Framework
 
 #: Fewer samples of a replica than that say nothing of its mean.
 LEAST_SAMPLES = 5
@@ -54,6 +54,12 @@ def _has(measured: Iterable[object], field: str, least: int) -> bool:
 
 def _no_input_wait(case: Case) -> bool:
     return all(each.input_wait_share is None for each in case.trainers)
+
+
+def _no_all_reduce(case: Case) -> bool:
+    """Whether there are ranks and nothing says how long they wait; other frameworks have none."""
+    ranks = case.trainers if case.spec.framework is Framework.PYTORCH else ()
+    return len(ranks) > 1 and all(each.all_reduce_share is None for each in ranks)
 
 
 def _no_allowed_cpus(case: Case) -> bool:
@@ -108,9 +114,15 @@ STEPS = Need(
 )
 INPUT_WAIT = Need(
     what="how long trainers wait for their input",
-    remedy="it is seen of scripts that feed their batches, and of paceline.training; another may add "
-    "input_wait_seconds to step reports of its own (docs/agent-protocol.md)",
+    remedy="it is seen of scripts that feed their batches, of a DataLoader of PyTorch, and of "
+    "paceline.training; another may add input_wait_seconds to step reports of its own "
+    "(docs/agent-protocol.md)",
     lacks=_no_input_wait,
+)
+ALL_REDUCE = Need(
+    what="how long ranks wait for each other's gradients",
+    remedy="it is seen of PyTorch's DistributedDataParallel and all_reduce (framework: pytorch)",
+    lacks=_no_all_reduce,
 )
 RETRANSMISSIONS = Need(
     what="how many TCP segments are sent again",
@@ -142,3 +154,10 @@ LINKS = Need(
     remedy="of emulated hosts it is in the job file (spec.hosts); of nodes nobody tells it",
     lacks=lambda case: not usages.links(case),
 )
+#: What only jobs have whose variables are on parameter servers: of others it is no matter that it lacks.
+_OF_SERVERS = (TRAFFIC, TRACE, PLAN, PLAN_OR_TRACE)
+
+
+def applies(need: Need, case: Case) -> bool:
+    """Whether jobs of this framework may have what is needed at all."""
+    return case.spec.framework is not Framework.PYTORCH or need not in _OF_SERVERS

@@ -34,7 +34,7 @@ class Framework(enum.StrEnum):
 class Instrumentation(enum.StrEnum):
     """Whether Paceline looks into a script that does not report by itself."""
 
-    AUTO = "auto"  # where the script runs a TensorFlow that is known
+    AUTO = "auto"  # where the script runs a TensorFlow or a PyTorch that is known
     OFF = "off"
 
 

@@ -58,8 +58,9 @@ class StepReport:
     """What a training script says of its own progress, or a coordinator of that of its workers.
 
     ``step`` is the global step; ``steps``, ``examples`` and ``input_wait_seconds`` are this replica's own
-    within the interval, and so is ``input_cpu_seconds``: CPU time for reading and decoding. A coordinator
-    does not know the attempts of its workers, so what it says is of `CURRENT_ATTEMPT` until it is stored.
+    within the interval, and so are ``input_cpu_seconds``, CPU time for reading and decoding, and
+    ``all_reduce_seconds``, for which it waited for the gradients of other ranks. A coordinator does not know
+    the attempts of its workers, so what it says is of `CURRENT_ATTEMPT` until it is stored.
     """
 
     replica: roles.ReplicaId
@@ -73,6 +74,7 @@ class StepReport:
     input_wait_seconds: float | None = None
     total_steps: int | None = None
     input_cpu_seconds: float | None = None
+    all_reduce_seconds: float | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,6 +35,7 @@ class ReplicaSnapshot:
         run_delay_share: seconds for which threads waited for a core in each second, those of all added up.
         input_wait_share: the part of the time that a trainer waited for its input.
         input_cpu_cores: what a trainer's reading and decoding uses on average.
+        all_reduce_share: the part of the time that a rank waited for the gradients of others.
         retransmitted_share: of the TCP segments that it put on its way, those that it had sent before.
         step: the global step that it reported last.
         measured_at: when it was measured last within the time looked at (Unix seconds).
@@ -63,6 +64,7 @@ class ReplicaSnapshot:
     loss: float | None = None
     input_wait_share: float | None = None
     input_cpu_cores: float | None = None
+    all_reduce_share: float | None = None
     retransmitted_share: float | None = None
     measured_at: float | None = None
 
@@ -272,6 +274,7 @@ def _replica(
         loss=latest.loss if latest else None,
         input_wait_share=rates.rate(steps, lambda s: s.input_wait_seconds),
         input_cpu_cores=rates.rate(steps, lambda s: s.input_cpu_seconds),
+        all_reduce_share=rates.rate(steps, lambda s: s.all_reduce_seconds),
         retransmitted_share=_retransmitted(samples),
         measured_at=samples[-1].at if samples else None,
     )

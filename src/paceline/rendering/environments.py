@@ -100,4 +100,4 @@ def agent_config(
 
 
 def _is_instrumented(spec: jobs.JobSpec) -> bool:
-    return spec.instrumentation is jobs.Instrumentation.AUTO and spec.framework is jobs.Framework.TENSORFLOW
+    return spec.instrumentation is jobs.Instrumentation.AUTO and spec.framework is not jobs.Framework.PLAIN

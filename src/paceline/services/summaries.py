@@ -55,6 +55,7 @@ class ReplicaSummary:
     examples: int | None = None
     examples_per_second: float | None = None
     input_wait_share: float | None = None
+    all_reduce_share: float | None = None
 
     @property
     def network_bytes_per_second(self) -> float | None:
@@ -194,6 +195,7 @@ def _replica(
         examples=rates.total(r.examples for r in steps),
         examples_per_second=rates.rate(steps, lambda r: r.examples),
         input_wait_share=rates.rate(steps, lambda r: r.input_wait_seconds),
+        all_reduce_share=rates.rate(steps, lambda r: r.all_reduce_seconds),
     )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from paceline.errors import Conflict, NotFound, WaitTimeout
 from paceline.model import traces
+from paceline.model.jobs import Framework
 from paceline.model.roles import Role
 from paceline.model.runs import Run
 from paceline.model.statuses import JobPhase, ReplicaPhase
@@ -49,9 +50,14 @@ def traceable(jobs: LifeCycle, name: str) -> tuple[Run, set[str]]:
     """Return a job that can be traced, and the replicas that train.
 
     Raises:
-        Conflict: it does not run.
+        Conflict: it does not run, or its framework is another one than TensorFlow.
     """
     run = jobs.get(name)
+    if run.spec.framework is Framework.PYTORCH:  # Its ports are those of its ranks, which expect no profiler.
+        raise Conflict(
+            f"{name} trains with PyTorch, whose steps are counted and not traced",
+            f"paceline why {name} says what its ranks wait for",
+        )
     found = running(jobs, run, _TRAINERS)
     if run.phase is not JobPhase.RUNNING or not found:
         raise Conflict(f"{name} is {run.phase}: no trainer can take a trace", f"paceline get {name}")

@@ -216,7 +216,7 @@ class SpecSection(Section):
     )
     instrumentation: fields.Instrumentation | None = Field(
         None,
-        description="auto (a TensorFlow script is looked into as it is) or off; default: auto",
+        description="auto (a script of TensorFlow or PyTorch is looked into as it is) or off; default: auto",
     )
     image: fields.Image | None = Field(None, description="container image; only Kubernetes uses it")
     command: fields.Command | None = Field(

@@ -19,7 +19,7 @@ _COUNTS = frozenset(
     (
         "throttled_seconds", "network_received_bytes", "network_sent_bytes", "voluntary_switches",
         "involuntary_switches", "sent_segments", "retransmitted_segments", "steps", "examples",
-        "input_wait_seconds", "input_cpu_seconds", "run_delay_seconds",
+        "input_wait_seconds", "input_cpu_seconds", "all_reduce_seconds", "run_delay_seconds",
     )
 )  # fmt: skip
 #: Rows that become one: the first, and the one after the last.

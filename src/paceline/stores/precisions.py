@@ -70,6 +70,7 @@ PRECISIONS: Mapping[str, Precision] = {
     "allowed_cpus": Precision(25),
     "stolen_cpu_cores": Precision(26, decimals=2, digits=6),
     "input_cpu_seconds": Precision(27, decimals=3, digits=7),
+    "all_reduce_seconds": Precision(28, decimals=4, digits=9),
 }
 
 

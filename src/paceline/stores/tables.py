@@ -212,6 +212,7 @@ step_reports = sa.Table(
     sa.Column("input_wait_seconds", sa.Double),
     sa.Column("total_steps", sa.BigInteger),
     sa.Column("input_cpu_seconds", sa.Double),
+    sa.Column("all_reduce_seconds", sa.Double),
     sa.Index("step_reports_by_replica", "replica_id", "at"),
 )
 

@@ -12,6 +12,7 @@ from paceline.diagnosing.inputs.slow_storage import slow_storage
 from paceline.diagnosing.trainers.compute_bounds import compute_bound
 from paceline.model.causes import Change
 from paceline.model.findings import Severity
+from paceline.model.jobs import Framework
 from paceline.model.recordings import Recording
 
 BUSY = {"cpu_cores": 0.97, "cpu_limit_cores": 1.0}
@@ -36,6 +37,12 @@ def test_trainers_that_wait_and_work_are_found() -> None:
     assert cause.evidence[1].text == "meanwhile their cores are busy: 97% are used on average"
     # 1 / (1 - 0.4) of the cores, in tenths.
     assert cause.changes == (Change(path=("spec", "roles", "worker", "cpu"), value=1.7),)
+
+
+def test_loaders_of_pytorch_have_ways_of_their_own() -> None:
+    (cause,) = found(slow_decoding, _recording(0.4, spec={"framework": Framework.PYTORCH}))
+    assert not any("TensorFlow" in each for each in cause.next_steps)
+    assert any("collate_fn" in each for each in cause.next_steps)
 
 
 def test_nobody_is_asked_for_ten_times_the_cores() -> None:

@@ -13,6 +13,7 @@ from paceline.diagnosing.inputs.slow_decoding import slow_decoding
 from paceline.diagnosing.inputs.slow_storage import slow_storage
 from paceline.diagnosing.trainers.waiting_trainers import waiting_for_ps
 from paceline.model.findings import Severity
+from paceline.model.jobs import Framework
 from paceline.model.recordings import Recording
 
 RESTING = {"cpu_cores": 0.25, "cpu_limit_cores": 1.0}
@@ -47,6 +48,11 @@ def test_a_job_of_the_library_may_keep_copies() -> None:
     inputs = {"cache": {"folder": "/cache"}}
     (cause,) = found(slow_storage, _recording(spec={"training": {"inputs": inputs}}))
     assert not any("cache" in each for each in cause.next_steps)
+
+
+def test_loaders_of_pytorch_may_read_ahead() -> None:
+    (cause,) = found(slow_storage, _recording(spec={"framework": Framework.PYTORCH}))
+    assert cause.next_steps[0].startswith("DataLoader(num_workers=2, persistent_workers=True)")
 
 
 def test_it_is_no_decoding_and_no_waiting_for_servers() -> None:

@@ -76,6 +76,55 @@ def test_one_stopped_worker_is_named_while_others_train() -> None:
     assert not found(hang, idle)
 
 
+RANKS = {f"worker-{index}": TRAINER for index in range(3)}
+WAITING, READING = {"all_reduce_seconds": 1.0}, {"all_reduce_seconds": 0.0, "input_wait_seconds": 1.0}
+
+
+def _absent(ways: dict[str, dict[str, float]], **more: Any) -> Recording:
+    """Return the recording of ranks that make no step after half a minute, and do something else by name."""
+
+    def load(sample: Sample) -> Sample:
+        return sample if sample.at <= START + 30 else dataclasses.replace(sample, **WAITS)
+
+    def still(report: StepReport) -> StepReport | None:
+        way = ways.get(str(report.replica))
+        if report.at <= START + 30 or way is None:
+            return report if report.at <= START + 30 else None
+        return dataclasses.replace(
+            report, steps=0, examples=0, step=1200, **{"input_wait_seconds": 0.0, **way}
+        )
+
+    recording = cases.recording(RANKS, seconds=60, spec={"framework": Framework.PYTORCH}, **more)
+    return cases.edited(recording, samples=load, steps=still)
+
+
+def test_the_rank_that_does_not_come_to_the_all_reduce_is_named() -> None:
+    ways = {"worker-0": WAITING, "worker-1": {"all_reduce_seconds": 0.0}, "worker-2": WAITING}
+    (cause,) = found(hang, _absent(ways))
+    assert cause.what == ("No trainer has made a step for 30s, and worker-1 does not come to the all-reduce.")
+    assert cause.subjects == ("worker-1",)
+    assert [each.text for each in cause.evidence][-1] == "worker-0, worker-2 wait in all-reduce since"
+    assert cause.next_steps[0].startswith("paceline logs clicks --role worker --index 1")
+
+
+def test_a_rank_that_says_nothing_while_others_wait_does_not_come_either() -> None:
+    (cause,) = found(hang, _absent({"worker-0": WAITING, "worker-1": WAITING}))
+    assert cause.subjects == ("worker-2",)
+
+
+def test_a_rank_that_waits_for_its_input_is_told_so() -> None:
+    (cause,) = found(hang, _absent({"worker-0": READING, "worker-1": WAITING, "worker-2": WAITING}))
+    assert cause.subjects == ("worker-0",)
+    assert [each.text for each in cause.evidence][-1] == "worker-0 waits for input since"
+
+
+def test_ranks_that_all_wait_are_told_of_together() -> None:
+    (cause,) = found(hang, _absent(dict.fromkeys(RANKS, WAITING)))
+    assert cause.what == "No trainer has made a step for 30s, and all still live."
+    assert cause.subjects == ("worker-0", "worker-1", "worker-2")
+    assert cause.evidence[-1].text == "worker-0, worker-1, worker-2 wait in all-reduce since"
+
+
 def test_a_short_pause_is_none() -> None:
     assert not found(hang, _standing(48))
     assert found(hang, _standing(44))

@@ -59,6 +59,11 @@ def test_a_chief_that_ends_without_a_step_while_others_wait_is_told_of() -> None
     assert not found(nothing_trained, begun(ended_at=10, phase=ReplicaPhase.RUNNING))
 
 
+def test_pytorch_is_named_as_what_was_loaded() -> None:
+    (cause,) = found(nothing_trained, ended(("worker-0", "PyTorch 2.9.1 on Python 3.12.1")))
+    assert cause.what == "worker-0 loaded PyTorch and made no step."
+
+
 @pytest.mark.parametrize(
     "recording",
     [

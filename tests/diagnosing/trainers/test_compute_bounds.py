@@ -77,3 +77,19 @@ def test_an_evaluator_that_takes_the_cores_is_another_matter() -> None:
 def test_without_limits_nothing_is_said() -> None:
     assert not found(compute_bound, _recording({"cpu_cores": 0.97}, {"cpu_cores": 0.2}))
     assert not found(compute_bound, _recording(FULL, {"cpu_cores": 0.2}))
+
+
+def test_trainers_without_servers_are_bound_by_their_own_cores() -> None:
+    reduces = {**cases.STEPS, "all_reduce_seconds": 0.1}
+    steps = {"worker-0": reduces, "worker-1": reduces}
+    (cause,) = found(compute_bound, cases.recording({"worker-0": FULL, "worker-1": FULL}, steps=steps))
+    assert cause.what == "Trainers use 97% of their cores and do not wait for input."
+    assert cause.evidence[0].text == (
+        "2 of 2 trainers use 97% of their cores on average, and spend 10% of their time in all-reduce"
+    )
+    assert (cause.severity, cause.gain, cause.changes) == (Severity.INFO, None, ())
+    alone = cases.recording({"worker-0": FULL})
+    assert found(compute_bound, alone)[0].evidence[0].text == (
+        "1 of 1 trainers use 97% of their cores on average"
+    )
+    assert not found(compute_bound, cases.recording({"worker-0": cases.TRAINER}))

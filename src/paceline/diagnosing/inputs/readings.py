@@ -10,6 +10,7 @@ from paceline.diagnosing import headrooms, outlooks, usages
 from paceline.diagnosing.cases import Case, mean
 from paceline.diagnosing.rules import Hit
 from paceline.model.causes import Evidence, Gain
+from paceline.model.jobs import Framework
 from paceline.model.snapshots import ReplicaSnapshot
 
 #: From this share of its time on a trainer is bound by its input: TensorFlow's profiler calls it "highly
@@ -59,6 +60,11 @@ def find(case: Case, least: float = INPUT_BOUND) -> Reading | None:
             sources=(case.source("input_wait_seconds", bound, steps=True),),
         ),
     )
+
+
+def is_loaded(case: Case) -> bool:
+    """Whether batches come from loaders of PyTorch, which can make them while a step runs."""
+    return case.spec.framework is Framework.PYTORCH
 
 
 def most(case: Case, reading: Reading, *, decode: bool) -> list[ReplicaSnapshot]:

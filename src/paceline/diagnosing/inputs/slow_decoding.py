@@ -52,14 +52,23 @@ def slow_decoding(case: Case) -> Iterator[Hit]:
         what=f"Trainers wait for decoding: {reading.share:.0%} of their time they have no examples, though "
         "their cores are busy.",
         changes=tuple(_changes(case, reading.trainers, reading.share)),
-        next_steps=_CHEAPER,
+        next_steps=_cheaper(case),
     )
+
+
+def _cheaper(case: Case) -> tuple[str, ...]:
+    return _CHEAPER_LOADING if readings.is_loaded(case) else _CHEAPER
 
 
 #: What makes decoding cheaper.
 _CHEAPER = (
     "do beforehand what is done for each example: Parquet with ids as numbers, not CSV or texts",
     "decode whole columns with NumPy or TensorFlow, not row by row in Python",
+)
+_CHEAPER_LOADING = (
+    "do beforehand what is done for each example: files of numbers, mapped into memory, not texts or images",
+    "make whole batches with NumPy or PyTorch (Dataset.__getitems__, collate_fn), not example by example",
+    "DataLoader(num_workers=...) makes batches in other processes, where the replica has cores for these",
 )
 
 
@@ -85,7 +94,7 @@ def _burdened(case: Case) -> Iterator[Hit]:
             Evidence(text=f"their cores are used to {used:.0%}", sources=(case.source("cpu_cores", found),)),
         ),
         changes=tuple(_changes(case, found, share)),
-        next_steps=_CHEAPER,
+        next_steps=_cheaper(case),
         gain=gain if headrooms.matters(gain) else None,
         severity=headrooms.severity(gain),
     )

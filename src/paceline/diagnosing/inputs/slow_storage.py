@@ -47,12 +47,21 @@ def slow_storage(case: Case) -> Iterator[Hit]:
     )
 
 
+#: What has batches made while steps run.
+_AHEAD = (
+    "DataLoader(num_workers=2, persistent_workers=True): so many processes read ahead while a step runs, and "
+    "wait for storage side by side"
+)
+
+
 def _ways(case: Case) -> tuple[str, ...]:
     cache = "spec.training.inputs.cache.folder: a folder of a fast disk keeps copies of remote files"
     ways = (
         "fewer bytes for an example: Parquet in place of CSV or TFRecord",
         "faster storage, or files on several disks; measure it: dd if=FILE of=/dev/null bs=1M",
     )
+    if readings.is_loaded(case):
+        return (_AHEAD, *ways)
     return (
         ways
         if not trainings.by_library(case) or trainings.section(case, "inputs").get("cache")

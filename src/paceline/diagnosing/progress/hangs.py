@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from paceline.diagnosing import needs
 from paceline.diagnosing.cases import Case
-from paceline.diagnosing.progress import silences
+from paceline.diagnosing.progress import collectives, silences
 from paceline.diagnosing.progress.silences import Silence
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
@@ -60,12 +60,21 @@ def hang(case: Case) -> Iterator[Hit]:
     least = max(_needed(usual, longest), LEAST_BUSY_SECONDS if _is_busy(case, trainers) else 0.0)
     stopped = silences.stopped(case)
     if pause >= least and not _is_beginning(case, trainers):
-        names = [str(each) for each in stopped] or [str(each.replica.replica) for each in trainers]
+        waiting = collectives.waiting(case, trainers)
+        absent = [each.replica.replica for each in trainers if each not in waiting] if waiting else []
+        names = [str(each) for each in stopped or absent or [each.replica.replica for each in trainers]]
+        how = "all still live"
+        if stopped:
+            how = f"the process of {listed(names)} does nothing at all"
+        elif absent:
+            how = f"{listed(names)} {'does' if len(names) == 1 else 'do'} not come to the all-reduce"
         yield Hit(
-            what=f"No trainer has made a step for {quantities.format_seconds(pause)}, and "
-            f"{'the process of ' + listed(names) + ' does nothing at all' if stopped else 'all still live'}.",
+            what=f"No trainer has made a step for {quantities.format_seconds(pause)}, and {how}.",
             subjects=tuple(names),
-            evidence=tuple(_evidence(case, trainers, usual, began, stopped=bool(stopped))),
+            evidence=(
+                *_evidence(case, trainers, usual, began, stopped=bool(stopped)),
+                *collectives.evidence(case, trainers, waiting),
+            ),
             next_steps=_next_steps(case, names[0]),
         )
         return

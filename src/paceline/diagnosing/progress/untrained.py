@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from paceline.diagnosing import sayings
 from paceline.diagnosing.cases import Case
@@ -11,13 +11,13 @@ from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
 from paceline.model.findings import Severity
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.runs import SEEN
+from paceline.model.runs import SEEN, JobEvent
 from paceline.model.statuses import JobPhase, ReplicaPhase
 from paceline.model.words import listed
 
-#: The first word of what the instrumentation says when it has seen TensorFlow. What else it says is of steps,
-#: or of what it could not look into.
-HELLO = "TensorFlow "
+#: The first word of what the instrumentation says when it has seen a library that trains. What else it says
+#: is of steps, or of what it could not look into.
+HELLOS = ("TensorFlow ", "PyTorch ")
 
 #: Others may go on for so long after the chief has ended before they count as waiting.
 LEAST_SECONDS = 30.0
@@ -48,11 +48,11 @@ def nothing_trained(case: Case) -> Iterator[Hit]:
         and each.replica.role.trains
         and not each.message.startswith(addresses.NOT_THE_JOBS)
     ]
-    if not said or not all(each.message.startswith(HELLO) for each in said):
+    if not said or not all(each.message.startswith(HELLOS) for each in said):
         return
     names = sayings.names(said)
     if run.phase is JobPhase.SUCCEEDED:
-        what, subjects = f"{listed(names)} loaded TensorFlow and made no step.", names
+        what, subjects = f"{listed(names)} loaded {_libraries(said)} and made no step.", names
     else:
         ended, waiting = _ended_chief(case), _running(case)
         if ended is None or str(ended) not in names or not waiting:
@@ -95,3 +95,8 @@ def _ended_chief(case: Case) -> ReplicaId | None:
 def _running(case: Case) -> list[ReplicaId]:
     rows = case.recording.replicas
     return [row.replica for row in rows if row.replica.role.trains and row.phase is ReplicaPhase.RUNNING]
+
+
+def _libraries(said: Sequence[JobEvent]) -> str:
+    """Return what was seen to be loaded."""
+    return listed(dict.fromkeys(each.message.split(" ")[0] for each in said))

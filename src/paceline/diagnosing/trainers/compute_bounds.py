@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from paceline.diagnosing import headrooms, needs, outlooks, usages
-from paceline.diagnosing.cases import Case, once
+from paceline.diagnosing.cases import Case, mean, once
 from paceline.diagnosing.inputs import readings
 from paceline.diagnosing.networks import links
 from paceline.diagnosing.rules import Hit, rule
@@ -57,6 +57,9 @@ class _Move(NamedTuple):
 @rule(TOPIC, needs=(needs.CPU, needs.STEPS))
 def compute_bound(case: Case) -> Iterator[Hit]:
     """Most trainers at the limit of their cores, with servers, links and input that have room."""
+    if case.spec.role(Role.PS) is None:
+        yield from _bound_alone(case)
+        return
     active, bound, rest = case.active_trainers, bound_trainers(case), _most_used(case)
     if not bound or rest is None:
         return
@@ -83,10 +86,42 @@ def compute_bound(case: Case) -> Iterator[Hit]:
     )
 
 
+def _bound_alone(case: Case) -> Iterator[Hit]:
+    """Yield that trainers which need no servers are at the limit of their cores."""
+    active, bound = case.active_trainers, _at_limit(case)
+    if not bound:
+        return
+    busy = _busy(case)
+    use = statistics.mean(busy[each.replica].use for each in bound)
+    waits = mean(bound, lambda each: each.all_reduce_share)
+    seen = f"{len(bound)} of {len(active)} trainers use {use:.0%} of their cores on average"
+    reduced = "" if waits is None else f", and spend {waits:.0%} of their time in all-reduce"
+    fields = [case.source("cpu_cores", bound)]
+    if waits is not None:
+        fields.append(case.source("all_reduce_seconds", bound, steps=True))
+    yield Hit(
+        what=f"Trainers use {use:.0%} of their cores and do not wait for input.",
+        subjects=tuple(str(each.replica) for each in bound),
+        evidence=(Evidence(text=seen + reduced, sources=tuple(fields)),),
+        next_steps=(
+            "nothing has to be done: trainers that nothing keeps waiting are what is wanted",
+            "faster: more cores for each (spec.roles.worker.cpu), or more workers "
+            "(spec.roles.worker.replicas)",
+            "less computing for an example: larger batches; bfloat16 where the CPU has it (torch.autocast)",
+        ),
+    )
+
+
 @once
 def bound_trainers(case: Case) -> tuple[ReplicaSnapshot, ...]:
     """Return the trainers at the limit of their cores; none if not most are, or if anything else binds."""
-    active, busy, rest = case.active_trainers, _busy(case), _most_used(case)
+    rest = _most_used(case)
+    return () if rest is None or rest >= WITH_ROOM else _at_limit(case)
+
+
+def _at_limit(case: Case) -> tuple[ReplicaSnapshot, ...]:
+    """Return the same, whatever servers do."""
+    active, busy = case.active_trainers, _busy(case)
     found = tuple(
         each
         for each in active
@@ -95,7 +130,7 @@ def bound_trainers(case: Case) -> tuple[ReplicaSnapshot, ...]:
         and not readings.is_burdened(case, each)
     )
     full = max(usages.links(case).values(), default=0.0) >= links.FULL
-    return () if full or 2 * len(found) <= len(active) or rest is None or rest >= WITH_ROOM else found
+    return () if full or 2 * len(found) <= len(active) else found
 
 
 @once

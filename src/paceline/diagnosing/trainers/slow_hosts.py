@@ -44,7 +44,7 @@ TOPIC = Topic(
 )
 
 
-class _Reason(NamedTuple):
+class Reason(NamedTuple):
     """Why a host is slow: what was seen, and of which measured field; changes where the job file says it."""
 
     text: str
@@ -72,30 +72,31 @@ def slow_host(case: Case) -> Iterator[Hit]:
     )
 
 
-def _seen(case: Case, known: Iterable[tuple[Straggler, _Reason]]) -> Iterator[Evidence]:
+def _seen(case: Case, known: Iterable[tuple[Straggler, Reason]]) -> Iterator[Evidence]:
     for straggler, reason in known:
         who = (straggler.trainer, *straggler.fellows)
         sources = (case.source(reason.field, who),) if reason.field else ()
         yield Evidence(text=reason.text, sources=sources)
 
 
-def _reason(case: Case, straggler: Straggler) -> _Reason | None:
+def _reason(case: Case, straggler: Straggler) -> Reason | None:
     """Return why a straggler lacks CPU; None: it does not, as far as can be seen."""
     own, others = straggler.trainer, straggler.fellows
     if links.is_full(case, own) or own in links.losing(case):
         return None
-    fewer = _fewer_cores(case, own, others)
+    fewer = fewer_cores(case, own, others)
     if fewer is not None:
         return fewer
     # It waits for its input, or nobody knows whether it does: then only its cores could be the reason.
     if own.input_wait_share is None or readings.waits(own) >= readings.INPUT_BOUND:
         return None
-    return _slower_cores(straggler) or _shared_cores(case, own, others) or _stolen_cores(case, own, others)
+    return _slower_cores(straggler) or shared_cores(case, own, others) or stolen_cores(case, own, others)
 
 
-def _fewer_cores(case: Case, own: ReplicaSnapshot, others: Sequence[ReplicaSnapshot]) -> _Reason | None:
+def fewer_cores(case: Case, own: ReplicaSnapshot, others: Sequence[ReplicaSnapshot]) -> Reason | None:
+    """Return that a trainer may use fewer cores than the others, and uses them."""
     cores = usages.cores(case, own)
-    usual = _median(usages.cores(case, each) for each in others)
+    usual = median(usages.cores(case, each) for each in others)
     use = usages.busy(case, own)
     if cores is None or usual is None or use is None or cores >= FEWER_CORES * usual or use < USES_THEM:
         return None
@@ -106,7 +107,7 @@ def _fewer_cores(case: Case, own: ReplicaSnapshot, others: Sequence[ReplicaSnaps
     change = Change(path=("spec", "roles", str(own.replica.role), "cpu"), value=usual)
     alone = own.replica.role is Role.CHIEF and not on_host and asked is not None and asked.cpu_cores == cores
     where = f"its host {own.row.host}" if on_host else field if alone else "its limit"
-    return _Reason(
+    return Reason(
         text=f"{own.replica} may use {cores:.2f} cores and uses {use:.0%} of them, the others may use "
         f"{usual:.2f}",
         field="cpu_limit_cores",
@@ -115,62 +116,63 @@ def _fewer_cores(case: Case, own: ReplicaSnapshot, others: Sequence[ReplicaSnaps
     )
 
 
-def _slower_cores(straggler: Straggler) -> _Reason | None:
+def _slower_cores(straggler: Straggler) -> Reason | None:
     """Return that an example takes it more CPU time than the others: cores are slower, or share caches."""
     own = _cpu_seconds(straggler.trainer, straggler.pace.per_second)
-    usual = _median(_cpu_seconds(each.trainer, each.per_second) for each in straggler.others)
+    usual = median(_cpu_seconds(each.trainer, each.per_second) for each in straggler.others)
     if own is None or usual is None or own < MORE_TIME * usual:
         return None
     unit = straggler.pace.unit.removesuffix("s")
-    return _Reason(
+    return Reason(
         text=f"{'an' if unit == 'example' else 'a'} {unit} takes {straggler.trainer.replica} "
         f"{own / usual:.1f} times as much CPU time as the others",
         field="cpu_cores",
-        next_step=f"see what is different about the processor of {_place(straggler.trainer)}: its model, its "
+        next_step=f"see what is different about the processor of {place(straggler.trainer)}: its model, its "
         "clock, who shares it",
     )
 
 
-def _shared_cores(case: Case, own: ReplicaSnapshot, others: Sequence[ReplicaSnapshot]) -> _Reason | None:
+def shared_cores(case: Case, own: ReplicaSnapshot, others: Sequence[ReplicaSnapshot]) -> Reason | None:
     """Return that programs of others use its cores, and it uses less than it may."""
     cores, use = usages.cores(case, own), usages.cpu(case, own)
     neighbours = usages.neighbours(case, own)
     if neighbours is not None and cores is not None and use is not None:
-        usual = _median(usages.neighbours(case, each) for each in others)
+        usual = median(usages.neighbours(case, each) for each in others)
         if neighbours >= max(NEIGHBOURS * cores, 0.5 * (usual or 0.0)) and use < usages.AT_LIMIT:
-            return _Reason(
+            return Reason(
                 text=f"other programs use {neighbours:.2f} cores where {own.replica} may use {cores:.2f}; it "
                 f"gets {own.cpu_cores or 0.0:.2f}",
                 field="neighbours_cpu_cores",
-                next_step=f"see what else runs on {_place(own)}, and move it or the worker away",
+                next_step=f"see what else runs on {place(own)}, and move it or the worker away",
             )
     switches = own.involuntary_switches_per_second
-    usual = _median(each.involuntary_switches_per_second for each in others)
+    usual = median(each.involuntary_switches_per_second for each in others)
     if switches is None or usual is None or switches < max(LEAST_SWITCHES, MORE_SWITCHES * usual):
         return None
-    return _Reason(
+    return Reason(
         text=f"threads of {own.replica} had to make room for others {switches:,.0f} times a second, those of "
         f"the other trainers {usual:,.0f} times",
         field="involuntary_switches",
-        next_step=f"see what else runs on {_place(own)}, and move it or the worker away",
+        next_step=f"see what else runs on {place(own)}, and move it or the worker away",
     )
 
 
-def _stolen_cores(case: Case, own: ReplicaSnapshot, others: Sequence[ReplicaSnapshot]) -> _Reason | None:
+def stolen_cores(case: Case, own: ReplicaSnapshot, others: Sequence[ReplicaSnapshot]) -> Reason | None:
     """Return that the hypervisor of its machine gives its cores to others, and those of the rest less."""
     cores, stolen = usages.cores(case, own), own.stolen_cpu_cores
-    usual = _median(each.stolen_cpu_cores for each in others) or 0.0
+    usual = median(each.stolen_cpu_cores for each in others) or 0.0
     if cores is None or stolen is None or stolen - usual < NEIGHBOURS * cores:
         return None
-    return _Reason(
+    return Reason(
         text=f"the hypervisor gives {stolen:.2f} cores to others where {own.replica} may use {cores:.2f}; it "
         f"gets {own.cpu_cores or 0.0:.2f}",
         field="stolen_cpu_cores",
-        next_step=f"move {_place(own)} to another hypervisor, or the worker to another machine",
+        next_step=f"move {place(own)} to another hypervisor, or the worker to another machine",
     )
 
 
-def _place(trainer: ReplicaSnapshot) -> str:
+def place(trainer: ReplicaSnapshot) -> str:
+    """Return where a trainer runs, in words."""
     return f"the host {trainer.row.host}" if trainer.row.host else f"the host of {trainer.replica}"
 
 
@@ -178,6 +180,7 @@ def _cpu_seconds(trainer: ReplicaSnapshot, per_second: float) -> float | None:
     return None if trainer.cpu_cores is None else rates.quotient(trainer.cpu_cores, per_second)
 
 
-def _median(values: Iterable[float | None]) -> float | None:
+def median(values: Iterable[float | None]) -> float | None:
+    """Return the median of what was measured; None: nothing was."""
     known = [each for each in values if each is not None]
     return statistics.median(known) if known else None

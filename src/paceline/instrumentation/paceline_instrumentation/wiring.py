@@ -1,6 +1,6 @@
-"""Waits for TensorFlow, and only then loads what looks at it.
+"""Waits for TensorFlow and PyTorch, and only then loads what looks at them.
 
-A process that never imports TensorFlow pays for one finder on ``sys.meta_path`` and for this module.
+A process that never imports either pays for one finder on ``sys.meta_path`` and for this module.
 """
 
 from __future__ import absolute_import
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Callable, Dict, List, Mapping
 
+    from . import torches
     from .patching import Instrument
 
 #: What TensorFlow's own modules are called: since 1.4; in 1.15 and 2.0 ``tensorflow`` is a façade.
@@ -94,16 +95,27 @@ CURED_KERAS = {
 }
 #: Modules of which several things are looked at, each by itself: one that is not known hides no other.
 TWICE = {"asked sessions": "client.session"}
+#: Those of PyTorch; a ``GradScaler`` was one for CUDA alone, up to 2.2.
+TORCH = (
+    "torch.autograd",
+    "torch.optim.optimizer",
+    "torch.utils.data.dataloader",
+    "torch.nn.parallel.distributed",
+    "torch.distributed.distributed_c10d",
+    "torch.cuda.amp.grad_scaler",
+    "torch.amp.grad_scaler",
+)
 
 
 def connect(environment):
     # type: (Mapping[str, str]) -> None
-    """Watch TensorFlow in this process.
+    """Watch TensorFlow and PyTorch in this process.
 
     Args:
         environment: of the process as it began.
     """
     instruments = []  # type: List[Instrument]
+    torch_instruments = []  # type: List[torches.Instrument]
 
     def patches(what):
         # type: (str) -> Callable[[ModuleType], None]
@@ -117,6 +129,14 @@ def connect(environment):
 
         return patch
 
+    def patch_torch(module):
+        # type: (ModuleType) -> None
+        from . import torches
+
+        if not torch_instruments:
+            torch_instruments.append(torches.Instrument(environment))
+        torch_instruments[0].patch(module)
+
     watch = loading.ModuleWatch()
     is_cured = bool(environment.get("PACELINE_TRAINING"))
     wanted = MODULES + CURED if is_cured else MODULES
@@ -126,3 +146,5 @@ def connect(environment):
     for what, modules in list(names.items()) + keras:
         for module in modules:
             watch.when_loaded(module, patches(what))
+    for module in TORCH:
+        watch.when_loaded(module, patch_torch)

@@ -191,6 +191,7 @@ def _columns(rows: Sequence[ReplicaSummary]) -> list[_Column]:
         ("Switches/s", lambda r: r.switches_per_second is not None and texts.number(r.switches_per_second)),
         ("Examples/s", lambda r: r.examples_per_second is not None and texts.number(r.examples_per_second)),
         ("Input wait", lambda r: r.input_wait_share is not None and texts.share(r.input_wait_share)),
+        ("All-reduce", lambda r: r.all_reduce_share is not None and texts.share(r.all_reduce_share)),
     ]
     return [(header, value) for header, value in columns if any(value(row) for row in rows)]
 

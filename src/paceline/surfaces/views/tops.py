@@ -157,6 +157,8 @@ def _table(role: RoleSnapshot, count: int, width: int | None, snapshot: Snapshot
             column("LOSS", lambda r: cells.loss(r.loss), drop=7),
             column("WAIT", lambda r: cells.percent(r.input_wait_share), drop=1),
         ]
+        if any(r.all_reduce_share is not None for r in role.replicas):
+            columns.insert(6, column("REDUCE", lambda r: cells.percent(r.all_reduce_share), drop=1))
     if width is None or any(replica.row.restarts for replica in role.replicas):
         columns.append(column("RESTARTS", lambda r: str(r.row.restarts), drop=4))
     if any(r.gpu_utilization is not None or r.gpu_memory_bytes is not None for r in role.replicas):

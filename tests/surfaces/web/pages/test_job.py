@@ -12,6 +12,7 @@ from support import filled_homes
 
 from paceline.model.roles import ReplicaId
 from paceline.model.runs import SEEN, JobEvent
+from paceline.model.samples import StepReport
 from paceline.services import homes
 from paceline.stores import open_store
 
@@ -116,6 +117,24 @@ def test_what_is_seen_in_scripts_is_said_apart_from_what_happens(
         assert "<script>alert" not in text
         assert SEEN not in text
     assert "alert" not in client.get("/jobs/clicks/timeline").text
+
+
+def test_what_ranks_wait_for_each_other_is_shown_where_it_is_measured(
+    client: TestClient, home: homes.Home
+) -> None:
+    for name in ("clicks", "ranks"):
+        filled_homes.fill(home, name, steps=3, loads=(0.5,))
+    with open_store(home.store_url) as store:
+        report = StepReport(
+            replica=ReplicaId.parse("worker-1"), attempt=1, at=1e9 + 4, interval_seconds=1.0, steps=10,
+            all_reduce_seconds=0.37,
+        )  # fmt: skip
+        store.append_step_reports("ranks", [report])
+    for part in ("replicas", "report"):
+        assert "All-reduce" not in client.get(f"/jobs/clicks/{part}").text
+        text = client.get(f"/jobs/ranks/{part}").text
+        assert "All-reduce" in text
+        assert re.search(r"\b37 ?%", text)
 
 
 def test_the_report_is_a_file(client: TestClient, recorded: str) -> None:

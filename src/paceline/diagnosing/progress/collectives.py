@@ -1,0 +1,56 @@
+"""Who waits in a collective call while no step is made, and who never came to it.
+
+Ranks are reported of while there is no step, too: that none was made, and how long the rank has waited
+meanwhile, for the gradients of others or for its input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from paceline.diagnosing.cases import Case
+from paceline.diagnosing.progress.silences import Silence
+from paceline.model import rates
+from paceline.model.causes import Evidence
+from paceline.model.samples import StepReport
+from paceline.model.words import listed
+
+#: Who spends so much of its time without a step in all-reduce waits there; who comes to it late does not.
+MOSTLY = 0.8
+
+
+def waiting(case: Case, trainers: Sequence[Silence]) -> list[Silence]:
+    """Return the trainers that wait in all-reduce since their last step."""
+    return [each for each in trainers if (_share(case, each, "all_reduce_seconds") or 0.0) >= MOSTLY]
+
+
+def evidence(case: Case, trainers: Sequence[Silence], found: Sequence[Silence]) -> Iterator[Evidence]:
+    """Yield who waits for others, and who waits for its input instead."""
+    if found:
+        names = listed(each.replica.replica for each in found)
+        yield Evidence(
+            text=f"{names} {'waits' if len(found) == 1 else 'wait'} in all-reduce since",
+            sources=(case.source("all_reduce_seconds", [each.replica for each in found], steps=True),),
+        )
+    reading = [each for each in trainers if (_share(case, each, "input_wait_seconds") or 0.0) >= MOSTLY]
+    if reading:
+        names = listed(each.replica.replica for each in reading)
+        yield Evidence(
+            text=f"{names} {'waits' if len(reading) == 1 else 'wait'} for input since",
+            sources=(case.source("input_wait_seconds", [each.replica for each in reading], steps=True),),
+        )
+
+
+def _share(case: Case, trainer: Silence, field: str) -> float | None:
+    """Return which part of its time without a step a trainer spent so; None: it has not said."""
+
+    def seconds(report: StepReport) -> float | None:
+        value: float | None = getattr(report, field)
+        return value
+
+    later = [
+        each
+        for each in case.reports.get(trainer.replica.replica, ())
+        if each.at > trainer.since and not each.steps
+    ]
+    return rates.rate(later, seconds)

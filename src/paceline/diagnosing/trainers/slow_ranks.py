@@ -1,0 +1,186 @@
+"""A straggler among ranks that wait for each other in each step.
+
+All of them make the same steps, so their rates are equal and tell nothing. What tells is the all-reduce: who
+is late has least to wait there, and all others wait for it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
+
+from paceline.diagnosing import headrooms, needs
+from paceline.diagnosing.cases import Case
+from paceline.diagnosing.inputs import readings
+from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.topics import Topic
+from paceline.diagnosing.trainers import paces, slow_hosts
+from paceline.diagnosing.trainers.slow_hosts import Reason
+from paceline.model import rates
+from paceline.model.causes import Evidence, Gain
+from paceline.model.findings import Severity
+from paceline.model.snapshots import ReplicaSnapshot
+from paceline.model.words import listed
+
+#: So much more of their time than the straggler the others wait: TensorFlow's profiler calls a fifth of a
+#: step "highly" bound. Gradients of all ranks take the same way, so without a straggler all wait alike.
+WAITING = 0.2
+#: And it waits at most that part of what they do.
+LITTLE = 0.5
+#: Its wait for input has to explain that part of the time that the others wait more.
+MOST_OF_IT = 0.5
+
+TOPIC = Topic(
+    code="WRK104",
+    name="slow-rank",
+    title="One rank makes all others wait in all-reduce",
+    severity=Severity.WARNING,
+    why="Ranks that train data-parallel add up their gradients in each step (all-reduce), so all begin the "
+    "next one together. A rank that comes late finds the others waiting: it spends least time in all-reduce, "
+    "and the job is as slow as this rank. It has fewer cores than the others, more to compute, or waits for "
+    "its input.",
+    fix="Give it what the others have: cores, a processor for itself, batches of the same size; or let it do "
+    "no more than they do.",
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class SlowRank:
+    """A rank that others wait for.
+
+    Attributes:
+        trainer: which.
+        others: those that wait.
+        waits: the share of its time in all-reduce.
+        usual: the median of theirs.
+        least: the least of theirs.
+    """
+
+    trainer: ReplicaSnapshot
+    others: tuple[ReplicaSnapshot, ...]
+    waits: float
+    usual: float
+    least: float
+
+
+@rule(TOPIC, needs=(needs.STEPS, needs.ALL_REDUCE), explains=("compute-bound",))
+def slow_rank(case: Case) -> Iterator[Hit]:
+    """Ranks that wait far less than the others, who wait for them."""
+    found = slow_ranks(case)
+    if not found:
+        return
+    first, trainers, one = found[0], [each.trainer for each in found], len(found) == 1
+    reasons = [reason for each in found if (reason := _reason(case, each)) is not None]
+    gain = _gain(found)
+    usual = f"{first.usual:.0%} of their time in all-reduce"
+    yield Hit(
+        what=f"{listed(each.replica for each in trainers)} {'makes' if one else 'make'} other ranks wait: "
+        f"they spend {usual}, {'it' if one else 'these'} {_waits(found):.0%}.",
+        subjects=paces.subjects(trainers),
+        evidence=(
+            Evidence(
+                text="time in all-reduce: "
+                + ", ".join(f"{each.trainer.replica} {each.waits:.0%}" for each in found[:4])
+                + f"; the median of the others {first.usual:.0%}",
+                sources=(case.source("all_reduce_seconds", (*trainers, *first.others), steps=True),),
+            ),
+            *_seen(case, found, reasons),
+        ),
+        next_steps=tuple(dict.fromkeys(each.next_step for each in reasons)) or _ways(case, trainers),
+        changes=tuple(dict.fromkeys(change for each in reasons for change in each.changes)),
+        gain=gain if headrooms.matters(gain) else None,
+        severity=headrooms.severity(gain),
+    )
+
+
+def slow_ranks(case: Case) -> tuple[SlowRank, ...]:
+    """Return the ranks that others wait for, the latest first."""
+    known = [each for each in case.active_trainers if each.all_reduce_share is not None]
+    made = []
+    for each in known:
+        others = tuple(other for other in known if other is not each)
+        shares = [_share(other) for other in others]
+        usual = slow_hosts.median(shares)
+        if usual is not None and usual - _share(each) >= WAITING and _share(each) <= LITTLE * usual:
+            made.append(
+                SlowRank(trainer=each, others=others, waits=_share(each), usual=usual, least=min(shares))
+            )
+    return tuple(sorted(made, key=lambda each: each.waits))
+
+
+def _share(trainer: ReplicaSnapshot) -> float:
+    return min(1.0, trainer.all_reduce_share or 0.0)
+
+
+def _waits(found: Sequence[SlowRank]) -> float:
+    return sum(each.waits for each in found) / len(found)
+
+
+def _gain(found: Sequence[SlowRank]) -> Gain:
+    """Return what it brings if these are as fast as the others: then the next one of these is the slowest."""
+    slow = {each.trainer.replica for each in found}
+    others = [_share(each) for each in found[0].others if each.replica not in slow]
+    own = _waits(found)
+    most = 1 / headrooms.MOST_TIMES
+    times = [1 / max(1 - max(0.0, each - own), most) for each in (min(others), found[0].usual)]
+    return Gain(low=min(times), high=max(times))
+
+
+def _reason(case: Case, rank: SlowRank) -> Reason | None:
+    """Return why a rank is late; None: that does not show."""
+    own, others = rank.trainer, rank.others
+    return (
+        slow_hosts.fewer_cores(case, own, others)
+        or _late_input(rank)
+        or _more_computing(rank)
+        or slow_hosts.shared_cores(case, own, others)
+        or slow_hosts.stolen_cores(case, own, others)
+    )
+
+
+def _late_input(rank: SlowRank) -> Reason | None:
+    usual = slow_hosts.median(each.input_wait_share for each in rank.others)
+    waits = readings.waits(rank.trainer)
+    if usual is None or waits - usual < MOST_OF_IT * (rank.usual - rank.waits):
+        return None
+    return Reason(
+        text=f"{rank.trainer.replica} waits for its input {waits:.0%} of the time, the others {usual:.0%}",
+        field="input_wait_seconds",
+        next_step=f"see how fast {slow_hosts.place(rank.trainer)} reads, and whether its examples are larger",
+    )
+
+
+def _more_computing(rank: SlowRank) -> Reason | None:
+    """Return that a step takes it more CPU time: it does more, or its cores are slower."""
+    own = _cpu_seconds(rank.trainer)
+    usual = slow_hosts.median(_cpu_seconds(each) for each in rank.others)
+    if own is None or not usual or own < slow_hosts.MORE_TIME * usual:
+        return None
+    return Reason(
+        text=f"a step takes {rank.trainer.replica} {own / usual:.1f} times as much CPU time as the others",
+        field="cpu_cores",
+        next_step=f"see what {rank.trainer.replica} does in a step and the others do not (larger batches, "
+        "longer examples, evaluations, summaries), and what is different about its processor",
+    )
+
+
+def _cpu_seconds(trainer: ReplicaSnapshot) -> float | None:
+    if trainer.cpu_cores is None or not trainer.steps_per_second:
+        return None
+    return rates.quotient(trainer.cpu_cores, trainer.steps_per_second)
+
+
+def _seen(case: Case, found: Sequence[SlowRank], reasons: Iterable[Reason]) -> Iterator[Evidence]:
+    who = tuple(dict.fromkeys(one for each in found for one in (each.trainer, *each.others)))
+    for reason in reasons:
+        in_steps = reason.field == "input_wait_seconds"
+        sources = (case.source(reason.field, who, steps=in_steps),) if reason.field else ()
+        yield Evidence(text=reason.text, sources=sources)
+
+
+def _ways(case: Case, trainers: Sequence[ReplicaSnapshot]) -> tuple[str, ...]:
+    role, index = trainers[0].replica.role, trainers[0].replica.index
+    return (
+        f"see what {trainers[0].replica} does between its steps: py-spy dump --pid PID",
+        f"paceline logs {case.recording.run.name} --role {role} --index {index} --tail 20",
+    )
