@@ -1,0 +1,120 @@
+"""Causes propose cures for scripts that the instrumentation sees, and only for those."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+from support import cases
+from support.cases import START, found, trace
+
+from paceline.diagnosing import trainings
+from paceline.diagnosing.cases import Case
+from paceline.diagnosing.optimizers.dense_updates import dense_update
+from paceline.diagnosing.servers.giant_variables import giant_variable
+from paceline.diagnosing.servers.uneven_placements import uneven_placement
+from paceline.model import cures
+from paceline.model.causes import Change
+from paceline.model.recordings import Recording
+from paceline.model.roles import ReplicaId
+from paceline.model.runs import CURED, SEEN, JobEvent
+from paceline.model.variable_plans import Cut, PlacementRule, Plan, plan
+from paceline.model.variables import Variable
+from paceline.specs import edits
+from paceline.tuning import moves
+from paceline.model.tunings import Objective
+
+FULL, RESTING = {"cpu_cores": 0.95, "cpu_limit_cores": 1.0}, {"cpu_cores": 0.05, "cpu_limit_cores": 1.0}
+LOADS = {"ps-0": FULL, "ps-1": FULL, "worker-0": {"cpu_cores": 0.2, "cpu_limit_cores": 1.0}}
+#: As the graph of a script with `tf.train.AdamOptimizer` has them.
+WHOLE, OF_ROWS = ("Assign", "AssignSub", "ScatterAdd"), ("ScatterAdd",)
+
+
+def event(kind: str, message: str) -> JobEvent:
+    return JobEvent(at=START, kind=kind, message=message, replica=ReplicaId.parse("worker-0"), attempt=1)
+
+
+def seen(recording: Recording, *more: JobEvent) -> Recording:
+    """The same job, of whose script the instrumentation sees the steps."""
+    steps = event(SEEN, "its steps, made by sessions; loss: Mean:0; global step: not seen; batch: fed")
+    return dataclasses.replace(recording, events=[*recording.events, steps, *more])
+
+
+def planned(updates: tuple[str, ...], slots: int = 2) -> Plan:
+    table = Variable(
+        name="emb_user", shape=(2_000_000, 16), sparse=True, slots=slots, step_bytes=70_000.0, updates=updates,
+        devices=("/job:ps/task:0",),
+    )  # fmt: skip
+    return plan((table,), servers=2, cut=Cut(), rule=PlacementRule.BALANCED)
+
+
+def busy(**more: Any) -> Recording:
+    steps = {"worker-0": cases.STEPS | {"steps": 10}}
+    return cases.recording(LOADS, **{"steps": steps, "plan": planned(WHOLE), **more})
+
+
+def test_adam_of_a_script_that_is_seen_can_be_lazy() -> None:
+    (cause,) = found(dense_update, seen(busy()))
+    assert cause.what == (
+        "Adam updates all 2,000,000 rows of emb_user in each step; a batch uses 530 of them."
+    )
+    assert cause.changes == (Change(path=("spec", "training", "optimizer", "name"), value="lazy-adam"),)
+    assert cause.next_steps == ()
+
+
+@pytest.mark.parametrize(
+    ("recording", "proposed"),
+    [
+        pytest.param(busy(), False, id="not seen, so nothing can be changed"),
+        pytest.param(seen(busy(plan=planned(WHOLE, slots=1))), False, id="another optimizer"),
+        pytest.param(
+            seen(busy(spec={"training": {"optimizer": {"name": "lazy-adam"}}})), False, id="asked for already"
+        ),
+    ],
+)
+def test_what_is_no_adam_or_cannot_be_changed_is_told_by_hand(recording: Recording, proposed: bool) -> None:
+    (cause,) = found(dense_update, recording)
+    assert bool(cause.changes) is proposed
+    assert cause.next_steps[0].startswith("in your script: an optimizer that touches only rows")
+
+
+def test_adam_that_is_lazy_is_blamed_no_more() -> None:
+    outcome = cures.Outcome(cure="lazy-adam", version=1, is_applied=True, count=1, detail="emb_user")
+    keras = busy(plan=planned(("Adam",)))
+    assert found(dense_update, seen(keras))
+    assert not found(dense_update, seen(keras, event(CURED, str(outcome))))
+    assert not found(dense_update, seen(busy(plan=planned(OF_ROWS))))
+
+
+def test_a_giant_variable_of_such_a_script_can_be_cut_and_placed() -> None:
+    loads = {"ps-0": FULL, "ps-1": RESTING, "worker-0": cases.TRAINER, "worker-1": cases.TRAINER}
+    whole = trace({("ps-0", "ids"): 9_000_000, ("ps-1", "kernel"): 300_000})
+    (cause,) = found(giant_variable, seen(cases.recording(loads, traces=(whole,))))
+    assert cause.changes == (
+        Change(path=("spec", "training", "partitioning", "strategy"), value="fixed"),
+        Change(path=("spec", "training", "variable_placement"), value="greedy"),
+    )
+    misplaced = trace({("ps-0", "one"): 4_000_000, ("ps-0", "two"): 4_000_000, ("ps-1", "kernel"): 300_000})
+    (cause,) = found(uneven_placement, seen(cases.recording(loads, traces=(misplaced,))))
+    assert cause.changes == (Change(path=("spec", "training", "variable_placement"), value="greedy"),)
+
+
+def test_changes_can_be_written_into_a_job_file_that_has_no_training_section() -> None:
+    source = "kind: TrainingJob\nspec:\n  command: [python, train.py]\n"
+    text = edits.edited(source, [Change(path=("spec", "training", *cures.LAZY_ADAM.path), value="lazy-adam")])
+    assert text.endswith("  training:\n    optimizer:\n      name: lazy-adam\n")
+
+
+def test_switches_of_the_training_library_are_not_proposed_to_such_a_script() -> None:
+    recording = busy(spec={"training": {"optimizer": {"name": "adam"}, "batch_size": 64}})
+    objective = Objective(batch_size=True, relearning=True)
+    assert list(moves.proposals(Case.of(recording), recording.run.spec, objective))
+    assert not list(moves.proposals(Case.of(seen(recording)), recording.run.spec, objective))
+
+
+def test_who_obeys_the_training_section() -> None:
+    asked = busy(spec={"training": {"batch_size": 64}})
+    assert trainings.by_library(Case.of(asked))
+    assert not trainings.by_library(Case.of(seen(asked)))
+    assert not trainings.by_library(Case.of(busy()))
