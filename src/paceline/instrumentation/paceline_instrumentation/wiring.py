@@ -72,6 +72,7 @@ CURED = (
     "ops.ref_variable",
     "ops.embedding_ops",
     "ops.array_ops",
+    "distribute.parameter_server_strategy_v2",
 )
 CURED_KERAS = {
     "adam": (

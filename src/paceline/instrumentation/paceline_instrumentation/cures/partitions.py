@@ -130,6 +130,7 @@ class Partitioning(object):
                 return lookups.embedding_lookup(params, indices, "div", named.get("name"))
             return original(params, indices, *arguments, **named)
 
+        _stand_in(package.rpartition(".")[0], original, gather)
         module.gather = gather  # type: ignore[attr-defined]
 
     def _is_cut(self, params):
@@ -142,6 +143,15 @@ class Partitioning(object):
         if operation.type in ("Identity", "ReadVariableOp") and operation.inputs:
             operation = operation.inputs[0].op
         return operation.name in self._cut
+
+
+def _stand_in(package, original, wrapper):
+    # type: (str, Any, Any) -> None
+    """Have a wrapper found where TensorFlow from 2.6 on looks its functions up when it is imported."""
+    dispatch = sys.modules.get(package + ".util.dispatch")  # type: Any
+    known = getattr(dispatch, "_TYPE_BASED_DISPATCH_SIGNATURES", {})
+    if original in known:
+        known[wrapper] = known[original]
 
 
 def _is_partitioned(variable):
