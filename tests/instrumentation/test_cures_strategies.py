@@ -30,8 +30,8 @@ def test_tables_are_cut_and_placed_by_size(runner, version, keras):
     path = str(runner.folder / "saved" / "model")
     cured = result(runner, version, SCRIPT, "--keras", keras, "--save", path, training=BOTH, servers=2)
     outcomes = {(name, outcome) for name, outcome, _ in said(runner)}
-    assert outcomes == {("strategy-placement", "applied"), ("strategy-partitioning", "applied")}
-    assert ("strategy-partitioning", "applied", "[4000, 4] in 2 parts") in said(runner)
+    assert outcomes == {("variable-placement", "applied"), ("partitioning", "applied")}
+    assert ("partitioning", "applied", "[4000, 4] in 2 parts") in said(runner)
     places = {name.split(":")[0]: server(device) for name, device in cured["places"].items()}
     # The parts have 32,000 bytes each, so the rest goes to one server and then to the other.
     assert places == {
@@ -59,9 +59,9 @@ def test_a_variable_of_the_script_stays_whole(runner, version):
     training = {**BOTH, "inputs": {"prefetch_batches": 2, "parallel_calls": 2}}
     cured = result(runner, version, SCRIPT, "--loop", training=training, servers=2)
     assert said(runner)[0] == (
-        "strategy-partitioning", "refused", "a variable of shape [4000, 4] is the script's own, no layer's",
+        "partitioning", "refused", "a variable of shape [4000, 4] is the script's own, no layer's",
     )  # fmt: skip
-    assert ("strategy-placement", "applied", "table on ps-0, weights on ps-1") in said(runner)
+    assert ("variable-placement", "applied", "table on ps-0, weights on ps-1") in said(runner)
     assert ("parallel-map", "applied", "<lambda>") in said(runner)
     assert ("prefetch", "applied", "BatchDataset: 2") in said(runner)
     assert [server(each) for each in cured["places"].values()] == ["0", "1"]
@@ -75,5 +75,5 @@ def test_a_partitioner_of_the_script_stays(runner):
         runner, None, SCRIPT, "--keras", "tf_keras", "--cut", "3",
         training={"partitioning": {"strategy": "fixed"}}, servers=2,
     )  # fmt: skip
-    assert said(runner) == [("strategy-partitioning", "refused", "the script has a partitioner of its own")]
+    assert said(runner) == [("partitioning", "refused", "the script has a partitioner of its own")]
     assert "large/embeddings/part_2:0" in cured["places"]

@@ -67,6 +67,7 @@ KERAS["evaluated callbacks"] = KERAS["callbacks"]
 CURED = (
     "training.adam",
     "training.device_setter",
+    "training.optimizer",
     "training.session_manager",
     "ops.variable_scope",
     "ops.ref_variable",

@@ -20,6 +20,7 @@ from . import (
     steps_per_execution,
     strategy_partitions,
     strategy_placements,
+    transfer_precisions,
     unique_ids,
     unplaced,
 )
@@ -214,6 +215,15 @@ def _parallel_maps(settings, environment, note, server_watch):
     return [(_DATASETS, parallel_maps.ParallelMaps(note(parallel_maps), calls).patch)]
 
 
+def _transfer_precision(settings, environment, note, server_watch):
+    # type: (Any, Any, Any, Any) -> Patches
+    kind = _section(settings, "transfers").get("precision")
+    if kind not in transfer_precisions.TYPES:
+        return []
+    cure = transfer_precisions.TransferPrecision(note(transfer_precisions), kind, server_watch)
+    return [("ops.embedding_ops", cure.patch_lookups), ("training.optimizer", cure.patch_optimizers)]
+
+
 def _library_settings(settings, environment, note, server_watch):
     # type: (Any, Any, Any, Any) -> Patches
     cure = library_settings.LibrarySettings(note(library_settings), settings)
@@ -227,6 +237,7 @@ _CURES = (
     _partitioning,
     _recovery_wait,
     _unplaced,
+    _transfer_precision,
     _unique_ids,
     _device_filters,
     _strategy_placement,

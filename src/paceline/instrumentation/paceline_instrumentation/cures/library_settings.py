@@ -52,11 +52,6 @@ REASONS = (
         _other_than("asynchronous"),
         "waiting for other workers is part of the script's loop: SyncReplicasOptimizer has it for sessions",
     ),
-    (
-        "partitioning.rows",
-        _other_than("contiguous"),
-        "TensorFlow saves parts of a table as one only if they are ranges of rows",
-    ),
     ("fused_tables", lambda value: value is True, "the tables and their names are the script's"),
     (
         "compute_precision",

@@ -53,7 +53,7 @@ class ParallelMaps(object):
         for name in ("DatasetV1", "DatasetV2", "Dataset"):
             dataset = getattr(module, name, None)
             if dataset is not None and not (name == "Dataset" and hasattr(module, "DatasetV2")):
-                self._patch_map(dataset, calls, package)
+                self._patch_map(dataset, int(calls), package)
 
     def _patch_map(self, dataset, calls, package):
         # type: (Any, int, str) -> None

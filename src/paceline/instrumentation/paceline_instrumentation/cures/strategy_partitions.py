@@ -1,4 +1,4 @@
-"""``strategy-partitioning``: a ``ParameterServerStrategy`` cuts large tables along their rows.
+"""``partitioning`` of a strategy: a ``ParameterServerStrategy`` cuts large tables along their rows.
 
 A strategy that the script gave no ``variable_partitioner`` gets one. It cuts matrices with many more rows
 than columns that a layer of Keras makes: Keras takes gradients of the parts, and its embeddings look rows up
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from .notes import Note
 
-NAME, VERSION = "strategy-partitioning", 1
+NAME, VERSION = partitions.NAME, 1
 #: The method of layers that makes their variables, in every Keras.
 _MAKES_WEIGHTS = "add_weight"
 

@@ -1,4 +1,4 @@
-"""``strategy-placement``: which parameter server holds a variable of a ``ParameterServerStrategy``.
+"""``variable-placement`` of a strategy: which parameter server holds a variable.
 
 TensorFlow 2 gives variables to the servers in turn, whatever their sizes are. Here each goes to the server
 with the fewest bytes so far; what TensorFlow puts beside another variable, as slots of most optimizers, stays
@@ -11,6 +11,7 @@ from __future__ import absolute_import
 import re
 
 from .. import signatures
+from . import placements
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from .notes import Note
 
-NAME, VERSION = "strategy-placement", 1
+NAME, VERSION = placements.NAME, 1
 _SERVER = re.compile(r"/job:ps/(?:replica:\d+/)?task:(\d+)")
 
 
