@@ -124,6 +124,7 @@ KEPT = [
     (None, "tf_keras", ["--watched"], 1, _WANTS),
     (None, "keras", ["--watched"], 1, _WANTS),
     ("2.4.4", _KERAS, ["--watched"], 1, _WANTS),
+    (None, "tf_keras", ["--called"], 1, _WANTS.replace("Batches", "LambdaCallback")),
     (None, "tf_keras", ["--own", "3"], 3, "the script has chosen 3"),
     (None, "keras", ["--own", "3"], 3, "the script has chosen 3"),
 ]

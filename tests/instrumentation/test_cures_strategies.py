@@ -77,3 +77,16 @@ def test_a_partitioner_of_the_script_stays(runner):
     )  # fmt: skip
     assert said(runner) == [("partitioning", "refused", "the script has a partitioner of its own")]
     assert "large/embeddings/part_2:0" in cured["places"]
+
+
+#: What the job file asks for; how many parts the large table of 64,000 bytes has then.
+FIXED = [({"min_shard_bytes": 8192}, 2), ({"shards": 3, "min_shard_bytes": 8192}, 3), ({}, 1)]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("asked", "parts"), FIXED)
+def test_a_fixed_number_of_parts_is_for_what_is_large(runner, asked, parts):
+    training = {"partitioning": {"strategy": "fixed", **asked}}
+    cured = result(runner, None, SCRIPT, "--keras", "tf_keras", training=training, servers=2)
+    assert len([name for name in cured["places"] if "large" in name]) == parts
+    assert not [name for name in cured["places"] if "part" in name and "large" not in name]

@@ -9,6 +9,7 @@ import tensorflow as tf
 parser = argparse.ArgumentParser()
 parser.add_argument("--keras", default="tensorflow.keras")
 parser.add_argument("--watched", action="store_true", help="by a callback that wants each batch")
+parser.add_argument("--called", action="store_true", help="by Keras' callback that calls a function")
 parser.add_argument("--own", type=int, help="steps in an execution")
 options = parser.parse_args()
 keras = importlib.import_module(options.keras)
@@ -44,7 +45,10 @@ def main():
     labels = (ids.sum(1) % 3 == 0).astype(np.float32)
     data = tf.data.Dataset.from_tensor_slices((ids, labels[:, None])).batch(16)
     watch = Batches() if options.watched else Epochs()
-    history = model.fit(data, epochs=3, verbose=0, callbacks=[watch])
+    watches = [watch]
+    if options.called:
+        watches.append(keras.callbacks.LambdaCallback(on_batch_end=lambda batch, logs: None))
+    history = model.fit(data, epochs=3, verbose=0, callbacks=watches)
     called = getattr(model, "_steps_per_execution", None)
     result = {
         "losses": [float(each) for each in history.history["loss"]],

@@ -179,10 +179,9 @@ def _strategy_partitioning(settings, environment, note, server_watch):
     strategy = asked.get("strategy")
     if strategy not in ("fixed", "min-size") or asked.get("rows", _CONTIGUOUS) != _CONTIGUOUS:
         return []
-    count = servers(environment)
-    parts = asked.get("shards") or (count if strategy == "fixed" else None)
+    parts = asked.get("shards") or (0 if strategy == "fixed" else None)
     least = asked.get("min_shard_bytes") or partitions.LEAST_PART_BYTES
-    cure = strategy_partitions.StrategyPartitioning(note(strategy_partitions), count, parts, least)
+    cure = strategy_partitions.StrategyPartitioning(note(strategy_partitions), parts, least)
     return [(_STRATEGY, cure.patch)]
 
 

@@ -81,6 +81,7 @@ class ParallelMaps(object):
     def _is_the_same(self, dataset, function, package):
         # type: (Any, Any, str) -> bool
         """Whether a ``map`` with parallel calls gives what it gives without; say so."""
+        function = _of_python(function)
         name = getattr(function, "__name__", type(function).__name__)
         state = _state(prefetches.end(dataset), package)
         if state is not None:
@@ -93,7 +94,13 @@ class ParallelMaps(object):
 def _is_of_tensorflow(function):
     # type: (Any) -> bool
     """Whether a function is a part of TensorFlow or Keras: they know what they do."""
-    return str(getattr(function, "__module__", "")).split(".")[0] in _OWN
+    return str(getattr(_of_python(function), "__module__", "")).split(".")[0] in _OWN
+
+
+def _of_python(function):
+    # type: (Any) -> Any
+    """Return the script's function, from within a ``tf.function``."""
+    return getattr(function, "python_function", function)
 
 
 def _state(dataset, package):

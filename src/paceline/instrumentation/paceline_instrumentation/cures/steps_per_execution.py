@@ -26,8 +26,6 @@ _ARGUMENT = "steps_per_execution"
 #: What a callback has of its own if it wants each batch: both names, those of training and of old ones.
 _OF_BATCHES = ("on_train_batch_begin", "on_train_batch_end", "on_batch_begin", "on_batch_end")
 _KERAS = ("keras", "tf_keras", "tensorflow", "tensorflow_core")
-#: One of Keras' own that only calls what the script has given it.
-_CALLS_THE_SCRIPT = "LambdaCallback"
 
 
 class StepsPerExecution(object):
@@ -123,15 +121,11 @@ def wanting_batches(callbacks):
     """Return the class of a callback of the script that wants each batch; None: none of these does."""
     listed = callbacks if isinstance(callbacks, (list, tuple)) else [callbacks]  # type: Sequence[Any]
     for each in listed:
-        kind = type(each)
-        if kind.__name__ == _CALLS_THE_SCRIPT:
-            if any(name in vars(each) and not _is_keras(vars(each)[name]) for name in _OF_BATCHES):
-                return kind.__name__
-        elif any(
-            not _is_keras(owner) and any(name in vars(owner) for name in _OF_BATCHES)
-            for owner in kind.__mro__
-        ):
-            return kind.__name__
+        # Keras' own LambdaCallback has the script's functions in itself.
+        functions = [vars(each).get(name) for name in _OF_BATCHES] if hasattr(each, "__dict__") else []
+        owners = [owner for owner in type(each).__mro__ if any(name in vars(owner) for name in _OF_BATCHES)]
+        if not all(part is None or _is_keras(part) for part in functions + owners):
+            return type(each).__name__
     return None
 
 

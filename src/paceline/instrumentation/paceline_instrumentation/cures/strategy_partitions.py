@@ -3,10 +3,11 @@
 A strategy that the script gave no ``variable_partitioner`` gets one. It cuts matrices with many more rows
 than columns that a layer of Keras makes: Keras takes gradients of the parts, and its embeddings look rows up
 in them. A variable that the script makes by itself stays whole, as ``tf.GradientTape`` takes no gradient of
-one that is cut; so does a dense layer, as a step would put it together again. TensorFlow saves the parts as
-one under the table's name, and restores them whatever their number is. Initial values of a table are drawn
-for each part, so they differ from those of a whole one; what the values then do is the same. The risk is a
-layer that uses its table by ``tf.gather``: that reads all of it.
+one that is cut; so do weights of dense layers, which are small or have no such shape, as a step would put
+them together again. TensorFlow saves the parts as one under the table's name, and restores them whatever
+their number is. Initial values of a table are drawn for each part, so they differ from those of a whole one;
+what the values then do is the same. The risk is a layer that uses its table by ``tf.gather``: that reads all
+of it.
 """
 
 from __future__ import absolute_import
@@ -33,15 +34,14 @@ class StrategyPartitioning(object):
 
     Args:
         note: says which tables were cut.
-        parts: of each table; None: as many as have ``least_bytes``, at most one for each server.
-        least_bytes: of a part.
-        servers: how many parameter servers the job has.
+        parts: of each table; 0: one for each server; None: as many as have ``least_bytes``, at most one for
+            each server.
+        least_bytes: of a part, and of a table that is cut.
     """
 
-    def __init__(self, note, servers, parts, least_bytes):
-        # type: (Note, int, Optional[int], int) -> None
+    def __init__(self, note, parts, least_bytes):
+        # type: (Note, Optional[int], int) -> None
         self._note = note
-        self._servers = servers
         self._parts = parts
         self._least_bytes = least_bytes
 
@@ -57,25 +57,26 @@ class StrategyPartitioning(object):
         def __init__(own, cluster_resolver, variable_partitioner=None):
             # type: (Any, Any, Any) -> None
             if variable_partitioner is None:
-                variable_partitioner = self._note.attempt(self._partitioner, partitioners)
+                variable_partitioner = self._note.attempt(self._partitioner, partitioners, cluster_resolver)
             else:
                 self._note.refused("the script has a partitioner of its own")
             original(own, cluster_resolver, variable_partitioner)
 
         strategy.__init__ = __init__
 
-    def _partitioner(self, partitioners):
-        # type: (Any) -> Any
+    def _partitioner(self, partitioners, resolver):
+        # type: (Any, Any) -> Any
         """Return what a strategy asks for the numbers of parts of a shape, [parts of rows, 1 ...]."""
+        servers = max(1, len(resolver.cluster_spec().as_dict().get("ps", ())))
         if self._parts is not None:
-            cut = partitioners.FixedShardsPartitioner(self._parts)
+            cut = partitioners.FixedShardsPartitioner(self._parts or servers)
         else:
-            cut = partitioners.MinSizePartitioner(self._least_bytes, max_shards=max(1, self._servers))
+            cut = partitioners.MinSizePartitioner(self._least_bytes, max_shards=servers)
 
         def partition(shape, dtype, **named):
             # type: (Any, Any, **Any) -> Any
-            sizes = shape.as_list()
-            is_cut = self._note.attempt(self._is_cut, sizes)
+            sizes = self._note.attempt(shape.as_list) or [1]
+            is_cut = self._note.attempt(self._is_cut, sizes, dtype)
             parts = list(cut(shape, dtype, **named)) if is_cut else [1] * len(sizes)
             if parts and parts[0] > 1:
                 self._note.applied("%s in %d parts" % (sizes, min(parts[0], sizes[0])))
@@ -83,9 +84,11 @@ class StrategyPartitioning(object):
 
         return partition
 
-    def _is_cut(self, sizes):
-        # type: (List[int]) -> bool
+    def _is_cut(self, sizes, kind):
+        # type: (List[int], Any) -> bool
         if len(sizes) != 2 or sizes[0] < partitions.ROWS_TO_COLUMNS * sizes[1]:
+            return False
+        if sizes[0] * sizes[1] * kind.size < self._least_bytes:
             return False
         if not _is_of_a_layer():
             self._note.refused("a variable of shape %s is the script's own, no layer's" % (sizes,))
