@@ -5,9 +5,10 @@ than columns that a layer of Keras makes: Keras takes gradients of the parts, an
 in them. A variable that the script makes by itself stays whole, as ``tf.GradientTape`` takes no gradient of
 one that is cut; so do weights of dense layers, which are small or have no such shape, as a step would put
 them together again. TensorFlow saves the parts as one under the table's name, and restores them whatever
-their number is. Initial values of a table are drawn for each part, so they differ from those of a whole one;
-what the values then do is the same. The risk is a layer that uses its table by ``tf.gather``: that reads all
-of it.
+their number is; slots of Keras' optimizers up to 2.10 (legacy ones) it saves part by part, so those begin
+anew when that number changes. Initial values of a table are drawn for each part, so they differ from those of
+a whole one; what the values then do is the same. The risk is a layer that uses its table by ``tf.gather``:
+that reads all of it.
 """
 
 from __future__ import absolute_import
