@@ -75,6 +75,51 @@ def test_a_command_that_outlives_its_trainer(watch: oddities.Watch, tmp_path: Pa
     assert watch.look(BEGAN + 6000) == []
 
 
+LISTENS = """
+import socket, sys
+server = socket.create_server(("127.0.0.1", 0))
+client = socket.create_connection(server.getsockname())
+print(server.getsockname()[1], flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def listener() -> Iterator[tuple[int, int]]:
+    """Start a process that listens; return its number and its port."""
+    with subprocess.Popen(
+        [sys.executable, "-c", LISTENS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        yield process.pid, int(process.stdout.readline())
+        process.stdin.close()
+
+
+def test_a_process_that_listens_elsewhere(tmp_path: Path, output: int, listener: tuple[int, int]) -> None:
+    pid, port = listener
+    own_port = port + 1 if port < 65535 else port - 1
+    watch = oddities.Watch(str(tmp_path / "reports.jsonl"), BEGAN, output, port=own_port)
+    assert watch.look(BEGAN + 59, lambda: [pid]) == [], "it may still begin"
+    assert watch.look(BEGAN + 60, list) == [], "nothing listens yet"
+    (line,) = watch.look(BEGAN + 70, lambda: [pid])
+    assert line["type"] == "instrumentation"
+    assert line["message"] == (
+        f"its cluster is not the job's: nothing listens at its port {own_port}; "
+        f"its processes listen at {port}"
+    )
+    assert watch.look(BEGAN + 80, lambda: [pid]) == [], "it is said once"
+
+
+def test_a_process_that_listens_where_others_look(
+    tmp_path: Path, output: int, listener: tuple[int, int]
+) -> None:
+    pid, port = listener
+    watch = oddities.Watch(str(tmp_path / "reports.jsonl"), BEGAN, output, port=port)
+    assert watch.look(BEGAN + 60, lambda: [pid]) == []
+    assert oddities.listening([pid, 2**22 + 1]) == {port}, "one of them has ended"
+
+
 @given(st.text(max_size=30))
 def test_any_owner(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     folder = tmp_path_factory.mktemp("any")

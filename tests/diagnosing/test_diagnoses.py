@@ -16,7 +16,7 @@ from support.examples import examples
 
 from paceline.diagnosing import catalogues, chains
 from paceline.diagnosing.cases import Case
-from paceline.diagnosing.diagnoses import diagnose, judged
+from paceline.diagnosing.diagnoses import diagnose, judged, unmeasured
 from paceline.diagnosing.situations import Situation
 from paceline.model.causes import Cause, Explanation
 from paceline.model.findings import Severity
@@ -67,6 +67,14 @@ def test_what_was_not_measured_is_told_and_not_judged() -> None:
     assert not found.causes
     assert found.outlook is None
     assert any(re.search(r"not enough data: the CPU .* not judged: .*PS001", each) for each in found.unknown)
+
+
+def test_a_job_of_which_nothing_can_be_read_is_fine_only_as_far_as_can_be_seen() -> None:
+    recording = cases.recording(LOADS)
+    situation = Situation.of(recording.run, recording.replicas, recording.events, now=recording.at)
+    assert unmeasured(situation).summary == (
+        "nothing is wrong as far as can be seen: clicks runs, for 30s, with all of its 4 replicas"
+    )
 
 
 def test_of_a_job_that_has_not_begun_nobody_asks_how_fast_it_is() -> None:

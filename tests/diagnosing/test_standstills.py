@@ -65,6 +65,17 @@ def test_nothing_is_wrong_with_a_job_that_runs() -> None:
     assert found.summary == "nothing is wrong: clicks has succeeded, 10s ago"
 
 
+def test_all_replicas_are_told_of_only_if_all_run() -> None:
+    phases = {PS0: ReplicaPhase.RUNNING, W0: ReplicaPhase.RUNNING, W1: ReplicaPhase.SUCCEEDED}
+    rows = [row(each, phase) for each, phase in phases.items()]
+    found = explain(situation(JobPhase.RUNNING, replicas=rows))
+    assert found.summary == "nothing is wrong: clicks runs, for 1m30s, with 2 of its 3 replicas"
+    # A worker that was scaled away is no part of it any more.
+    smaller = spec().with_workers(1)
+    found = explain(situation(JobPhase.RUNNING, replicas=rows, spec=smaller))
+    assert found.summary == "nothing is wrong: clicks runs, for 1m30s, with all of its 2 replicas"
+
+
 def test_a_job_just_submitted_is_on_its_way() -> None:
     found = explain(situation(JobPhase.PENDING))
     assert (found.summary, found.causes) == ("nothing is wrong: clicks is pending, for 1m40s", ())

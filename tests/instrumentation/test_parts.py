@@ -602,6 +602,39 @@ def test_calls_to_a_lost_server_fail_where_tensorflow_knows_how(version, expecte
     assert chosen == {"GRPC_FAIL_FAST": "false"}
 
 
+GIVEN = {"ps": ["10.0.0.1:2222"], "worker": ["10.0.0.2:2222", "10.0.0.3:2222"]}
+
+
+@pytest.mark.parametrize(
+    ("own", "given", "found"),
+    [
+        ({"ps": "10.0.0.1:2222", "worker": "10.0.0.2:2222"}, GIVEN, {}),
+        ({"ps": "localhost:2222", "worker": "10.0.0.2:2222"}, GIVEN, {"ps": "localhost:2222"}),
+        ({"ps": "10.0.0.1:5000"}, GIVEN, {"ps": "10.0.0.1:5000"}),
+        ({"ps": "clicks-ps-0:2222"}, GIVEN, {}),  # another name of the host, perhaps
+        ({"local": "localhost:0"}, GIVEN, {}),  # a server that is alone
+        ({"ps": "localhost:33001"}, {"ps": ["127.0.0.1:33001"]}, {}),
+        ({"ps": "[::1]:33001"}, {"ps": ["127.0.0.1:33001"]}, {}),
+        ({"ps": "localhost:2222"}, {"ps": ["127.0.0.1:33001"]}, {"ps": "localhost:2222"}),
+        ({"ps": "localhost:2222"}, {}, {}),
+    ],
+)
+def test_addresses_that_no_replica_has(own, given, found):
+    environment = {"TF_CONFIG": json.dumps({"cluster": given})}
+    assert servers.foreign(own, servers.given_addresses(environment)) == found
+
+
+@pytest.mark.parametrize("text", [None, "", "{", "[]", '{"cluster": 1}', '{"cluster": {"ps": 1}}'])
+def test_a_job_that_gives_no_addresses_has_none(text):
+    environment = {} if text is None else {"TF_CONFIG": text}
+    assert servers.given_addresses({**environment, "PACELINE_SPARE_WORKERS": "a:1"}) == []
+
+
+def test_workers_that_may_come_later_have_addresses():
+    environment = {"TF_CONFIG": json.dumps({"cluster": GIVEN}), "PACELINE_SPARE_WORKERS": "10.0.0.9:2222"}
+    assert servers.given_addresses(environment)[-1] == "10.0.0.9:2222"
+
+
 # --- Coordinators ---------------------------------------------------------------------------------------
 
 

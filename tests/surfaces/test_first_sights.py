@@ -48,7 +48,9 @@ def test_the_primary_cause_and_the_split_of_a_step() -> None:
 
 def test_what_lacks_is_said() -> None:
     finding, split = shown(hot(), width=None)
-    assert finding == "PS004 ps-0 has 1.9 times the mean load of the PS."
+    assert finding == (
+        "PS004 ps-0 is at its limit while ps-1 rests: the variables on ps-0 are what to look at."
+    )
     assert split == "step: not traced"
     even = {name: {**load, "cpu_cores": 0.2} for name, load in LOADS.items()}
     finding, _ = shown(cases.recording(even), width=None)

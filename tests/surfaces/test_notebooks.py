@@ -63,7 +63,7 @@ class Checked(HTMLParser):
         notebooks.explanation(Explanation(job=HOSTILE, summary=HOSTILE, causes=(CAUSE,), unknown=(HOSTILE,))),
         notebooks.proposal(PROPOSAL),
         notebooks.Proposals([PROPOSAL])._repr_html_(),
-        notebooks.Proposals()._repr_html_(),
+        notebooks.Proposals(none="nothing is known: <its steps>")._repr_html_(),
         notebooks.experiment(EXPERIMENT),
         notebooks.complaint(HOSTILE, HOSTILE),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,10 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 from support import paced_jobs
+
+from paceline.model.causes import Change
+from paceline.specs import edits
+from paceline.stores import recordings
 
 RECORDINGS = Path(__file__).parents[2] / "benchmarks" / "diagnosis" / "recordings"
 DENSE = str(RECORDINGS / "dense-update.medium.wide-deep-middle-plain-4.parquet")
@@ -22,6 +27,18 @@ def test_proposals_are_shown_with_gain_risk_and_diff(paceline: Paceline) -> None
     assert "1. dense-update Adam updates all" in shown
     assert "+      name: lazy-adam" in shown
     assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_where_nothing_is_known_of_a_job_that_is_said(paceline: Paceline, tmp_path: Path) -> None:
+    """Not that nothing is worth a trial: its steps were not seen."""
+    path, seen = tmp_path / "unseen.parquet", recordings.read(Path(DENSE))
+    source = edits.edited(seen.run.source, (Change(path=("spec", "training"), value=None),))
+    run = dataclasses.replace(seen.run, source=source, spec=dataclasses.replace(seen.run.spec, training=None))
+    unseen = dataclasses.replace(seen, run=run, steps=(), traces=(), plan=None, conclusion=None)
+    recordings.write(path, unseen)
+    shown = " ".join(paceline("tune", str(path)).stdout.split())
+    assert "nothing is known: step reports of the trainers (paceline describe" in shown
+    assert "noise" not in shown
 
 
 def test_proposals_for_programs(paceline: Paceline) -> None:

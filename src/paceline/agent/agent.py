@@ -1258,6 +1258,19 @@ TRACE_REQUEST = re.compile(
 LONGEST_LEAD_SECONDS = 10.0
 
 
+def own_port(config: Config) -> Optional[int]:
+    """Return the port at which others look for this replica; None: it has none."""
+    own = config.cluster.get(config.role, [])
+    port = own[config.index].rpartition(":")[2] if config.index < len(own) else ""
+    return int(port) if port.isdigit() else None
+
+
+def server_port(config: Config) -> Optional[int]:
+    """Return the same where there has to be a server of TensorFlow: a coordinator has none."""
+    serves = config.framework == "tensorflow" and config.role in ("ps", "worker")
+    return own_port(config) if serves and any(config.cluster.get("ps", [])) else None
+
+
 class Profiles:
     """Has the server of this replica profiled when that is asked for, in a thread of its own.
 
@@ -1266,10 +1279,9 @@ class Profiles:
     """
 
     def __init__(self, config: Config) -> None:
-        run, own = config.placeholders.get("run_dir", ""), config.cluster.get(config.role, [])
+        run = config.placeholders.get("run_dir", "")
         self._traces = os.path.join(run, "traces") if run else None
-        port = own[config.index].rpartition(":")[2] if config.index < len(own) else ""
-        self._port = int(port) if port.isdigit() else None
+        self._port = own_port(config)
         self._replica = "%s-%d.%d" % (config.role, config.index, config.attempt)
         self._asked, self._thread = (), None  # type: Tuple[Any, ...], Optional[threading.Thread]
         self._problems, self._problem = set(), None  # type: Set[str], Optional[str]
@@ -1752,8 +1764,10 @@ class Agent:
             return
         self._look_due = now + LOOK_SECONDS
         if self._oddities is None:
-            self._oddities = load("oddities").Watch(self._config.reports, self._began)
-        for line in self._oddities.look(now):
+            self._oddities = load("oddities").Watch(
+                self._config.reports, self._began, port=server_port(self._config)
+            )
+        for line in self._oddities.look(now, self._sampler.tree.refresh):
             self._write(line)
 
     def _stop(self, kind: str, message: str) -> None:

@@ -1,4 +1,6 @@
-"""Says what a command does that its exit code does not show: it floods its log, or outlives its trainer.
+"""Says what a command does that its exit code does not show.
+
+It floods its log, outlives its trainer, or listens somewhere else than others look for it.
 
 It runs under Python 3.6 and later, hence the old-fashioned spelling.
 """
@@ -6,14 +8,20 @@ It runs under Python 3.6 and later, hence the old-fashioned spelling.
 import os
 import stat
 import time
-from typing import Any, Dict, List, Optional
+from typing import Any, Callable, Dict, Iterable, List, Optional, Set
 
 #: Output that is worth a word: so much of it, and so much a second since the command began.
 FLOOD_BYTES = 50 << 20
 FLOOD_BYTES_PER_SECOND = 256 << 10
 #: A command may go on for so long after its trainer: to save, to evaluate, to clean up.
 OUTLIVING_SECONDS = 60.0
+#: A server of TensorFlow listens long before: importing it takes some seconds.
+LISTENING_SECONDS = 60.0
+#: How the message begins that the addresses of a script are others; rules go by it.
+NOT_THE_JOBS = "its cluster is not the job's: "
 _STDOUT = 1
+#: In `/proc/net/tcp`: a socket that waits for connections.
+_LISTENS = "0A"
 
 
 class Watch:
@@ -23,20 +31,31 @@ class Watch:
         reports: the report file; the process that trains has its number in a file beside it.
         began: when the command began, by the monotonic clock.
         output: the descriptor of what the command prints to.
+        port: at which others look for its server; None: at none.
     """
 
-    def __init__(self, reports: str, began: float, output: int = _STDOUT) -> None:
+    def __init__(self, reports: str, began: float, output: int = _STDOUT, port: Optional[int] = None) -> None:
         self._owner_file = reports + ".owner"
         self._began = began
         self._output = output
         self._has_flooded = False
         self._trainer = 0
         self._ended_at = None  # type: Optional[float]
+        self._port = port
 
-    def look(self, now: float) -> List[Dict[str, Any]]:
-        """Return lines for the spool on what is new; each is said once."""
+    def look(self, now: float, pids: Callable[[], Iterable[int]] = tuple) -> List[Dict[str, Any]]:
+        """Return lines for the spool on what is new; each is said once.
+
+        Args:
+            now: by the monotonic clock.
+            pids: returns the processes of the command.
+        """
         found = []
-        for kind, message in (("output", self._flood(now)), ("outlived", self._outlived(now))):
+        for kind, message in (
+            ("output", self._flood(now)),
+            ("outlived", self._outlived(now)),
+            ("instrumentation", self._elsewhere(now, pids)),
+        ):
             if message is not None:
                 found.append({"type": kind, "at": time.time(), "message": message})
         return found
@@ -66,12 +85,61 @@ class Watch:
         self._ended_at = float("inf")  # Said.
         return "process %d, which trained, has ended; the command goes on" % trainer
 
+    def _elsewhere(self, now: float, pids: Callable[[], Iterable[int]]) -> Optional[str]:
+        """Return at which ports its processes listen first, if it is not at its own."""
+        if self._port is None or now - self._began < LISTENING_SECONDS:
+            return None
+        port, found = self._port, listening(pids())
+        if found is not None and not found:
+            return None
+        self._port = None  # It was looked at, or never can be.
+        if found is None or port in found:
+            return None
+        ports = ", ".join(str(each) for each in sorted(found)[:5])
+        return "%snothing listens at its port %d; its processes listen at %s" % (NOT_THE_JOBS, port, ports)
+
     def _owner(self) -> int:
         try:
             with open(self._owner_file) as file:
                 return int(file.read(20) or 0)
         except (OSError, ValueError):
             return 0
+
+
+def listening(pids: Iterable[int], proc: str = "/proc") -> Optional[Set[int]]:
+    """Return the ports at which processes wait for connections; None: that cannot be seen of one of them."""
+    found = set()  # type: Set[int]
+    for pid in pids:
+        place = os.path.join(proc, str(pid))
+        try:
+            sockets = set()
+            for name in os.listdir(os.path.join(place, "fd")):
+                try:
+                    sockets.add(os.readlink(os.path.join(place, "fd", name)))
+                except OSError:  # It was closed meanwhile.
+                    continue
+            for table in ("tcp", "tcp6"):
+                found |= _ports(os.path.join(place, "net", table), sockets)
+        except FileNotFoundError:  # The process has ended.
+            continue
+        except OSError:
+            return None
+    return found
+
+
+def _ports(path: str, sockets: Set[str]) -> Set[int]:
+    """Return the ports of sockets that wait for connections, by a table of the kernel (proc(5))."""
+    found = set()  # type: Set[int]
+    try:
+        with open(path) as file:
+            lines = file.readlines()[1:]
+    except FileNotFoundError:  # A kernel without IPv6.
+        return found
+    for line in lines:
+        fields = line.split()
+        if len(fields) > 9 and fields[3] == _LISTENS and "socket:[%s]" % fields[9] in sockets:
+            found.add(int(fields[1].rpartition(":")[2], 16))
+    return found
 
 
 def is_alive(pid: int, proc: str = "/proc") -> bool:

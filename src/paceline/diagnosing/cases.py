@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
-from paceline.model import snapshots, trace_summaries
+from paceline.model import snapshots, trace_summaries, variable_devices
 from paceline.model.causes import Source
 from paceline.model.intervals import Interval, training_interval
 from paceline.model.jobs import Host, JobSpec, RoleSpec
@@ -17,6 +17,7 @@ from paceline.model.roles import ReplicaId, Role
 from paceline.model.samples import Measured, Sample, StepReport, by_replica
 from paceline.model.snapshots import ReplicaSnapshot, Snapshot
 from paceline.model.statuses import JobPhase
+from paceline.model.variable_plans import Plan
 
 T = TypeVar("T")
 #: A job that runs is judged by its last seconds: enough for steadiness, short enough to notice a change.
@@ -158,7 +159,12 @@ class Case:
 
         What was counted is of one trainer; as all of them train alike, shares are the same.
         """
-        return _traced(self.recording) or _counted(self.recording)
+        return _traced(self.recording) or _counted(self.placed)
+
+    @cached_property
+    def placed(self) -> Plan | None:
+        """Return where the parts of variables are: as TensorFlow says, or else as the job file asks."""
+        return None if self.recording.plan is None else variable_devices.placed(self.recording.plan)
 
     def source(self, field: str, replicas: Iterable[ReplicaSnapshot] = (), *, steps: bool = False) -> Source:
         """Return the source of a number that rests on samples, or on step reports, within the window."""
@@ -220,8 +226,8 @@ def _traced(recording: Recording) -> tuple[ShardTraffic, ...]:
     return tuple(sorted(found, key=_order))
 
 
-def _counted(recording: Recording) -> tuple[ShardTraffic, ...]:
-    if recording.plan is None:
+def _counted(plan: Plan | None) -> tuple[ShardTraffic, ...]:
+    if plan is None:
         return ()
     found = (
         ShardTraffic(
@@ -231,7 +237,7 @@ def _counted(recording: Recording) -> tuple[ShardTraffic, ...]:
             bytes=each.step_bytes,
             microseconds=None,
         )
-        for each in recording.plan.shards
+        for each in plan.shards
     )
     return tuple(sorted(found, key=_order))
 

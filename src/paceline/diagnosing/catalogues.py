@@ -15,10 +15,21 @@ from paceline.diagnosing.inputs import slow_decoding, slow_storage
 from paceline.diagnosing.memory import memory_limits, memory_requests
 from paceline.diagnosing.networks import retransmissions, shared_links, worker_links
 from paceline.diagnosing.optimizers import dense_gradients, dense_updates, slot_memories
-from paceline.diagnosing.progress import absences, commands, evaluations, hangs, losses, untrained
+from paceline.diagnosing.progress import (
+    absences,
+    addresses,
+    commands,
+    evaluations,
+    hangs,
+    limits,
+    losses,
+    restarts,
+    untrained,
+)
 from paceline.diagnosing.rules import Rule
 from paceline.diagnosing.servers import (
     cpu_bound_servers,
+    ended_servers,
     few_servers,
     giant_variables,
     hot_servers,
@@ -26,6 +37,7 @@ from paceline.diagnosing.servers import (
     network_bound_servers,
     skewed_shards,
     uneven_placements,
+    unused_servers,
 )
 from paceline.diagnosing.topics import Topic
 from paceline.diagnosing.trainers import (
@@ -60,10 +72,15 @@ RULES: tuple[Rule, ...] = (
     untrained.nothing_trained,
     commands.log_flood,
     commands.trainer_ended,
+    limits.at_limit,
+    restarts.trained_anew,
+    addresses.other_addresses,
     giant_variables.giant_variable,
     uneven_placements.uneven_placement,
     skewed_shards.skewed_shards,
     hot_servers.hot_ps,
+    unused_servers.no_variables_on_ps,
+    ended_servers.ps_ended,
     cpu_bound_servers.ps_cpu_bound,
     few_servers.too_few_ps,
     network_bound_servers.ps_network_bound,

@@ -6,6 +6,7 @@ import dataclasses
 
 from paceline.diagnosing import catalogues, chains, outlooks, standstills, topics
 from paceline.diagnosing.cases import Case
+from paceline.diagnosing.progress import limits
 from paceline.diagnosing.situations import Situation
 from paceline.model.causes import Cause, Explanation
 from paceline.model.findings import Severity
@@ -61,6 +62,12 @@ def standing(situation: Situation) -> Explanation:
     return dataclasses.replace(found, causes=tuple(causes))
 
 
+def unmeasured(situation: Situation) -> Explanation:
+    """Return the answer of a job of which nothing that was measured can be read."""
+    alone = standing(situation)
+    return dataclasses.replace(alone, summary=_summary(alone, alone.causes, situation, is_known=False))
+
+
 def judged(case: Case) -> tuple[list[Cause], list[str]]:
     """Return what the rules find in a case, and what they lack to judge it."""
     found: list[Cause] = []
@@ -72,7 +79,9 @@ def judged(case: Case) -> tuple[list[Cause], list[str]]:
         for need in lacks[:1]:
             said = f"not enough data: {need.what} ({need.remedy.format(name=case.recording.run.name)})"
             lacking.setdefault(said, []).append(rule.topic.code)
-    return found, [f"{said}; not judged: {', '.join(codes)}" for said, codes in lacking.items()]
+    return limits.uncovered(found), [
+        f"{said}; not judged: {', '.join(codes)}" for said, codes in lacking.items()
+    ]
 
 
 def slowing(case: Case) -> list[Cause]:

@@ -92,11 +92,11 @@ def within(case: Case, gain: Gain | None, *, spared_cores: float = 0.0) -> Gain 
     """
     if gain is None:
         return None
-    most = min(most_times(case) or MOST_TIMES, _machine_times(case, spared_cores))
+    most = min(most_times(case) or MOST_TIMES, machine_times(case, spared_cores))
     return Gain(low=min(gain.low, most), high=min(gain.high, most))
 
 
-def _machine_times(case: Case, spared_cores: float) -> float:
+def machine_times(case: Case, spared_cores: float = 0.0) -> float:
     """Return how many times as much its cores allow; where hosts are emulated it stands for others."""
     used = rates.total(each.cpu_cores for each in case.snapshot.replicas)
     if case.machine_cores is None or case.spec.hosts or not used or used <= spared_cores:

@@ -40,8 +40,7 @@ def _summary(situation: Situation, causes: list[Cause]) -> str:
     name, phase = situation.name, situation.phase
     lasts = quantities.format_seconds(round(max(0.0, situation.now - situation.since)))
     if phase is JobPhase.RUNNING and not causes:
-        whole = f", with all of its {len(situation.replicas)} replicas" if situation.replicas else ""
-        return f"nothing is wrong: {name} runs, for {lasts}{whole}"
+        return f"nothing is wrong: {name} runs, for {lasts}{_whole(situation)}"
     if phase is JobPhase.RUNNING and all(cause.is_past for cause in causes):
         return f"{name} runs, for {lasts}; before, this happened"
     if phase is JobPhase.SUCCEEDED:
@@ -51,6 +50,17 @@ def _summary(situation: Situation, causes: list[Cause]) -> str:
     if not causes:
         return f"nothing is wrong: {name} is {phase}, for {lasts}"
     return f"{name} is {phase}, for {lasts}"
+
+
+def _whole(situation: Situation) -> str:
+    """Return how many of its replicas run; one that it no longer wants is none of them."""
+    spec = situation.spec
+    rows = [row for row in situation.replicas if spec is None or spec.has(row.replica)]
+    running = sum(row.phase is ReplicaPhase.RUNNING for row in rows)
+    if not rows:
+        return ""
+    many = f"all of its {len(rows)}" if running == len(rows) else f"{running} of its {len(rows)}"
+    return f", with {many} replicas"
 
 
 def _only_its_word(situation: Situation) -> Cause:

@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 
 from paceline import specs
-from paceline.diagnosing import catalogues, diagnoses
+from paceline.diagnosing import catalogues, diagnoses, needs
 from paceline.diagnosing.cases import Case
 from paceline.errors import EngineError, InvalidInput
 from paceline.model.causes import Gain
@@ -25,6 +25,8 @@ from paceline.tuning import candidates, moves, searches, shapes
 from paceline.tuning.candidates import Candidate, Rated
 from paceline.tuning.shapes import Shape
 
+#: Said of a job of which enough is known.
+NOTHING = "nothing promises more than the noise of a run"
 _LAYOUT = "layout"
 _MORE_WORKERS = "More workers push gradients of older parameters: look at the AUC."
 _OTHER_SERVERS = (
@@ -55,6 +57,15 @@ def proposals(
     found = [*_of_causes(case), *_switches(case, spec, objective, model)]
     fitting = [made for each in found if (made := _scored(each, source, spec, objective)) is not None]
     return searches.worth([*fitting, *(_shapes(model, objective) if model is not None else ())])
+
+
+def none_known(recording: Recording) -> str:
+    """Return why nothing is proposed for a job: nothing is worth it, or nothing is known of it."""
+    case = Case.of(recording)
+    lacking = next((need for need in (needs.STEPS, needs.CPU) if need.lacks(case)), None)
+    if lacking is None:
+        return NOTHING
+    return f"nothing is known: {lacking.what} ({lacking.remedy.format(name=recording.run.name)})"
 
 
 def _of_causes(case: Case) -> Iterator[Proposal]:

@@ -287,7 +287,8 @@ def explain(
     """
     recording, unread = _known(jobs, name, thinned=thinned)
     if recording is None:
-        return None, diagnoses.standing(jobs.situation(name))
+        found = diagnoses.unmeasured(jobs.situation(name))
+        return None, dataclasses.replace(found, unknown=(*unread, *found.unknown))
     if anew:
         recording = dataclasses.replace(recording, conclusion=None)
     found = judged(recording, situation_of(jobs, recording))

@@ -330,7 +330,8 @@ class JobHandle:
 
         with self._jobs() as jobs:
             found = recordings.whole(jobs, self.name, thinned=True)
-        return notebooks.Proposals(proposals.proposals(found, Objective()))
+        made = proposals.proposals(found, Objective())
+        return notebooks.Proposals(made, none="" if made else proposals.none_known(found))
 
     def snapshot(self) -> Snapshot:
         """Return what ``paceline top`` shows, as a value."""

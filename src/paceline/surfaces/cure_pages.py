@@ -11,8 +11,8 @@ from paceline.model.cures import CURES, Cure
 _HEAD = """\
 # Cures
 
-A cure changes what a training script asks of TensorFlow, without a change of the script: while the script builds
-its graph, because the job file's `training:` block asks for it. Made from the catalogue by `make docs`.
+A cure changes what a training script asks of TensorFlow, without a change of the script: while the script
+builds its graph, because the job file's `training:` block asks for it. `make docs` makes these pages.
 
 - Nothing is changed unless the job file asks for it. `instrumentation: "off"` switches all cures off.
 - `paceline describe NAME` says under "Changed in the scripts" what each cure was applied to, or why not.

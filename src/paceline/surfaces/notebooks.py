@@ -23,12 +23,19 @@ _NUMBER = "text-align:right;font-variant-numeric:tabular-nums"
 
 
 class Proposals(list[Proposal]):
-    """Changes that may be worth a trial, the likeliest first."""
+    """Changes that may be worth a trial, the likeliest first.
+
+    Args:
+        found: these.
+        none: why there is none.
+    """
+
+    def __init__(self, found: Iterable[Proposal] = (), *, none: str = "") -> None:
+        super().__init__(found)
+        self._none = none
 
     def _repr_html_(self) -> str:
-        return "".join(proposal(each) for each in self) or _box(
-            _p("nothing promises more than the noise of a run")
-        )
+        return "".join(proposal(each) for each in self) or _box(_p(_escaped(self._none)))
 
 
 def register() -> None:

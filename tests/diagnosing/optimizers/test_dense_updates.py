@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -146,3 +147,32 @@ def test_without_sizes_or_a_trace_it_is_not_judged() -> None:
 
 def test_it_is_no_dense_gradient() -> None:
     assert not found(dense_gradient, recording(traces=(traced("adam"),)))
+
+
+ADAM_OF_A_SESSION = ("Assign", "AssignSub", "ScatterAdd")
+
+
+@pytest.mark.parametrize(
+    ("updates", "is_dense"),
+    [(ADAM_OF_A_SESSION, True), (("Adam",), True), (("SparseApplyAdagrad",), False),
+     (("ScatterSub", "ScatterUpdate"), False), (("Adagrad",), False)],
+)  # fmt: skip
+def test_of_an_unchanged_script_the_operations_that_change_a_table_say_it(
+    updates: tuple[str, ...], is_dense: bool
+) -> None:
+    """Without a trace, and whatever the job file says of an optimizer."""
+    made = planned()
+    shards = tuple(
+        dataclasses.replace(
+            shard,
+            variable=dataclasses.replace(shard.variable, updates=updates, devices=("/job:ps/task:1",)),
+        )
+        for shard in made.shards
+    )
+    causes = found(dense_update, recording(plan=dataclasses.replace(made, shards=shards), spec={}))
+    assert bool(causes) is is_dense
+    for cause in causes:
+        assert cause.subjects == ("deep", "ps-1")
+        assert cause.changes == ()
+        assert cause.next_steps[0].startswith("in your script:")
+        assert cause.evidence[0].text.startswith(f"deep: {', '.join(updates)}: ")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Iterator
 
 from paceline.diagnosing import headrooms, needs, trainings, usages
@@ -32,8 +31,6 @@ _DENSE = "adam"
 _OPTIMIZER = "optimizer"
 #: What Adam keeps of each value of a variable: two moments.
 _ADAM_SLOTS = 2
-#: Operations of an update that take all rows; or the class of a Keras optimizer that does.
-_OF_ALL_ROWS = re.compile(r"Assign(Sub|Add)?(VariableOp)?$|Adam$")
 
 TOPIC = Topic(
     code="OPT001",
@@ -148,7 +145,7 @@ def _is_seen_adam(case: Case, name: str) -> bool:
 
 
 def _is_adam(variable: Variable) -> bool:
-    return variable.slots == _ADAM_SLOTS and any(_OF_ALL_ROWS.match(kind) for kind in variable.updates)
+    return variable.slots == _ADAM_SLOTS and table_works.are_whole(variable.updates)
 
 
 def _is_asked(case: Case, key: str, names: tuple[str, ...]) -> bool:
@@ -161,43 +158,50 @@ def _key(name: str) -> str:
 
 
 def _asked(case: Case) -> _Dense | None:
-    """Return the tables that the job file has updated whole, of which traces say nothing."""
-    plan = case.recording.plan
+    """Return the tables that the script or the job file has updated whole, of which traces say nothing."""
+    plan, placed = case.recording.plan, case.placed
     tables = [
         each
         for each in (plan.variables if plan else ())
         if each.sparse
         and each.rows * each.row_bytes >= LEAST_BYTES
-        and (_is_seen_adam(case, each.name) or trainings.optimizer(case, _key(each.name)) == _DENSE)
+        and _is_whole(case, each)
         and not table_works.is_traced(case, each.name)
     ]
     updates, used = _updates_per_second(case), rates.total(each.cpu_cores for each in case.servers)
-    if plan is None or not tables or not updates or not used:
+    if placed is None or not tables or not updates or not used:
         return None
     tables.sort(key=lambda each: -each.rows * each.row_bytes)
     size = sum(each.rows * each.row_bytes for each in tables)
     cores = SECONDS_PER_BYTE * size * updates
-    is_seen = trainings.is_seen(case)
-    keys = (_OPTIMIZER,) if is_seen else tuple(dict.fromkeys(_key(each.name) for each in tables))
-    where = "the script's optimizer" if is_seen else f"spec.training.{keys[0]}.name"
+    keys = tuple(dict.fromkeys(_key(each.name) for each in tables if not each.updates))
     names = tuple(each.name for each in tables)
-    servers = sorted({shard.server for name in names for shard in plan.of(name)})
+    servers = sorted({shard.server for name in names for shard in placed.of(name)})
+    first = tables[0]
+    by = f"spec.training.{keys[0]}.name is {_DENSE}" if keys else f"{first.name}: {listed(first.updates)}"
     return _Dense(
         names=names,
         servers=tuple(str(ReplicaId(Role.PS, server)) for server in servers),
         share=min(1.0, cores / used),
         seen=Evidence(
-            text=f"{where} is {_DENSE}: {updates:.1f} updates a second of "
-            f"{quantities.format_bytes(size)} take about {min(cores, used):.2f} of the {used:.2f} cores that "
-            "PS use",
+            text=f"{by}: {updates:.1f} updates a second of {quantities.format_bytes(size)} take about "
+            f"{min(cores, used):.2f} of the {used:.2f} cores that PS use",
             sources=(
-                Source(what="variables", field="updates", count=len(tables))
-                if is_seen
-                else Source(what="job file", field=f"training.{keys[0]}.name", count=1),
+                Source(what="job file", field=f"training.{keys[0]}.name", count=1)
+                if keys
+                else Source(what="variables", field="updates", count=len(tables)),
             ),
         ),
-        paths=keys,
+        paths=keys or ((_OPTIMIZER,) if _is_seen_adam(case, first.name) else ()),
     )
+
+
+def _is_whole(case: Case, table: Variable) -> bool:
+    """Whether an update takes all rows of a table: by the operations that the script has, or the job file."""
+    if table.updates:
+        # Of Keras it is known which optimizer it is, and not what a cure has changed in it.
+        return table_works.are_whole(table.updates) and not trainings.is_applied(case, cures.LAZY_ADAM)
+    return trainings.optimizer(case, _key(table.name)) == _DENSE
 
 
 def _updates_per_second(case: Case) -> float | None:

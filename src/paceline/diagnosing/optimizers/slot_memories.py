@@ -65,7 +65,7 @@ class _Filled:
 @rule(TOPIC, needs=(needs.PLAN, needs.MEMORY), explains=("memory-near-limit",))
 def slots_memory(case: Case) -> Iterator[Hit]:
     """Servers whose memory is mostly slots, near its limit or many GiB."""
-    plan = case.recording.plan
+    plan = case.placed
     filled = [each for each in _filled(case, plan) if each.is_near or each.slots >= LARGE_BYTES]
     if plan is None or not filled:
         return

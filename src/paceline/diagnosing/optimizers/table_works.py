@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from paceline.diagnosing.cases import Case
 from paceline.model import trace_summaries
@@ -22,6 +22,9 @@ _LOOKUPS = re.compile(r"(Resource)?Gather(V2|Nd)?$|(Resource)?Sparse\w*Gather")
 _OF_ROWS = re.compile(r"(Resource)?(Gather|Scatter|SparseApply)")
 _APPLY = re.compile(r"(Resource)?Apply[A-Z]")
 _ASSIGN = re.compile(r"Assign(Add|Sub)?(VariableOp)?$")
+#: Optimizers of Keras that let moments of all rows decay in each step, by the names of their classes (read
+#: in tf_keras: the optimizers of 2.11 and later, and those of before, which it calls legacy).
+_WHOLE_OPTIMIZERS = frozenset({"Adam", "AdamW", "Nadam"})
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +82,11 @@ def _work(name: str, own: Sequence[ServerTime]) -> TableWork | None:
         microseconds=sum(each.microseconds for each in whole),
         gradient=gradient,
     )
+
+
+def are_whole(updates: Iterable[str]) -> bool:
+    """Whether updates of a table, by their operations or the optimizer of Keras, take all of its rows."""
+    return any(each in _WHOLE_OPTIMIZERS or _ASSIGN.match(each) for each in updates)
 
 
 def is_traced(case: Case, variable: str) -> bool:

@@ -16,6 +16,9 @@ from paceline.model.statuses import ReplicaPhase
 
 #: The last seconds that say what a replica does now.
 RECENT_SECONDS = 8.0
+#: Where no step is seen, replicas that have run for so long do not start any more: to import TensorFlow, to
+#: build a graph and to fill variables takes less.
+STARTED_SECONDS = 90.0
 
 
 class Silence(NamedTuple):
@@ -81,6 +84,14 @@ def is_stopped(samples: Sequence[Sample]) -> bool:
 def steps_made(reports: Iterable[StepReport]) -> bool:
     """Whether any of some reports tells of a step."""
     return any(each.steps is None or each.steps > 0 for each in reports)
+
+
+def has_begun(case: Case) -> bool:
+    """Whether what replicas do is more than their start: a step was seen, or all have run for long enough."""
+    if steps_made(case.recording.steps):
+        return True
+    known = [case.histories.get(each.replica, ()) for each in (*case.servers, *case.trainers)]
+    return bool(known) and all(own and own[-1].at - own[0].at >= STARTED_SECONDS for own in known)
 
 
 def stopped(case: Case) -> list[ReplicaId]:

@@ -53,7 +53,7 @@ def giant_variable(case: Case) -> Iterator[Hit]:
         changes=changes,
         next_steps=(*by_hand, f"paceline plan {case.recording.run.name} compares ways to cut and place"),
         gain=blame.gain,
-        severity=None if blame.hot.matters else Severity.INFO,
+        severity=blame.hot.severity,
     )
 
 
@@ -70,7 +70,7 @@ def _placement(case: Case) -> Iterator[Evidence]:
 
 
 def _sizes(case: Case, blame: Blame) -> Iterator[Evidence]:
-    plan = case.recording.plan
+    plan = case.placed
     for shard in plan.of(blame.shard.variable)[:1] if plan else ():
         size = quantities.format_bytes(shard.variable.memory_bytes)
         yield Evidence(

@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterator
 
 from paceline.diagnosing import headrooms, needs, outlooks, usages
 from paceline.diagnosing.cases import Case, mean, once
+from paceline.diagnosing.progress import silences
 from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.servers import saturations
 from paceline.diagnosing.topics import Topic
 from paceline.model import imbalances, quantities
 from paceline.model.causes import Evidence, Gain
 from paceline.model.findings import Severity
 from paceline.model.snapshots import ReplicaSnapshot
+from paceline.model.words import listed
 
 #: Who uses less of its cores rests, however much less the others do: its load is told only if it matters.
 RESTING = 0.25
@@ -28,6 +31,8 @@ class Hot:
         resource: ``CPU`` or ``network``: of which it has the most against the mean.
         max_over_mean: how much more.
         gain: what an even load would bring; None: that cannot be said.
+        is_full: whether it is at its limit while trainers wait.
+        is_unbounded: whether there is none that is known.
         evidence: what was seen of it.
     """
 
@@ -36,12 +41,19 @@ class Hot:
     resource: str
     max_over_mean: float
     gain: Gain | None
+    is_full: bool
+    is_unbounded: bool
     evidence: tuple[Evidence, ...]
 
     @property
     def matters(self) -> bool:
-        """Whether an even load would make the job faster."""
-        return headrooms.matters(self.gain)
+        """Whether an even load makes the job faster; where that cannot be computed: whether it is full."""
+        return headrooms.matters(self.gain) or (self.gain is None and self.is_full)
+
+    @property
+    def severity(self) -> Severity:
+        """Return how bad it is, and so is what makes it hot."""
+        return Severity.WARNING if self.matters else Severity.INFO
 
 
 @once
@@ -66,17 +78,50 @@ def _network(server: ReplicaSnapshot) -> float | None:
 def _hottest(case: Case, resource: str, load: Callable[[ReplicaSnapshot], float | None]) -> Hot | None:
     measured = [each for each in case.servers if load(each) is not None]
     ratio = imbalances.max_over_mean([load(each) or 0.0 for each in measured])
-    if ratio is None or ratio < imbalances.HOT_OVER_MEAN:
+    if ratio is None or ratio < outlooks.EVEN:
         return None
     server = max(measured, key=lambda each: load(each) or 0.0)
+    is_full = silences.has_begun(case) and saturations.are_waiting(case) and _is_full(case, resource, server)
+    if ratio < imbalances.HOT_OVER_MEAN and not is_full:
+        return None
     others = tuple(each for each in measured if each is not server)
+    unbounded = resource == "CPU" and is_unbounded(case, server)
     return Hot(
         server=server,
         others=others,
         resource=resource,
         max_over_mean=ratio,
-        gain=outlooks.gain(case, outlooks.servers_even(case)),
+        # The network of queues knows nothing of a server that may use any core there is.
+        gain=None if unbounded else outlooks.gain(case, outlooks.servers_even(case)),
+        is_full=is_full,
+        is_unbounded=unbounded,
         evidence=(_evidence(case, resource, server, others, ratio),),
+    )
+
+
+def _is_full(case: Case, resource: str, server: ReplicaSnapshot) -> bool:
+    """Whether a server is at a limit that is not that of all replicas of a machine.
+
+    Without one it works as hard as an operation with a single thread can, and harder than any trainer.
+    """
+    if resource != "CPU":
+        return (usages.link(case, server) or 0.0) >= saturations.FULL_LINK
+    if is_unbounded(case, server):
+        most = max((each.cpu_cores or 0.0 for each in case.trainers), default=0.0)
+        return (server.cpu_cores or 0.0) >= max(saturations.SATURATED, most)
+    own = usages.pool(case, server)
+    return (
+        own is not None
+        and own.name != usages.MACHINE
+        and (usages.cpu(case, server) or 0.0) >= saturations.SATURATED
+    )
+
+
+def is_unbounded(case: Case, replica: ReplicaSnapshot) -> bool:
+    """Whether nothing that is known bounds the cores of a replica: no limit, and no machine that is full."""
+    own = usages.pool(case, replica)
+    return own is None or (
+        own.name == usages.MACHINE and (usages.busy(case, replica) or 0.0) < saturations.SATURATED
     )
 
 
@@ -106,7 +151,7 @@ TOPIC = Topic(
     code="PS004",
     name="hot-ps",
     title="One parameter server works while the others rest",
-    severity=Severity.INFO,
+    severity=Severity.WARNING,
     why="Every step of every worker needs all parameter servers, so the busiest one sets the pace of all, "
     "and more of them, or more workers, bring nothing. Most often one variable is the reason.",
     fix="Find out which variable it is: paceline trace shows what each one moves.",
@@ -119,12 +164,31 @@ def hot_ps(case: Case) -> Iterator[Hit]:
     hot = find(case)
     if hot is None or (not hot.matters and (usages.busy(case, hot.server) or 1.0) < RESTING):
         return
-    severity = Severity.WARNING if hot.matters else Severity.INFO
     yield Hit(
-        what=f"{hot.server.replica} has {hot.max_over_mean:.1f} times the mean load of the PS.",
+        what=_what(case, hot),
         subjects=(str(hot.server.replica),),
         evidence=hot.evidence,
-        next_steps=(f"paceline trace {case.recording.run.name}",),
-        gain=hot.gain if hot.matters else None,
-        severity=severity,
+        next_steps=(f"paceline trace {case.recording.run.name} says which variables these are",),
+        gain=hot.gain if headrooms.matters(hot.gain) else None,
+        severity=hot.severity,
     )
+
+
+def _rests(case: Case, server: ReplicaSnapshot, *, beside: ReplicaSnapshot) -> bool:
+    """Whether a server rests: by its limit, or without one beside the hot one."""
+    if is_unbounded(case, server):
+        return (server.cpu_cores or 0.0) < RESTING * (beside.cpu_cores or 0.0)
+    return (usages.cpu(case, server) or 0.0) < RESTING
+
+
+def _what(case: Case, hot: Hot) -> str:
+    name = str(hot.server.replica)
+    resting = [each for each in hot.others if _rests(case, each, beside=hot.server)]
+    if hot.resource == "CPU" and hot.is_full and resting:
+        rest = listed(each.replica for each in resting)
+        does = f"uses {hot.server.cpu_cores or 0.0:.2f} cores" if hot.is_unbounded else "is at its limit"
+        return (
+            f"{name} {does} while {rest} {'rests' if len(resting) == 1 else 'rest'}: the variables "
+            f"on {name} are what to look at."
+        )
+    return f"{name} has {hot.max_over_mean:.1f} times the mean load of the PS."

@@ -68,6 +68,12 @@ class Saturation:
         return self.busy is None or self.busy <= BUSY
 
 
+def are_waiting(case: Case) -> bool:
+    """Whether trainers wait so long that servers may be what they wait for, or that is not known."""
+    busy = headrooms.busy_share(case)
+    return busy is None or busy <= BUSY
+
+
 def of_cores(case: Case) -> Saturation | None:
     """Return the servers if all are at the limit of their cores; None: they are not, or nobody knows it."""
     measured = {

@@ -52,5 +52,5 @@ def skewed_shards(case: Case) -> Iterator[Hit]:
         changes=partitionings.rows_hashed(case) if case.spec.training else (),
         next_steps=() if case.spec.training else by_hand,
         gain=blame.gain,
-        severity=None if blame.hot.matters else Severity.INFO,
+        severity=blame.hot.severity,
     )

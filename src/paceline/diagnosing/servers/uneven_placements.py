@@ -54,5 +54,5 @@ def uneven_placement(case: Case) -> Iterator[Hit]:
             f"paceline plan {case.recording.run.name} compares ways to cut and place",
         ),
         gain=blame.gain,
-        severity=None if blame.hot.matters else Severity.INFO,
+        severity=blame.hot.severity,
     )

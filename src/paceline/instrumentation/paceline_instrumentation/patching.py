@@ -47,7 +47,7 @@ class Instrument(object):
         facts = graphs.Facts()
         model = models.Model(_variables_path(environment))
         trace_watch = traces.TraceWatch(environment)
-        server_watch = servers.ServerWatch(self._guard)
+        server_watch = servers.ServerWatch(self._guard, self._reporter.say, environment)
         session_watch = sessions.SessionWatch(steps, self._guard, facts, model, trace_watch, server_watch)
         eager_watch = eager.EagerWatch(self._reporter, self._guard, model, trace_watch)
         evaluation_watch = evaluations.EvaluationWatch(self._reporter, self._guard)

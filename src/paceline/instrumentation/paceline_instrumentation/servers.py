@@ -2,6 +2,7 @@
 
 from __future__ import absolute_import
 
+import json
 import re
 
 from . import signatures
@@ -9,7 +10,7 @@ from . import signatures
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Any, MutableMapping, Optional
+    from typing import Any, Callable, Dict, Iterator, List, Mapping, MutableMapping, Optional, Tuple
 
     from .guarding import Guard
 
@@ -28,19 +29,76 @@ def fail_fast(version, environment):
         environment.setdefault(_FAIL_FAST, "use_caller")
 
 
+#: How the message begins that the addresses of a script are others; rules go by it.
+NOT_THE_JOBS = "its cluster is not the job's: "
+_LOOPBACK = ("localhost", "127.0.0.1", "::1", "0.0.0.0", "::", "")
+
+
+def given_addresses(environment):
+    # type: (Mapping[str, str]) -> List[str]
+    """Return the addresses of the job; none where it gives its replicas none."""
+    try:
+        cluster = json.loads(environment.get("TF_CONFIG") or "{}").get("cluster") or {}
+        found = [str(address) for addresses in cluster.values() for address in addresses]
+    except (AttributeError, TypeError, ValueError):
+        return []
+    spare = environment.get("PACELINE_SPARE_WORKERS") or ""
+    return found + [each for each in spare.split(",") if each and found]
+
+
+def foreign(own, given):
+    # type: (Mapping[str, str], List[str]) -> Dict[str, str]
+    """Return the tasks of a script's cluster whose addresses are none of the job's.
+
+    A host has several names, so it is the port that counts, and whether others can reach the host at all. A
+    server that is alone takes any port: 0.
+
+    Args:
+        own: the address of each task.
+        given: the addresses of the job.
+    """
+    known = [_split(each) for each in given]
+    found = {}
+    for task, address in own.items():
+        host, port = _split(address)
+        same = [other for other, other_port in known if other_port == port]
+        is_near = host in _LOOPBACK
+        if port not in ("", "0") and not any(not is_near or other in _LOOPBACK for other in same):
+            found[task] = address
+    return found if known else {}
+
+
+def _split(address):
+    # type: (str) -> Tuple[str, str]
+    host, _, port = address.rpartition(":")
+    return host.strip("[]").lower(), port
+
+
+def _tasks(definition):
+    # type: (Any) -> Iterator[Tuple[str, str]]
+    """Yield TensorFlow's name of each task of a cluster, with its address."""
+    for job in definition.cluster.job:
+        for index, address in sorted(job.tasks.items()):
+            yield "/job:%s/task:%d" % (job.name, index), address
+
+
 class ServerWatch(object):
     """Wraps ``tf.train.Server``.
 
     Args:
         guard: keeps errors from the script.
+        say: takes what is to be said of the script.
+        environment: of the process as it began.
 
     Attributes:
         task: TensorFlow's name of this process, such as ``/job:worker/task:0``; None: it started no server.
     """
 
-    def __init__(self, guard):
-        # type: (Guard) -> None
+    def __init__(self, guard, say, environment):
+        # type: (Guard, Callable[[str], None], Mapping[str, str]) -> None
         self._guard = guard
+        self._say = say
+        self._given = given_addresses(environment)
         self.task = None  # type: Optional[str]
 
     def patch(self, module):
@@ -62,3 +120,7 @@ class ServerWatch(object):
         # type: (Any) -> None
         definition = server.server_def
         self.task = "/job:%s/task:%d" % (definition.job_name, definition.task_index)
+        others = foreign(dict(_tasks(definition)), self._given)
+        if others:
+            named = ", ".join("%s is %s" % each for each in sorted(others.items()))
+            self._say("%s%s, and no replica of the job has that address" % (NOT_THE_JOBS, named))

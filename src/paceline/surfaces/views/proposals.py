@@ -15,16 +15,30 @@ from paceline.surfaces.views.paragraphs import Paragraphs
 _INDENT = 11
 #: What is gained, by what is asked for.
 GAINED = {Goal.FASTEST: "the examples/s", Goal.CHEAPEST: "the examples for each core-second"}
-_NONE = "nothing promises more than the noise of a run"
 
 
 def page(
-    job: str, found: Sequence[Proposal], objective: Objective, *, diffs: Diffs, width: int | None
+    job: str,
+    found: Sequence[Proposal],
+    objective: Objective,
+    *,
+    none: str,
+    diffs: Diffs,
+    width: int | None,
 ) -> Text:
-    """Return the proposals, each with its gain, what that rests on, its risk and its diff."""
+    """Return the proposals, each with its gain, what that rests on, its risk and its diff.
+
+    Args:
+        job: its name.
+        found: the proposals.
+        objective: what is asked for.
+        none: why there is none.
+        diffs: shows what they change.
+        width: of the terminal; None: as wide as it takes.
+    """
     paragraphs = Paragraphs(width)
     count = (
-        f"{len(found)} {'change' if len(found) == 1 else 'changes'} may be worth a trial" if found else _NONE
+        f"{len(found)} {'change' if len(found) == 1 else 'changes'} may be worth a trial" if found else none
     )
     parts = [paragraphs.filled("", (f"{job}: {count}", "bold"), indent=0)]
     for number, each in enumerate(found, start=1):

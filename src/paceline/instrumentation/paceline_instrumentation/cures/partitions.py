@@ -8,6 +8,8 @@ the default ``mod``); ``tf.gather`` of it becomes such a lookup, as it would rea
 
 from __future__ import absolute_import
 
+import functools
+import inspect
 import sys
 
 from .. import signatures
@@ -26,6 +28,7 @@ ROWS_TO_COLUMNS = 16
 LEAST_PART_BYTES = 64 << 10
 _VALUE_BYTES = 4
 _GET = ("self", "var_store", "name", "shape", "dtype", "initializer")
+_READS = "sparse_read"
 _LOOK_UP = ("params", "ids", "partition_strategy")
 
 
@@ -67,7 +70,7 @@ class Partitioning(object):
                 return original(*arguments, **named)
             call.arguments["partitioner"] = partitioner
             found = original(*call.args, **call.kwargs)
-            self._note.attempt(self._remember, found)
+            self._note.attempt(self._remember, found, package)
             return found
 
         scope.get_variable = get_variable
@@ -82,22 +85,31 @@ class Partitioning(object):
         if len(sizes) != 2 or sizes[0] < ROWS_TO_COLUMNS * sizes[1]:
             return None
         parts = self._count(sizes, getattr(asked.get("dtype"), "size", None) or _VALUE_BYTES)
+        if parts < 2 or _is_of_variable(asked["self"].name, package):
+            return None
         partitioners = sys.modules[package + ".partitioned_variables"]  # type: Any
-        return partitioners.fixed_size_partitioner(parts) if parts > 1 else None
+        return partitioners.fixed_size_partitioner(parts)
 
     def _count(self, sizes, value_bytes):
         # type: (List[int], int) -> int
+        """Return in how many parts a table is cut; a small one is not worth another message."""
+        size_bytes = sizes[0] * sizes[1] * value_bytes
+        if size_bytes < LEAST_PART_BYTES:
+            return 1
         parts = self._parts
         if parts is None:
-            parts = min(self._servers, sizes[0] * sizes[1] * value_bytes // max(1, self._least_bytes))
+            parts = min(self._servers, size_bytes // max(1, self._least_bytes))
         return min(parts, sizes[0])
 
-    def _remember(self, variable):
-        # type: (Any) -> None
-        if _is_partitioned(variable):
-            parts = list(variable)
-            self._cut.update(part.op.name for part in parts)
-            self._note.applied("%s in %d parts" % (variable.name, len(parts)))
+    def _remember(self, variable, package):
+        # type: (Any, str) -> None
+        if not _is_partitioned(variable):
+            return
+        parts = list(variable)
+        self._cut.update(part.op.name for part in parts)
+        # From 1.8 on `tf.gather` has what it reads from read the rows, if it can do so.
+        variable.sparse_read = functools.partial(_look_up, package, variable)
+        self._note.applied("%s in %d parts" % (variable.name, len(parts)))
 
     def patch_lookups(self, module):
         # type: (ModuleType) -> None
@@ -116,21 +128,19 @@ class Partitioning(object):
 
     def patch_gathers(self, module):
         # type: (ModuleType) -> None
-        """Have ``tf.gather`` of a table look its rows up, in ``tensorflow.python.ops.array_ops``."""
+        """Have ``tf.gather`` ask a table to read its rows, as it does by itself from TensorFlow 1.8 on."""
         original = module.gather
         signatures.check(original, ("params", "indices"), NAME)
-        package = module.__name__.rpartition(".")[0]
+        if _READS in inspect.unwrap(original).__code__.co_names:
+            return
 
         @signatures.wraps(original, NAME)
-        def gather(params, indices, *arguments, **named):
-            # type: (Any, Any, *Any, **Any) -> Any
-            is_of_rows = not arguments and not any(named.get(each) for each in ("axis", "batch_dims"))
-            if is_of_rows and _is_partitioned(params) and self._is_cut(params):
-                lookups = sys.modules[package + ".embedding_ops"]  # type: Any
-                return lookups.embedding_lookup(params, indices, "div", named.get("name"))
-            return original(params, indices, *arguments, **named)
+        def gather(params, indices, validate_indices=None, name=None, axis=0):
+            # type: (Any, Any, Any, Any, Any) -> Any
+            if _is_partitioned(params) and hasattr(params, _READS) and not axis:
+                return params.sparse_read(indices, name)
+            return original(params, indices, validate_indices, name, axis)
 
-        _stand_in(package.rpartition(".")[0], original, gather)
         module.gather = gather  # type: ignore[attr-defined]
 
     def _is_cut(self, params):
@@ -145,13 +155,20 @@ class Partitioning(object):
         return operation.name in self._cut
 
 
-def _stand_in(package, original, wrapper):
-    # type: (str, Any, Any) -> None
-    """Have a wrapper found where TensorFlow from 2.6 on looks its functions up when it is imported."""
-    dispatch = sys.modules.get(package + ".util.dispatch")  # type: Any
-    known = getattr(dispatch, "_TYPE_BASED_DISPATCH_SIGNATURES", {})
-    if original in known:
-        known[wrapper] = known[original]
+def _is_of_variable(scope, package):
+    # type: (str, str) -> bool
+    """Whether what is made in a scope is a slot: its scope has the name of a variable that there is."""
+    framework = sys.modules[package.rpartition(".")[0] + ".framework.ops"]  # type: Any
+    known = {each.op.name for each in framework.get_default_graph().get_collection("variables")}
+    words = scope.split("/")
+    return any("/".join(words[:count]) in known for count in range(1, len(words) + 1))
+
+
+def _look_up(package, table, ids, name=None):
+    # type: (str, Any, Any, Any) -> Any
+    """Return the rows of a table that was cut, [ids ..., row ...]."""
+    lookups = sys.modules[package + ".embedding_ops"]  # type: Any
+    return lookups.embedding_lookup(table, ids, "div", name)
 
 
 def _is_partitioned(variable):

@@ -8,6 +8,7 @@ without a server stay where they are.
 
 from __future__ import absolute_import
 
+import importlib.util
 import sys
 
 from .. import signatures
@@ -44,9 +45,9 @@ class UnplacedVariables(object):
         # type: (ModuleType) -> None
         """Wrap what makes variables of graphs, where a module has it: its place changed with 2.12."""
         original = getattr(module, "default_variable_creator", None)
-        if original is None:
-            if module.__name__.endswith(".variable_scope") and not hasattr(module, "variable_v1"):
-                self._note.refused("this TensorFlow makes its variables in a way that is not known")
+        if original is None:  # It moved from the one module to the other.
+            if importlib.util.find_spec(module.__name__.replace(".variable_scope", ".ref_variable")) is None:
+                self._note.refused("before TensorFlow 1.8 variables are made in many places")
             return
         signatures.check(original, ("next_creator",), NAME)
         package = module.__name__.rpartition(".ops.")[0]

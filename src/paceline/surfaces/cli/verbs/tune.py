@@ -159,8 +159,16 @@ def _advise(session: sessions.Session, name: str, objective: Objective, output: 
     if output == "table":
         from paceline.surfaces.views import proposals as views
 
-        page = views.page(recording.run.name, found, objective, diffs=diffs, width=printing.width())
-        printing.show(page)
+        printing.show(
+            views.page(
+                recording.run.name,
+                found,
+                objective,
+                none="" if found else proposals.none_known(recording),
+                diffs=diffs,
+                width=printing.width(),
+            )
+        )
     else:
         from paceline.surfaces import documents
 
@@ -180,7 +188,7 @@ def _change(session: sessions.Session, name: str, objective: Objective, times: T
     objective = tunings.limited(objective, recording.run.spec, on_cluster=on_cluster)
     found = proposals.proposals(recording, objective)
     if not found:
-        session.say(f"{name} stays as it is: nothing promises more than the noise of a run")
+        session.say(f"{name} stays as it is: {proposals.none_known(recording)}")
         return
     with session.jobs() as jobs:
         changer = live_changes.Changer(jobs=jobs, objective=objective, times=times, tell=session.say)

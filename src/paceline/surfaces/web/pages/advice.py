@@ -86,9 +86,18 @@ def show_proposals(request: Request, asked: Readable, name: Name) -> HTMLRespons
         "proposals.html",
         name=name,
         found=found,
+        unknown=_unknown(asked, name) if found == [] else "",
         may_apply=may_apply,
         strip=Strip.of(ends, is_logarithmic=True),
     )
+
+
+def _unknown(asked: Asked, name: str) -> str:
+    """Return as a sentence what is not known that proposals need; empty: enough is."""
+    from paceline.services import proposals
+
+    why = proposals.none_known(asked.lookout.look(name).recording)
+    return "" if why == proposals.NOTHING else f"{why[:1].upper()}{why[1:]}."
 
 
 def _row(each: Proposal, diffs: Diffs) -> dict[str, Any]:

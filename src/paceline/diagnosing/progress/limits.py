@@ -1,0 +1,165 @@
+"""Replicas that are at their limit while others wait for them: such a job is never called fine.
+
+Other rules say why that is so. Where none does, this one says what it is: `uncovered` is the last word of
+each diagnosis.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Sequence
+
+from paceline.diagnosing import headrooms, needs, usages
+from paceline.diagnosing.cases import Case
+from paceline.diagnosing.progress import silences
+from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.servers import saturations
+from paceline.diagnosing.topics import Topic
+from paceline.diagnosing.trainers import paces
+from paceline.model import rates
+from paceline.model.causes import Cause, Evidence
+from paceline.model.findings import Severity
+from paceline.model.roles import Role
+from paceline.model.snapshots import ReplicaSnapshot
+from paceline.model.words import listed
+
+#: Trainers that use less of their cores wait for one that is at its limit, if all make steps alike.
+RESTING = 0.5
+#: Rates that differ by less are the same: trainers that make as many steps wait for each other.
+SAME_RATE = 0.1
+
+TOPIC = Topic(
+    code="PRG011",
+    name="at-limit",
+    title="A replica is at its limit, and others wait for it",
+    severity=Severity.WARNING,
+    why="It uses all of the cores, or of the link, that it may, and those that need it do nothing for a good "
+    "part of their time. So it sets the pace of the whole job. What it does for so long nothing that was "
+    "measured says.",
+    fix="Trace a step: that says which variables and operations it works for. Then give it less to do, or "
+    "more cores.",
+    risk="None from looking.",
+)
+
+
+@rule(TOPIC, needs=(needs.CPU,), explains=("hot-ps", "waiting-for-ps"))
+def at_limit(case: Case) -> Iterator[Hit]:
+    """Parameter servers, links or trainers at their limit while trainers wait."""
+    if not silences.has_begun(case) or case.recording.lost:
+        return
+    servers = _full_servers(case)
+    linked = [each for each in _fully_linked(case) if each not in servers]
+    if (servers or linked) and _trainers_wait(case):
+        yield _hit(case, servers, linked)
+    trainer = _awaited(case)
+    if trainer is not None:
+        yield _awaited_hit(case, trainer)
+
+
+def uncovered(found: Sequence[Cause]) -> list[Cause]:
+    """Return causes without those of this rule that another one explains, which is no mere remark."""
+    explained = {
+        subject
+        for cause in found
+        if cause.name != TOPIC.name and cause.severity is not Severity.INFO
+        for subject in cause.subjects
+    }
+    return [each for each in found if each.name != TOPIC.name or not set(each.subjects) & explained]
+
+
+def _full_servers(case: Case) -> list[ReplicaSnapshot]:
+    """Return the servers that use up cores of which no trainer has a part."""
+    found: list[ReplicaSnapshot] = []
+    for pool, users in usages.pools(case).items():
+        used = rates.total(each.cpu_cores for each in users)
+        own = all(each.replica.role is Role.PS for each in users) and pool.name != usages.MACHINE
+        if own and used is not None and used >= saturations.SATURATED * pool.cores:
+            found += users
+    return sorted(found, key=lambda each: each.replica)
+
+
+def _fully_linked(case: Case) -> list[ReplicaSnapshot]:
+    """Return the servers whose hosts use up their links, each a host of its own."""
+    hosts = [each.row.host for each in (*case.servers, *case.trainers)]
+    return [
+        each
+        for each in case.servers
+        if (usages.link(case, each) or 0.0) >= saturations.SATURATED and hosts.count(each.row.host) == 1
+    ]
+
+
+def _trainers_wait(case: Case) -> bool:
+    """Whether trainers wait, and the machine that all share leaves them cores to do otherwise."""
+    return saturations.are_waiting(case) and headrooms.machine_times(case) >= headrooms.LEAST_GAIN
+
+
+def _hit(case: Case, servers: Sequence[ReplicaSnapshot], linked: Sequence[ReplicaSnapshot]) -> Hit:
+    full = [*servers, *linked]
+    names, one = [str(each.replica) for each in full], len(full) == 1
+    evidence = [_cores(case, each) for each in servers[:4]]
+    evidence += [_link(case, each) for each in linked[:4]]
+    return Hit(
+        what=f"{listed(names)} {'is at its limit' if one else 'are at their limit'} while trainers wait.",
+        subjects=(*names, *(each.row.host for each in linked if each.row.host)),
+        evidence=(*evidence, *_waiting(case, case.trainers)),
+        next_steps=(f"paceline trace {case.recording.run.name} says what they work for",),
+    )
+
+
+def _cores(case: Case, replica: ReplicaSnapshot) -> Evidence:
+    limit = usages.cores(case, replica) or 0.0
+    return Evidence(
+        text=f"{replica.replica} uses {replica.cpu_cores or 0.0:.2f} of {limit:.2f} cores",
+        sources=(case.source("cpu_cores", (replica,)),),
+    )
+
+
+def _link(case: Case, replica: ReplicaSnapshot) -> Evidence:
+    fields = ("network_received_bytes", "network_sent_bytes")
+    return Evidence(
+        text=f"the link of {replica.row.host}, where {replica.replica} is, is used to "
+        f"{usages.link(case, replica) or 0.0:.0%}",
+        sources=tuple(case.source(field, (replica,)) for field in fields),
+    )
+
+
+def _waiting(case: Case, trainers: Sequence[ReplicaSnapshot]) -> Iterator[Evidence]:
+    known = [use for each in trainers if (use := usages.cpu(case, each)) is not None]
+    if known:
+        yield Evidence(
+            text=f"{listed(each.replica for each in trainers)}: {statistics.mean(known):.0%} of their cores "
+            "used",
+            sources=(case.source("cpu_cores", trainers),),
+        )
+
+
+def _awaited(case: Case) -> ReplicaSnapshot | None:
+    """Return the trainer at its limit that all others wait for: they rest, and make as many steps as it."""
+    uses = {each: use for each in case.active_trainers if (use := usages.cpu(case, each)) is not None}
+    full = [each for each, use in uses.items() if use >= usages.AT_LIMIT and _is_alone(case, each)]
+    if len(full) != 1 or len(uses) < 2 or len(uses) < len(case.active_trainers):
+        return None
+    others = [each for each in uses if each is not full[0]]
+    if max(uses[each] for each in others) > RESTING or any(each.input_wait_share for each in others):
+        return None
+    pace = {each.trainer.replica: each.per_second for each in paces.paces(case)}
+    if any(each.replica not in pace for each in uses):
+        return None
+    slowest, fastest = min(pace.values()), max(pace.values())
+    return full[0] if fastest - slowest <= SAME_RATE * fastest else None
+
+
+def _is_alone(case: Case, replica: ReplicaSnapshot) -> bool:
+    pool = usages.pool(case, replica)
+    return pool is not None and pool.name == str(replica.replica)
+
+
+def _awaited_hit(case: Case, trainer: ReplicaSnapshot) -> Hit:
+    others = [each for each in case.active_trainers if each is not trainer]
+    name = str(trainer.replica)
+    return Hit(
+        what=f"{name} is at its limit, and the other trainers make no more steps than it does: they wait.",
+        subjects=(name,),
+        evidence=(_cores(case, trainer), *_waiting(case, others)),
+        next_steps=(f"paceline trace {case.recording.run.name} says what it works for",),
+    )

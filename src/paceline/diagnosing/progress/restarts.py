@@ -1,0 +1,128 @@
+"""A replica was started again, and training began anew: nothing was restored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from paceline.diagnosing.cases import Case
+from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.topics import Topic
+from paceline.model.causes import Evidence, Source
+from paceline.model.findings import Severity
+from paceline.model.roles import ReplicaId, Role
+from paceline.model.runs import SEEN
+from paceline.model.samples import StepReport
+from paceline.model.statuses import ReplicaPhase
+from paceline.model.words import listed
+
+#: A global step that is below that part of what it was has begun anew; a checkpoint is rarely so old.
+ANEW = 0.1
+#: Of fewer steps little is lost.
+LEAST_STEPS = 50
+#: What the instrumentation says of a script that has no global step: what it counts then are its own steps.
+_NO_GLOBAL_STEP = "global step: not seen"
+
+TOPIC = Topic(
+    code="PRG012",
+    name="trained-anew",
+    title="After a restart training began at step 0 again",
+    severity=Severity.WARNING,
+    why="A chief that is started again fills all variables with their first values, unless it finds a "
+    "checkpoint; a parameter server that is started again holds nothing at all. So what was trained before "
+    "is lost, also for workers that are done: the chief trains all of it alone.",
+    fix="Have the script save checkpoints into a folder that outlives a restart, and restore from it.",
+    risk="A checkpoint costs the time to write it.",
+)
+
+
+class _Loss(NamedTuple):
+    """A global step that went back.
+
+    Attributes:
+        last: the report with the highest step before.
+        first: the first one after.
+    """
+
+    last: StepReport
+    first: StepReport
+
+
+@rule(TOPIC, needs=())
+def trained_anew(case: Case) -> Iterator[Hit]:
+    """Jobs of which a replica was started again and whose global step went back to its beginning."""
+    again = [
+        row.replica for row in case.recording.replicas if row.attempt > 1 and _matters(case, row.replica)
+    ]
+    loss = _loss(case)
+    if not again or loss is None:
+        return
+    highest = loss.last.step or 0
+    now = max(each.step or 0 for each in case.recording.steps if each.at >= loss.first.at)
+    done = [
+        row.replica
+        for row in case.recording.replicas
+        if row.replica.role.trains and row.phase is ReplicaPhase.SUCCEEDED
+    ]
+    beside = f"; {listed(done)} {'is' if len(done) == 1 else 'are'} done" if done and case.is_running else ""
+    were = "was" if len(again) == 1 else "were"
+    yield Hit(
+        what=f"{listed(again)} {were} started again, and training began anew: {highest:,} steps are "
+        f"lost{beside}.",
+        subjects=tuple(map(str, again)),
+        evidence=tuple(_evidence(case, loss, again)),
+        next_steps=tuple(_next_steps(case)),
+        severity=Severity.INFO if now >= highest else None,
+    )
+
+
+def _matters(case: Case, replica: ReplicaId) -> bool:
+    """Whether variables are lost with a replica, or filled anew by it: a server's, or the chief's part."""
+    chief = ReplicaId(Role.CHIEF if case.spec.role(Role.CHIEF) else Role.WORKER, 0)
+    return replica.role is Role.PS or replica == chief
+
+
+def _loss(case: Case) -> _Loss | None:
+    """Return where the global step has gone back last; None: it never did, or it is not known."""
+    if any(each.kind == SEEN and _NO_GLOBAL_STEP in each.message for each in case.recording.events):
+        return None
+    found, last = None, None
+    for each in case.recording.steps:
+        if each.step is None:
+            continue
+        if last is not None and (last.step or 0) >= LEAST_STEPS and each.step < ANEW * (last.step or 0):
+            found, last = _Loss(last, each), each
+        elif last is None or each.step >= (last.step or 0):
+            last = each
+    return found
+
+
+def _evidence(case: Case, loss: _Loss, again: list[ReplicaId]) -> Iterator[Evidence]:
+    for event in case.recording.events:
+        if event.kind == "replica-exited" and event.replica in again and event.at <= loss.first.at:
+            yield Evidence(text=f"{event.replica} ended: {event.message}", at=event.at)
+    yield Evidence(
+        text=f"{loss.last.replica} was at step {loss.last.step:,}; then {loss.first.replica} was at step "
+        f"{loss.first.step:,}",
+        at=loss.first.at,
+        sources=(
+            Source(
+                what="steps",
+                field="step",
+                replicas=tuple(dict.fromkeys((loss.last.replica, loss.first.replica))),
+                count=2,
+                since=loss.last.at,
+                until=loss.first.at,
+            ),
+        ),
+    )
+
+
+def _next_steps(case: Case) -> Iterator[str]:
+    if case.spec.training is not None:
+        yield "spec.training.checkpoint.every_seconds: save more often"
+        return
+    yield (
+        "in your script: MonitoredTrainingSession(checkpoint_dir=...), or tf.train.CheckpointManager, with "
+        "{checkpoint_dir} from spec.command: that folder outlives a restart"
+    )

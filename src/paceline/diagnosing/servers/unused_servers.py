@@ -1,0 +1,123 @@
+"""Parameter servers on which the script has no variable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from paceline.diagnosing import needs
+from paceline.diagnosing.cases import Case
+from paceline.diagnosing.progress import silences
+from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.topics import Topic
+from paceline.model import quantities, rates, variable_devices
+from paceline.model.causes import Evidence, Source
+from paceline.model.findings import Severity
+from paceline.model.samples import Sample
+from paceline.model.snapshots import ReplicaSnapshot
+from paceline.model.words import listed
+
+#: Fewer bytes a second go over the wire of a parameter server that has nothing to do: a session that asks
+#: whether a server is there moves some hundred.
+LEAST_BYTES_PER_SECOND = 2000.0
+#: Of its cores a trainer uses more than that share when it trains.
+WORKING_CORES = 0.3
+#: A parameter server that uses more cores works.
+RESTING_CORES = 0.1
+
+TOPIC = Topic(
+    code="PS005",
+    name="no-variables-on-ps",
+    title="The parameter servers hold no variable",
+    severity=Severity.WARNING,
+    why="A script puts a variable on a parameter server by a device: that of replica_device_setter, around "
+    "the whole model. Where it makes none, makes one and does not use it, or names a worker, the variables "
+    "are with each worker. Then the workers share nothing: each trains a model of its own, or waits for ever "
+    "for the first one to fill variables that it does not see.",
+    fix="In the script: with tf.device(tf.train.replica_device_setter(cluster=cluster)): around all that "
+    "makes variables.",
+    risk="What was trained so far is what one worker alone has learned.",
+)
+
+
+@rule(TOPIC, needs=(), explains=("too-many-ps", "idle-workers", "waiting-at-start"))
+def no_variables_on_ps(case: Case) -> Iterator[Hit]:
+    """Jobs whose variables are all with trainers; or whose servers do nothing while trainers work."""
+    if not case.servers:
+        return
+    plan = case.recording.plan
+    known = plan is not None and variable_devices.are_known(plan.variables)
+    seen = _placed_elsewhere(case) if known else _without_traffic(case)
+    if seen is None:
+        return
+    names = [str(each.replica) for each in case.servers]
+    holds = "holds" if len(names) == 1 else "hold"
+    yield Hit(
+        what=f"{listed(names)} {holds} no variable: they are all with the trainers."
+        if known
+        else f"{listed(names)} {'exchanges' if len(names) == 1 else 'exchange'} nothing with trainers that "
+        f"work: it looks as if {'it' if len(names) == 1 else 'they'} held no variable.",
+        subjects=(*names, *(str(each.replica) for each in case.trainers)),
+        evidence=seen,
+        next_steps=(
+            "in your script: with tf.device(tf.train.replica_device_setter(cluster=cluster)): around the "
+            "model; with ParameterServerStrategy: with strategy.scope():",
+            f"paceline plan {case.recording.run.name} shows the variables",
+        ),
+    )
+
+
+def _placed_elsewhere(case: Case) -> tuple[Evidence, ...] | None:
+    """Return where variables are; None: one is on a server, or which they are is not known."""
+    plan = case.recording.plan
+    variables = plan.variables if plan else ()
+    if len(variable_devices.elsewhere(variables)) < len(variables):
+        return None
+    size = quantities.format_bytes(sum(each.memory_bytes for each in variables))
+    devices = listed(dict.fromkeys(device for each in variables for device in each.devices))
+    return (
+        Evidence(
+            text=f"TensorFlow has {listed(each.name for each in variables)} ({size} in all) on: {devices}",
+            sources=(Source(what="variables", field="devices", count=len(variables)),),
+        ),
+    )
+
+
+def _without_traffic(case: Case) -> tuple[Evidence, ...] | None:
+    """Return that nothing moves though trainers work; None: it does, or it is not measured."""
+    if not silences.has_begun(case) or needs.NETWORK.lacks(case) or needs.CPU.lacks(case):
+        return None
+    moved = [_bytes_per_second(case.histories.get(each.replica, ())) for each in case.servers]
+    used = [each.cpu_cores for each in case.servers]
+    if any(each is None or each > LEAST_BYTES_PER_SECOND for each in moved):
+        return None
+    if any(each is None or each > RESTING_CORES for each in used):
+        return None
+    working = [each for each in case.trainers if _works(each)]
+    if not working:
+        return None
+    return (
+        Evidence(
+            text=f"all PS together move {sum(each or 0.0 for each in moved):,.0f} bytes a second, and use "
+            f"{sum(each or 0.0 for each in used):.2f} cores",
+            sources=(
+                case.source("network_received_bytes", case.servers),
+                case.source("cpu_cores", case.servers),
+            ),
+        ),
+        Evidence(
+            text=f"{listed(each.replica for each in working)} use "
+            f"{sum(each.cpu_cores or 0.0 for each in working):.2f} cores",
+            sources=(case.source("cpu_cores", working),),
+        ),
+    )
+
+
+def _bytes_per_second(samples: Sequence[Sample]) -> float | None:
+    """Return what a server moves over all that is known of it: long steps may move nothing for a while."""
+    received = rates.rate(samples, lambda each: each.network_received_bytes)
+    sent = rates.rate(samples, lambda each: each.network_sent_bytes)
+    return rates.total((received, sent))
+
+
+def _works(trainer: ReplicaSnapshot) -> bool:
+    return bool(trainer.steps_per_second) or (trainer.cpu_cores or 0.0) >= WORKING_CORES

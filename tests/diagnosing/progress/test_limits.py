@@ -1,0 +1,127 @@
+"""Replicas at their limit while others wait: such a job is never called fine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support import cases
+from support.cases import found
+from support.examples import examples
+
+from paceline.diagnosing.cases import Case
+from paceline.diagnosing.diagnoses import diagnose, judged
+from paceline.diagnosing.progress.limits import at_limit
+from paceline.diagnosing.situations import Situation
+from paceline.model.causes import Explanation
+from paceline.model.findings import Severity
+from paceline.model.jobs import Host
+from paceline.model.recordings import Recording
+from paceline.surfaces.views import first_sights
+
+FULL, WAITING = {"cpu_cores": 0.92, "cpu_limit_cores": 1.0}, {"cpu_cores": 0.3, "cpu_limit_cores": 1.0}
+BUSY = {"cpu_cores": 0.95, "cpu_limit_cores": 1.0}
+LOADS = {"ps-0": FULL, "ps-1": FULL, "worker-0": WAITING, "worker-1": WAITING}
+
+
+def answer(recording: Recording) -> Explanation:
+    situation = Situation.of(recording.run, recording.replicas, recording.events, now=recording.at)
+    return diagnose(recording, situation)
+
+
+def test_seen_only_from_outside_the_servers_are_what_is_wrong() -> None:
+    recording = cases.recording(LOADS, steps={}, seconds=120)
+    (cause,) = found(at_limit, recording)
+    assert cause.what == "ps-0, ps-1 are at their limit while trainers wait."
+    assert cause.severity is Severity.WARNING
+    assert [each.text for each in cause.evidence] == [
+        "ps-0 uses 0.92 of 1.00 cores", "ps-1 uses 0.92 of 1.00 cores",
+        "worker-0, worker-1: 30% of their cores used",
+    ]  # fmt: skip
+    why = answer(recording)
+    assert why.summary == "clicks runs, for 2m00s, with all of its 4 replicas, and could be faster"
+    assert "at their limit" in first_sights.finding(why).plain
+
+
+def test_another_rule_that_says_why_is_told_alone() -> None:
+    causes, _ = judged(Case.of(cases.recording(LOADS)))
+    names = [each.name for each in causes]
+    assert "too-few-ps" in names
+    assert "at-limit" not in names
+    assert found(at_limit, cases.recording(LOADS))
+
+
+@pytest.mark.parametrize(
+    "recording",
+    [
+        cases.recording(LOADS, steps={}, seconds=60),
+        cases.recording(LOADS | {"worker-0": BUSY, "worker-1": BUSY}, steps={}, seconds=120),
+        cases.recording(LOADS, lost=True),
+        # All cores of the machine are used: trainers could do no more if servers could.
+        cases.recording(LOADS, facts=(("cores", "2"),)),
+        cases.recording({name: {"cpu_cores": 0.9} for name in LOADS}, facts=(("cores", "4"),)),
+        cases.recording(LOADS | {"ps-0": WAITING, "ps-1": WAITING}),
+    ],
+    ids=["it may still begin", "trainers work", "lost", "the machine is full", "no limits", "servers rest"],
+)
+def test_what_is_no_limit_or_lets_none_wait_is_no_cause(recording: Recording) -> None:
+    assert found(at_limit, recording) == ()
+
+
+def test_a_full_link_is_a_limit_too() -> None:
+    hosts = tuple(Host(name=name, bandwidth_bits_per_second=8_000_000) for name in ("a", "b", "c"))
+    quiet = {"cpu_cores": 0.2, "cpu_limit_cores": 1.0, "network_received_bytes": 1, "network_sent_bytes": 1}
+    loads = {
+        "ps-0": quiet | {"network_sent_bytes": 900_000}, "worker-0": quiet, "worker-1": quiet,
+    }  # fmt: skip
+    rows = {"ps-0": {"host": "a"}, "worker-0": {"host": "b"}, "worker-1": {"host": "c"}}
+    recording = cases.recording(loads, rows=rows, spec={"hosts": hosts}, steps={}, seconds=120)
+    (cause,) = found(at_limit, recording)
+    assert cause.subjects == ("ps-0", "a")
+    assert cause.evidence[0].text == "the link of a, where ps-0 is, is used to 90%"
+
+
+def test_a_trainer_for_which_all_others_wait_in_each_step_is_one() -> None:
+    server = cases.SERVER
+    loads = {"ps-0": server, "worker-0": BUSY, "worker-1": WAITING, "worker-2": WAITING}
+    steps = dict.fromkeys(("worker-0", "worker-1", "worker-2"), cases.STEPS | {"input_wait_seconds": 0.0})
+    (cause,) = found(at_limit, cases.recording(loads, steps=steps))
+    assert cause.subjects == ("worker-0",)
+    # Who does not wait makes more steps.
+    faster = steps | {"worker-1": cases.STEPS | {"steps": 80, "examples": 40_960, "input_wait_seconds": 0.0}}
+    assert not found(at_limit, cases.recording(loads, steps=faster))
+
+
+USES = st.sampled_from([0.01, 0.2, 0.5, 0.79, 0.81, 0.9, 1.0])
+REPLICAS = ("ps-0", "ps-1", "ps-2", "worker-0", "worker-1", "worker-2")
+
+
+@st.composite
+def loads(draw: st.DrawFn) -> dict[str, dict[str, Any]]:
+    return {
+        name: {"cpu_cores": draw(USES), "cpu_limit_cores": draw(st.sampled_from([1.0, 1.0, None]))}
+        for name in REPLICAS
+    }
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(loads(), st.booleans(), st.sampled_from([(), (("cores", "64"),), (("cores", "2"),)]))
+def test_a_job_with_a_replica_at_its_limit_that_others_wait_for_is_never_fine(
+    loads: dict[str, dict[str, Any]], is_seen: bool, facts: tuple[tuple[str, str], ...]
+) -> None:
+    recording = cases.recording(loads, steps=None if is_seen else {}, seconds=95, facts=facts)
+    told = found(at_limit, recording)
+    why = answer(recording)
+    if told:
+        assert not why.summary.startswith("nothing is wrong")
+        bad = {
+            subject
+            for cause in why.causes
+            for each in (cause, *cause.effects)
+            if each.severity is not Severity.INFO
+            for subject in each.subjects
+        }
+        assert all(set(cause.subjects) & bad for cause in told)
+        assert "nothing is wrong" not in first_sights.finding(why).plain

@@ -1,0 +1,96 @@
+"""Mistakes that public scripts have, in real jobs: `paceline why` names each."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import interpreters
+from support.nights import but
+from support.styles import SCRIPTS
+
+pytestmark = pytest.mark.slow
+JOB = """\
+apiVersion: paceline.dev/v1alpha1
+kind: TrainingJob
+metadata: {name: mistaken}
+spec:
+  command: [PYTHON, SCRIPT, "--ps_hosts={ps_hosts}", "--worker_hosts={worker_hosts}",
+            "--job_name={role}", "--task_index={index}", "--mistake=MISTAKE"]
+  roles:
+    ps: {replicas: 1, memory: 2Gi}
+    worker: {replicas: 2, memory: 2Gi}
+"""
+CHIEF = "    chief: {replicas: 1, memory: 2Gi}\n"
+#: What is written into a script, and the cause that has to be named.
+MISTAKES = {
+    "forgotten setter": "no-variables-on-ps",
+    "no join": "ps-ended",
+    "no checkpoint": "trained-anew",
+    "written ports": "other-addresses",
+    "a master": "nothing-trained",
+}
+DEADLINE_SECONDS = 600.0
+
+
+def paceline(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PACELINE_HOME": str(home)}
+    program = Path(sys.executable).parent / "paceline"
+    return subprocess.run(
+        [program, *arguments], env=environment, capture_output=True, text=True, timeout=600, check=False
+    )
+
+
+def free_ports(count: int) -> list[int]:
+    """Return ports that are free now."""
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [each.getsockname()[1] for each in sockets]
+
+
+def names(causes: list[Mapping[str, Any]]) -> Iterator[str]:
+    for cause in causes:
+        yield cause["name"]
+        yield from names(cause["effects"])
+
+
+@pytest.mark.parametrize("mistake", but(MISTAKES, often=("forgotten setter", "no join")))
+def test_a_mistake_is_named(tmp_path: Path, mistake: str) -> None:
+    _is_named(tmp_path, mistake, sys.executable)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("version", ["1.4.1", "1.15.5"])
+@pytest.mark.parametrize("mistake", ["forgotten setter", "written ports"])
+def test_a_mistake_is_named_whatever_the_version(tmp_path: Path, mistake: str, version: str) -> None:
+    _is_named(tmp_path, mistake, str(interpreters.with_tensorflow_or_skip(version)))
+
+
+def _is_named(tmp_path: Path, mistake: str, python: str) -> None:
+    home, job_file = tmp_path / "home", tmp_path / "job.yaml"
+    text = JOB + (CHIEF if mistake == "a master" else "")
+    ports = " ".join(map(str, free_ports(3))) if mistake == "written ports" else ""
+    text = text.replace("MISTAKE", f"{mistake} {ports}".rstrip())
+    text = text.replace("PYTHON", python).replace("SCRIPT", str(SCRIPTS / "tf1_mistaken.py"))
+    job_file.write_text(text)
+    submitted = paceline(home, "submit", str(job_file))
+    assert submitted.returncode == 0, submitted.stderr
+    found: dict[str, Any] = {}
+    try:
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while MISTAKES[mistake] not in list(names(found.get("causes", []))):
+            assert time.monotonic() < deadline, f"it is not named: {found}"
+            time.sleep(5)
+            found = json.loads(paceline(home, "why", "mistaken", "-o", "json").stdout)
+        assert not found["summary"].startswith("nothing is wrong")
+    finally:
+        paceline(home, "delete", "mistaken", "--force")
