@@ -72,11 +72,13 @@ KERAS["evaluated callbacks"] = KERAS["callbacks"]
 CURED = (
     "training.adam",
     "training.device_setter",
+    "training.optimizer",
     "training.session_manager",
     "ops.variable_scope",
     "ops.ref_variable",
     "ops.embedding_ops",
     "ops.array_ops",
+    "distribute.parameter_server_strategy_v2",
 )
 CURED_KERAS = {
     "adam": (

@@ -10,10 +10,17 @@ import json
 from . import (
     device_filters,
     lazy_adam,
+    library_settings,
     notes,
+    parallel_maps,
     partitions,
     placements,
+    prefetches,
     starts,
+    steps_per_execution,
+    strategy_partitions,
+    strategy_placements,
+    transfer_precisions,
     unique_ids,
     unplaced,
 )
@@ -155,6 +162,73 @@ def _device_filters(settings, environment, note, server_watch):
     return [("client.session", device_filters.DeviceFilters(note(device_filters), server_watch).patch)]
 
 
+_STRATEGY = "distribute.parameter_server_strategy_v2"
+_DATASETS = "data.ops.dataset_ops"
+
+
+def _strategy_placement(settings, environment, note, server_watch):
+    # type: (Any, Any, Any, Any) -> Patches
+    if settings.get("variable_placement") not in _BY_SIZE:
+        return []
+    return [(_STRATEGY, strategy_placements.StrategyPlacement(note(strategy_placements)).patch)]
+
+
+def _strategy_partitioning(settings, environment, note, server_watch):
+    # type: (Any, Any, Any, Any) -> Patches
+    asked = _section(settings, "partitioning")
+    strategy = asked.get("strategy")
+    if strategy not in ("fixed", "min-size") or asked.get("rows", _CONTIGUOUS) != _CONTIGUOUS:
+        return []
+    parts = asked.get("shards") or (0 if strategy == "fixed" else None)
+    least = asked.get("min_shard_bytes") or partitions.LEAST_PART_BYTES
+    cure = strategy_partitions.StrategyPartitioning(note(strategy_partitions), parts, least)
+    return [(_STRATEGY, cure.patch)]
+
+
+def _steps_per_execution(settings, environment, note, server_watch):
+    # type: (Any, Any, Any, Any) -> Patches
+    steps = settings.get("steps_per_execution")
+    if not isinstance(steps, int) or steps < 2:
+        return []
+    return [("fit", steps_per_execution.StepsPerExecution(note(steps_per_execution), steps).patch)]
+
+
+def _prefetch(settings, environment, note, server_watch):
+    # type: (Any, Any, Any, Any) -> Patches
+    batches = _section(settings, "inputs").get("prefetch_batches")
+    if not isinstance(batches, int) or batches < 1:
+        return []
+    cure = prefetches.Prefetching(note(prefetches), batches)
+    return [
+        (_DATASETS, cure.patch),
+        (_STRATEGY, cure.patch_strategies),
+        ("distribute.coordinator.cluster_coordinator", cure.patch_coordinators),
+    ]
+
+
+def _parallel_maps(settings, environment, note, server_watch):
+    # type: (Any, Any, Any, Any) -> Patches
+    calls = _section(settings, "inputs").get("parallel_calls")
+    if calls != parallel_maps.AUTO and (not isinstance(calls, int) or calls < 2):
+        return []
+    return [(_DATASETS, parallel_maps.ParallelMaps(note(parallel_maps), calls).patch)]
+
+
+def _transfer_precision(settings, environment, note, server_watch):
+    # type: (Any, Any, Any, Any) -> Patches
+    kind = _section(settings, "transfers").get("precision")
+    if kind not in transfer_precisions.TYPES:
+        return []
+    cure = transfer_precisions.TransferPrecision(note(transfer_precisions), kind, server_watch)
+    return [("ops.embedding_ops", cure.patch_lookups), ("training.optimizer", cure.patch_optimizers)]
+
+
+def _library_settings(settings, environment, note, server_watch):
+    # type: (Any, Any, Any, Any) -> Patches
+    cure = library_settings.LibrarySettings(note(library_settings), settings)
+    return [("client.session", cure.patch)]
+
+
 #: In the order in which they wrap what several of them wrap.
 _CURES = (
     _lazy_adam,
@@ -162,8 +236,15 @@ _CURES = (
     _partitioning,
     _recovery_wait,
     _unplaced,
+    _transfer_precision,
     _unique_ids,
     _device_filters,
+    _strategy_placement,
+    _strategy_partitioning,
+    _steps_per_execution,
+    _prefetch,
+    _parallel_maps,
+    _library_settings,
 )
 
 

@@ -120,8 +120,11 @@ class LazyAdam(object):
                 if hasattr(gradient, "indices"):
                     self._note.refused(str(reason))
                 return original(own, gradient, variable, *arguments, **named)
-            place = own._index_dict[own._var_key(variable)]
-            _move_listed(own, gradient, variable, own._momentums[place], own._velocities[place])
+            changes = self._note.attempt(_changes, own, gradient, variable)
+            if changes is None:
+                return original(own, gradient, variable, *arguments, **named)
+            for changed, change in changes:
+                changed.scatter_add(change)
             self._note.applied(_name(variable))
             return None
 
@@ -188,22 +191,36 @@ def _operations(module):
     return _Operations(inner if is_inner else "tensorflow.python")
 
 
-def _move_listed(optimizer, gradient, variable, mean, square):
-    # type: (Any, Any, Any, Any, Any) -> None
-    """Move the rows of a gradient, whose indices are each there once, and their moments."""
+def _changes(optimizer, gradient, variable):
+    # type: (Any, Any, Any) -> Any
+    """Return what is added to a variable and to its two moments: each of these, with a change of rows."""
     tf = sys.modules["tensorflow"]  # type: Any
-    values, rows, kind = gradient.values, gradient.indices, variable.dtype
+    place = optimizer._index_dict[optimizer._var_key(variable)]
+    mean, square = optimizer._momentums[place], optimizer._velocities[place]
+    values, rows = _summed(tf, optimizer, gradient)
+    kind = variable.dtype
     step = tf.cast(optimizer.iterations + 1, kind)
     kept, kept_square = tf.cast(optimizer.beta_1, kind), tf.cast(optimizer.beta_2, kind)
-    rate = tf.cast(optimizer.learning_rate, kind)
-    rate *= tf.sqrt(1 - tf.pow(kept_square, step)) / (1 - tf.pow(kept, step))
+    correction = tf.sqrt(1 - tf.pow(kept_square, step)) / (1 - tf.pow(kept, step))
+    rate = correction * tf.cast(optimizer.learning_rate, kind)
     old_mean, old_square = tf.gather(mean, rows), tf.gather(square, rows)
     mean_change = (1 - kept) * (values - old_mean)
     square_change = (1 - kept_square) * (tf.square(values) - old_square)
     move = rate * (old_mean + mean_change) / (tf.sqrt(old_square + square_change) + optimizer.epsilon)
-    mean.scatter_add(tf.IndexedSlices(mean_change, rows))
-    square.scatter_add(tf.IndexedSlices(square_change, rows))
-    variable.scatter_sub(tf.IndexedSlices(move, rows))
+    return [
+        (changed, tf.IndexedSlices(change, rows))
+        for changed, change in ((mean, mean_change), (square, square_change), (variable, -move))
+    ]
+
+
+def _summed(tf, optimizer, gradient):
+    # type: (Any, Any, Any) -> Any
+    """Return the values of a gradient and its rows, each once; before 2.11 the optimizer leaves them."""
+    values, rows = gradient.values, gradient.indices
+    if hasattr(optimizer, "_deduplicate_sparse_grad"):
+        return values, rows
+    rows, places = tf.unique(rows)
+    return tf.math.unsorted_segment_sum(values, places, tf.shape(rows)[0]), rows
 
 
 def _name(variable):

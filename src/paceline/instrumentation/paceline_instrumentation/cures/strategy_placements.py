@@ -1,0 +1,95 @@
+"""``variable-placement`` of a strategy: which parameter server holds a variable.
+
+TensorFlow 2 gives variables to the servers in turn, whatever their sizes are. Here each goes to the server
+with the fewest bytes so far; what TensorFlow puts beside another variable, as slots of most optimizers, stays
+there and counts. Names, checkpoints and values stay: a variable is made as before, on another server. The
+risk is that bytes are not traffic: a small variable may be used more than a large one.
+"""
+
+from __future__ import absolute_import
+
+import re
+
+from .. import signatures
+from . import placements
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any, Dict, List
+
+    from .notes import Note
+
+NAME, VERSION = placements.NAME, 1
+_SERVER = re.compile(r"/job:ps/(?:replica:\d+/)?task:(\d+)")
+
+
+class StrategyPlacement(object):
+    """Chooses servers in place of a strategy's counter.
+
+    Args:
+        note: says which variables were placed.
+    """
+
+    def __init__(self, note):
+        # type: (Note) -> None
+        self._note = note
+        #: Bytes of each server, by the strategy.
+        self._loads = {}  # type: Dict[int, List[int]]
+
+    def patch(self, module):
+        # type: (ModuleType) -> None
+        """Wrap what makes variables in ``tensorflow.python.distribute.parameter_server_strategy_v2``."""
+        strategy = module.ParameterServerStrategyV2Extended
+        in_turn, beside = strategy._create_variable_round_robin, strategy._create_variable
+        signatures.check(in_turn, ("self", "next_creator"), NAME)
+        signatures.check(beside, ("self", "next_creator"), NAME)
+
+        @signatures.wraps(in_turn, NAME)
+        def _create_variable_round_robin(own, next_creator, **named):
+            # type: (Any, Any, **Any) -> Any
+            self._note.attempt(self._choose, own)
+            made = in_turn(own, next_creator, **named)
+            self._note.attempt(self._count, own, made, True)
+            return made
+
+        @signatures.wraps(beside, NAME)
+        def _create_variable(own, next_creator, **named):
+            # type: (Any, Any, **Any) -> Any
+            made = beside(own, next_creator, **named)
+            if "colocate_with" in named:
+                self._note.attempt(self._count, own, made, False)
+            return made
+
+        strategy._create_variable_round_robin = _create_variable_round_robin
+        strategy._create_variable = _create_variable
+
+    def _of(self, strategy):
+        # type: (Any) -> List[int]
+        return self._loads.setdefault(id(strategy), [0] * strategy._num_ps)
+
+    def _choose(self, strategy):
+        # type: (Any) -> None
+        """Have the next variable go to the server with the fewest bytes: that of the count's remainder."""
+        loads, count = self._of(strategy), strategy._variable_count
+        least = min(range(len(loads)), key=loads.__getitem__)
+        strategy._variable_count = count - count % len(loads) + len(loads) + least
+
+    def _count(self, strategy, variable, is_chosen):
+        # type: (Any, Any, bool) -> None
+        """Add the bytes of a variable to those of its server, and say where it is if that was chosen."""
+        found = _SERVER.search(str(getattr(variable, "device", "")))
+        if found is None:
+            return
+        server = int(found.group(1))
+        self._of(strategy)[server] += _bytes(variable)
+        if is_chosen and variable.shape.as_list():  # Counters are no news.
+            self._note.applied("%s on ps-%d" % (str(variable.name).split(":")[0], server))
+
+
+def _bytes(variable):
+    # type: (Any) -> int
+    size = int(variable.dtype.size)
+    for each in variable.shape.as_list():
+        size *= each or 1
+    return size
