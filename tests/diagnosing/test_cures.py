@@ -19,11 +19,11 @@ from paceline.model.causes import Change
 from paceline.model.recordings import Recording
 from paceline.model.roles import ReplicaId
 from paceline.model.runs import CURED, SEEN, JobEvent
+from paceline.model.tunings import Objective
 from paceline.model.variable_plans import Cut, PlacementRule, Plan, plan
 from paceline.model.variables import Variable
 from paceline.specs import edits
 from paceline.tuning import moves
-from paceline.model.tunings import Objective
 
 FULL, RESTING = {"cpu_cores": 0.95, "cpu_limit_cores": 1.0}, {"cpu_cores": 0.05, "cpu_limit_cores": 1.0}
 LOADS = {"ps-0": FULL, "ps-1": FULL, "worker-0": {"cpu_cores": 0.2, "cpu_limit_cores": 1.0}}
@@ -43,8 +43,8 @@ def seen(recording: Recording, *more: JobEvent) -> Recording:
 
 def planned(updates: tuple[str, ...], slots: int = 2) -> Plan:
     table = Variable(
-        name="emb_user", shape=(2_000_000, 16), sparse=True, slots=slots, step_bytes=70_000.0, updates=updates,
-        devices=("/job:ps/task:0",),
+        name="emb_user", shape=(2_000_000, 16), sparse=True, slots=slots, step_bytes=70_000.0,
+        updates=updates, devices=("/job:ps/task:0",),
     )  # fmt: skip
     return plan((table,), servers=2, cut=Cut(), rule=PlacementRule.BALANCED)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any
 
 
@@ -22,6 +22,7 @@ class Cure:
         version: what it does to a graph changes with it.
         path: the key of the job file that asks for it, below ``training``.
         values: what the key has then; empty: any value but null.
+        with_it: further keys that the cure goes by, below ``training``.
         example: a value that asks for it.
         title: what it is for, in a few words.
         does: what it does to the graph.
@@ -34,6 +35,7 @@ class Cure:
     version: int
     path: tuple[str, ...]
     values: tuple[Any, ...] = ()
+    with_it: tuple[tuple[str, ...], ...] = ()
     example: Any
     title: str
     does: str
@@ -77,6 +79,7 @@ PLACEMENT = Cure(
     version=1,
     path=("variable_placement",),
     values=("greedy", "balanced"),
+    with_it=(("variable_plan",),),
     example="greedy",
     title="Each variable goes to the parameter server with the least load",
     does="`tf.train.replica_device_setter` gives variables to the parameter servers in turn, whatever "
@@ -94,14 +97,16 @@ PARTITIONING = Cure(
     version=1,
     path=("partitioning", "strategy"),
     values=("fixed", "min-size"),
+    with_it=(("partitioning", "rows"), ("partitioning", "shards"), ("partitioning", "min_shard_bytes")),
     example="fixed",
     title="A large table is cut over the parameter servers",
     does="`tf.get_variable` gets a partitioner for tables that are large: their rows lie in ranges, a "
     "range on each parameter server. Lookups go to the range that has the row, and `tf.gather` of "
     "such a table becomes a lookup.",
     fits="Tables that a script makes by `tf.get_variable` without a partitioner, of at least 16 times as "
-    "many rows as columns; and `ParameterServerStrategy` without a partitioner. It is refused for any"
-    " other order of rows than `contiguous`, as TensorFlow could not save the table as one.",
+    "many rows as columns; and tables that layers of Keras make under a `ParameterServerStrategy` "
+    "without a partitioner. It is refused for any other order of rows than `contiguous`, as "
+    "TensorFlow could not save the table as one.",
     risk="A script that asks a table for what only a whole variable has, such as `table.op`, fails. A "
     "script that multiplies with the whole table pays for putting it together.",
     undo="Take the key out. The table is saved under its own name, in one piece, so a checkpoint is read "
@@ -161,6 +166,60 @@ DEVICE_FILTERS = Cure(
     risk="A script that reaches other trainers through queues or shared variables does not find them.",
 )
 
+STEPS_PER_EXECUTION = Cure(
+    name="steps-per-execution",
+    version=1,
+    path=("steps_per_execution",),
+    example=10,
+    title="Keras makes several steps in one call",
+    does="`Model.compile` gets `steps_per_execution`, so `Model.fit` makes several steps in one call of "
+    "its function. The steps are the same, on the same batches in the same order.",
+    fits="Scripts with `Model.fit`, from TensorFlow 2.4 on, and Keras 3. A model that the script has "
+    "compiled with a number of its own keeps it. A fit with a callback of the script that wants each "
+    "batch makes single steps, and that is said.",
+    risk="None for the model. Callbacks hear of a batch once for several steps, and a log has fewer lines.",
+)
+PREFETCH = Cure(
+    name="prefetch",
+    version=1,
+    path=("inputs", "prefetch_batches"),
+    example=2,
+    title="Batches are made while a step computes",
+    does="A pipeline of `tf.data` that a script iterates over, or hands to `fit`, gets a `prefetch` at its"
+    " end if it has none there. Its elements and their order stay.",
+    fits="Scripts with `tf.data`, from TensorFlow 1.4 on. A pipeline that ends in a prefetch stays as it is.",
+    risk="It takes the memory of that many batches. In a graph it is one operation more, so a script that "
+    "has a seed of the graph and none of its operations begins with other random numbers.",
+)
+PARALLEL_MAP = Cure(
+    name="parallel-map",
+    version=1,
+    path=("inputs", "parallel_calls"),
+    example="auto",
+    title="Several examples are decoded at once",
+    does="`Dataset.map` without `num_parallel_calls` gets it. Elements leave in the order in which they "
+    "came, so their values stay.",
+    fits="Scripts with `tf.data`. It is refused for a function that has a state: random numbers, Python "
+    "code, a variable that it reads.",
+    risk="It takes the memory of that many elements, and cores that other work may need.",
+)
+TRANSFER_PRECISION = Cure(
+    name="transfer-precision",
+    version=1,
+    path=("transfers", "precision"),
+    values=("bfloat16", "float16"),
+    example="bfloat16",
+    title="Rows and their gradients cross the network in half the bytes",
+    does="Rows that a lookup gathers on a parameter server are cast to 16 bits there, and back on the "
+    "worker; so are their gradients, the other way round. The servers keep float32, and the optimizer"
+    " computes in it.",
+    fits="Scripts of sessions whose float32 tables are on another job's device and are read by "
+    "`tf.nn.embedding_lookup`.",
+    risk="Rows and gradients are rounded: bfloat16 keeps the range of float32 and 8 bits of a number; "
+    "float16 keeps 11 bits and loses what is smaller than 6e-8 or larger than 65504. Compare the loss"
+    " or the AUC.",
+)
+
 #: All cures, in the order in which they are told of.
 CURES = (
     LAZY_ADAM,
@@ -168,13 +227,15 @@ CURES = (
     PARTITIONING,
     UNPLACED,
     UNIQUE_IDS,
+    TRANSFER_PRECISION,
+    STEPS_PER_EXECUTION,
+    PREFETCH,
+    PARALLEL_MAP,
     RECOVERY_WAIT,
     DEVICE_FILTERS,
 )
-#: Keys that are no settings for a script: they are for lint and plans.
-_NO_SETTINGS = ("variables", "measured_variables", "trace")
-#: Keys that belong to a cure that another key asks for.
-_OF_CURES = ("variable_plan",)
+#: Keys that are no settings for a script: they are for lint and plans, or how often steps are traced.
+_NO_SETTINGS = (("variables",), ("measured_variables",), ("trace",))
 _TEXT = re.compile(
     r"(?P<cure>[a-z-]+) (?P<version>\d+) (?:applied to (?P<count>\d+): |refused: )(?P<detail>.*)"
 )
@@ -226,8 +287,21 @@ def asked(training: Mapping[str, Any] | None) -> tuple[Cure, ...]:
 
 def unmet(training: Mapping[str, Any] | None) -> tuple[str, ...]:
     """Return the keys of a ``training`` section that only a script with the training library obeys."""
-    known = {cure.path[0] for cure in CURES} | {*_NO_SETTINGS, *_OF_CURES}
-    return tuple(key for key in training or {} if key not in known)
+    known = {path for cure in CURES for path in (cure.path, *cure.with_it)} | set(_NO_SETTINGS)
+    return tuple(".".join(path) for path in _paths(training or {}, known))
+
+
+def _paths(
+    section: Mapping[str, Any], known: Container[tuple[str, ...]], head: tuple[str, ...] = ()
+) -> Iterator[tuple[str, ...]]:
+    for key, value in section.items():
+        path = (*head, key)
+        if path in known:
+            continue
+        if isinstance(value, Mapping):
+            yield from _paths(value, known, path)
+        else:
+            yield path
 
 
 def silent(training: Mapping[str, Any] | None, outcomes: Iterable[Outcome]) -> tuple[Cure, ...]:

@@ -270,8 +270,8 @@ def one_of(words: type[enum.StrEnum] | tuple[str, ...]) -> Callable[[object], An
     return check
 
 
-def _threads(value: object) -> int:
-    """Return a thread count; 0 stands for ``auto`` until the job is put together."""
+def auto_or_count(value: object) -> int:
+    """Return a count, of threads or of calls; 0 stands for ``auto``."""
     scalar = leaf(value, "auto or a whole number")
     if scalar.text == "auto":
         return 0
@@ -322,7 +322,9 @@ _RULE = "lower-case letters, digits and '-', letter or digit at both ends"
 _STRING: dict[str, Any] = {"type": "string"}
 _WORD: dict[str, Any] = {"type": ["string", "number"]}
 _ANY: dict[str, Any] = {"type": ["string", "number", "boolean"]}
-_AUTO: dict[str, Any] = {"anyOf": [{"const": "auto"}, {"type": "integer", "minimum": 1, "maximum": 4096}]}
+AUTO_OR_COUNT: dict[str, Any] = {
+    "anyOf": [{"const": "auto"}, {"type": "integer", "minimum": 1, "maximum": 4096}]
+}
 
 #: What a job and a host may be called. Kubernetes allows 63 and adds suffixes.
 NAME_RULE = f"{_RULE}, at most 52"
@@ -364,7 +366,7 @@ Sha256 = Annotated[
 Word = Annotated[str, Leaf(_passable(text), _WORD)]
 EnvironmentValue = Annotated[str, Leaf(_passable(as_written), _ANY)]
 Boolean = Annotated[bool, Leaf(_boolean, {"type": "boolean"})]
-Threads = Annotated[int, Leaf(_threads, _AUTO)]
+Threads = Annotated[int, Leaf(auto_or_count, AUTO_OR_COUNT)]
 Command = Annotated[
     list[Word],
     BeforeValidator(_command),

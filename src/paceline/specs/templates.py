@@ -119,11 +119,14 @@ COMMAND
 @training|      evaluation: data/test-*.csv
 @training|      format: csv            # or parquet, tfrecord
 @training|      # threads: 2           # that decode; default: the replica's
+@training|      # prefetch_batches: 2   # of scripts without the library: batches of tf.data made ahead
+@training|      # parallel_calls: auto   # of such scripts: examples decoded at once
 @training|      # cache: {folder: /var/tmp/inputs, max_bytes: 50Gi}   # copies of remote files on each machine
 @|    seed: 1                  # of all random numbers
 @|    recovery_wait_seconds: 1   # of scripts without the library: looks of workers whether the chief is ready
 @|    unplaced_variables: ps   # of such scripts: variables that they give no place
 @|    unique_ids: true         # of such scripts: a lookup pulls each row once
+@|    steps_per_execution: 10   # of such scripts with Model.fit: steps in one call
 @|    device_filters: true     # of such scripts: a trainer does not wait for the others
 @|    variables:               # big tables known beforehand, so that lint can compute memory and balance
 @|    - {name: embeddings, rows: 1000000, dimension: 16}

@@ -37,11 +37,17 @@ def _plan(value: object) -> str | dict[str, Any]:
     return plain
 
 
+def _parallel_calls(value: object) -> int | str:
+    """Return how many calls there are at once, or ``auto``."""
+    return fields.auto_or_count(value) or "auto"
+
+
 _Optimizer = Annotated[str, fields.choice(OPTIMIZERS)]
 _RowOrder = Annotated[str, fields.choice(ROW_ORDERS)]
 _Precision = Annotated[str, fields.choice(PRECISIONS)]
 _ComputePrecision = Annotated[str, fields.choice(COMPUTE_PRECISIONS)]
 _PerExchange = Annotated[int, fields.whole(1, 100)]
+_PerExecution = Annotated[int, fields.whole(2, 1000)]
 _InFlight = Annotated[int, fields.whole(1, 100)]
 _Partitioning = Annotated[str, fields.choice(PARTITIONING)]
 _UnplacedVariables = Annotated[str, fields.choice(UNPLACED_VARIABLES)]
@@ -49,6 +55,8 @@ _VariablePlacement = Annotated[str, fields.choice(VARIABLE_PLACEMENTS)]
 _VariablePlan = Annotated[
     str | dict[str, Any], fields.Leaf(_plan, {"anyOf": [{"type": "string"}, {"type": "object"}]})
 ]
+_Prefetched = Annotated[int, fields.whole(1, 10_000)]
+_ParallelCalls = Annotated[int | str, fields.Leaf(_parallel_calls, fields.AUTO_OR_COUNT)]
 _Format = Annotated[str, fields.choice(FORMATS)]
 _Decay = Annotated[str, fields.choice(DECAYS)]
 _ConsistencyMode = Annotated[str, fields.choice(CONSISTENCY_MODES)]
@@ -191,6 +199,10 @@ class InputsSection(Section):
     threads: _Small | None = Field(
         None, description="that decode the examples of a worker; default: the replica's threads"
     )
+    prefetch_batches: _Prefetched | None = Field(None, description="of tf.data: batches that are made ahead")
+    parallel_calls: _ParallelCalls | None = Field(
+        None, description="of tf.data: examples that are decoded at once, or auto"
+    )
     cache: InputCacheSection | None = Field(None, description="copies of remote files on this machine")
 
 
@@ -234,6 +246,9 @@ class TrainingSection(Section):
     )
     unplaced_variables: _UnplacedVariables | None = Field(
         None, description="ps: variables that the script gives no place go to the parameter servers"
+    )
+    steps_per_execution: _PerExecution | None = Field(
+        None, description="of Model.fit: steps that it makes in one call of its function"
     )
     unique_ids: fields.Boolean | None = Field(None, description="a lookup pulls each row of a batch once")
     device_filters: fields.Boolean | None = Field(

@@ -60,7 +60,11 @@ def changed(spec: JobSpec, happened: Iterable[JobEvent]) -> list[tuple[str, str]
     found = [(cure, f"{text} ({listed(names)})") for (cure, text), names in texts.items()]
     for cure in cures.silent(spec.training, outcomes):
         found.append((cure.name, "nothing was found in the script that it could change"))
+    # Of some of these the instrumentation says why no cure can have them obeyed.
+    explained = {each.detail.partition(":")[0] for each in outcomes if not each.is_applied}
     for key in cures.unmet(spec.training):
+        if key in explained:
+            continue
         found.append((key, "not obeyed: only a script with paceline.training does that"))
     return found
 

@@ -22,7 +22,15 @@ from paceline.training import errors
 
 VARIABLE = "PACELINE_TRAINING"
 #: Settings that change scripts which are not written with this library (`paceline.model.cures`).
-_FOR_OTHERS = ("recovery_wait_seconds", "unplaced_variables", "unique_ids", "device_filters")
+_FOR_OTHERS = (
+    "recovery_wait_seconds",
+    "unplaced_variables",
+    "unique_ids",
+    "device_filters",
+    "steps_per_execution",
+    "prefetch_batches",
+    "parallel_calls",
+)
 _CONSTANT = schedules.Schedule()
 _ASYNCHRONOUS = consistencies.Consistency()
 
@@ -199,7 +207,7 @@ def _dataclass(kind: type, raw: object, place: str, default: Any) -> Any:
     hints = typing.get_type_hints(kind)
     values = {}
     for key, value in raw.items():
-        if key in _FOR_OTHERS and kind is Settings:
+        if key in _FOR_OTHERS:
             raise errors.SettingsError(
                 f"{place}.{key}: it is for scripts without the training library; leave it out"
             )
