@@ -64,7 +64,7 @@ def test_a_page_says_what_how_and_what_it_brings() -> None:
         "PS001 The variable table makes ps-0 hot",
         "ps-0 uses 0.98 of 1.00 cores, the other PS 0.05 on average: 1.9 times the mean",
         "from cpu_cores, 60 samples (ps-0, ps-1)",
-        "What follows from it PS004 ps-0 has 1.9 times the mean load of the PS.",
+        "What follows from it PS004 ps-0 is at its limit while ps-1 rests: the variables on ps-0 are what to",
         "- variable_placement: round-robin",
         "paceline -n ads plan clicks compares ways",
         "the examples per second (computed)",
