@@ -158,7 +158,6 @@ def _make_measurements() -> None:
         sa.Column("input_wait_seconds", sa.Double),
         sa.Column("total_steps", sa.BigInteger),
         sa.Column("input_cpu_seconds", sa.Double),
-        sa.Column("all_reduce_seconds", sa.Double),
     )
     op.create_table(
         "evaluations",
