@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from paceline.diagnosing import needs, usages
+from paceline.diagnosing import needs, trainings, usages
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.servers import blames, partitionings
 from paceline.diagnosing.servers.blames import Blame, Kind
 from paceline.diagnosing.topics import Topic
-from paceline.model import quantities
+from paceline.model import cures, quantities
 from paceline.model.causes import Evidence, Source
 from paceline.model.findings import Severity
 
@@ -54,6 +54,7 @@ def giant_variable(case: Case) -> Iterator[Hit]:
         next_steps=(*by_hand, f"paceline plan {case.recording.run.name} compares ways to cut and place"),
         gain=blame.gain,
         severity=blame.hot.severity,
+        risk=cures.PARTITIONING.risk if trainings.is_seen(case) else None,
     )
 
 

@@ -14,4 +14,3 @@ depends_on = None
 def upgrade() -> None:
     """Add the column; of reports that were made before it is not measured."""
     op.add_column("step_reports", sa.Column("all_reduce_seconds", sa.Double))
-
