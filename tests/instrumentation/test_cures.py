@@ -268,3 +268,16 @@ def test_switched_off_nothing_is_changed(runner, trained):
         str(SCRIPT), "--ports", free_ports(4), "--folder", str(runner.folder), environment=environment
     )
     assert json.loads(done.stdout.splitlines()[-1])["losses"] == plain["losses"]
+
+
+def test_a_script_of_the_training_library_is_left_alone(runner):
+    text = (
+        "import sys, types\n"
+        "sys.modules['paceline.training.reports'] = types.ModuleType('reports')\n"
+        "import tensorflow.compat.v1 as tf\n"
+        "tf.Session()\n"
+    )
+    training = {"partitioning": {"strategy": "fixed", "rows": "hashed"}, "steps_in_flight": 2}
+    done = runner.code(text, environment=runner.environment(PACELINE_TRAINING=json.dumps(training)))
+    assert done.returncode == 0, done.stderr
+    assert runner.reports("cure") == []

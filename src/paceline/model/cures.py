@@ -22,6 +22,7 @@ class Cure:
         version: what it does to a graph changes with it.
         path: the key of the job file that asks for it, below ``training``.
         values: what the key has then; empty: any value but null.
+        also: another key that asks for it, below ``training``, whatever its value is; None: there is none.
         with_it: further keys that the cure goes by, below ``training``.
         example: a value that asks for it.
         title: what it is for, in a few words.
@@ -35,6 +36,7 @@ class Cure:
     version: int
     path: tuple[str, ...]
     values: tuple[Any, ...] = ()
+    also: tuple[str, ...] | None = None
     with_it: tuple[tuple[str, ...], ...] = ()
     example: Any
     title: str
@@ -50,10 +52,22 @@ class Cure:
 
     def is_asked(self, training: Mapping[str, Any]) -> bool:
         """Whether a ``training`` section asks for it."""
-        found: Any = training
-        for name in self.path:
-            found = found.get(name) if isinstance(found, Mapping) else None
-        return found in self.values if self.values else found is not None
+        found = _value(training, self.path)
+        is_chosen = found in self.values if self.values else found is not None
+        return is_chosen or (self.also is not None and _value(training, self.also) is not None)
+
+    @property
+    def keys(self) -> tuple[tuple[str, ...], ...]:
+        """Return all keys that have to do with it, below ``training``."""
+        return (self.path, *(() if self.also is None else (self.also,)), *self.with_it)
+
+
+def _value(training: Mapping[str, Any], path: tuple[str, ...]) -> Any:
+    """Return what a ``training`` section has under a key; None: nothing."""
+    found: Any = training
+    for name in path:
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return found
 
 
 LAZY_ADAM = Cure(
@@ -79,7 +93,7 @@ PLACEMENT = Cure(
     version=1,
     path=("variable_placement",),
     values=("greedy", "balanced"),
-    with_it=(("variable_plan",),),
+    also=("variable_plan",),
     example="greedy",
     title="Each variable goes to the parameter server with the least load",
     does="`tf.train.replica_device_setter` gives variables to the parameter servers in turn, whatever "
@@ -110,7 +124,8 @@ PARTITIONING = Cure(
     risk="A script that asks a table for what only a whole variable has, such as `table.op`, fails. A "
     "script that multiplies with the whole table pays for putting it together.",
     undo="Take the key out. The table is saved under its own name, in one piece, so a checkpoint is read "
-    "as before.",
+    "as before. Optimizers of Keras before 2.11 are the exception: they save the slots of a cut table part "
+    "by part.",
 )
 RECOVERY_WAIT = Cure(
     name="recovery-wait",
@@ -287,7 +302,7 @@ def asked(training: Mapping[str, Any] | None) -> tuple[Cure, ...]:
 
 def unmet(training: Mapping[str, Any] | None) -> tuple[str, ...]:
     """Return the keys of a ``training`` section that only a script with the training library obeys."""
-    known = {path for cure in CURES for path in (cure.path, *cure.with_it)} | set(_NO_SETTINGS)
+    known = {path for cure in CURES for path in cure.keys} | set(_NO_SETTINGS)
     return tuple(".".join(path) for path in _paths(training or {}, known))
 
 

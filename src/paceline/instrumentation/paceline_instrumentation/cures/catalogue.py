@@ -119,8 +119,9 @@ def _partitioning(settings, environment, note, server_watch):
         return []
     said = note(partitions)
     if asked.get("rows", _CONTIGUOUS) != _CONTIGUOUS:
-        said.refused("TensorFlow saves parts of a table as one only if rows are %s" % _CONTIGUOUS)
-        return []
+        reason = "TensorFlow saves parts of a table as one only if rows are %s" % _CONTIGUOUS
+        # Said when TensorFlow is there: of a script of the training library it never is.
+        return [("ops.variable_scope", lambda module: said.refused(reason))]
     count = servers(environment)
     parts = asked.get("shards") or (count if strategy == "fixed" else None)
     least = asked.get("min_shard_bytes") or partitions.LEAST_PART_BYTES
