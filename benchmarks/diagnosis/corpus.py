@@ -88,7 +88,7 @@ def make(corpus: Corpus, item: Item, twins: dict[str, Item]) -> str:
         problem = item.ailing(outcome)
         if problem:
             raise trials.TrialError(f"it is not healthy: {problem}")
-        size = corpus.keep(_label(item, outcome), outcome)
+        size = corpus.keep(_label(item, outcome), outcome, whole=item.is_whole)
         return f"{item.name}: {size:,} B"
     twin = twins[item.base.name]
     if not corpus.has(twin.name):

@@ -89,6 +89,11 @@ class Item:
         """Return how a healthy run is made."""
         return trials.Plan(ending=self.ending)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether what was before limits held is kept of a healthy run, too."""
+        return False
+
     def ailing(self, outcome: trials.Outcome) -> str | None:
         """Return what is not healthy about a run that is to be; None: nothing."""
         return checks.ailing(outcome)

@@ -38,7 +38,8 @@ DATA = KEPT / "diagnosis-unchanged" / "examples"
 WRITTEN = KEPT / "diagnosis-unchanged" / "written"
 #: The TensorFlow of this environment; all others are fetched.
 OWN_TENSORFLOW = "2.21.0"
-RESTING, LATE, SOLO, WIDE, SAVING, EVALUATING = "resting", "late", "solo", "wide", "saving", "evaluating"
+RESTING, LATE, LOADING, SOLO = "resting", "late", "loading", "solo"
+WIDE, SAVING, EVALUATING = "wide", "saving", "evaluating"
 _FILES, _ROWS, _COLUMNS, _VALUE_BYTES = 4, 100_000, 9, 4
 _BITS_PER_SECOND = 1e9
 _CHIEF_CORES = 0.3
@@ -81,9 +82,11 @@ KINDS: Mapping[str, Kind] = {
     TRIO: Kind(workers=3, server_cores=0.45, worker_cores=0.36, cores_of_hosts=True),
     WHOLE: Kind(server_cores=1.0, worker_cores=1.0),
     FREE: Kind(server_cores=None, worker_cores=None),
-    # Healthy ones that look as if something were wrong: a script that sleeps, and one that loads for long.
+    # Healthy ones that look as if something were wrong: a script that sleeps, and ones that load for long, of
+    # which some are recorded when they train at last, some while they load.
     RESTING: Kind(server_cores=0.45, worker_cores=0.5, arguments=("--pause", "0.05")),
     LATE: Kind(server_cores=0.45, worker_cores=0.5, arguments=("--load", "15")),
+    LOADING: Kind(server_cores=0.45, worker_cores=0.5, arguments=("--load", "120")),
     SOLO: Kind(servers=1, workers=1, server_cores=0.6, worker_cores=0.8),
     WIDE: Kind(workers=4, server_cores=0.45, worker_cores=0.25),
     # What scripts do beside their steps, rarely enough.

@@ -20,6 +20,7 @@ from benchmarks.diagnosis_unchanged.bases import (
     EVALUATING,
     FACTORISATION,
     LATE,
+    LOADING,
     RESTING,
     SAVING,
     SEQUENCE,
@@ -46,7 +47,7 @@ MORE_HEALTHY = (
     (FACTORISATION, "1.4.1", PLAIN), (FACTORISATION, "2.4.4", RESTING), (FACTORISATION, "1.12.3", LATE),
     (FACTORISATION, "2.21.0", SOLO), (FACTORISATION, "2.21.0", WIDE),
     (SEQUENCE, "2.11.1", PLAIN), (SEQUENCE, "2.15.1", RESTING), (SEQUENCE, "2.21.0", LATE),
-    (SEQUENCE, "2.21.0", TRIO),
+    (SEQUENCE, "2.21.0", TRIO), (WIDE_DEEP, "1.15.5", LOADING), (SEQUENCE, "2.8.4", LOADING),
 )  # fmt: skip
 #: Healthy runs of scripts that rules were tried on.
 FIT = (
@@ -54,6 +55,8 @@ FIT = (
 )  # fmt: skip
 #: A parameter server of a healthy job uses at most so much of its cores.
 MOST_SERVER_CORES = 0.8
+#: A script that loads is recorded so long after it was submitted.
+LOADING_SECONDS = 45.0
 #: And its slowest trainer makes at least so much of the median's steps.
 LEAST_OF_MEDIAN = 0.75
 
@@ -79,10 +82,19 @@ class ScriptItem(Item):
 
     def healthy_plan(self) -> Plan:
         """Return how a healthy run is made."""
+        if self.base.kind == LOADING:
+            return Plan(starts=False, seconds=LOADING_SECONDS)
         return Plan(ending=self.ending, steps_from=self.base.trainers)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether what was before limits held is kept of a healthy run, too: its start is what is judged."""
+        return self.base.kind in (LATE, LOADING)
 
     def ailing(self, outcome: Outcome) -> str | None:
         """Return what is not healthy about a run that is to be; None: nothing."""
+        if self.base.kind == LOADING:
+            return None
         recording, since = outcome.recording, outcome.began_at + FELT_SECONDS
         used = max(effects.cpu_of_limit(recording, Role.PS, since), default=0.0)
         if used > MOST_SERVER_CORES:
@@ -112,7 +124,15 @@ def _all() -> list[ScriptItem]:
         base = ScriptBase(model=script, size=version, kind=kind)
         bases.setdefault(base.name, base)
     endings = itertools.cycle((Ending.LIVE, Ending.STOPPED))
-    healthy = [ScriptItem(base=base, split=labels.UNSEEN, ending=next(endings)) for base in bases.values()]
+    healthy = [
+        ScriptItem(
+            base=base,
+            split=labels.UNSEEN,
+            # A job that loads is judged while it does.
+            ending=Ending.LIVE if base.kind == LOADING else next(endings),
+        )
+        for base in bases.values()
+    ]
     healthy += [
         ScriptItem(base=ScriptBase(model=style, size=version), split=labels.FIT, ending=next(endings))
         for style, version in FIT

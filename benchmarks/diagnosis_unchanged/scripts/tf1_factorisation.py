@@ -17,6 +17,7 @@ parser.add_argument("--users", type=int, default=20000)
 parser.add_argument("--items", type=int, default=4000)
 parser.add_argument("--factors", type=int, default=64)
 parser.add_argument("--batch", type=int, default=512)
+parser.add_argument("--mixings", type=int, default=12)
 parser.add_argument("--threads", type=int, default=1)
 parser.add_argument("--parts", type=int, default=0, help="of each table; 0: one for each parameter server")
 parser.add_argument("--optimizer", choices=["momentum", "adam"], default="momentum")
@@ -91,8 +92,10 @@ def model(servers, users, items, ratings):
     of_users, of_items = table("users", options.users, servers), table("items", options.items, servers)
     left, right = rows_of(of_users, options.users, users), rows_of(of_items, options.items, items)
     mean = tf.get_variable("mean", [], initializer=tf.zeros_initializer())
-    for _ in range(3):  # A little more than a product, so that workers have something to do.
-        left, right = tf.nn.softsign(left + 0.1 * right), tf.nn.softsign(right + 0.1 * left)
+    mixing = tf.get_variable("mixing", [options.factors, options.factors])
+    for _ in range(options.mixings):  # More than a product: work for the worker alone.
+        left = tf.nn.softsign(left + 0.1 * tf.matmul(right, mixing))
+        right = tf.nn.softsign(right + 0.1 * tf.matmul(left, mixing))
     loss = tf.reduce_mean(tf.square(tf.reduce_sum(left * right, 1) + mean - ratings))
     if options.regularised:
         loss += 1e-6 * tf.nn.l2_loss(tf.convert_to_tensor(of_users))

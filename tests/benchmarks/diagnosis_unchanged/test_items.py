@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks.diagnosis import knowns, labels
 from benchmarks.diagnosis.items import Item
+from benchmarks.diagnosis.trials import Ending
 from benchmarks.diagnosis_unchanged import bases, items, scores
 from benchmarks.diagnosis_unchanged.bases import ScriptBase
 from benchmarks.diagnosis_unchanged.faults import MAKERS
@@ -49,6 +50,17 @@ def test_there_are_as_many_runs_of_unseen_scripts_as_are_asked_for() -> None:
 def test_scripts_that_rules_were_tried_on_do_not_count() -> None:
     assert {item.base.model for item in UNSEEN} == set(bases.UNSEEN)
     assert not set(bases.UNSEEN) & set(bases.FIT)
+
+
+def test_a_job_that_loads_for_long_is_recorded_with_its_start_and_while_it_goes_on() -> None:
+    kinds = {item.base.kind: item for item in HEALTHY}
+    for kind in (bases.LATE, bases.LOADING):
+        assert kinds[kind].is_whole
+    loading = kinds[bases.LOADING]
+    assert not loading.healthy_plan().starts
+    assert loading.healthy_plan().ending is Ending.LIVE
+    assert not kinds[bases.PLAIN].is_whole
+    assert kinds[bases.PLAIN].healthy_plan().starts
 
 
 def test_every_fault_has_one_healthy_twin_of_its_split() -> None:
