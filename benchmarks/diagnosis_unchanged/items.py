@@ -99,8 +99,11 @@ class ScriptItem(Item):
         used = max(effects.cpu_of_limit(recording, Role.PS, since), default=0.0)
         if used > MOST_SERVER_CORES:
             return f"a ps uses {used:.2f} of its cores"
-        names = self.base.trainers
-        own = [rate for name, rate in effects.rates(recording, since).items() if not names or name in names]
+        rates = effects.rates(recording, since)
+        # Steps that a coordinator sees are those of its workers, and its own where it cannot tell which.
+        alone = self.base.trainers or ()
+        own = [rate for name, rate in rates.items() if name not in alone]
+        own = own if any(own) else [rates[name] for name in alone if name in rates]
         if not any(own):
             return "no trainer reports steps"
         if min(own) < LEAST_OF_MEDIAN * statistics.median(own):

@@ -96,16 +96,24 @@ def test_a_healthy_job_has_servers_with_room_and_trainers_that_are_alike() -> No
     assert item.ailing(outcome({})) == "no trainer reports steps"
 
 
-def test_a_coordinator_alone_reports_steps() -> None:
+@pytest.mark.parametrize(
+    ("rates", "problem"),
+    [
+        ({"chief-0": 20}, None),
+        ({"worker-0": 20, "worker-1": 20}, None),
+        ({"worker-0": 20, "worker-1": 2}, "slower"),
+        ({}, "no trainer"),
+    ],
+)
+def test_a_coordinator_reports_the_steps_of_its_workers_or_all_as_its_own(
+    rates: dict[str, int], problem: str | None
+) -> None:
     item = _healthy(SEQUENCE)
     assert item.healthy_plan().steps_from == ("chief-0",)
-    found = outcome({"worker-0": 0})
-    recording = dataclasses.replace(
-        found.recording,
-        run=dataclasses.replace(found.recording.run, spec=item.base.job()),
-        steps=[report(ReplicaId(Role.CHIEF, 0), second, steps=20) for second in range(1, SECONDS + 1)],
-    )
-    assert item.ailing(Outcome(recording, START)) is None
+    found = outcome(rates).recording
+    run = dataclasses.replace(found.run, spec=item.base.job())
+    said = item.ailing(Outcome(dataclasses.replace(found, run=run), START))
+    assert (said is None) if problem is None else (said is not None and problem in said)
 
 
 def test_faults_wait_for_the_trainers_that_report() -> None:
