@@ -78,7 +78,7 @@ FIT: Mapping[str, Script] = {
 }
 KINDS: Mapping[str, Kind] = {
     PLAIN: Kind(server_cores=0.45, worker_cores=0.5),
-    FOUR: Kind(servers=4, server_cores=0.24, worker_cores=0.5),
+    FOUR: Kind(servers=4, server_cores=0.17, worker_cores=0.5),
     TRIO: Kind(workers=3, server_cores=0.45, worker_cores=0.36, cores_of_hosts=True),
     WHOLE: Kind(server_cores=1.0, worker_cores=1.0),
     FREE: Kind(server_cores=None, worker_cores=None),

@@ -1,6 +1,7 @@
 """Record the runs: ``python -m benchmarks.diagnosis_unchanged.corpus [--only GLOB] [--list] [--again]``.
 
-Each run takes about a minute. What is there already is not made again, as with `benchmarks.diagnosis.corpus`.
+Each run takes about a minute, all of them some two and a half hours. What is there already is not made again,
+as with `benchmarks.diagnosis.corpus`.
 """
 
 from __future__ import annotations
