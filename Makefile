@@ -23,7 +23,7 @@ FAST := -m "not slow and not kubernetes" -n 4 --dist worksteal
 # Tests start hundreds of Pythons, and each would compile all that it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-fast test-slow soak nightly e2e screenshots check bench bench-diagnosis docs lock format clean
+.PHONY: help demo test test-fast test-slow soak nightly e2e screenshots check bench bench-diagnosis bench-diagnosis-unchanged docs lock format clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -81,6 +81,10 @@ bench: $(READY) ## every benchmark, in full (long; each resumes where it stopped
 bench-diagnosis: $(READY) ## the corpus of diagnosis: record what is missing (hours; SPEED=2 on a fast machine), then score it
 	$(BIN)/python -m benchmarks.diagnosis.corpus --speed $(SPEED)
 	$(BIN)/python -m benchmarks diagnosis
+
+bench-diagnosis-unchanged: $(READY) ## the same of scripts that nobody changed (2 hours; needs tests/instrumentation/fetch-tensorflows)
+	$(BIN)/python -m benchmarks.diagnosis_unchanged.corpus --speed $(SPEED)
+	$(BIN)/python -m benchmarks diagnosis-unchanged
 
 docs: $(READY) ## the pages that are made from code and results
 	$(BIN)/python -m benchmarks figures

@@ -36,6 +36,7 @@ NAMES = (
     "cpu-limits",
     "embedding-memory",
     "diagnosis",
+    "diagnosis-unchanged",
     "evidence",
     "scenes-small",
     "visits",

@@ -12,12 +12,13 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from benchmarks.diagnosis import checks, items, knowns, labels, quiet, thinning, trials
+from benchmarks.diagnosis import items, knowns, labels, quiet, thinning, trials
 from benchmarks.diagnosis.items import Item
 from benchmarks.diagnosis.labels import Label
 from paceline.errors import PacelineError
@@ -83,11 +84,11 @@ def make(corpus: Corpus, item: Item, twins: dict[str, Item]) -> str:
     item.base.make_data()
     fault = item.fault()
     if fault is None:
-        outcome = _alone(item.healthy_job(), trials.Plan(ending=item.ending))
-        problem = checks.ailing(outcome)
+        outcome = _alone(item.healthy_job(), item.healthy_plan())
+        problem = item.ailing(outcome)
         if problem:
             raise trials.TrialError(f"it is not healthy: {problem}")
-        size = corpus.keep(_label(item, outcome), outcome)
+        size = corpus.keep(_label(item, outcome), outcome, whole=item.is_whole)
         return f"{item.name}: {size:,} B"
     twin = twins[item.base.name]
     if not corpus.has(twin.name):
@@ -106,7 +107,7 @@ def make(corpus: Corpus, item: Item, twins: dict[str, Item]) -> str:
         value=round(effect.value, 4),
         speed_ratio=effect.speed_ratio,
     )
-    size = corpus.keep(label, outcome, whole=not fault.starts)
+    size = corpus.keep(label, outcome, whole=fault.is_whole or not fault.starts)
     return f"{item.name}: {told}, {size:,} B"
 
 
@@ -121,15 +122,17 @@ def _alone(spec: JobSpec, plan: trials.Plan) -> trials.Outcome:
 
 
 def _label(item: Item, outcome: trials.Outcome) -> Label:
-    causes = [
-        fault.cause
+    faults = [
+        fault
         for fault in (dataclasses.replace(item, makers=(each,)).fault() for each in item.makers)
         if fault
     ]
+    causes = [fault.cause for fault in faults]
+    accepted = faults[0].accepted if faults else ()
     return Label(
         name=item.name,
         cause=causes[0] if causes else labels.HEALTHY,
-        accepted=tuple(causes[1:]),
+        accepted=(*causes[1:], *accepted),
         severity=item.makers[0][1].value if item.makers else None,
         model=item.base.model,
         size=item.base.size,
@@ -165,11 +168,23 @@ def _tried(corpus: Corpus, item: Item, twins: dict[str, Item], console: Console)
 @click.option("-o", "--output", type=click.Path(path_type=Path), default=FOLDER, help="Folder of it all.")
 def main(only: str, speed: float, listed: bool, again: bool, output: Path) -> None:
     """Make the corpus of diagnosis, or the part of it that is not there yet."""
-    every = items.every(speed)
+    record(items.every(speed), output, only=only, listed=listed, again=again)
+
+
+def record(every: Sequence[Item], output: Path, *, only: str, listed: bool, again: bool) -> NoReturn:
+    """Make the runs whose names match, or those that are not there yet, and end the program.
+
+    Args:
+        every: all runs that there are.
+        output: the folder of recordings and labels.
+        only: a pattern of names.
+        listed: show them and make none.
+        again: also what is there already.
+    """
     chosen = [item for item in every if fnmatch.fnmatch(item.name, only)]
     if listed:
         _list(chosen)
-        return
+        sys.exit(0)
     twins = {item.base.name: item for item in every if not item.makers}
     output.mkdir(parents=True, exist_ok=True)
     corpus = Corpus(output)

@@ -16,7 +16,7 @@ def rates(recording: Recording, since: float) -> dict[str, float]:
     """Return the examples a second of each trainer from a moment (Unix seconds) on.
 
     Until the recording, or until the last step of all where the job has ended; a report that began before
-    counts by the part of it that lies after.
+    counts by the part of it that lies after. Of a trainer whose examples are not seen, steps a second.
     """
     found = {str(each): 0.0 for each in recording.run.spec.replicas() if each.role in TRAINERS}
     last = max((report.at for report in recording.steps), default=since)
@@ -25,7 +25,7 @@ def rates(recording: Recording, since: float) -> dict[str, float]:
         interval = report.interval_seconds or 1.0
         inside = report.at - max(since, report.at - interval)
         if inside > 0:
-            found[str(report.replica)] += (report.examples or 0) * inside / interval
+            found[str(report.replica)] += (report.examples or report.steps or 0) * inside / interval
     seconds = max(end - since, 1.0)
     return {name: examples / seconds for name, examples in found.items()}
 

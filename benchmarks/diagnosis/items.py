@@ -10,7 +10,7 @@ import dataclasses
 import itertools
 from collections.abc import Iterator
 
-from benchmarks.diagnosis import changes, labels, models
+from benchmarks.diagnosis import changes, checks, labels, models, trials
 from benchmarks.diagnosis.bases import KINDS, PAIR, PLAIN, Base
 from benchmarks.diagnosis.faults.faults import Fault, Severity, both
 from benchmarks.diagnosis.makers import MAKERS
@@ -84,6 +84,19 @@ class Item:
             steps = _STEPS[self.base.size] * _FINISHED_SECONDS * self.base.speed
             return changes.training(job, max_steps=round(steps))
         return job
+
+    def healthy_plan(self) -> trials.Plan:
+        """Return how a healthy run is made."""
+        return trials.Plan(ending=self.ending)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether what was before limits held is kept of a healthy run, too."""
+        return False
+
+    def ailing(self, outcome: trials.Outcome) -> str | None:
+        """Return what is not healthy about a run that is to be; None: nothing."""
+        return checks.ailing(outcome)
 
 
 def every(speed: float = 1.0) -> list[Item]:

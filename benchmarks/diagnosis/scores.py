@@ -45,8 +45,17 @@ def run(bench: Bench) -> list[Check]:
 
 def judged(label: Label) -> Mapping[str, Any]:
     """Return what is true of a recording, and what diagnosis says of it."""
-    recording = recordings.read(FOLDER / label.file)
-    answer = diagnoses.diagnose(recording, services.situation(recording))
+    return row(label, answer(FOLDER / label.file))
+
+
+def answer(path: Path) -> Explanation:
+    """Return what diagnosis says of a recording's file."""
+    recording = recordings.read(path)
+    return diagnoses.diagnose(recording, services.situation(recording))
+
+
+def row(label: Label, answer: Explanation) -> Row:
+    """Return what is true of a run, and what was said of it."""
     return {
         "split": label.split,
         "cause": label.cause,
@@ -78,18 +87,18 @@ def checks(rows: Sequence[Row]) -> Iterator[Check]:
     unseen = [row for row in rows if row["split"] == UNSEEN]
     faulty = [row for row in unseen if row["cause"] != HEALTHY]
     healthy = [row for row in unseen if row["cause"] == HEALTHY]
-    yield _count("unseen runs", len(unseen), LEAST_RUNS)
-    yield _count("causes among them", len({row["cause"] for row in faulty}), LEAST_CAUSES)
-    yield _count("unseen healthy runs", len(healthy), LEAST_HEALTHY)
-    yield _share("unseen runs: primary cause right", sum(map(is_right, unseen)), len(unseen), least=PRIMARY)
-    yield _share(
+    yield count("unseen runs", len(unseen), LEAST_RUNS)
+    yield count("causes among them", len({row["cause"] for row in faulty}), LEAST_CAUSES)
+    yield count("unseen healthy runs", len(healthy), LEAST_HEALTHY)
+    yield share("unseen runs: primary cause right", sum(map(is_right, unseen)), len(unseen), least=PRIMARY)
+    yield share(
         "unseen healthy runs with a false alarm", sum(map(alarms, healthy)), len(healthy), most=FALSE_ALARMS
     )
     for name, (precision, recall) in scores(unseen).items():
         yield _least(f"{name}: precision", precision)
         yield _least(f"{name}: recall", recall)
     fit = [row for row in rows if row["split"] != UNSEEN]
-    yield _share("runs to fit: primary cause right", sum(map(is_right, fit)), len(fit))
+    yield share("runs to fit: primary cause right", sum(map(is_right, fit)), len(fit))
 
 
 def is_right(row: Row) -> bool:
@@ -121,7 +130,8 @@ def scores(rows: Sequence[Row]) -> dict[str, tuple[float | None, float | None]]:
     return found
 
 
-def _count(name: str, count: int, least: int) -> Check:
+def count(name: str, count: int, least: int) -> Check:
+    """Return that there are enough of something."""
     return Check(name=name, value=count, low=count, high=count, target=f">= {least}", holds=count >= least)
 
 
@@ -130,7 +140,7 @@ def _least(name: str, value: float | None) -> Check:
     return Check(name=name, value=value, low=None, high=None, target=f">= {EACH:g}", holds=holds)
 
 
-def _share(name: str, count: int, of: int, *, least: float | None = None, most: float | None = None) -> Check:
+def share(name: str, count: int, of: int, *, least: float | None = None, most: float | None = None) -> Check:
     """Return a share with its interval. Source: Wilson 1927."""
     low, high = wilson(count, of)
     share = count / of if of else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 
 from benchmarks.protocols import ROOT
 from paceline import specs
@@ -40,9 +41,11 @@ def _since(values: Iterable[Measured], since: float | None) -> tuple[Measured, .
 
 def placeless(spec: JobSpec, directory: str) -> JobSpec:
     """Return a job without the paths of the machine that it ran on."""
+    # A script may run under another Python than this one.
+    own = spec.command[0] if spec.command and Path(spec.command[0]).is_absolute() else sys.executable
 
     def without(text: str) -> str:
-        for path, name in ((sys.executable, _PYTHON), (directory, _RUN), (str(ROOT), _CODE)):
+        for path, name in ((own, _PYTHON), (sys.executable, _PYTHON), (directory, _RUN), (str(ROOT), _CODE)):
             text = text.replace(path, name)
         return text
 

@@ -37,6 +37,7 @@ class Fault:
     Attributes:
         cause: its name, the primary one.
         also: further causes that are truly there, by construction.
+        accepted: causes that may stand for the primary one.
         base: the healthy job, which is its twin.
         felt: how its effect is found out.
         change: of the job.
@@ -45,18 +46,21 @@ class Fault:
         steps_from: the trainers that come to train; None: all.
         starts: whether it comes to train at all.
         seconds: of training before it is recorded.
+        is_whole: what was before its limits held is kept, too.
     """
 
     cause: str
     base: Base
     felt: Check
     also: Collection[str] = ()
+    accepted: Collection[str] = ()
     change: Change = unchanged
     act: Callable[[Known], acts.Act] | None = None
     endings: tuple[Ending, ...] = (Ending.LIVE, Ending.STOPPED)
     steps_from: Collection[str] | None = None
     starts: bool = True
     seconds: float = trials.TRAINING_SECONDS
+    is_whole: bool = False
 
     def plan(self, known: Known, ending: Ending) -> trials.Plan:
         """Return how it is run."""

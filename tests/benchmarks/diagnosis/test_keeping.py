@@ -60,3 +60,12 @@ def test_no_path_of_this_machine_is_kept() -> None:
     assert run.spec.command[0] == "python"
     assert str(ROOT) not in repr(run)
     assert specs.parse_job(run.source).spec == run.spec
+
+
+def test_the_path_of_another_python_that_a_script_runs_under_is_not_kept() -> None:
+    recording = measured_runs.recording(seconds=5)
+    spec = dataclasses.replace(
+        recording.run.spec, command=("/home/user/tensorflows/1.15.5/bin/python", str(ROOT / "train.py"))
+    )
+    recording = dataclasses.replace(recording, run=dataclasses.replace(recording.run, spec=spec))
+    assert thinning.thinned(recording, None).run.spec.command == ("python", "/code/train.py")
