@@ -11,8 +11,9 @@ Other cells count seconds until the second worker's first step, or the trainers 
 the reason of a refusal. In sessions with more than one trainer both sides wait for the chief a second at a
 time, or most of a run would have one worker only.
 
-All of it takes about eight hours on two cores (34 cells of pairs, most with two TensorFlows, about 130 s a
-pair; 26 others of a minute). What ``tests/instrumentation/fetch-tensorflows`` has not fetched is left out.
+All of it takes about nine hours on two cores: 222 pairs of some 130 s, and 40 jobs of a minute or two. What
+``tests/instrumentation/fetch-tensorflows`` has not fetched is left out, and so is a cell that needs emulated
+hosts where this user may not make them.
 """
 
 from __future__ import annotations

@@ -192,6 +192,7 @@ def train(cluster, target, index, seed):
         with tf.train.MonitoredTrainingSession(
             master=target, is_chief=is_chief, hooks=hooks, config=config, checkpoint_dir=options.folder,
             save_checkpoint_secs=1000000, save_summaries_steps=None, save_summaries_secs=None,
+            stop_grace_period_secs=5,  # Threads of synchronous replicas never end by themselves.
         ) as session:  # fmt: skip
             loop(session, run, drawn, lambda number: session.should_stop())
 
