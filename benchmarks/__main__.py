@@ -24,6 +24,7 @@ NAMES = (
     "agent-cost",
     "instrumentation-cost",
     "unchanged",
+    "cures",
     "pytorch",
     "accuracy",
     "local-faults",
