@@ -29,7 +29,7 @@ def is_seen(case: Case) -> bool:
 
 def is_of_sessions(case: Case) -> bool:
     """Whether sessions of TensorFlow make the steps of a script that is seen."""
-    made = f"{STEPS_SEEN}, made by"
+    made = f"{STEPS_SEEN} made by"
     is_tensorflow = case.spec.framework is Framework.TENSORFLOW
     return is_tensorflow and any(event.message.startswith(made) for event in sayings.of(case, SEEN))
 
