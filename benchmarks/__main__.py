@@ -40,6 +40,7 @@ NAMES = (
     "scenes-small",
     "visits",
     "prediction",
+    "prediction-unchanged",
     "tuning",
     "simulation",
     "no-regrets",
