@@ -3,7 +3,7 @@
 A pair is two runs of one script, one after the other: as it is, and with a change. What the first shows is
 all that the prediction has; how many times as fast the second is, is the truth. Starting is not limited, so
 that small servers do not take minutes for it; limits hold while it is measured. A pair takes about two and a
-half minutes, all of them two and a half to three hours; those that are done are kept.
+half minutes, all of them three hours; those that are done are kept.
 
 A change of which the model says that it cannot tell is counted, and no pair is run of it.
 """

@@ -114,7 +114,7 @@ def test_unique_ids_move_fewer_rows() -> None:
 @pytest.mark.parametrize(
     ("training", "said"),
     [
-        ({"steps_in_flight": 2}, "training.steps_in_flight changes nothing in a script without"),
+        ({"steps_in_flight": 2}, "training.steps_in_flight brings is not known: no cure gives it"),
         ({"steps_per_execution": 10}, "another training.steps_per_execution"),
         ({"transfers": {"precision": "bfloat16"}}, "another training.transfers.precision"),
         ({"variable_placement": "traffic"}, "which plan the traffic makes"),
@@ -128,6 +128,7 @@ def test_what_is_not_known_is_said(training: Mapping[str, Any], said: str) -> No
 
 def test_what_changes_no_speed_is_foretold() -> None:
     assert told(job(), training__recovery_wait_seconds=1).times == 1.0
+    assert told(job(), training__epochs=3).times == 1.0
 
 
 def test_variables_that_are_on_no_server_are_said() -> None:

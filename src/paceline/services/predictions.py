@@ -145,14 +145,16 @@ def _check(model: Model, spec: JobSpec) -> None:
     """Raise what the model does not know of another job."""
     if model.is_seen:
         before, after = model.job.spec.training or {}, spec.training or {}
-        ignored = sorted(
+        others = sorted(
             key
             for key in cures.unmet(after)
-            if _value(before, key.split(".")) != _value(after, key.split("."))
+            if key.partition(".")[0] not in _HARMLESS
+            and _value(before, key.split(".")) != _value(after, key.split("."))
         )
-        if ignored:
+        if others:
             raise InvalidInput(
-                f"training.{', training.'.join(ignored)} changes nothing in a script without the library",
+                f"what another training.{', training.'.join(others)} brings is not known: no cure gives it "
+                "to a script without the library",
                 f"the model knows {_KNOWN_OF_SCRIPTS}",
             )
     unknown = sorted(_differences(model.job.spec, spec, is_seen=model.is_seen))
