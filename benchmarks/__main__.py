@@ -42,6 +42,7 @@ NAMES = (
     "scenes-small",
     "visits",
     "prediction",
+    "prediction-unchanged",
     "tuning",
     "simulation",
     "no-regrets",

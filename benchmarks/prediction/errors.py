@@ -63,8 +63,8 @@ def _checks(rows: Sequence[Row]) -> Iterator[Check]:
     )
     yield _spread(rows)
     for name, own in errors.items():
-        yield _quantile(f"{name}: median error", own, 0.5, MEDIAN if name == PACELINE else None)
-        yield _quantile(f"{name}: 90th percentile", own, 0.9, NINETIETH if name == PACELINE else None)
+        yield quantile(f"{name}: median error", own, 0.5, MEDIAN if name == PACELINE else None)
+        yield quantile(f"{name}: 90th percentile", own, 0.9, NINETIETH if name == PACELINE else None)
     best = min(statistics.median(errors[name]) for name in (OPTIMUS, DLROVER))
     ratio = statistics.median(errors[PACELINE]) / best
     yield Check(
@@ -93,7 +93,7 @@ def _spread(rows: Sequence[Row]) -> Check:
     )  # fmt: skip
 
 
-def _quantile(name: str, errors: Sequence[float], at: float, limit: float | None) -> Check:
+def quantile(name: str, errors: Sequence[float], at: float, limit: float | None) -> Check:
     """Return a quantile of errors with its 95 % bootstrap interval (Efron 1979)."""
     data = np.array(errors)
     picks = np.random.default_rng(0).integers(0, len(data), size=(2000, len(data)))

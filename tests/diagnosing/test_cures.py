@@ -118,3 +118,11 @@ def test_who_obeys_the_training_section() -> None:
     assert trainings.by_library(Case.of(asked))
     assert not trainings.by_library(Case.of(seen(asked)))
     assert not trainings.by_library(Case.of(busy()))
+
+
+def test_a_script_whose_steps_are_not_seen_is_not_seen() -> None:
+    said = event(SEEN, "its steps are not seen: python -I")
+    recording = busy(spec={"training": {"batch_size": 64}})
+    unseen = Case.of(dataclasses.replace(recording, events=[said]))
+    assert not trainings.is_seen(unseen)
+    assert trainings.by_library(unseen)

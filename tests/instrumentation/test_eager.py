@@ -53,6 +53,7 @@ def test_fit(runner, arguments, model):
     # Keras gives the mean of an epoch so far.
     assert reports[-1]["loss"] == pytest.approx(losses[-1], rel=1e-6)
     assert all(each["examples"] == 32 * each["steps"] for each in reports)
+    assert {each["name"]: each["value"] for each in runner.reports("fact")} == {"model_fit": True}
     variables = variable_files.load_variables(runner.folder / "variables.json")
     names = [each.name.removeprefix(model) for each in variables]
     assert names == ["table/embeddings", "dense/kernel", "dense/bias"]

@@ -8,7 +8,10 @@ import pytest
 from support import filled_homes
 
 from paceline import specs
+from paceline.model.roles import ReplicaId, Role
+from paceline.model.runs import SEEN, JobEvent
 from paceline.services import variable_plans
+from paceline.stores import open_store
 from paceline.surfaces.cli.verbs import plan
 
 JOB = """
@@ -62,6 +65,24 @@ def test_a_job_has_its_own_variables(paceline, files, home):
     assert of_job.exit_code == 0, of_job.output
     assert of_job.stdout == paceline("plan", str(job), "--variables", str(variables)).stdout
     assert paceline("plan", "nobody").exit_code == 3
+
+
+def test_a_script_that_is_seen_obeys_cures_alone(paceline, home):
+    spec = dataclasses.replace(specs.parse_job(JOB).spec, name="seen", training=None)
+    folder = Path(filled_homes.fill(home, "seen", spec=spec).directory)
+    folder.mkdir(parents=True, exist_ok=True)
+    placed = [each | {"devices": [f"/job:ps/task:{at}"]} for at, each in enumerate(VARIABLES["variables"])]
+    (folder / "variables.json").write_text(json.dumps({"variables": placed}))
+    said = JobEvent(
+        at=1e9, kind=SEEN, message="its steps, made by sessions", replica=ReplicaId(Role.WORKER, 0)
+    )
+    with open_store(home.store_url) as store:
+        store.append_events("seen", [said])
+    shown = paceline("plan", "seen", "--choose", "job-file", "-o", "json")
+    assert shown.exit_code == 0, shown.output
+    # As the job file would have it they would be cut over both.
+    assert [each["variable"] for each in json.loads(shown.stdout)["shards"]] == ["vectors", "kernel"]
+    assert "library alone" in paceline("plan", "seen").output
 
 
 def test_a_file_says_nothing_of_variables(paceline, files):

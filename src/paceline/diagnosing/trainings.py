@@ -14,6 +14,7 @@ from paceline.diagnosing.cases import Case
 from paceline.model import cures
 from paceline.model.causes import Change
 from paceline.model.cures import Cure
+from paceline.model.jobs import Framework
 from paceline.model.roles import Role
 from paceline.model.runs import CURED, SEEN, STEPS_SEEN
 
@@ -24,6 +25,13 @@ _DEFAULTS = {"optimizer": "adagrad", "wide_optimizer": "ftrl"}
 def is_seen(case: Case) -> bool:
     """Whether the instrumentation sees the steps of the job's script: it is not written with the library."""
     return any(event.message.startswith(STEPS_SEEN) for event in sayings.of(case, SEEN))
+
+
+def is_of_sessions(case: Case) -> bool:
+    """Whether sessions of TensorFlow make the steps of a script that is seen."""
+    made = f"{STEPS_SEEN} made by"
+    is_tensorflow = case.spec.framework is Framework.TENSORFLOW
+    return is_tensorflow and any(event.message.startswith(made) for event in sayings.of(case, SEEN))
 
 
 def by_library(case: Case) -> bool:

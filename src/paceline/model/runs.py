@@ -16,7 +16,7 @@ STOP, SCALE = "stop", "scale"
 #: Said by agents of what is seen in a script, and what is not, and why.
 SEEN = "instrumentation"
 #: How that begins where the steps of a script are seen.
-STEPS_SEEN = "its steps"
+STEPS_SEEN = "its steps,"
 #: Said by agents of a fact with a name and a value (`script_facts`).
 FACT = "fact"
 #: Said by agents of what was changed in a script, and what was not, and why (`model.cures`).

@@ -39,6 +39,7 @@ class Name(enum.StrEnum):
     GLOBAL_STEP_DEVICE = "global_step_device"
     ONE_HOT_TABLE = "one_hot_table"
     COORDINATES = "coordinates"
+    MODEL_FIT = "model_fit"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +70,7 @@ _TYPES: Mapping[Name, type[bool | float | str]] = {
     Name.GLOBAL_STEP_DEVICE: str,
     Name.ONE_HOT_TABLE: str,
     Name.COORDINATES: bool,
+    Name.MODEL_FIT: bool,
 }
 
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy import optimize
 
 from paceline.modelling import predictions
-from paceline.modelling.costs import Costs
+from paceline.modelling.costs import WHOLE_BYTE_SECONDS, Costs
 from paceline.modelling.layouts import Layout
 
 #: Standard deviations of what is measured from what the likeliest costs tell, as shares. Runs of one layout
@@ -39,11 +39,13 @@ class Assumed:
     factor: float
 
 
+#: A cost that only jobs have that update tables whole: of others it is no matter what it is.
+_WHOLE = "server_whole_byte_seconds"
 #: Before anything is measured. Visits: bare TensorFlow takes 0.6 to 2.1 ms of a server and 0.4 to 1.1 ms of a
 #: trainer where 1 to 6 variables lie (benchmark `visits`); bytes: copied three times at 3 GB/s; rows: found,
 #: copied and updated with two slots, 100 ns each. Background: a server that nobody visits takes 0.002 of a
-#: core and its agent as much; while there are steps, 0.01 to 0.02 do not grow with them. The rest may be
-#: anything.
+#: core and its agent as much; while there are steps, 0.01 to 0.02 do not grow with them. Tables that are
+#: updated whole: see `costs`; on other cores it may be half or twice that. The rest may be anything.
 ASSUMED = {
     "trainer_seconds": Assumed(median=5e-3, factor=30.0),
     "trainer_visit_seconds": Assumed(median=8e-4, factor=1.5),
@@ -53,6 +55,7 @@ ASSUMED = {
     "own_seconds": Assumed(median=5e-4, factor=4.0),
     "trainer_background_cores": Assumed(median=0.015, factor=2.0),
     "server_background_cores": Assumed(median=0.015, factor=2.0),
+    _WHOLE: Assumed(median=WHOLE_BYTE_SECONDS, factor=2.0),
 }
 
 
@@ -117,8 +120,16 @@ def calibrated(runs: Sequence[Measured]) -> Calibration:
     return Calibration(
         costs=_costs(found.x),
         covariance=tuple(tuple(float(each) for each in row) for row in covariance),
-        untold=tuple(name for name, share in zip(ASSUMED, left, strict=True) if share > UNTOLD),
+        untold=tuple(
+            name
+            for name, share in zip(ASSUMED, left, strict=True)
+            if share > UNTOLD and (name != _WHOLE or _update_whole(runs))
+        ),
     )
+
+
+def _update_whole(runs: Sequence[Measured]) -> bool:
+    return any(server.whole_bytes for run in runs for server in run.layout.servers)
 
 
 def _costs(logs: _Floats) -> Costs:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from paceline.model.jobs import Host, JobSpec
 from paceline.model.roles import ReplicaId, Role
@@ -19,12 +19,14 @@ class Server:
         host: the name of its emulated host; None: none is emulated.
         step_bytes: pulled and pushed in a step of one trainer, both ways together.
         step_rows: of tables that are looked up in such a step, and updated.
+        whole_bytes: of tables of which an update takes all rows, in each such step.
     """
 
     cores: float | None
     host: str | None
     step_bytes: float
     step_rows: float = 0.0
+    whole_bytes: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +104,7 @@ def layout(
     batch_size: int,
     steps_in_flight: int = 1,
     input_steps_per_second: float | None = None,
+    updated_whole: Collection[str] = (),
 ) -> Layout:
     """Return the layout of a job.
 
@@ -113,6 +116,7 @@ def layout(
         batch_size: examples in a step.
         steps_in_flight: of each trainer.
         input_steps_per_second: see `Layout`.
+        updated_whole: the tables of which an update takes all rows.
 
     Raises:
         ValueError: the plan is for another number of servers, or its traffic was not measured.
@@ -129,7 +133,13 @@ def layout(
     trainers = [each for each in replicas if each.role in (Role.CHIEF, Role.WORKER)]
     return Layout(
         servers=tuple(
-            Server(cores=_cores(spec, each), host=places[each], step_bytes=step_bytes, step_rows=step_rows)
+            Server(
+                cores=_cores(spec, each),
+                host=places[each],
+                step_bytes=step_bytes,
+                step_rows=step_rows,
+                whole_bytes=_whole_bytes(plan, each.index, updated_whole),
+            )
             for each, step_bytes, step_rows in zip(servers, moved, plan.step_rows(), strict=True)
         ),
         trainers=_alike(spec, trainers, places),
@@ -139,6 +149,11 @@ def layout(
         steps_in_flight=steps_in_flight,
         input_steps_per_second=input_steps_per_second,
     )
+
+
+def _whole_bytes(plan: Plan, server: int, updated_whole: Collection[str]) -> float:
+    own = (each for each in plan.on(server) if each.variable.name in updated_whole)
+    return float(sum(each.rows * each.variable.row_bytes for each in own))
 
 
 def _alike(

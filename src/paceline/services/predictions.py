@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 from paceline import specs
+from paceline.diagnosing import trainings
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.inputs import readings
+from paceline.diagnosing.optimizers import dense_updates
 from paceline.errors import InvalidInput
-from paceline.model import rates
+from paceline.model import cures, rates, script_plans, variable_devices
 from paceline.model.causes import Change
 from paceline.model.jobs import JobSpec
 from paceline.model.recordings import Recording
 from paceline.model.roles import Role
 from paceline.model.runs import LOCAL
-from paceline.model.variable_plans import Plan
+from paceline.model.variable_plans import PlacementRule, Plan
 from paceline.modelling import calibrations, forecasts, layouts
 from paceline.modelling.calibrations import Calibration, Measured
 from paceline.modelling.forecasts import Forecast
@@ -28,10 +31,16 @@ from paceline.specs import JobFile, edits
 #: Fields of the training section that the model knows, and those that do not change how fast steps are.
 _KNOWN_TRAINING = ("partitioning", "variable_placement", "variable_plan", "steps_in_flight")
 _HARMLESS = ("epochs", "max_steps", "seed", "checkpoint", "trace", "export_dir", "measured_variables")
-_KNOWN = (
-    "the number and the cpu of replicas, hosts, placement, and of training partitioning, variable_placement "
-    "and steps_in_flight"
+#: Fields of the training section that say where variables lie.
+_PLACING = ("partitioning", "variable_placement", "variable_plan")
+_SHAPE = (
+    "the number and the cpu of replicas, hosts, placement, and of training partitioning, variable_placement"
 )
+_KNOWN = f"{_SHAPE} and steps_in_flight"
+#: Cures of which the model knows what they do, and those that do not change how fast steps are.
+_KNOWN_CURES = (cures.PARTITIONING, cures.PLACEMENT, cures.UNIQUE_IDS, cures.LAZY_ADAM)
+_HARMLESS_CURES = (cures.RECOVERY_WAIT, cures.DEVICE_FILTERS)
+_KNOWN_OF_SCRIPTS = f"{_SHAPE}, unique_ids and lazy-adam"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,12 +52,18 @@ class Model:
         job: its file.
         measured: its layout, and how fast that was.
         calibration: what its steps cost.
+        is_seen: whether its script is seen by the instrumentation, and so obeys cures alone.
+        updated_whole: tables of such a script of which an update takes all rows; of them ``adam`` those that
+            lazy Adam would update by the rows of a batch.
     """
 
     recording: Recording
     job: JobFile
     measured: Measured
     calibration: Calibration
+    is_seen: bool = False
+    updated_whole: frozenset[str] = frozenset()
+    adam: frozenset[str] = frozenset()
 
 
 def model(recording: Recording, others: Sequence[Recording] = ()) -> Model:
@@ -62,22 +77,27 @@ def model(recording: Recording, others: Sequence[Recording] = ()) -> Model:
     Raises:
         InvalidInput: it was not measured.
     """
-    run, measured = recording.run, _measured(recording)
+    case = Case.of(recording)
+    run, measured, is_seen = recording.run, _measured(case), trainings.is_seen(case)
     job = specs.parse_job(specs.source_of(run))
+    whole = dense_updates.whole_tables(case) if is_seen else ()
     return Model(
         recording=recording,
         job=job,
         measured=measured,
-        calibration=calibrations.calibrated([measured, *_alike(job.spec, others)]),
+        calibration=calibrations.calibrated([measured, *_alike(job.spec, others, is_seen=is_seen)]),
+        is_seen=is_seen,
+        updated_whole=frozenset(each.name for each in whole),
+        adam=frozenset(each.name for each in whole if dense_updates.is_adam(each)),
     )
 
 
-def _alike(spec: JobSpec, others: Sequence[Recording]) -> Iterator[Measured]:
+def _alike(spec: JobSpec, others: Sequence[Recording], *, is_seen: bool) -> Iterator[Measured]:
     """Yield what was measured of jobs that differ from one in no more than the model knows."""
     for each in others:
-        if not any(_differences(spec, each.run.spec)):
+        if not any(_differences(spec, each.run.spec, is_seen=is_seen)):
             with contextlib.suppress(InvalidInput):
-                yield _measured(each)
+                yield _measured(Case.of(each))
 
 
 def forecast(model: Model, changes: Sequence[Change]) -> Forecast:
@@ -107,20 +127,60 @@ def layout(model: Model, spec: JobSpec, *, lying: Plan | None = None, apart: boo
     Raises:
         InvalidInput: it differs in something of which the model does not know what it does.
     """
-    unknown = sorted(_differences(model.job.spec, spec))
-    if unknown:
-        raise InvalidInput(
-            f"nobody knows what another {', '.join(unknown)} brings", f"the model knows {_KNOWN}"
-        )
+    _check(model, spec)
     now = model.measured.layout
     cores = None if apart else now.machine_cores
     return _layout(
         spec,
         lying or plan(model, spec),
+        is_seen=model.is_seen,
+        updated_whole=_updated_whole(model, spec),
         machine_cores=cores,
         batch_size=now.batch_size,
         input_steps_per_second=now.input_steps_per_second,
     )
+
+
+def _check(model: Model, spec: JobSpec) -> None:
+    """Raise what the model does not know of another job."""
+    if model.is_seen:
+        before, after = model.job.spec.training or {}, spec.training or {}
+        others = sorted(
+            key
+            for key in cures.unmet(after)
+            if key.partition(".")[0] not in _HARMLESS
+            and _value(before, key.split(".")) != _value(after, key.split("."))
+        )
+        if others:
+            raise InvalidInput(
+                f"what another training.{', training.'.join(others)} brings is not known: no cure gives it "
+                "to a script without the library",
+                f"the model knows {_KNOWN_OF_SCRIPTS}",
+            )
+    unknown = sorted(_differences(model.job.spec, spec, is_seen=model.is_seen))
+    if unknown:
+        raise InvalidInput(
+            f"nobody knows what another {', '.join(unknown)} brings",
+            f"the model knows {_KNOWN_OF_SCRIPTS if model.is_seen else _KNOWN}",
+        )
+
+
+def _updated_whole(model: Model, spec: JobSpec) -> frozenset[str]:
+    """Return the tables of which an update takes all rows in another job."""
+    now, then = (cures.LAZY_ADAM.is_asked(each.training or {}) for each in (model.job.spec, spec))
+    if not model.is_seen or now == then:
+        return model.updated_whole
+    if now:
+        raise InvalidInput(
+            "what updates of all rows take is not seen while Adam is lazy",
+            "see what is known of the job as it is: paceline why " + model.recording.run.name,
+        )
+    if not model.adam:
+        raise InvalidInput(
+            "lazy-adam would change nothing: no table of the script is updated whole by Adam",
+            f"paceline describe {model.recording.run.name} says what updates its variables",
+        )
+    return model.updated_whole - model.adam
 
 
 def plan(model: Model, spec: JobSpec) -> Plan | None:
@@ -130,16 +190,46 @@ def plan(model: Model, spec: JobSpec) -> Plan | None:
         InvalidInput: they cannot lie as it asks for.
     """
     known = model.recording.plan
+    if known is not None and model.is_seen:
+        return _of_script(known, model.recording.run.spec, _settled(model, spec))
     if known is None or _lies_alike(model.job.spec, spec):
-        return known
+        return known if known is None else variable_devices.placed(known)
     asked = variable_plans.asked_for(spec, known.variables)
     if asked.plan is None:
         raise InvalidInput(f"nothing is foretold: {asked.missing}", "paceline plan compares other ways")
     return asked.plan
 
 
-def _measured(recording: Recording) -> Measured:
-    case = Case.of(recording)
+def _settled(model: Model, spec: JobSpec) -> JobSpec:
+    """Return another job with the plan that the one that was measured has, where it asks for the same."""
+    before, after = model.job.spec.training or {}, spec.training or {}
+    fields = (*_PLACING, "measured_variables")
+    if any(before.get(field) != after.get(field) for field in fields):
+        if after.get("variable_placement") == PlacementRule.TRAFFIC:
+            raise InvalidInput(
+                "nothing is foretold: which plan the traffic makes is not known before the job runs",
+                f"save one: paceline plan {spec.name} --choose by-traffic --save FILE",
+            )
+        return spec
+    now = model.recording.run.spec.training or {}
+    others = {key: value for key, value in after.items() if key not in fields}
+    return dataclasses.replace(spec, training=others | {key: now[key] for key in fields if key in now})
+
+
+def _of_script(known: Plan, before: JobSpec, after: JobSpec) -> Plan:
+    try:
+        return script_plans.moved(
+            known, variable_plans.asked_of_script(before), variable_plans.asked_of_script(after)
+        )
+    except ValueError as error:
+        raise InvalidInput(f"nothing is foretold: {error}", "paceline plan compares other ways") from error
+
+
+def _measured(case: Case) -> Measured:
+    is_seen, recording = trainings.is_seen(case), case.recording
+    plan = case.placed
+    if is_seen and recording.plan is not None:
+        plan = _of_script(recording.plan, case.spec, case.spec)
     trainers = case.active_trainers
     steps = rates.total(each.steps_per_second for each in trainers)
     examples = rates.total(each.examples_per_second for each in trainers)
@@ -156,7 +246,9 @@ def _measured(recording: Recording) -> Measured:
     return Measured(
         layout=_layout(
             case.spec,
-            recording.plan,
+            plan,
+            is_seen=is_seen,
+            updated_whole=[each.name for each in dense_updates.whole_tables(case)] if is_seen else (),
             machine_cores=case.machine_cores if recording.run.engine == LOCAL else None,
             batch_size=round(examples / steps),
             input_steps_per_second=brings,
@@ -171,6 +263,8 @@ def _layout(
     spec: JobSpec,
     plan: Plan | None,
     *,
+    is_seen: bool,
+    updated_whole: Collection[str],
     machine_cores: float | None,
     batch_size: int,
     input_steps_per_second: float | None,
@@ -192,8 +286,9 @@ def _layout(
             {seat.replica: seat.host.name for seat in seats},
             machine_cores=machine_cores,
             batch_size=batch_size,
-            steps_in_flight=(spec.training or {}).get("steps_in_flight", 1),
+            steps_in_flight=1 if is_seen else (spec.training or {}).get("steps_in_flight", 1),
             input_steps_per_second=input_steps_per_second,
+            updated_whole=updated_whole,
         )
     except ValueError as error:
         raise InvalidInput(
@@ -204,26 +299,42 @@ def _layout(
 
 def _lies_alike(before: JobSpec, after: JobSpec) -> bool:
     """Whether variables lie where they lay."""
-    fields = ("partitioning", "variable_placement", "variable_plan")
     old, new = (
         (
             len([each for each in spec.replicas() if each.role is Role.PS]),
-            *((spec.training or {}).get(field) for field in fields),
+            *((spec.training or {}).get(field) for field in _PLACING),
         )
         for spec in (before, after)
     )
     return old == new
 
 
-def _differences(before: JobSpec, after: JobSpec) -> Iterator[str]:
+def _differences(before: JobSpec, after: JobSpec, *, is_seen: bool) -> Iterator[str]:
     """Yield in what jobs differ that decides their speed, and of which the model does not know how."""
     old, new = before.training or {}, after.training or {}
-    for field in old.keys() | new.keys():
-        if field not in _KNOWN_TRAINING and field not in _HARMLESS and old.get(field) != new.get(field):
-            yield f"training.{field}"
+    yield from _of_cures(old, new) if is_seen else _of_library(old, new)
     if before.framework is not after.framework:
         yield "framework"
     for role in after.roles:
         other = before.role(role.role)
         if other is not None and (other.gpus, other.threads) != (role.gpus, role.threads):
             yield f"{role.role}.{'gpu' if other.gpus != role.gpus else 'threads'}"
+
+
+def _of_library(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    for field in old.keys() | new.keys():
+        if field not in _KNOWN_TRAINING and field not in _HARMLESS and old.get(field) != new.get(field):
+            yield f"training.{field}"
+
+
+def _of_cures(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    for cure in cures.CURES:
+        if cure not in (*_KNOWN_CURES, *_HARMLESS_CURES) and _value(old, cure.path) != _value(new, cure.path):
+            yield f"training.{'.'.join(cure.path)}"
+
+
+def _value(training: Mapping[str, Any], path: Sequence[str]) -> Any:
+    found: Any = training
+    for name in path:
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return found

@@ -21,12 +21,15 @@ from paceline.modelling.predictions import NOTHING_BINDS
 from paceline.services import predictions
 from paceline.services.predictions import Model
 from paceline.specs import edits
-from paceline.tuning import candidates, moves, searches, shapes
+from paceline.tuning import candidates, cure_moves, moves, searches, shapes
 from paceline.tuning.candidates import Candidate, Rated
 from paceline.tuning.shapes import Shape
 
 #: Said of a job of which enough is known.
 NOTHING = "nothing promises more than the noise of a run"
+_MODEL_OF_CURE = (
+    "the model of the job, calibrated from what was measured of it; not what the cure itself costs"
+)
 _LAYOUT = "layout"
 _MORE_WORKERS = "More workers push gradients of older parameters: look at the AUC."
 _OTHER_SERVERS = (
@@ -54,7 +57,8 @@ def proposals(
         model = predictions.model(recording, others)
     except InvalidInput:  # Nothing is known of its variables, or it was not measured: nothing is foretold.
         model = None
-    found = [*_of_causes(case), *_switches(case, spec, objective, model)]
+    of_causes = list(_of_causes(case))
+    found = [*of_causes, *_switches(case, spec, objective, model), *_cures(case, of_causes, model)]
     fitting = [made for each in found if (made := _scored(each, source, spec, objective)) is not None]
     return searches.worth([*fitting, *(_shapes(model, objective) if model is not None else ())])
 
@@ -108,6 +112,23 @@ def _switches(case: Case, spec: JobSpec, objective: Objective, model: Model | No
         yield moves.foretold(each, told.low, told.high)
 
 
+def _cures(case: Case, proposed: Sequence[Proposal], model: Model | None) -> Iterator[Proposal]:
+    """Yield cures that no cause proposes."""
+    for each in cure_moves.proposals(case):
+        if not any(each.conflicts(other) for other in proposed):
+            yield each if model is None else _foretold(each, model)
+
+
+def _foretold(proposal: Proposal, model: Model) -> Proposal:
+    """Return a cure with the gain that a model of the job tells, if it knows what the cure does."""
+    try:
+        told = predictions.forecast(model, proposal.changes)
+    except (InvalidInput, EngineError):
+        return proposal
+    gain = Gain(low=min(1.0, told.low), high=told.high)
+    return dataclasses.replace(proposal, gain=gain, basis=_MODEL_OF_CURE)
+
+
 def _shapes(model: Model, objective: Objective) -> Iterator[Proposal]:
     """Yield the shapes of the job that are the most promising within the limits."""
     now = shapes.shape(model.job.spec)
@@ -122,7 +143,10 @@ def _candidates(model: Model, objective: Objective) -> Iterator[Candidate]:
     spec = model.job.spec
     # How variables lie depends on nothing else of a shape.
     plans: dict[tuple[int, bool], Plan | None] = {}
+    now = shapes.shape(spec)
     for shape in shapes.beside(spec, objective):
+        if model.is_seen and now is not None and shape.even != now.even:
+            continue  # Without keys of the job file variables lie as the script has them: not evenly.
         after = shapes.reshaped(spec, shape)
         key = shape.servers, shape.even
         if key not in plans:

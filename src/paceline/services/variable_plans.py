@@ -9,12 +9,13 @@ from typing import Any
 
 from paceline import specs
 from paceline.errors import InvalidInput
-from paceline.model import plan_comparisons, saved_plans
+from paceline.model import plan_comparisons, saved_plans, script_plans
 from paceline.model.jobs import JobSpec
 from paceline.model.roles import Role
 from paceline.model.row_layouts import RowOrder
+from paceline.model.script_plans import Asked
 from paceline.model.variable_plans import DEFAULT_RULE, Cut, CutStrategy, PlacementRule, Plan, plan
-from paceline.model.variables import Variable
+from paceline.model.variables import Shard, Variable
 
 _WHOLE = Cut(strategy=CutStrategy.NONE)
 _RANGES = Cut(strategy=CutStrategy.FIXED, order=RowOrder.CONTIGUOUS)
@@ -25,6 +26,14 @@ _ALTERNATIVES = (
     ("balanced", Cut(), PlacementRule.BALANCED),
     ("by-traffic", Cut(), PlacementRule.TRAFFIC),
 )
+#: The same in a script that is seen, as cures do it; None: they cannot.
+_OF_SCRIPT: tuple[tuple[str, Mapping[str, Any] | None], ...] = (
+    ("round-robin", {}),
+    ("greedy", {"variable_placement": "greedy"}),
+    ("partitioned", {"partitioning": {"strategy": "fixed"}}),
+    ("balanced", None),
+)
+_LIBRARY_ALONE = "rows are shuffled in scripts with the training library alone"
 JOB_FILE = "job-file"
 #: The ways to choose from, in their order.
 NAMES = (JOB_FILE, *(name for name, _, _ in _ALTERNATIVES))
@@ -77,6 +86,59 @@ def asked_for(spec: JobSpec, variables: Sequence[Variable], *, base: Path = Path
     if saved is None:
         return _alternative(JOB_FILE, variables, servers, *_asked(spec.training or {}))
     return Alternative(name=JOB_FILE, plan=_fitted(saved, variables, servers))
+
+
+def of_script(spec: JobSpec, known: Plan, *, base: Path = Path()) -> tuple[Alternative, ...]:
+    """Return the same for a script that is seen, which obeys cures alone: first where its variables are.
+
+    Args:
+        spec: the job.
+        known: the variables of its model, each with its devices.
+        base: the folder that the path of a saved plan starts from.
+
+    Raises:
+        InvalidInput: the job has no parameter server, or its saved plan is wrong.
+        NotFound: there is no such file as its plan.
+    """
+    now = asked_of_script(spec, base=base)
+    found = [_of_script(JOB_FILE, known, now, now)]
+    for name, training in _OF_SCRIPT:
+        if training is None:
+            found.append(Alternative(name=name, plan=None, missing=_LIBRARY_ALONE))
+        else:
+            found.append(_of_script(name, known, now, Asked(servers=now.servers, training=training)))
+    cut = Cut(strategy=CutStrategy.NONE)
+    found.append(_alternative("by-traffic", known.variables, now.servers, cut, PlacementRule.TRAFFIC))
+    return tuple(found)
+
+
+def asked_of_script(spec: JobSpec, *, base: Path = Path()) -> Asked:
+    """Return what a job asks for whose script is seen.
+
+    Args:
+        spec: the job.
+        base: the folder that the path of a saved plan starts from.
+
+    Raises:
+        InvalidInput: the job has no parameter server, or its saved plan is wrong.
+        NotFound: there is no such file as its plan.
+    """
+    training = spec.training or {}
+    saved = _saved(training, base)
+    planned = {} if saved is None else {_tensorflow_name(each): each.server for each in saved.shards}
+    return Asked(servers=_servers(spec), training=training, planned=planned)
+
+
+def _tensorflow_name(shard: Shard) -> str:
+    name = shard.variable.name
+    return name if shard.layout.shards == 1 else f"{name}/part_{shard.index}"
+
+
+def _of_script(name: str, known: Plan, before: Asked, after: Asked) -> Alternative:
+    try:
+        return Alternative(name=name, plan=script_plans.moved(known, before, after))
+    except ValueError as error:
+        return Alternative(name=name, plan=None, missing=str(error))
 
 
 def settled(spec: JobSpec, *, base: Path) -> JobSpec:

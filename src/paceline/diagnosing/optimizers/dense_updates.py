@@ -16,13 +16,11 @@ from paceline.model.findings import Severity
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.variables import Variable
 from paceline.model.words import listed
+from paceline.modelling import costs
 
 #: Of the work of servers: less is not what makes them slow. TensorFlow's profiler calls a fifth of a step
 #: "highly".
 LEAST_SHARE = 0.2
-#: CPU seconds for each byte of a table that Adam updates whole: measured, 2 ms for a megabyte (float32 rows
-#: of 16 values, on one core). It is used where no trace says how long it takes.
-SECONDS_PER_BYTE = 2e-9
 #: Smaller tables are not told of where there is no trace: the estimate is for long ones.
 LEAST_BYTES = 1_000_000
 _KINDS_SHOWN = 4
@@ -141,10 +139,21 @@ def _traced(case: Case) -> _Dense | None:
 def _is_seen_adam(case: Case, name: str) -> bool:
     """Whether a script without the training library updates a table by Adam, which a cure can change."""
     variable = _variable(case, name)
-    return bool(trainings.cured(case, cures.LAZY_ADAM)) and variable is not None and _is_adam(variable)
+    return bool(trainings.cured(case, cures.LAZY_ADAM)) and variable is not None and is_adam(variable)
 
 
-def _is_adam(variable: Variable) -> bool:
+def whole_tables(case: Case) -> tuple[Variable, ...]:
+    """Return the tables of a script that is seen of which an update takes all rows, by its operations."""
+    plan = case.recording.plan
+    return tuple(
+        each
+        for each in (plan.variables if plan else ())
+        if each.updates and each.sparse and _is_whole(case, each)
+    )
+
+
+def is_adam(variable: Variable) -> bool:
+    """Whether Adam updates all rows of a table, by its operations and its slots."""
     return variable.slots == _ADAM_SLOTS and table_works.are_whole(variable.updates)
 
 
@@ -173,7 +182,7 @@ def _asked(case: Case) -> _Dense | None:
         return None
     tables.sort(key=lambda each: -each.rows * each.row_bytes)
     size = sum(each.rows * each.row_bytes for each in tables)
-    cores = SECONDS_PER_BYTE * size * updates
+    cores = costs.WHOLE_BYTE_SECONDS * size * updates
     keys = tuple(dict.fromkeys(_key(each.name) for each in tables if not each.updates))
     names = tuple(each.name for each in tables)
     servers = sorted({shard.server for name in names for shard in placed.of(name)})

@@ -61,6 +61,7 @@ class EagerWatch(object):
         self._function = None  # type: Optional[weakref.ref[Any]]
         self._calling = threading.local()
         self._planned = None  # type: Optional[int]
+        self._is_fit = False
 
     # --- What is wrapped
 
@@ -176,6 +177,7 @@ class EagerWatch(object):
         def fit(own, x=None, y=None, batch_size=None, *arguments, **named):
             # type: (Any, Any, Any, Any, *Any, **Any) -> Any
             self._batch = self._guard(_batch_of, x, batch_size)
+            self._is_fit = True
             return original(own, x, y, batch_size, *arguments, **named)
 
         owner.fit = fit
@@ -276,6 +278,8 @@ class EagerWatch(object):
                 continue
             finished = dict(self._closures)
             self._guard(self._traces.refuse)
+            if self._is_fit:
+                self._reporter.state("model_fit", True)
             if finished:
                 self._reporter.state("coordinates", True)
                 self._guard(self._traces.ask_for_profiles, total)

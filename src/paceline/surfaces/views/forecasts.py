@@ -21,6 +21,7 @@ COSTS = {
     "server_byte_seconds": "what a byte costs a PS",
     "own_seconds": "how long the way to a PS and back takes",
     "server_row_seconds": "what a row of a table costs a PS",
+    "server_whole_byte_seconds": "what it costs a PS to update a table whole",
     "trainer_background_cores": "what a trainer uses besides",
     "server_background_cores": "what a PS uses besides",
 }

@@ -14,10 +14,10 @@ from paceline.surfaces.cli import job_files, options, printing, sessions
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from paceline.model.jobs import JobSpec
     from paceline.model.plan_comparisons import Difference
+    from paceline.model.recordings import Recording
     from paceline.model.variable_plans import Plan
-    from paceline.model.variables import Shard, Variable
+    from paceline.model.variables import Shard
     from paceline.services.variable_plans import Alternative
 
 #: As in `services.variable_plans`; written out, so that no model is loaded for the help.
@@ -59,6 +59,7 @@ def command(
     """Show how the variables of a model would lie over the PS of a job.
 
     TARGET is a job whose trainers have counted their variables, or a job file; then --variables says which.
+    Of a script without the training library it is where its variables are, and where cures would have them.
     Beside what the job file asks for: round-robin and greedy, as TensorFlow does them, tables cut into
     ranges, the default of a job, and parts placed by measured traffic. Size is not traffic: a part with
     hot ids may be small.
@@ -94,27 +95,31 @@ def _of_file(file: str, variables: str | None) -> Sequence[Alternative]:
 
 def _of_job(session: sessions.Session, name: str, variables: str | None) -> Sequence[Alternative]:
     from paceline import specs
+    from paceline.diagnosing import trainings
+    from paceline.diagnosing.cases import Case
     from paceline.services import variable_plans
 
-    spec, known = _counted(session, name)
+    recording = _recorded(session, name)
+    spec, known = recording.run.spec, recording.plan
+    base = Path(spec.working_dir or ".")
     if variables is not None:
-        known = specs.load_variables(variables)
-    elif not known:
+        return variable_plans.alternatives(spec, specs.load_variables(variables), base=base)
+    if known is None or not known.variables:
         raise InvalidInput(
             f"the variables of {name} are not known",
             f"paceline describe {name} says what is seen of its scripts; else: --variables FILE",
         )
-    return variable_plans.alternatives(spec, known, base=Path(spec.working_dir or "."))
+    if trainings.is_seen(Case.of(recording)):
+        return variable_plans.of_script(spec, known, base=base)
+    return variable_plans.alternatives(spec, known.variables, base=base)
 
 
-def _counted(session: sessions.Session, name: str) -> tuple[JobSpec, Sequence[Variable]]:
-    """Return what a job is, and the variables that its trainers have counted; none: they have not."""
+def _recorded(session: sessions.Session, name: str) -> Recording:
+    """Return what is known of a job but for what was measured of it."""
     from paceline.services import recordings
 
     with session.jobs() as jobs:
-        recording = recordings.whole(jobs, name, since=jobs.clock())
-    shards = () if recording.plan is None else recording.plan.shards
-    return recording.run.spec, tuple({each.variable.name: each.variable for each in shards}.values())
+        return recordings.whole(jobs, name, since=jobs.clock())
 
 
 def _chosen(found: Sequence[Alternative], name: str | None) -> Plan:

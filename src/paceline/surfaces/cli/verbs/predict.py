@@ -39,8 +39,9 @@ def command(
     The number and the cpu of replicas, hosts, placement, partitioning and steps in flight, with an interval:
     of ten such changes the speed of nine should lie in it. What binds now and then, and what a million
     examples take of the cores that are asked for; of several values, from which on more bring little. Of
-    these `-o html` is a page with plots (`> sweep.html`), which needs the extra `report`. Needs the extra
-    `tuning`. NAME may be the file of a recording (`paceline record`).
+    these `-o html` is a page with plots (`> sweep.html`), which needs the extra `report`. Of a script without
+    the training library also unique_ids and lazy-adam, and where cures would have its variables. Needs the
+    extra `tuning`. NAME may be the file of a recording (`paceline record`).
     """
     from paceline.specs import assignments as changes
 
