@@ -89,9 +89,11 @@ class Clicks(keras.Model):
 
 
 def optimizer():
+    # Graphs know only the optimizers of before 2.11.
+    known = getattr(keras.optimizers, "legacy", keras.optimizers) if options.graph else keras.optimizers
     if options.optimizer == "adagrad":
-        return keras.optimizers.Adagrad(0.05)
-    return keras.optimizers.Adam(0.001, amsgrad=options.optimizer == "amsgrad")
+        return known.Adagrad(0.05)
+    return known.Adam(0.001, amsgrad=options.optimizer == "amsgrad")
 
 
 def say(step, loss):
@@ -161,7 +163,7 @@ def restore():
     made(ids[:2])
     path = os.path.join(options.folder, "model")
     if options.graph or options.keras3:
-        made.load_weights(path + ".weights.h5")
+        made.load_weights(path + (".h5" if options.graph else ".weights.h5"))
     else:
         saved = tf.train.Checkpoint(model=made)
         status = saved.restore(tf.train.latest_checkpoint(options.folder))
@@ -179,7 +181,7 @@ def save(made):
     if not os.path.isdir(options.folder):
         os.makedirs(options.folder)
     if options.graph or options.keras3:
-        made.save_weights(path + ".weights.h5")
+        made.save_weights(path + (".h5" if options.graph else ".weights.h5"))
     else:
         tf.train.Checkpoint(model=made).save(path)
 
