@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from support import nights
@@ -94,6 +96,26 @@ def test_lazy_adam_is_refused_where_it_does_not_fit(runner, version, keras, argu
     cured = result(runner, version, ADAM, "--keras", keras, *arguments, training=LAZY_ADAM)
     assert said(runner) == [("lazy-adam", "refused", reason)]
     assert cured["weights"] == result(runner, version, ADAM, "--keras", keras, *arguments)["weights"]
+
+
+EAGER = """
+import json
+import numpy as np, tensorflow as tf, tf_keras
+table = tf.Variable(np.zeros((4, 2), "float32"), name="table")
+optimizer = tf_keras.optimizers.legacy.Adam(0.01)
+gradient = tf.IndexedSlices(tf.ones((1, 2)), tf.constant([1]), tf.constant([4, 2]))
+optimizer.apply_gradients([(gradient, table)])
+print(json.dumps([table.numpy().tolist(), optimizer.get_slot(table, "m").numpy().tolist()]))
+"""
+
+
+def test_a_gradient_that_is_applied_at_once_is_applied_once(runner):
+    training = json.dumps({"optimizer": {"name": "lazy-adam"}})
+    done = runner.code(EAGER, environment=runner.environment(PACELINE_TRAINING=training))
+    assert done.returncode == 0, done.stderr[-2000:]
+    table, mean = json.loads(done.stdout.splitlines()[-1])
+    assert table == [[0, 0], [pytest.approx(-0.01, rel=1e-4)] * 2, [0, 0], [0, 0]]
+    assert mean == [[0, 0], [pytest.approx(0.1, rel=1e-4)] * 2, [0, 0], [0, 0]]
 
 
 #: TensorFlow, the package of Keras.

@@ -15,7 +15,7 @@ from .. import signatures
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Any, Callable
+    from typing import Any, Callable, Optional, Tuple
 
     from .notes import Note
 
@@ -61,7 +61,8 @@ class LazyAdam(object):
                     scatter_add,
                 )
 
-            return self._applied(var, change) or original(own, grad, var, indices, scatter_add)
+            made = self._applied(var, change)
+            return original(own, grad, var, indices, scatter_add) if made is None else made[0]
 
         adam._apply_sparse_shared = _apply_sparse_shared
 
@@ -101,7 +102,8 @@ class LazyAdam(object):
             if own.amsgrad:
                 self._note.refused(_LARGEST)
                 return original(own, grad, var, indices, apply_state)
-            return self._applied(var, change) or original(own, grad, var, indices, apply_state)
+            made = self._applied(var, change)
+            return original(own, grad, var, indices, apply_state) if made is None else made[0]
 
         adam._resource_apply_sparse = _resource_apply_sparse
 
@@ -131,9 +133,12 @@ class LazyAdam(object):
         adam.update_step = update_step
 
     def _applied(self, variable, change):
-        # type: (Any, Callable[[], Any]) -> Any
-        """Return the operation that a change makes; None: it could not be made, and that was said."""
-        made = self._note.attempt(change)
+        # type: (Any, Callable[[], Any]) -> Optional[Tuple[Any]]
+        """Return what a change gives; None: it could not be made, and that was said.
+
+        A change gives an operation of a graph, and nothing where it is made at once.
+        """
+        made = self._note.attempt(lambda: (change(),))
         if made is not None:
             self._note.applied(_name(variable))
         return made
