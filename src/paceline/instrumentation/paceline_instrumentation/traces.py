@@ -13,6 +13,8 @@ import threading
 import time
 import zipfile
 
+from . import settings
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, Mapping, Optional
@@ -212,8 +214,7 @@ def every_seconds(environment):
     # type: (Mapping[str, str]) -> float
     """Return how often the job file wants a trace; 0: never, unless one is asked for."""
     try:
-        chosen = json.loads(environment.get("PACELINE_TRAINING") or "{}")
-        return float((chosen.get("trace") or {}).get("every_seconds", EVERY_SECONDS))
+        return float((settings.read(environment).get("trace") or {}).get("every_seconds", EVERY_SECONDS))
     except (AttributeError, TypeError, ValueError):
         return EVERY_SECONDS
 

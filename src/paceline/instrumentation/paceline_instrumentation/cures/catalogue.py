@@ -7,6 +7,7 @@ from __future__ import absolute_import
 
 import json
 
+from .. import settings
 from . import (
     device_filters,
     lazy_adam,
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
     Patch = Callable[[ModuleType], None]
     Patches = List[Tuple[str, Patch]]
 
-#: What the engine hands the block over in.
-VARIABLE = "PACELINE_TRAINING"
 _BY_SIZE = ("greedy", "balanced")
 #: The only order in which TensorFlow saves the parts of a table as one.
 _CONTIGUOUS = "contiguous"
@@ -52,7 +51,7 @@ def patches(environment, reporter, server_watch):
         reporter: takes what cures say.
         server_watch: knows which task of a cluster this process is.
     """
-    settings = asked(environment)
+    chosen = settings.read(environment)
     found = {}  # type: Dict[str, List[Patch]]
 
     def note(module):
@@ -60,19 +59,9 @@ def patches(environment, reporter, server_watch):
         return notes.Note(reporter, module.NAME, module.VERSION)
 
     for make in _CURES:
-        for name, patch in make(settings, environment, note, server_watch):
+        for name, patch in make(chosen, environment, note, server_watch):
             found.setdefault(name, []).append(patch)
     return found
-
-
-def asked(environment):
-    # type: (Mapping[str, str]) -> Mapping[str, Any]
-    """Return the settings of the block; none where there is no block, or none that can be read."""
-    try:
-        settings = json.loads(environment.get(VARIABLE) or "{}")
-    except ValueError:
-        return {}
-    return settings if isinstance(settings, dict) else {}
 
 
 def servers(environment):

@@ -103,7 +103,7 @@ class Partitioning(object):
 
     def _remember(self, variable, package):
         # type: (Any, str) -> None
-        if not _is_partitioned(variable):
+        if not is_partitioned(variable):
             return
         parts = list(variable)
         self._cut.update(part.op.name for part in parts)
@@ -137,7 +137,7 @@ class Partitioning(object):
         @signatures.wraps(original, NAME)
         def gather(params, indices, validate_indices=None, name=None, axis=0):
             # type: (Any, Any, Any, Any, Any) -> Any
-            if _is_partitioned(params) and hasattr(params, _READS) and not axis:
+            if is_partitioned(params) and hasattr(params, _READS) and not axis:
                 return params.sparse_read(indices, name)
             return original(params, indices, validate_indices, name, axis)
 
@@ -146,7 +146,7 @@ class Partitioning(object):
     def _is_cut(self, params):
         # type: (Any) -> bool
         """Whether a table was cut here; it may be a list of its parts, or of tensors of their values."""
-        parts = list(params) if _is_partitioned(params) or isinstance(params, (list, tuple)) else []
+        parts = list(params) if is_partitioned(params) or isinstance(params, (list, tuple)) else []
         if len(parts) < 2 or not hasattr(parts[0], "op"):
             return False
         operation = parts[0].op
@@ -171,7 +171,7 @@ def _look_up(package, table, ids, name=None):
     return lookups.embedding_lookup(table, ids, "div", name)
 
 
-def _is_partitioned(variable):
+def is_partitioned(variable):
     # type: (Any) -> bool
     """Whether something is a ``PartitionedVariable`` of TensorFlow's graphs."""
     return hasattr(variable, "_get_variable_list")

@@ -13,7 +13,7 @@ from .. import signatures
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Any, Dict, Mapping
+    from typing import Any, Dict, Mapping, Sequence
 
     from .notes import Note
 
@@ -89,7 +89,17 @@ class Strategy(object):
         planned = self._planned.get(name)
         if planned is not None and planned < len(self._loads):
             return planned
-        return min(range(len(self._loads)), key=self._loads.__getitem__)
+        return least_loaded(self._loads)
+
+
+def least_loaded(loads):
+    # type: (Sequence[int]) -> int
+    """Return the server with the fewest bytes, the first of several.
+
+    Args:
+        loads: bytes of each server.
+    """
+    return min(range(len(loads)), key=loads.__getitem__)
 
 
 def size_bytes(operation):

@@ -72,7 +72,7 @@ class StrategyPlacement(object):
         # type: (Any) -> None
         """Have the next variable go to the server with the fewest bytes: that of the count's remainder."""
         loads, count = self._of(strategy), strategy._variable_count
-        least = min(range(len(loads)), key=loads.__getitem__)
+        least = placements.least_loaded(loads)
         strategy._variable_count = count - count % len(loads) + len(loads) + least
 
     def _count(self, strategy, variable, is_chosen):

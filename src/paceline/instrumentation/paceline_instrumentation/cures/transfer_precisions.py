@@ -13,6 +13,7 @@ from __future__ import absolute_import
 import sys
 
 from .. import signatures
+from . import partitions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,7 +81,11 @@ class TransferPrecision(object):
         if own is None or asked.get("transform_fn") is not None:
             return []
         params = asked["params"]
-        parts = list(params) if isinstance(params, (list, tuple)) or _is_partitioned(params) else [params]
+        parts = (
+            list(params)
+            if isinstance(params, (list, tuple)) or partitions.is_partitioned(params)
+            else [params]
+        )
         is_fit = all(
             getattr(getattr(each, "dtype", None), "base_dtype", None) == "float32"
             and _job(each.device) not in ("", _job(own))
@@ -164,11 +169,6 @@ def _made_by(table):
     while operation.type in _READS and operation.inputs:
         operation = operation.inputs[0].op
     return str(operation.name)
-
-
-def _is_partitioned(variable):
-    # type: (Any) -> bool
-    return hasattr(variable, "_get_variable_list")
 
 
 def _job(device):
