@@ -149,18 +149,16 @@ def test_a_rank_that_does_not_come_is_told_from_those_that_wait(runner, ranks):
 
 
 def test_a_rank_that_came_late_once_is_waited_for_once(runner, ranks):
-    """Its wait is reported while it lasts, and not a second time when it has been measured."""
-    end(ranks("--steps=60", "--stop-rank=1", "--stop-step=20", "--stop-seconds=15"), runner)
+    """Its wait is reported while it lasts, and never as more than all of the time."""
+    end(ranks("--steps=100", "--pause=0.1", "--stop-rank=1", "--stop-step=20", "--stop-seconds=15"), runner)
     own = reports(runner, 0)
-    assert sum(each["steps"] for each in own) == 60
+    assert sum(each["steps"] for each in own) == 100
     assert any(each["steps"] == 0 and each["all_reduce_seconds"] > 0 for each in own)
-    waited = sum(each["all_reduce_seconds"] for each in own)
-    assert 5 < waited <= sum(each["interval_seconds"] for each in own)
+    assert all(each["all_reduce_seconds"] <= each["interval_seconds"] for each in own)
+    assert sum(each["all_reduce_seconds"] for each in own) > 5
     # Afterwards it is measured as before.
     after = own[max(number for number, each in enumerate(own) if each["steps"] == 0) + 1 :]
-    assert sum(each["all_reduce_seconds"] for each in after) <= sum(
-        each["interval_seconds"] for each in after
-    )
+    assert any(each["all_reduce_seconds"] < each["interval_seconds"] for each in after)
 
 
 def test_gradients_that_a_script_reduces_itself(runner, ranks):

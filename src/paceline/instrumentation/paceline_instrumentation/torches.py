@@ -456,7 +456,10 @@ class TorchWatch(object):
             "examples": trained - self._told_trained if self._is_counted else None,
             "loss": self._loss_now() if steps else None,
             "input_wait_seconds": None if waited is None else max(0.0, waited - self._told_waited),
-            "all_reduce_seconds": None if exchanged is None else max(0.0, exchanged - self._told_exchanged),
+            # A part may be known late, since only some steps are measured: it is no wait of this interval.
+            "all_reduce_seconds": None
+            if exchanged is None
+            else min(max(0.0, exchanged - self._told_exchanged), seconds),
         }  # type: Dict[str, Any]
         self._since, self._counts, self._told_trained = now, counts, trained
         self._told_waited = waited or 0.0
@@ -485,7 +488,7 @@ class TorchWatch(object):
         if (
             since
             and self._replicas
-            and now - since >= max(STANDSTILL_SECONDS, MANY_STEPS * self._step_seconds)
+            and now - since >= max(STANDSTILL_SECONDS / 2, MANY_STEPS * self._step_seconds)
         ):
             total += now - since
             self._is_late = True
