@@ -17,7 +17,7 @@ from typing import NoReturn
 
 def serve(environment: Mapping[str, str]) -> NoReturn:
     """Serve for ever, in place of this process's program."""
-    from paceline.training import lean_server
+    from paceline.instrumentation.paceline_instrumentation import lean_server
 
     found = importlib.util.find_spec("tensorflow")
     if found is None or found.origin is None:
@@ -30,7 +30,8 @@ def serve(environment: Mapping[str, str]) -> NoReturn:
     os.write(definition, server_definition(cluster, config["task"]["type"], config["task"]["index"]))
     os.lseek(definition, 0, os.SEEK_SET)
     library = str(Path(found.origin).with_name("libtensorflow_cc.so.2"))
-    os.execv(sys.executable, [sys.executable, "-I", lean_server.__file__, library, str(definition)])
+    command = lean_server.command(library, definition)
+    os.execv(command[0], command)
 
 
 def server_definition(cluster: Mapping[str, list[str]], role: str, index: int) -> bytes:

@@ -180,6 +180,22 @@ DEVICE_FILTERS = Cure(
     "operations on other trainers.",
     risk="A script that reaches other trainers through queues or shared variables does not find them.",
 )
+LEAN_SERVERS = Cure(
+    name="lean-servers",
+    version=1,
+    path=("lean_servers",),
+    values=(True,),
+    example=True,
+    title="A parameter server has no Python",
+    does="A parameter server computes in C++ alone, and yet keeps all of TensorFlow's Python in its memory. "
+    "When the script joins its server, the process goes on as TensorFlow's C server and nothing else: with "
+    "the same process id, address and definition.",
+    fits="Scripts with `tf.train.Server` or `tf.distribute.Server`, from TensorFlow 1.15 on. It is "
+    "refused where the script asks for the server's target, has threads or other servers beside it, or does "
+    "not join it within 10 s.",
+    risk="What the script would do after the server has ended, it does not do. Python's handlers of signals "
+    "are gone.",
+)
 
 STEPS_PER_EXECUTION = Cure(
     name="steps-per-execution",
@@ -248,6 +264,7 @@ CURES = (
     PARALLEL_MAP,
     RECOVERY_WAIT,
     DEVICE_FILTERS,
+    LEAN_SERVERS,
 )
 #: Keys that are no settings for a script: they are for lint and plans, or how often steps are traced.
 _NO_SETTINGS = (("variables",), ("measured_variables",), ("trace",))

@@ -128,6 +128,7 @@ COMMAND
 @|    unique_ids: true         # of such scripts: a lookup pulls each row once
 @|    steps_per_execution: 10   # of such scripts with Model.fit: steps in one call
 @|    device_filters: true     # of such scripts: a trainer does not wait for the others
+@|    lean_servers: true       # of such scripts: parameter servers without Python
 @|    variables:               # big tables known beforehand, so that lint can compute memory and balance
 @|    - {name: embeddings, rows: 1000000, dimension: 16}
 """

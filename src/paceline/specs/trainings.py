@@ -254,6 +254,9 @@ class TrainingSection(Section):
     device_filters: fields.Boolean | None = Field(
         None, description="a trainer's session waits for the parameter servers, not for other trainers"
     )
+    lean_servers: fields.Boolean | None = Field(
+        None, description="a parameter server leaves its script behind and is TensorFlow's C server alone"
+    )
     fused_tables: fields.Boolean | None = Field(None, description="one table for all categorical features")
     compute_precision: _ComputePrecision | None = Field(
         None, description="of dense layers: float32 or bfloat16; parameters and the loss are float32"

@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from paceline.training import clusters, lean_server, server_definitions
+from paceline.instrumentation.paceline_instrumentation import lean_server
+from paceline.training import clusters, server_definitions
 from paceline.training.lazy_tensorflow import tf
 
 _LIBRARY = "libtensorflow_cc.so.2"
@@ -37,8 +38,7 @@ def serve(cluster: clusters.Cluster) -> None:
     os.lseek(definition, 0, os.SEEK_SET)
     sys.stdout.flush()
     sys.stderr.flush()
-    # -I -S: it imports the standard library alone, whatever the environment says.
-    command = [sys.executable, "-I", "-S", lean_server.__file__, str(library), str(definition)]
+    command = lean_server.command(str(library), definition)
     os.execv(command[0], command)
 
 

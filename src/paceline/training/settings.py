@@ -27,6 +27,7 @@ _FOR_OTHERS = (
     "unplaced_variables",
     "unique_ids",
     "device_filters",
+    "lean_servers",
     "steps_per_execution",
     "prefetch_batches",
     "parallel_calls",

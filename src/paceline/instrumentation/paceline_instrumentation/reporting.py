@@ -47,7 +47,7 @@ class Reporter(object):
         if self._failures >= MOST_FAILURES:
             return False
         if kind == "step":
-            self._append_waiting()
+            self.append_waiting()
         line = {"type": kind, "at": time.time(), "source": "instrumentation"}  # type: Dict[str, Any]
         line.update((name, _finite(value)) for name, value in fields.items())
         try:
@@ -75,11 +75,12 @@ class Reporter(object):
         # type: (Callable[[], None]) -> None
         """Have an action append what it has gathered, before the next report of steps or at the end."""
         if not self._waiting:
-            atexit.register(self._append_waiting)
+            atexit.register(self.append_waiting)
         self._waiting.append(action)
 
-    def _append_waiting(self):
+    def append_waiting(self):
         # type: () -> None
+        """Append what actions have gathered."""
         while self._waiting:
             self._waiting.pop(0)()
 

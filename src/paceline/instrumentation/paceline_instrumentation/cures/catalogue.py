@@ -11,6 +11,7 @@ from .. import settings
 from . import (
     device_filters,
     lazy_adam,
+    lean_servers,
     library_settings,
     notes,
     parallel_maps,
@@ -152,6 +153,13 @@ def _device_filters(settings, environment, note, server_watch):
     return [("client.session", device_filters.DeviceFilters(note(device_filters), server_watch).patch)]
 
 
+def _lean_servers(settings, environment, note, server_watch):
+    # type: (Any, Any, Any, Any) -> Patches
+    if settings.get("lean_servers") is not True:
+        return []
+    return [("training.server_lib", lean_servers.LeanServers(note(lean_servers)).patch)]
+
+
 _STRATEGY = "distribute.parameter_server_strategy_v2"
 _DATASETS = "data.ops.dataset_ops"
 
@@ -229,6 +237,7 @@ _CURES = (
     _transfer_precision,
     _unique_ids,
     _device_filters,
+    _lean_servers,
     _strategy_placement,
     _strategy_partitioning,
     _steps_per_execution,

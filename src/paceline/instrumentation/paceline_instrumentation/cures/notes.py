@@ -63,6 +63,11 @@ class Note(object):
             self.refused("%s: %s" % (type(error).__name__, error))
             return None
 
+    def finish(self):
+        # type: () -> None
+        """Say at once what all cures were applied to: the script goes no further."""
+        self._reporter.append_waiting()
+
     def _append_places(self):
         # type: () -> None
         self._is_gathering = False
