@@ -70,6 +70,30 @@ def test_a_variable_of_the_script_stays_whole(runner, version):
     np.testing.assert_allclose(cured["losses"], plain["losses"], rtol=1e-6)
 
 
+#: The table in two parts, each where it would not go by size; a server that there is not is none.
+PLAN = {
+    "variables": [
+        {"name": "large/embeddings", "ps": [1, 1]},
+        {"name": "dense/kernel", "ps": [0]},
+        {"name": "dense/bias", "ps": [7]},
+    ]
+}
+
+
+@pytest.mark.parametrize(("version", "keras"), nights.but(FITTING, often=FITTING[:1]))
+def test_a_saved_plan_is_obeyed(runner, version, keras):
+    training = {"variable_plan": PLAN, "partitioning": BOTH["partitioning"]}
+    cured = result(runner, version, SCRIPT, "--keras", keras, training=training, servers=2)
+    assert {(name, outcome) for name, outcome, _ in said(runner)} == {
+        ("variable-placement", "applied"), ("partitioning", "applied"),
+    }  # fmt: skip
+    places = {name.split(":")[0]: server(device) for name, device in cured["places"].items()}
+    assert places == {
+        "large/embeddings/part_0": "1", "large/embeddings/part_1": "1", "small/embeddings": "0",
+        "dense/kernel": "0", "dense/bias": "0",
+    }  # fmt: skip
+
+
 @pytest.mark.nightly
 def test_a_partitioner_of_the_script_stays(runner):
     cured = result(

@@ -166,9 +166,10 @@ _DATASETS = "data.ops.dataset_ops"
 
 def _strategy_placement(settings, environment, note, server_watch):
     # type: (Any, Any, Any, Any) -> Patches
-    if settings.get("variable_placement") not in _BY_SIZE:
+    planned = _planned(settings.get("variable_plan"))
+    if not planned and settings.get("variable_placement") not in _BY_SIZE:
         return []
-    return [(_STRATEGY, strategy_placements.StrategyPlacement(note(strategy_placements)).patch)]
+    return [(_STRATEGY, strategy_placements.StrategyPlacement(note(strategy_placements), planned).patch)]
 
 
 def _strategy_partitioning(settings, environment, note, server_watch):

@@ -13,7 +13,7 @@ from .. import signatures
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Any, Dict, Mapping, Sequence
+    from typing import Any, Dict, Mapping, Optional, Sequence
 
     from .notes import Note
 
@@ -79,26 +79,22 @@ class Strategy(object):
         """Return the server of the variable that an operation makes."""
         name = str(operation.name)
         if name not in self._chosen:
-            self._chosen[name] = server = self._server(name)
+            self._chosen[name] = server = chosen(self._planned.get(name), self._loads)
             self._loads[server] += size_bytes(operation)
             self._note.applied("%s on ps-%d" % (name, server))
         return self._chosen[name]
 
-    def _server(self, name):
-        # type: (str) -> int
-        planned = self._planned.get(name)
-        if planned is not None and planned < len(self._loads):
-            return planned
-        return least_loaded(self._loads)
 
-
-def least_loaded(loads):
-    # type: (Sequence[int]) -> int
-    """Return the server with the fewest bytes, the first of several.
+def chosen(planned, loads):
+    # type: (Optional[int], Sequence[int]) -> int
+    """Return the server that is planned, or else the one with the fewest bytes, the first of several.
 
     Args:
+        planned: a server, which a smaller job may not have; None: the plan has none.
         loads: bytes of each server.
     """
+    if planned is not None and planned < len(loads):
+        return planned
     return min(range(len(loads)), key=loads.__getitem__)
 
 

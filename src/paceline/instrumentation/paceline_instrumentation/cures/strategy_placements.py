@@ -1,9 +1,10 @@
 """``variable-placement`` of a strategy: which parameter server holds a variable.
 
 TensorFlow 2 gives variables to the servers in turn, whatever their sizes are. Here each goes to the server
-with the fewest bytes so far; what TensorFlow puts beside another variable, as slots of most optimizers, stays
-there and counts. Names, checkpoints and values stay: a variable is made as before, on another server. The
-risk is that bytes are not traffic: a small variable may be used more than a large one.
+with the fewest bytes so far, or to that of a saved plan; what TensorFlow puts beside another variable, as
+slots of most optimizers, stays there and counts. Names, checkpoints and values stay: a variable is made as
+before, on another server. The risk is that bytes are not traffic: a small variable may be used more than a
+large one.
 """
 
 from __future__ import absolute_import
@@ -16,7 +17,7 @@ from . import placements
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Any, Dict, List
+    from typing import Any, Dict, List, Mapping
 
     from .notes import Note
 
@@ -29,11 +30,13 @@ class StrategyPlacement(object):
 
     Args:
         note: says which variables were placed.
+        planned: servers by the names of variables and of their parts; others go by size.
     """
 
-    def __init__(self, note):
-        # type: (Note) -> None
+    def __init__(self, note, planned):
+        # type: (Note, Mapping[str, int]) -> None
         self._note = note
+        self._planned = planned
         #: Bytes of each server, by the strategy.
         self._loads = {}  # type: Dict[int, List[int]]
 
@@ -48,7 +51,7 @@ class StrategyPlacement(object):
         @signatures.wraps(in_turn, NAME)
         def _create_variable_round_robin(own, next_creator, **named):
             # type: (Any, Any, **Any) -> Any
-            self._note.attempt(self._choose, own)
+            self._note.attempt(self._choose, own, _full_name(module, named.get("name")))
             made = in_turn(own, next_creator, **named)
             self._note.attempt(self._count, own, made, True)
             return made
@@ -68,12 +71,12 @@ class StrategyPlacement(object):
         # type: (Any) -> List[int]
         return self._loads.setdefault(id(strategy), [0] * strategy._num_ps)
 
-    def _choose(self, strategy):
-        # type: (Any) -> None
-        """Have the next variable go to the server with the fewest bytes: that of the count's remainder."""
+    def _choose(self, strategy, name):
+        # type: (Any, str) -> None
+        """Have the next variable go to a server, which the remainder of the count is."""
         loads, count = self._of(strategy), strategy._variable_count
-        least = placements.least_loaded(loads)
-        strategy._variable_count = count - count % len(loads) + len(loads) + least
+        server = placements.chosen(self._planned.get(name), loads)
+        strategy._variable_count = count - count % len(loads) + len(loads) + server
 
     def _count(self, strategy, variable, is_chosen):
         # type: (Any, Any, bool) -> None
@@ -85,6 +88,13 @@ class StrategyPlacement(object):
         self._of(strategy)[server] += _bytes(variable)
         if is_chosen and variable.shape.as_list():  # Counters are no news.
             self._note.applied("%s on ps-%d" % (str(variable.name).split(":")[0], server))
+
+
+def _full_name(module, name):
+    # type: (Any, Any) -> str
+    """Return the name that a variable will have: it begins with the scope in which it is made."""
+    scope = module.ops.get_name_scope()
+    return "%s/%s" % (scope, name) if scope else str(name)
 
 
 def _bytes(variable):
