@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
 import pytest
@@ -12,10 +13,15 @@ from support.cases import START, found, trace
 from paceline.diagnosing import trainings
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.optimizers.dense_updates import dense_update
+from paceline.diagnosing.rules import Rule
+from paceline.diagnosing.scripts.device_filters import no_device_filters
+from paceline.diagnosing.scripts.missing_prefetches import no_prefetch
+from paceline.diagnosing.scripts.recovery_waits import recovery_wait
 from paceline.diagnosing.servers.giant_variables import giant_variable
 from paceline.diagnosing.servers.uneven_placements import uneven_placement
 from paceline.model import cures
 from paceline.model.causes import Change
+from paceline.model.cures import Cure
 from paceline.model.recordings import Recording
 from paceline.model.roles import ReplicaId
 from paceline.model.runs import CURED, SEEN, JobEvent
@@ -98,6 +104,43 @@ def test_a_giant_variable_of_such_a_script_can_be_cut_and_placed() -> None:
     misplaced = trace({("ps-0", "one"): 4_000_000, ("ps-0", "two"): 4_000_000, ("ps-1", "kernel"): 300_000})
     (cause,) = found(uneven_placement, seen(cases.recording(loads, traces=(misplaced,))))
     assert cause.changes == (Change(path=("spec", "training", "variable_placement"), value="greedy"),)
+
+
+def waiting_for_input() -> Recording:
+    """A job whose traced step waits for its batch."""
+    traced = trace({("ps-0", "table"): 1000})
+    (split,) = traced.splits
+    split = dataclasses.replace(split, input_wait_microseconds=split.total_microseconds)
+    return cases.recording(LOADS, traces=(dataclasses.replace(traced, splits=(split,)),))
+
+
+TWO = {"ps-0": FULL, "worker-0": cases.TRAINER, "worker-1": cases.TRAINER}
+UNFILTERED = {f"worker-{index}": {"device_filters": False} for index in (0, 1)}
+#: A worker that asked again after 30 s, and the chief that was long ready.
+SLEPT = cases.asking(
+    cases.recording(TWO, trained={"worker-0": (6, 60), "worker-1": (34, 60)}, seconds=60),
+    {"worker-1": {"session_wait_seconds": 30.5, "recovery_wait_seconds": 30}},
+    at=START + 34,
+)
+ASKED = [
+    (no_device_filters, cases.asking(cases.recording(TWO), UNFILTERED), cures.DEVICE_FILTERS),
+    (no_prefetch, cases.asking(waiting_for_input(), {"worker-0": {"prefetches": False}}), cures.PREFETCH),
+    (recovery_wait, SLEPT, cures.RECOVERY_WAIT),
+]
+
+
+@pytest.mark.parametrize(("rule", "recording", "cure"), ASKED, ids=lambda each: getattr(each, "name", ""))
+def test_what_a_script_asks_of_tensorflow_can_be_changed(
+    rule: Rule, recording: Recording, cure: Cure
+) -> None:
+    (cause,) = found(rule, recording)
+    assert cause.changes == ()
+    (cause,) = found(rule, seen(recording))
+    assert cause.changes == (Change(path=("spec", "training", *cure.path), value=cure.example),)
+    asked = {"training": functools.reduce(lambda value, name: {name: value}, cure.path[::-1], cure.example)}
+    done = dataclasses.replace(recording, run=cases.recording(TWO, spec=asked).run)
+    (cause,) = found(rule, seen(done))
+    assert cause.changes == ()
 
 
 def test_changes_can_be_written_into_a_job_file_that_has_no_training_section() -> None:

@@ -9,6 +9,7 @@ import dataclasses
 import enum
 import math
 from collections.abc import Iterable, Mapping
+from typing import TypeGuard
 
 from paceline.model.roles import ReplicaId
 from paceline.model.runs import FACT, JobEvent, ReplicaRow
@@ -17,6 +18,8 @@ Value = bool | float | str
 
 _FLAGS = {True: "yes", False: "no"}
 _MOST_CHARACTERS = 200
+#: From here on an amount has no decimals; below it, four digits in all.
+_WHOLE = 1000
 
 
 class Name(enum.StrEnum):
@@ -89,13 +92,13 @@ def text(name: object, value: object) -> str:
     if wanted is bool and isinstance(value, bool):
         return f"{known}: {_FLAGS[value]}"
     if wanted is float and _is_amount(value):
-        return f"{known}: {value:.12g}"
+        return f"{known}: {value:.0f}" if value >= _WHOLE else f"{known}: {value:.4g}"
     if wanted is str and isinstance(value, str) and value.isprintable() and 0 < len(value) < _MOST_CHARACTERS:
         return f"{known}: {value}"
     raise ValueError(f"{known} is no {wanted.__name__}")
 
 
-def _is_amount(value: object) -> bool:
+def _is_amount(value: object) -> TypeGuard[float]:
     return (
         isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
     )

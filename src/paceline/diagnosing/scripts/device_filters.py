@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from paceline.diagnosing import trainings
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.scripts import asked
 from paceline.diagnosing.scripts.asked import Asked
 from paceline.diagnosing.topics import Topic
-from paceline.model import quantities
+from paceline.model import cures, quantities
 from paceline.model.causes import Evidence
 from paceline.model.findings import Severity
 from paceline.model.script_facts import Name
@@ -44,12 +45,14 @@ def no_device_filters(case: Case) -> Iterator[Hit]:
     rows = [row for row in case.recording.replicas if row.replica.role.trains]
     gone = [row for row in rows if row.phase is not ReplicaPhase.RUNNING]
     waiting = [each for each in found if gone and _waits(case, each)]
+    changes = trainings.cured(case, cures.DEVICE_FILTERS)
     seen, next_steps = asked.evidence(Name.DEVICE_FILTERS, found), (_IN_SCRIPT,)
     if not waiting:
         yield Hit(
             what="Without device filters a worker that has ended holds up each one that starts.",
             subjects=tuple(str(each.replica) for each in found),
             evidence=(seen,),
+            changes=changes,
             next_steps=next_steps,
         )
         return
@@ -68,6 +71,7 @@ def no_device_filters(case: Case) -> Iterator[Hit]:
             Evidence(text=", ".join(f"{row.replica}: {row.phase}" for row in gone[:SHOWN])),
             seen,
         ),
+        changes=changes,
         next_steps=next_steps,
         severity=Severity.ERROR,
     )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from paceline.diagnosing import trainings
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.scripts import asked
 from paceline.diagnosing.topics import Topic
-from paceline.model import trace_summaries
+from paceline.model import cures, trace_summaries
 from paceline.model.causes import Evidence, Source
 from paceline.model.findings import Severity
 from paceline.model.script_facts import Name
@@ -59,5 +60,6 @@ def no_prefetch(case: Case) -> Iterator[Hit]:
                 sources=(Source(what="traces", field="splits", count=len(shares)),),
             ),
         ),
+        changes=trainings.cured(case, cures.PREFETCH),
         next_steps=("in your script: dataset = dataset.prefetch(2), as the last step of the pipeline",),
     )

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from paceline.diagnosing import trainings
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.scripts import asked
 from paceline.diagnosing.scripts.asked import Asked
 from paceline.diagnosing.topics import Topic
-from paceline.model import intervals, quantities
+from paceline.model import cures, intervals, quantities
 from paceline.model.causes import Evidence
 from paceline.model.findings import Severity
 from paceline.model.roles import ReplicaId
@@ -63,6 +64,7 @@ def recovery_wait(case: Case) -> Iterator[Hit]:
             ),
             Evidence(text=f"it looks for the variables every {quantities.format_seconds(every or 0.0)}"),
         ),
+        changes=trainings.cured(case, cures.RECOVERY_WAIT),
         next_steps=(
             "in your script: recovery_wait_secs=1 for tf.train.Supervisor or tf.train.SessionManager; "
             "MonitoredTrainingSession has no such argument: give a MonitoredSession a session creator whose "
