@@ -188,6 +188,8 @@ CELLS = (
         "device-filters", ("monitored", "feed"), "--open", steps=3000, replicas={"ps": 2, "worker": 1},
     ),
     *_each("device-filters", ("monitored", "feed"), "--open --away", kind=STARTS, about="other worker away"),
+    *_each("lean-servers", ("monitored", "feed"), "", steps=3000, batch=32),
+    *_each("lean-servers", ("fit-strategy",), "", steps=3000, batch=32),
     *_each("lazy-adam", ("fit",), "--optimizer=amsgrad", kind=REFUSED, about="amsgrad"),
     *_each(
         "lazy-adam", ("fit",), "--optimizer=adam --keras3", kind=REFUSED, versions=("2.21.0",),
@@ -214,6 +216,7 @@ CELLS = (
     *_each("steps-per-execution", ("fit",), "--each", kind=REFUSED, about="a callback of each batch"),
     *_each("parallel-map", ("fit",), "--lines --state", kind=REFUSED, about="random numbers"),
     *_each("recovery-wait", ("supervisor",), "--wait=5", kind=REFUSED, about="a wait of its own"),
+    *_each("lean-servers", ("monitored",), "", kind=REFUSED, versions=("1.12.3",), about="1.12"),
     *_each("device-filters", ("monitored",), "", kind=REFUSED, about="filters of its own"),
     *_each(
         "library-settings", ("monitored",), "", kind=REFUSED, about="steps in flight",
