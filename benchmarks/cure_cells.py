@@ -24,7 +24,6 @@ from paceline.model.jobs import JobSpec
 #: What is measured: examples/s, loss and checkpoint in pairs; seconds until the last trainer's first step in
 #: pairs; how many trainers train; why the cure is refused.
 RATE, WAIT, STARTS, REFUSED = "rate", "wait", "starts", "refused"
-SESSIONS, EAGER = ("1.15.5", "2.15.1"), ("2.8.4", "2.15.1")
 FOREVER = 10**9
 _OLD, _NEW = "tf1_clicks.py", "tf2_clicks.py"
 #: The script of each style, and what makes it that style.
@@ -41,6 +40,20 @@ SCRIPT_OF = {
     "loop": (_NEW, "--loop=loop"),
     "loop-strategy": (_NEW, "--loop=loop"),
 }
+#: The TensorFlow of each style: one, or all would take twice as long, but not the same for all.
+VERSION_OF = {
+    "monitored": "1.15.5",
+    "sync": "1.12.3",
+    "supervisor": "2.11.1",
+    "feed": "2.15.1",
+    "dataset": "1.15.5",
+    "model-fn": "1.15.5",
+    "keras-graph": "2.8.4",
+    "fit": "2.15.1",
+    "fit-strategy": "2.8.4",
+    "loop": "2.11.1",
+    "loop-strategy": "2.15.1",
+}
 #: Workers look once in 30 s whether the chief is ready. Both sides look each second, or most of a run would
 #: have one worker only.
 _SOON = {"recovery_wait_seconds": 1}
@@ -54,7 +67,7 @@ class Cell:
     Attributes:
         cure: its name; that of settings which no cure can give to a script, too.
         style: of the script.
-        versions: the TensorFlows.
+        version: the TensorFlow.
         kind: what is measured.
         arguments: the script's.
         steps: of all workers together, in a run whose speed is measured.
@@ -68,7 +81,7 @@ class Cell:
 
     cure: str
     style: str
-    versions: Sequence[str]
+    version: str
     kind: str = RATE
     arguments: str = ""
     steps: int = FOREVER
@@ -140,12 +153,11 @@ class Cell:
 
 
 def _each(cure: str, styles: Sequence[str], arguments: str, **more: Any) -> list[Cell]:
-    """Return the cells of a cure with some styles, each with the TensorFlows that are for it."""
-    cells = []
-    for style in styles:
-        known = SESSIONS if STYLES[style].is_session else EAGER
-        cells.append(Cell(cure=cure, style=style, arguments=arguments, **{"versions": known, **more}))
-    return cells
+    """Return the cells of a cure with some styles."""
+    return [
+        Cell(cure=cure, style=style, arguments=arguments, **{"version": VERSION_OF[style], **more})
+        for style in styles
+    ]
 
 
 #: Tables of which a step uses few rows, while Adam moves all of them.
@@ -192,7 +204,7 @@ CELLS = (
     *_each("lean-servers", ("fit-strategy",), "", steps=3000, batch=32),
     *_each("lazy-adam", ("fit",), "--optimizer=amsgrad", kind=REFUSED, about="amsgrad"),
     *_each(
-        "lazy-adam", ("fit",), "--optimizer=adam --keras3", kind=REFUSED, versions=("2.21.0",),
+        "lazy-adam", ("fit",), "--optimizer=adam --keras3", kind=REFUSED, version="2.21.0",
         about="Keras 3",
     ),
     *_each("lazy-adam", ("monitored",), "--optimizer=adagrad", kind=REFUSED, about="Adagrad"),
@@ -205,7 +217,7 @@ CELLS = (
     ),
     *_each("partitioning", ("loop-strategy",), "", kind=REFUSED, about="small tables"),
     *_each(
-        "unplaced-variables", ("feed",), "--setter=none", kind=REFUSED, versions=("1.4.1",),
+        "unplaced-variables", ("feed",), "--setter=none", kind=REFUSED, version="1.4.1",
         replicas={"ps": 1, "worker": 1}, about="before 1.8",
     ),
     *_each("unplaced-variables", ("monitored",), "", kind=REFUSED, about="all have a place"),
@@ -216,7 +228,7 @@ CELLS = (
     *_each("steps-per-execution", ("fit",), "--each", kind=REFUSED, about="a callback of each batch"),
     *_each("parallel-map", ("fit",), "--lines --state", kind=REFUSED, about="random numbers"),
     *_each("recovery-wait", ("supervisor",), "--wait=5", kind=REFUSED, about="a wait of its own"),
-    *_each("lean-servers", ("monitored",), "", kind=REFUSED, versions=("1.12.3",), about="1.12"),
+    *_each("lean-servers", ("monitored",), "", kind=REFUSED, version="1.12.3", about="1.12"),
     *_each("device-filters", ("monitored",), "", kind=REFUSED, about="filters of its own"),
     *_each(
         "library-settings", ("monitored",), "", kind=REFUSED, about="steps in flight",

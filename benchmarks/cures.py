@@ -1,6 +1,6 @@
 """What each cure gains on scripts that nobody changed, by style and TensorFlow, and where it is refused.
 
-A cell is a cure, a style and a TensorFlow (``cure_cells``). Its pairs run one after the other, without the
+A cell is a cure, a style and its TensorFlow (``cure_cells``). Its pairs run one after the other, without the
 cure and with it, the one first in one pair and the other in the next; the pairs have the seeds 0, 1 and 2.
 Both sides train as many examples. The speed is what all trainers print with their own clocks from the moment
 at which all of them train; the loss is the mean of what they print over the last quarter. Then the same
@@ -11,7 +11,7 @@ Other cells count seconds until the second worker's first step, or the trainers 
 the reason of a refusal. In sessions with more than one trainer both sides wait for the chief a second at a
 time, or most of a run would have one worker only.
 
-All of it takes about nine hours on two cores: 222 pairs of some 130 s, and 40 jobs of a minute or two. What
+All of it takes about five hours on two cores: 120 pairs of some 130 s, and 22 jobs of a minute or two. What
 ``tests/instrumentation/fetch-tensorflows`` has not fetched is left out, and so is a cell that needs emulated
 hosts where this user may not make them.
 """
@@ -59,44 +59,43 @@ RESTORED = re.compile(r"^restored loss (\S+)$", re.MULTILINE)
 
 
 def run(bench: Bench) -> list[Check]:
-    """Measure each cell with each TensorFlow that it is for; with ``--quick`` a pair and a refusal."""
+    """Measure each cell; with ``--quick`` a pair and a refusal."""
     cells = [
-        (cell, version)
+        cell
         for cell in CELLS
         if not bench.quick or cell.name in QUICK
-        for version in cell.versions[: 1 if bench.quick else None]
-        if interpreters.with_tensorflow(version) and not cure_cells.lacks_hosts(cell)
+        if interpreters.with_tensorflow(cell.version) and not cure_cells.lacks_hosts(cell)
     ]
     if not cells:
         raise NotHere("no TensorFlow is fetched: tests/instrumentation/fetch-tensorflows has them")
     seeds = SEEDS[: 1 if bench.quick else None]
-    bench.plan(sum(len(seeds) if cell.kind == RATE else 1 for cell, _ in cells))
+    bench.plan(sum(len(seeds) if cell.kind == RATE else 1 for cell in cells))
     limit = QUICK_STARTS_SECONDS if bench.quick else STARTS_SECONDS
-    others: dict[str, Callable[[Cell, str], Row]] = {
+    others: dict[str, Callable[[Cell], Row]] = {
         WAIT: _waited, STARTS: functools.partial(_started, limit), REFUSED: _refused,
     }  # fmt: skip
-    for cell, version in cells:
-        key = f"{cell.name} {version}"
+    for cell in cells:
+        key = f"{cell.name} {cell.version}"
         if cell.kind != RATE:
-            bench.repeat(key, functools.partial(_row, cell, version, others[cell.kind]))
+            bench.repeat(key, functools.partial(_row, cell, others[cell.kind]))
             continue
         for seed in seeds:
             steps = cell.steps // 5 if bench.quick else cell.steps
             measure = functools.partial(_pair, seed, steps)
-            row = bench.repeat(f"{key} {seed}", functools.partial(_row, cell, version, measure))
+            row = bench.repeat(f"{key} {seed}", functools.partial(_row, cell, measure))
             if row["refused"] is not None or row["failure"] is not None:
                 break
     return list(checks(bench.rows))
 
 
-def _row(cell: Cell, version: str, measure: Callable[[Cell, str], Row]) -> Row:
+def _row(cell: Cell, measure: Callable[[Cell], Row]) -> Row:
     """Return what is measured of a cell, or why that could not be done."""
     row: Row = {
-        "cell": cell.name, "cure": cell.cure, "style": cell.style, "version": version, "kind": cell.kind,
+        "cell": cell.name, "cure": cell.cure, "style": cell.style, "version": cell.version, "kind": cell.kind,
         "about": cell.about, "applied": None, "refused": None, "failure": None,
     }  # fmt: skip
     try:
-        return {**row, **measure(cell, version)}
+        return {**row, **measure(cell)}
     except (PacelineError, RuntimeError, TimeoutError, subprocess.TimeoutExpired) as error:
         return {**row, "failure": str(error) or type(error).__name__}
 
@@ -106,12 +105,12 @@ def _row(cell: Cell, version: str, measure: Callable[[Cell, str], Row]) -> Row:
 
 @contextlib.contextmanager
 def _training(
-    cell: Cell, version: str, seed: int = 0, steps: int = FOREVER, *, is_cured: bool
+    cell: Cell, seed: int = 0, steps: int = FOREVER, *, is_cured: bool
 ) -> Iterator[tuple[jobs.Jobs, Run]]:
     """Yield a job that has begun; it is stopped at the end if it has not ended by itself."""
     with trials.service() as api:
         folder = api.home.path / _CHECKPOINT
-        spec = cell.spec(_python(version), folder, seed=seed, steps=steps, is_cured=is_cured)
+        spec = cell.spec(_python(cell.version), folder, seed=seed, steps=steps, is_cured=is_cured)
         begun = api.submit(spec, source="", base=ROOT)
         try:
             yield api, begun
@@ -124,11 +123,11 @@ def _training(
 # --- Jobs that train to their end
 
 
-def _pair(seed: int, steps: int, cell: Cell, version: str) -> Row:
+def _pair(seed: int, steps: int, cell: Cell) -> Row:
     """Train without the cure and with it, in one order or the other; stop where the cure is not applied."""
     found: dict[bool, Row] = {}
     for is_cured in (seed % 2 == 0, seed % 2 != 0):
-        found[is_cured] = side = _trained(cell, version, seed, steps, is_cured=is_cured)
+        found[is_cured] = side = _trained(cell, seed, steps, is_cured=is_cured)
         if is_cured and side["refused"] is not None:
             return {"seed": seed, "refused": side["refused"]}
     without, with_it = found[False], found[True]
@@ -138,9 +137,9 @@ def _pair(seed: int, steps: int, cell: Cell, version: str) -> Row:
     }  # fmt: skip
 
 
-def _trained(cell: Cell, version: str, seed: int, steps: int, *, is_cured: bool) -> Row:
+def _trained(cell: Cell, seed: int, steps: int, *, is_cured: bool) -> Row:
     """Let a job train to its end, and restore its checkpoint."""
-    with _training(cell, version, seed, steps, is_cured=is_cured) as (api, begun):
+    with _training(cell, seed, steps, is_cured=is_cured) as (api, begun):
         ended = api.wait(begun.name, timeout_seconds=trials.TIMEOUT_SECONDS)
         if ended.phase != "succeeded":
             raise RuntimeError(f"{ended.phase}: {ended.message}")
@@ -149,15 +148,15 @@ def _trained(cell: Cell, version: str, seed: int, steps: int, *, is_cured: bool)
             **_said(api, ended, cell),
             "rate": rate([made(text) for text in printed.values()], cell.batch),
             "loss": last_loss(printed.values(), steps),
-            "held_out": _restored(cell, version, api.home.path / _CHECKPOINT),
+            "held_out": _restored(cell, api.home.path / _CHECKPOINT),
         }
 
 
-def _restored(cell: Cell, version: str, folder: Path) -> float | None:
+def _restored(cell: Cell, folder: Path) -> float | None:
     """Return the loss of a checkpoint in plain TensorFlow; None: it is not restored."""
     done = subprocess.run(
-        [_python(version), cell.script, *cell.words(folder, 0, 0), "--restore"], env=cure_cells.environment(),
-        capture_output=True, text=True, check=False, timeout=trials.START_SECONDS,
+        [_python(cell.version), cell.script, *cell.words(folder, 0, 0), "--restore"],
+        env=cure_cells.environment(), capture_output=True, text=True, check=False, timeout=trials.START_SECONDS,
     )  # fmt: skip
     found = RESTORED.findall(done.stdout)
     return float(found[-1]) if found else None
@@ -180,11 +179,11 @@ def _first_steps(api: jobs.Jobs, begun: Run, count: int, seconds: float) -> list
     return firsts()
 
 
-def _waited(cell: Cell, version: str) -> Row:
+def _waited(cell: Cell) -> Row:
     """Return after how many seconds the last trainer follows the first, without the cure and with it."""
     seconds, said = [], {}
     for is_cured in (False, True):
-        with _training(cell, version, is_cured=is_cured) as (api, begun):
+        with _training(cell, is_cured=is_cured) as (api, begun):
             firsts = _first_steps(api, begun, cell.trainers, trials.START_SECONDS)
             if len(firsts) < cell.trainers:
                 raise RuntimeError("not all trainers have begun")
@@ -193,20 +192,20 @@ def _waited(cell: Cell, version: str) -> Row:
     return {**said, "seconds": seconds}
 
 
-def _started(limit: float, cell: Cell, version: str) -> Row:
+def _started(limit: float, cell: Cell) -> Row:
     """Return how many trainers train within a time, without the cure and with it, of those that are there."""
     present = cell.trainers - ("--away" in cell.arguments)
     trained, said = [], {}
     for is_cured in (False, True):
-        with _training(cell, version, is_cured=is_cured) as (api, begun):
+        with _training(cell, is_cured=is_cured) as (api, begun):
             trained.append(len(_first_steps(api, begun, present, limit)))
             said = _heard(api, begun, cell)
     return {**said, "trained": trained, "present": present}
 
 
-def _refused(cell: Cell, version: str) -> Row:
+def _refused(cell: Cell) -> Row:
     """Return why a cure is refused, and whether the script trains all the same."""
-    with _training(cell, version, is_cured=True) as (api, begun):
+    with _training(cell, is_cured=True) as (api, begun):
         firsts = _first_steps(api, begun, cell.trainers, trials.START_SECONDS)
         return {**_heard(api, begun, cell), "trained": [len(firsts)], "present": cell.trainers}
 
