@@ -156,7 +156,8 @@ def _restored(cell: Cell, folder: Path) -> float | None:
     """Return the loss of a checkpoint in plain TensorFlow; None: it is not restored."""
     done = subprocess.run(
         [_python(cell.version), cell.script, *cell.words(folder, 0, 0), "--restore"],
-        env=cure_cells.environment(), capture_output=True, text=True, check=False, timeout=trials.START_SECONDS,
+        env=cure_cells.environment(), capture_output=True, text=True, check=False,
+        timeout=trials.START_SECONDS,
     )  # fmt: skip
     found = RESTORED.findall(done.stdout)
     return float(found[-1]) if found else None
