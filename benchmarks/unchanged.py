@@ -135,7 +135,11 @@ class _Job:
             "trace_seconds": seconds,
             "traced_times": _traced_times(taken) if self.style.is_session else None,
             "traced_by": ("session" if self.style.is_session else "profiler") if taken else None,
-            "time": any(each.splits for each in taken),
+            "time": any(
+                0 < split.compute_microseconds <= split.total_microseconds
+                for each in taken
+                for split in each.splits
+            ),
         }
 
     @property

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 from support import interpreters
 from support.styles import SCRIPTS, STYLES, VERSIONS
 
+from paceline.sources import traces
 from paceline.specs import variable_files
 
 pytestmark = pytest.mark.slow
 STEPS = 150
+TRACE = "2026-01-02T03-04-05.678Z"
 #: What a graph's steps are made by here, in one process.
 NAMES = [name for name, style in STYLES.items() if style.is_session and name != "monitored"]
 RUNS = [
@@ -28,6 +31,9 @@ RUNS = [
 @pytest.mark.parametrize(("name", "version"), RUNS)
 def test_what_is_seen_of_a_style(runner, name, version):
     style, python = STYLES[name], str(interpreters.with_tensorflow_or_skip(version))
+    (runner.folder / "traces").mkdir()
+    (runner.folder / "traces" / "request").write_text(TRACE)
+    begun = time.time()
     done = runner.run(style.path, f"--steps={STEPS}", python=python)
     assert done.returncode == 0, done.stderr
     lines = re.findall(r"^step (\d+) loss (\S+)$", done.stdout, re.MULTILINE)
@@ -43,6 +49,11 @@ def test_what_is_seen_of_a_style(runner, name, version):
     variables = {each.name for each in variable_files.load_variables(runner.folder / "variables.json")}
     assert variables == style.variables
     assert not [each for each in runner.reports("instrumentation") if "cannot be looked" in each["message"]]
+    taken = traces.read(runner.folder, TRACE)
+    assert taken.broken == ()
+    for split in taken.traces[0].splits:
+        assert begun < split.start_at < time.time()
+        assert 0 < split.compute_microseconds <= split.total_microseconds < 1e6 * (time.time() - begun)
 
 
 def test_a_launchers_trainer_is_seen(runner):

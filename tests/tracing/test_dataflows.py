@@ -23,7 +23,8 @@ def stats(name, label, outputs=(), start=0):
     ]
     return SimpleNamespace(
         node_name=name, timeline_label=label, output=described, all_start_micros=start,
-        all_start_nanos=start * 1000, op_start_rel_nanos=0, op_end_rel_nanos=1000, op_end_rel_micros=1,
+        all_start_nanos=start * 1000, op_start_rel_nanos=0, op_end_rel_nanos=1000, op_start_rel_micros=0,
+        op_end_rel_micros=1,
     )  # fmt: skip
 
 
@@ -49,6 +50,16 @@ def message(tensor, size, edge=1):
 def test_a_large_message_has_its_exact_bytes():
     (found,) = flow(ps=[message("gradients/sum", 200_001)]).messages
     assert (found.tensor, found.bytes, found.sender, found.receiver) == ("gradients/sum", 200_001, WORKER, PS)
+
+
+def test_times_are_there_without_nanoseconds():
+    node = stats("add", "add = Add(a, b)", start=1_700_000_000_000_000)
+    node.op_start_rel_micros, node.op_start_rel_nanos, node.op_end_rel_micros = 5, 5000, 25
+    node.op_end_rel_nanos = 25_000
+    (new,) = flow(worker=[node]).nodes.values()
+    node.all_start_nanos = node.op_start_rel_nanos = node.op_end_rel_nanos = 0  # As up to 1.8.
+    (old,) = flow(worker=[node]).nodes.values()
+    assert (old.start, old.microseconds) == (new.start, new.microseconds) == (1_700_000_000_000_005, 20)
 
 
 def test_outputs_of_one_node_go_their_own_ways():

@@ -224,6 +224,7 @@ def _node(device: str, stats: Any) -> Node:
     found = _LABEL.match(stats.timeline_label)
     inputs = found["inputs"].split(", ") if found and found["inputs"] else []
     described = {output.slot: output.tensor_description for output in stats.output}
+    start, microseconds = _times(stats)
     return Node(
         device=device,
         name=stats.node_name,
@@ -231,9 +232,21 @@ def _node(device: str, stats: Any) -> Node:
         inputs=tuple(_input(each) for each in inputs if not each.startswith("^")),
         outputs={slot: _bytes(each) for slot, each in described.items()},
         integer=any(each.dtype % _REFERENCE in _INTEGERS for each in described.values()),
-        start=(stats.all_start_nanos + stats.op_start_rel_nanos) / 1000,
-        microseconds=(stats.op_end_rel_nanos - stats.op_start_rel_nanos) / 1000,
+        start=start,
+        microseconds=microseconds,
     )
+
+
+def _times(stats: Any) -> tuple[float, float]:
+    """Return when an operation began and how long it took, in microseconds.
+
+    TensorFlow counts nanoseconds, too, but up to 1.8 it did not.
+    """
+    if stats.all_start_nanos:
+        start, end = stats.op_start_rel_nanos, stats.op_end_rel_nanos
+        return (stats.all_start_nanos + start) / 1000, (end - start) / 1000
+    start, end = stats.op_start_rel_micros, stats.op_end_rel_micros
+    return float(stats.all_start_micros + start), float(end - start)
 
 
 def _bytes(description: Any) -> int:
