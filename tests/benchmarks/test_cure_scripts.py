@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from support import nights
 from support.interpreters import with_tensorflow_or_skip
-from support.styles import STYLES
 
 from benchmarks import cure_cells, cures
 from benchmarks.cure_cells import Cell
@@ -23,17 +22,11 @@ STEPS, SECONDS = 100, 300.0
 ROLES = {"worker": {"ps": 1, "worker": 1}, "chief": {"ps": 1, "chief": 1, "worker": 1}}
 CELLS = {
     style: Cell(
-        cure="lazy-adam", style=style, versions=(), batch=32,
+        cure="lazy-adam", style=style, version=cure_cells.VERSION_OF[style], batch=32,
         arguments="--optimizer=adam --rows 500 50" + (" --every=20" if name == "tf2_clicks.py" else ""),
     )
     for style, (name, _) in cure_cells.SCRIPT_OF.items()
 }  # fmt: skip
-RUNS = [
-    (style, version)
-    for style in CELLS
-    for version in (cure_cells.SESSIONS if STYLES[style].is_session else cure_cells.EAGER)
-    if version in STYLES[style].versions
-]
 
 
 def cluster(roles: Mapping[str, int]) -> dict[str, list[str]]:
@@ -76,16 +69,14 @@ def output(command: list[str], **more: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize(("style", "version"), nights.but(RUNS, often=(RUNS[0],)))
-def test_a_script_says_what_is_measured_and_restores_what_it_saves(
-    tmp_path: Path, style: str, version: str
-) -> None:
-    cell, python = CELLS[style], str(with_tensorflow_or_skip(version))
+@pytest.mark.parametrize("style", nights.but(CELLS, often=("monitored",)))
+def test_a_script_says_what_is_measured_and_restores_what_it_saves(tmp_path: Path, style: str) -> None:
+    cell = CELLS[style]
+    python = str(with_tensorflow_or_skip(cell.version))
     trainer = "chief" if "chief" in cell.roles else "worker"
     roles = ROLES[trainer] if "ps" in cell.roles else {}
-    if (
-        style == "model-fn"
-    ):  # A worker of an Estimator begins seconds after the chief, and waits for it to end.
+    # A worker of an Estimator begins seconds after the chief, and waits for it to end.
+    if style == "model-fn":
         roles = {"ps": 1, "chief": 1}
     hosts = cluster(roles)
     command = [python, cell.script, *cell.words(tmp_path / "saved", 1, STEPS)]
