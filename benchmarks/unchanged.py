@@ -158,12 +158,13 @@ class _Job:
         return sum(len(made) > 1 for made in self._made().values()) == trainers
 
     def _printed(self) -> dict[str, str]:
-        logs = jobs.folder_of(self.run).path.glob("logs/*.log")
-        return {path.name.partition(".")[0]: path.read_text(errors="replace") for path in logs}
+        """Return what each attempt of a replica has printed, in order."""
+        logs = sorted(jobs.folder_of(self.run).path.glob("logs/*.log"))
+        return {path.stem: path.read_text(errors="replace") for path in logs}
 
     def _made(self) -> dict[str, list[tuple[int, float]]]:
-        """Return of each trainer how many steps it had made, and when."""
-        found = {name: _MADE.findall(text) for name, text in self._printed().items()}
+        """Return of each trainer's last attempt how many steps it had made, and when."""
+        found = {name.partition(".")[0]: _MADE.findall(text) for name, text in self._printed().items()}
         return {
             name: [(int(made), float(at)) for made, at in lines] for name, lines in found.items() if lines
         }
