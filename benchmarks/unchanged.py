@@ -39,6 +39,8 @@ from paceline.services import traces as taking
 from paceline.specs import variable_files
 
 RATE_LIMIT, BYTES_LIMIT, TRACE_SECONDS, TRACED_TIMES = 0.02, 0.05, 10.0, 1.7
+#: TensorFlow ends a worker by itself now and then (`training.deadlines` has one reason).
+TRIES = 3
 WARM_UP_SECONDS, WINDOW_SECONDS, TRACES = 5.0, 15.0, 3
 #: A style of TensorFlow 1 and one of TensorFlow 2.
 _QUICK = ("monitored", "loop-strategy")
@@ -87,14 +89,22 @@ def _cell(name: str, version: str) -> Row:
     row: Row = {"style": name, "version": version, "skipped": None}
     if python is None:
         return {**row, "skipped": "not fetched"}
-    with trials.service() as api:
-        training = api.submit(_spec(style, str(python)), source="", base=ROOT)
-        try:
-            return {**row, **_Job(api, training, style).seen()}
-        finally:
-            with contextlib.suppress(Conflict):  # It has failed.
-                api.stop(training.name)
-            api.wait(training.name, timeout_seconds=120)
+    for _ in range(TRIES):
+        with trials.service() as api:
+            training = api.submit(_spec(style, str(python)), source="", base=ROOT)
+            try:
+                return {**row, **_Job(api, training, style).seen()}
+            except _BegunAnew:
+                continue
+            finally:
+                with contextlib.suppress(Conflict):  # It has failed.
+                    api.stop(training.name)
+                api.wait(training.name, timeout_seconds=120)
+    return {**row, "skipped": f"a worker ended by itself in {TRIES} jobs of {TRIES}"}
+
+
+class _BegunAnew(Exception):
+    """A replica ended while it was measured, and was started again."""
 
 
 def _spec(style: Style, python: str) -> JobSpec:
@@ -124,6 +134,8 @@ class _Job:
         time.sleep(WINDOW_SECONDS)
         until, after = time.time(), trials.server_bytes(self.run)
         reports = kills.until(lambda: self._reports(until))
+        if any(not name.endswith(".1") for name in self._printed()):
+            raise _BegunAnew
         taken, seconds = self._taken()
         moved = trials.moved(before, after)
         traced = _moved(taken, reports, since, until)
@@ -163,7 +175,7 @@ class _Job:
         return {path.stem: path.read_text(errors="replace") for path in logs}
 
     def _made(self) -> dict[str, list[tuple[int, float]]]:
-        """Return of each trainer's last attempt how many steps it had made, and when."""
+        """Return of each trainer how many steps it had made, and when."""
         found = {name.partition(".")[0]: _MADE.findall(text) for name, text in self._printed().items()}
         return {
             name: [(int(made), float(at)) for made, at in lines] for name, lines in found.items() if lines
