@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,11 +22,8 @@ from support.prerequisites import NotHere
 from support.styles import STYLES
 
 from benchmarks import plots
-from benchmarks import trials as job_trials
-from benchmarks.diagnosis import trials
-from benchmarks.diagnosis.sites import Site
-from benchmarks.prediction import errors
-from benchmarks.protocols import ROOT, Bench, Check, Result, Row
+from benchmarks.prediction import errors, runs
+from benchmarks.protocols import Bench, Check, Result, Row
 from paceline import specs
 from paceline.diagnosing.cases import Case
 from paceline.engines.local import machines
@@ -37,12 +33,10 @@ from paceline.model.causes import Change
 from paceline.model.jobs import JobSpec
 from paceline.model.recordings import Recording
 from paceline.modelling import forecasts
-from paceline.services import predictions, recordings
+from paceline.services import predictions
 from paceline.specs import edits
 
 MEDIAN, HOLDS, LEAST_PAIRS = 0.10, 0.85, 60
-#: The first steps are slower; together longer than `paceline why` looks back.
-SETTLE_SECONDS, WINDOW_SECONDS = 5.0, 27.0
 _VERSIONS = ("1.15.5", "2.15.1")
 _QUICK = 1
 _YAML = "apiVersion: paceline.dev/v1alpha1\nkind: TrainingJob\nmetadata: {name: prediction}\n"
@@ -165,31 +159,17 @@ def _measured(pair: Pair) -> Row:
     changes = pair.script.changes[pair.change]
     after = specs.parse_job(edits.edited(source, changes)).spec
     row: Row = {"script": pair.script.style, "version": pair.version, "change": pair.change}
-    model = predictions.model(_recorded(before))
+    model = predictions.model(runs.recorded(before))
     try:
         told = predictions.forecast(model, changes)
     except InvalidInput as error:
         return {**row, "refused": str(error)}
-    rate = _examples_per_second(_recorded(after))
+    rate = _examples_per_second(runs.recorded(after))
     return {
         **row, "refused": None, "times": told.times, "low": told.low, "high": told.high,
         "came": rate / told.examples_per_second, "before": told.examples_per_second,
         "binds": told.now.binds, "then_binds": told.then.binds,
     }  # fmt: skip
-
-
-def _recorded(spec: JobSpec) -> Recording:
-    """Run a job for a while; return what is known of it then."""
-    with job_trials.service() as api:
-        run = api.submit(spec, source=specs.dump_job(spec), base=ROOT)
-        try:
-            site = Site.of(api, run)
-            trials.wait_for_steps(site, None)
-            site.limit()
-            time.sleep(SETTLE_SECONDS + WINDOW_SECONDS)
-            return recordings.whole(api, run.name)
-        finally:
-            trials.end_job(api, run)
 
 
 def _examples_per_second(recording: Recording) -> float:

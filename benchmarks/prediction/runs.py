@@ -13,7 +13,8 @@ from benchmarks.diagnosis.sites import Site
 from benchmarks.prediction.variants import BASE, Variant
 from benchmarks.protocols import ROOT, Row
 from paceline import specs
-from paceline.model.jobs import Host
+from paceline.model.jobs import Host, JobSpec
+from paceline.model.recordings import Recording
 from paceline.model.roles import ReplicaId
 from paceline.modelling.calibrations import Measured
 from paceline.modelling.layouts import Layout, Server, Trainers
@@ -26,7 +27,12 @@ SETTLE_SECONDS, WINDOW_SECONDS = 5.0, 27.0
 def measure(variant: Variant) -> Mapping[str, Any]:
     """Run a layout; return what was measured."""
     BASE.make_data()
-    spec = variant.job()
+    found = predictions.model(recorded(variant.job())).measured
+    return {"layout": variant.name, "learnt": variant.learnt, "measured": dataclasses.asdict(found)}
+
+
+def recorded(spec: JobSpec) -> Recording:
+    """Run a job for a while; return what is known of it then."""
     with jobs_trials.service() as api:
         run = api.submit(spec, source=specs.dump_job(spec), base=ROOT)
         try:
@@ -34,10 +40,9 @@ def measure(variant: Variant) -> Mapping[str, Any]:
             trials.wait_for_steps(site, None)
             site.limit()
             time.sleep(SETTLE_SECONDS + WINDOW_SECONDS)
-            found = predictions.model(recordings.whole(api, run.name)).measured
+            return recordings.whole(api, run.name)
         finally:
             trials.end_job(api, run)
-    return {"layout": variant.name, "learnt": variant.learnt, "measured": dataclasses.asdict(found)}
 
 
 def measured(row: Row) -> Measured:

@@ -44,6 +44,7 @@ class LeanServers(object):
         self._lock = threading.Lock()
         self._held = None  # type: Any
         self._start = None  # type: Any
+        self._library = None  # type: Optional[str]
 
     def patch(self, module):
         # type: (ModuleType) -> None
@@ -93,7 +94,8 @@ class LeanServers(object):
         job = arguments.get("job_name") or getattr(arguments["server_or_cluster_def"], "job_name", None)
         if job != _JOB:
             return False
-        if library() is None:
+        self._library = library()
+        if self._library is None:
             self._note.refused("this TensorFlow has no C function that makes a server")
             return False
         return True
@@ -135,8 +137,8 @@ class LeanServers(object):
                 file.write(server.server_def.SerializeToString())
                 file.seek(0)
                 os.set_inheritable(file.fileno(), True)
-                command = lean_server.command(str(library()), file.fileno())
-                self._note.applied("server: %s" % os.path.basename(command[-2]))
+                command = lean_server.command(str(self._library), file.fileno())
+                self._note.applied("server: %s" % os.path.basename(str(self._library)))
                 self._note.finish()
                 sys.stdout.flush()
                 sys.stderr.flush()
