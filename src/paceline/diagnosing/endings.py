@@ -150,11 +150,9 @@ def _words(situation: Situation, name: str, rows: Sequence[ReplicaRow]) -> LastW
     if name not in ("command-failed", "crashed"):
         return None
     ended = {(row.replica, _ended(row)) for row in rows}
-    for each in situation.output:
-        words = last_words.read(each.lines) if (each.replica, each.attempt) in ended else None
-        if words is not None:
-            return words
-    return None
+    outputs = [each.lines for each in situation.output if (each.replica, each.attempt) in ended]
+    every = (words for read in (last_words.read, last_words.closing) for words in map(read, outputs))
+    return next((words for words in every if words is not None), None)
 
 
 def _what(situation: Situation, ending: _Ending) -> str:
@@ -175,8 +173,9 @@ def _written(ending: _Ending) -> Iterator[Evidence]:
     """Yield the line that matters of what was written last, and the place in the user's code."""
     if ending.words is None:
         return
+    wrote = "it wrote" if ending.words.is_reason else "it wrote last"
     for line in (ending.words.line, *ending.words.more):
-        yield Evidence(text=f"it wrote: {line[:_QUOTED]}")
+        yield Evidence(text=f"{wrote}: {line[:_QUOTED]}")
     if ending.words.place is not None:
         yield Evidence(text=f"in your code: {ending.words.place}")
 

@@ -80,6 +80,10 @@ FAILURES = {
     "tf.errors.InvalidArgumentError: indices[3] = 50 is not in [0, 50)": "shapes",
     "tf.errors.ResourceExhaustedError: OOM when allocating tensor": "memory",
     "tf.errors.UnavailableError: Socket closed": "did not answer",
+    "requests.exceptions.ConnectionError: [Errno 111] Connection refused": "Nothing listened",
+    "NameError: name 'xrange' is not defined. Did you mean: 'range'?": "Python 2",
+    "AttributeError: 'dict' object has no attribute 'iteritems'": "Python 2",
+    "ImportError: attempted relative import with no known parent package": "part of a package",
     "tf.errors.DeadlineExceededError: Deadline Exceeded": "in time",
 }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -96,6 +98,7 @@ Additional GRPC error information:
         ("terminate called after throwing an instance of 'X'\n  what():  bad_alloc", "what():  bad_alloc"),
         ("hello\nIllegal instruction (core dumped)", "Illegal instruction (core dumped)"),
         ("KeyboardInterrupt", None),
+        ("panic: no column clicked\n\ngoroutine 1 [running]:\nmain.main()", "panic: no column clicked"),
     ],
 )  # fmt: skip
 def test_where_there_is_no_traceback(text, line):
@@ -127,6 +130,87 @@ def test_what_a_launcher_writes_in_front_of_each_line(prefix):
 def test_a_traceback_on_one_line_of_a_log():
     found = read('{"level": "error", "message": "' + FAILED.replace("\n", "\\n").replace('"', "'") + '\\n"}')
     assert found.line == "ValueError: no rows"
+
+
+def test_a_traceback_in_a_log_of_json():
+    found = read(json.dumps({"level": "error", "exc_info": f"{FAILED}", "host": "a"}))
+    assert found.line == "ValueError: no rows"
+    assert str(found.place) == "/code/train.py:7  read(rows)"
+
+
+BOXED = """\
+╭──────────── Traceback (most recent call last) ────────────╮
+│ /code/train.py:6 in <module>                              │
+│                                                           │
+│   5 │   return rate['lr']                                 │
+│ ❱ 6 train()                                               │
+│                                                           │
+│ /usr/lib/python3.9/site-packages/my/reader.py:5 in read   │
+│ ╭─ locals ──╮                                             │
+│ │ rate = {} │                                             │
+│ ╰───────────╯                                             │
+╰───────────────────────────────────────────────────────────╯
+BadRow: 3
+"""
+#: As IPython writes it, and what runs notebooks.
+OF_A_CELL = f"""\
+---------------------------------------------------------------------------
+BadRow                                    Traceback (most recent call last)
+File /code/train.py:6, in <module>
+      4 def train():
+----> 6     read()
+
+File {SITE}/my/reader.py:5, in read()
+----> 5     raise BadRow(3)
+
+BadRow: 3
+"""
+
+
+@pytest.mark.parametrize("text", [BOXED, OF_A_CELL], ids=["rich", "ipython"])
+def test_a_traceback_in_a_form_of_its_own(text):
+    found = read(text)
+    assert found.line == "BadRow: 3"
+    assert str(found.place) == "/code/train.py:6"
+
+
+@pytest.mark.parametrize(
+    ("text", "more"),
+    [
+        ("ValueError: wrong:\nlr must be > 0\n\nbatch too\n", ("lr must be > 0", "batch too")),
+        (
+            'yaml.scanner.ScannerError: not allowed here\n  in "a.yaml", line 1, column 5:\n    a: b: c\nbye',
+            ('in "a.yaml", line 1, column 5:', "a: b: c"),
+        ),
+        ("pydantic.ValidationError: 1 validation error for Settings\nlr\n  missing", ("lr", "missing")),
+        ("ValueError: no rows\nbye\n  3 left\n", ()),
+    ],
+)
+def test_a_message_of_several_lines(text, more):
+    assert read(text).more == more
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "more"),
+    [
+        ("step 1\nno column clicked\n", "step 1", ("no column clicked",)),
+        ("1\n2\n\n3\n4\n", "2", ("3", "4")),
+        ("ERROR:root:no column\n1\n2\n3\n4", "ERROR:root:no column", ("2", "3", "4")),
+        ("10:00:00,120 - train - CRITICAL - no\n1", "10:00:00,120 - train - CRITICAL - no", ("1",)),
+        ("2026-11-27 10:00:00 [error    ] no\n1", "2026-11-27 10:00:00 [error    ] no", ("1",)),
+        ('{"msg": "no", "level": "error"}\n1', '{"msg": "no", "level": "error"}', ("1",)),
+        ("E1127 10:00:00.1 17 train.py:3] no\n1", "E1127 10:00:00.1 17 train.py:3] no", ("1",)),
+        ("2026-11-27 10:00:00.1: E tensorflow/cuda.cc:3] no\n1\n2\n3", "1", ("2", "3")),
+    ],
+)  # fmt: skip
+def test_what_was_written_last_where_no_line_says_why(text, line, more):
+    assert last_words.read(text.splitlines()) is None
+    found = last_words.closing(text.splitlines())
+    assert found == last_words.LastWords(line=line, more=more, is_reason=False)
+
+
+def test_of_an_empty_output_nothing_is_quoted():
+    assert last_words.closing(["", "  "]) is None
 
 
 def test_colours_are_no_part_of_a_line():
@@ -301,15 +385,17 @@ PIECES = (
     "Node: 'x'", "From /job:ps/replica:0/task:1:", "ValueError: in user code:", "    ValueError: no",
     "    /x.py:3 f", "Fatal Python error: Aborted", "Current thread 0x1 (most recent call first):",
     "Exception ignored in: <x>", "a | Traceback (most recent call last):", "a | KeyError: 1",
+    "╭── Traceback (most recent call last) ──╮", "│ /x.py:3 in f │", "File /x.py:3, in f", "ERROR: no",
 )  # fmt: skip
 
 
 @given(lines=st.lists(st.text(max_size=200) | st.sampled_from(PIECES), max_size=40))
 def test_any_output_is_read(lines):
-    found = last_words.read(lines)
-    if found is not None:
-        known.find(found)
-        assert any(found.line in line for line in lines)
+    for read in (last_words.read, last_words.closing):
+        found = read(lines)
+        if found is not None:
+            known.find(found)
+            assert any(found.line in line for line in lines)
 
 
 def test_a_log_of_one_endless_line_is_read_at_once():

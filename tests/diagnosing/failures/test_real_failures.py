@@ -62,6 +62,28 @@ PLAIN = {
         "try:\n    {}['a']\nexcept KeyError as error:\n    raise ValueError('no a') from error\n",
         "ValueError: no a", "", 4,
     ),
+    "several-lines": Failure(
+        "raise ValueError('the configuration is wrong:\\n  lr must be > 0')\n", "\nlr must be > 0", "", 1
+    ),
+    "python-2-print": Failure("print 'step', 3\n", "SyntaxError: ", "The script is written for Python 2"),
+    "python-2-name": Failure("xrange(3)", "'xrange' is not defined", "The script is written for Python 2", 1),
+    "python-2-module": Failure("import cPickle", "cPickle", "The script is written for Python 2", 1),
+    "part-of-a-package": Failure("from . import model", "relative import", "The script is a part", 1),
+    "refused": Failure(
+        "import urllib.request\nurllib.request.urlopen('http://127.0.0.1:9/')", "onnection refused",
+        "Nothing listened", 2,
+    ),
+    "its-own-words": Failure("print('begin')\nexit('no column clicked')", "no column clicked"),
+    "logged": Failure(
+        "import logging, sys\nlogging.basicConfig(level='INFO')\nlogging.error('no column clicked')\n"
+        "for step in range(9):\n    logging.info('closing %d', step)\nsys.exit(3)\n",
+        "ERROR:root:no column clicked",
+    ),
+    "silent": Failure("import os\nprint('step 9', flush=True)\nos._exit(7)", "step 9"),
+    "shell": Failure(
+        "import subprocess, sys\nsys.exit(subprocess.call(['cp', '/no/such/data.csv', '/tmp/data.csv']))",
+        "cannot stat", "A file is not there: /no/such/data.csv",
+    ),
 }  # fmt: skip
 
 TENSORFLOW = {
@@ -184,7 +206,8 @@ def check(tmp_path: Path, failure: Failure) -> None:
         check=False,
     )  # fmt: skip
     assert done.returncode != 0, done.stdout
-    words = last_words.read((done.stdout + done.stderr).splitlines())
+    lines = (done.stdout + done.stderr).splitlines()
+    words = last_words.read(lines) or last_words.closing(lines)
     assert words is not None, done.stderr
     assert failure.line in words.text, done.stderr
     found = known.find(words)

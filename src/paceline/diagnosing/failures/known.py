@@ -191,7 +191,25 @@ ALL = (
         "pip install tensorflow-io and import it first; or an image whose TensorFlow brings it",
         is_lasting=True,
     ),
+    # Python 2.
+    _known(
+        r"NameError: name '(?:xrange|unicode|raw_input|basestring|long|unichr|execfile|reload)' is not"
+        r"|has no attribute '(?:iteritems|iterkeys|itervalues|has_key)'"
+        r"|No module named '?(?:cPickle|cStringIO|StringIO|urllib2|urlparse|ConfigParser|Queue|commands"
+        r"|__builtin__|httplib|HTMLParser|itertools\.izip)\b"
+        r"|Missing parentheses in call to '(?:print|exec)'|multiple exception types must be parenthesized"
+        r"|leading zeros in decimal integer literals|cannot import name 'i(?:zip|map|filter)\w*'",
+        "The script is written for Python 2, and this is Python 3.",
+        "futurize, of the package future, turns it into Python 3; or an image with Python 2.7",
+        is_lasting=True,
+    ),
     # Not there.
+    _known(
+        r"attempted relative import with no known parent package|attempted relative import beyond",
+        "The script is a part of a package, and was started as a file.",
+        "spec.command: [python, -m, package.module], in the folder above the package",
+        is_lasting=True,
+    ),
     _known(
         r"No module named '?([\w.]+)'?|while finding module specification for '?([\w.]+)'?",
         "The Python module {0}{1} is not there.",
@@ -219,7 +237,8 @@ ALL = (
     _known(
         r"[Uu]nknown command.line flag|UnrecognizedFlagError|unrecognized arguments: (.+)"
         r"|the following arguments are required: (.+)|must have a value other than None"
-        r"|^Error: (?:No such (?:option|command)|Got unexpected extra argument|Missing (?:option|argument))"
+        r"|^(?:Error: )?(?:No such (?:option|command)|Got unexpected extra argument)\b"
+        r"|^(?:Error: )?Missing (?:option|argument)\b"
         r"|Flags parsing error",
         "The script does not take the arguments of the command.",
         "compare spec.command with what the script takes",
@@ -255,7 +274,7 @@ ALL = (
         "the session may not see it: device_filters leave out what they do not name",
     ),
     _known(
-        r"TF_CONFIG",
+        r"(?:Error|Exception)\b.*TF_CONFIG",
         "The script could not read TF_CONFIG.",
         "do not set TF_CONFIG in spec.environment: Paceline does",
     ),
@@ -338,7 +357,8 @@ ALL = (
         "another checkpoint_dir, or the script that wrote it",
     ),
     _known(
-        r"(\S+); No such file or directory|No such file or directory:? ?'?([^';\n]*)"
+        r"([^\s']+?)'?[;:] (?:Cannot open: )?No such file or directory"
+        r"|No such file or directory:? ?'?([^';\n]*)"
         r"|FileNotFoundError(?!.*No such file)"
         r"|Failed to find any matching files for (\S+)",
         "A file is not there: {0}{1}{2}",
@@ -424,9 +444,14 @@ ALL = (
         "more memory for the role, a smaller batch, or more parameter servers",
     ),
     _known(
-        r"UnavailableError|Socket closed|[Cc]onnection refused|failed to connect|Connection reset by peer",
+        r"UnavailableError|Socket closed|failed to connect to all addresses|Connection reset by peer",
         "Another process of the job did not answer: it ended, or had not begun.",
         "see which replica ended first: paceline why, paceline describe",
+    ),
+    _known(
+        r"[Cc]onnection refused|[Ff]ailed to connect",
+        "Nothing listened at an address that the script asked for.",
+        "see which address it was: a service outside the job, or a replica that had ended: paceline describe",
     ),
     _known(
         r"DeadlineExceeded",

@@ -8,7 +8,11 @@ always the line that matters:
   ``tf.function`` is the last line of a block that is indented, below ``ValueError: in user code:``.
 * A log goes on: objects that are thrown away raise ("Exception ignored in"), threads end with tracebacks of
   their own, the C++ runtime says its last, and a launcher says no more than that its command failed.
-* Launchers write something in front of each line, and loggers a whole traceback on one line.
+* Launchers write something in front of each line, and loggers a whole traceback on one line. Some libraries
+  draw a traceback in a box, or in a form of their own.
+
+A command may also fail without such a line: ``sys.exit("no data")``, ``tar``. Then what it wrote at the level
+of an error, and its last lines, are all that there is to quote; they need not be the reason.
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ from collections.abc import Iterator, Sequence
 LINES, CHARACTERS = 500, 2000
 #: A message that goes on over several lines is told with so many of them.
 _MORE_LINES = 3
-_HEADER = "Traceback (most recent call last):"
+_HEADER = "Traceback (most recent call last)"
 _MESSAGE = r"(?::(?:\s+(?P<message>.*))?)?$"
 _EXCEPTION = re.compile(
     r"(?:\w+\.)*(?P<name>[A-Za-z_]\w*"
@@ -51,27 +55,51 @@ _OTHER = (
     re.compile(r"(?:Error|ERROR): .+"),  # click, pip
     re.compile(r"(?:/\S+/)?(?:env|exec|nohup|timeout): .+"),  # of a program that is not there
     re.compile(r"(?:Exception in thread \S+|Caused by:) (?:\w+\.)+\w+(?:Exception|Error)\b.*"),  # Java's
+    re.compile(r"panic: .+|thread '.*' panicked at .+"),  # Go's, Rust's
+)
+#: A line at the level of an error, as loggers write it. TensorFlow's own C++ says much at that level which is
+#: of no matter (of CUDA, say), so that its lines are none.
+_LOGGED_ERROR = re.compile(
+    r"(?:.{,80}[\s\[|:-])?(?:ERROR|CRITICAL|FATAL|SEVERE)\b"
+    r"|.{,80}\[(?:error|critical|fatal)\s*\]"
+    r"|.{,400}\blevel(?:name)?\"?[=:]\s*\"?(?:error|critical|fatal|ERROR|CRITICAL|FATAL)\b"
+    r"|E\d{4} \S+ +\d+ \S+\.py:\d+\] "  # absl, of Python
+    r"|(?:fatal|error): "
 )
 _FRAME = re.compile(
     r'\s+File "(?P<file>[^"]+)", line (?P<line>\d+)(?:,? in .+)?$'
-    r"|\s+(?P<short_file>/\S+\.py):(?P<short_line>\d+) \w+.*$"  # in user code, before TensorFlow 2.5
+    # In user code, before TensorFlow 2.5; and within the box that rich draws.
+    r"|\s+(?P<short_file>/\S+\.py):(?P<short_line>\d+) \w+.*$"
+    r"|File (?P<cell_file>[^\s:]+):(?P<cell_line>\d+), in .+$"  # IPython
 )
+#: What the groups of a frame begin with.
+_FORMS = ("", "short_", "cell_")
 _FOREIGN = re.compile(
     r"site-packages|dist-packages|/lib/python\d|<frozen |<string>|paceline_instrumentation"
-    r"|__autograph_generated"
+    r"|__autograph_generated|\.p(?:yx|xd|xi)$"  # the last is Cython
 )
 #: TensorFlow 2 first shows where the operation was made, then its name, then what is wrong with it.
 _MADE_AT = re.compile(r"\s*Detected at node .+")
 _NODE = re.compile(r"\s*(?:Node:|\[\[\{\{node) ?.+")
 _REMOTE = re.compile(r"\s*(?:\(\d+\) )?From /job:\S+:?$")
 #: What says no more than that a message follows.
-_INTRODUCTION = re.compile(r"|Exception encountered when calling .+|" + _REMOTE.pattern)
+_INTRODUCTION = re.compile(
+    r"|Exception encountered when calling .+|\d+ validation errors? for .+|.+:|" + _REMOTE.pattern
+)
 _IN_USER_CODE = ("in user code:", "in converted code:")
 #: Exceptions of a launcher: its command failed, and says why itself.
 _LAUNCHERS = ("CalledProcessError", "ChildFailedError", "ProcessExitedException")
+#: What the line above an exception begins with: the code of a frame, or an empty line of IPython.
+_BELOW_FRAMES = ("", " ", "\t")
 _AFTERTHOUGHT = re.compile(r"Exception ignored in|Error in (?:atexit\._run_exitfuncs|sys\.excepthook)")
 #: Colours, and the bars beside the exceptions of a group.
 _ORNAMENT = re.compile(r"\x1b\[[\d;]*[A-Za-z]|^\s+[|+] ")
+#: The sides of a box that rich draws around a traceback.
+_EDGES = ("╭", "╰", "├", "┌", "└", "┏", "┗")
+_SIDES = re.compile(r"^[│┃](?=\s)|\s*[│┃]$")
+#: A text of a log in JSON that has a traceback.
+_JSON_TEXT = re.compile(rf'"((?:[^"\\]|\\.)*{re.escape(_HEADER)}:?\\n(?:[^"\\]|\\.)*)')
+_ESCAPE, _ESCAPED = re.compile(r"\\(.)"), {"n": "\n", "t": "\t"}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +126,7 @@ class LastWords:
     Attributes:
         line: the line that matters, whole, without what a launcher writes in front of it.
         more: lines after it that belong to its message: the operation of TensorFlow, say.
+        is_reason: whether the line says why it failed; if not, it is only what was written last.
         exception: the name of the exception, without its package; None: the line is no exception's.
         place: where in the user's code; None: no traceback says so.
     """
@@ -106,6 +135,7 @@ class LastWords:
     more: tuple[str, ...] = ()
     exception: str | None = None
     place: Place | None = None
+    is_reason: bool = True
 
     @property
     def text(self) -> str:
@@ -156,38 +186,68 @@ def read(output: Sequence[str]) -> LastWords | None:
     )
 
 
+def closing(output: Sequence[str]) -> LastWords | None:
+    """Return what was logged as an error last, and the last lines; None: nothing was written.
+
+    It is for an output of which ``read`` says nothing.
+    """
+    lines = [text for line in _plain(output[-LINES:]) if (text := line.strip())]
+    if not lines:
+        return None
+    logged = next((line for line in reversed(lines) if _LOGGED_ERROR.match(line)), None)
+    last = lines[-_MORE_LINES:]
+    line, *more = last if logged is None else [logged, *(each for each in last if each != logged)]
+    return LastWords(line=line, more=tuple(more), is_reason=False)
+
+
 def _plain(output: Sequence[str]) -> Iterator[str]:
-    """Yield lines without colours and bars, and without what a launcher writes in front of each."""
-    lines: list[str] = []
-    for line in output:
-        text = line[:CHARACTERS]
-        # A logger that writes JSON, or Python's repr of a text.
-        lines += text.split("\\n") if f"{_HEADER}\\n" in text else [text]
-    lines = [_ORNAMENT.sub("", line).rstrip() for line in lines[-LINES:]]
+    """Yield lines without colours, bars and boxes, and without what a launcher writes in front of each."""
+    lines = [part for line in output for part in _parts(line[:CHARACTERS])]
+    lines = [_without_box(_ORNAMENT.sub("", line).rstrip()) for line in lines[-LINES:]]
     prefix = next((found for line in reversed(lines) if (found := _prefix(line))), None)
     for line in lines:
         written = prefix.match(line) if prefix else None
         yield line[written.end() :] if written else line
 
 
+def _parts(line: str) -> Sequence[str]:
+    """Return the lines that a logger wrote as one: in JSON, or as Python's repr of a text."""
+    found = _JSON_TEXT.search(line)
+    if found:
+        return _ESCAPE.sub(lambda each: _ESCAPED.get(each[1], each[1]), found[1]).split("\n")
+    return line.split("\\n") if f"{_HEADER}:\\n" in line else [line]
+
+
+def _without_box(line: str) -> str:
+    """Return what stands in a box: of its edges nothing but the title of a traceback."""
+    if line.startswith(_EDGES):
+        return _HEADER if _HEADER in line else " "
+    return _SIDES.sub("", line)
+
+
 def _prefix(line: str) -> re.Pattern[str] | None:
     """Return what a launcher wrote in front of the first line of a traceback, whatever its numbers are."""
     before, header, _ = line.partition(_HEADER)
-    if not header or not before.strip() or before.endswith("Exception Group "):
+    # IPython's has the name of the exception in front, and no colon.
+    if not header or not before.strip() or not line.endswith(":") or before.endswith("Exception Group "):
         return None
     return re.compile(re.sub(r"\d+", lambda _: r"\d+", re.escape(before)))
+
+
+def _is_header(line: str) -> bool:
+    return line.rstrip(":").endswith(_HEADER)
 
 
 def _raised(lines: Sequence[str]) -> Iterator[_Raised]:
     """Yield the exceptions of an output, in order."""
     weight, is_open = _Weight.MAIN, False
     for at, line in enumerate(lines):
-        if line.endswith(_HEADER):
+        if _is_header(line):
             weight, is_open = _weight(lines[at - 1] if at else ""), True
             continue
         found = _EXCEPTION.match(line)
         # Whatever stands below the frames is the exception, whatever its name is.
-        if found is None and is_open and lines[at - 1][:1].isspace() and not _REMOTE.match(line):
+        if found is None and is_open and lines[at - 1][:1] in _BELOW_FRAMES and not _REMOTE.match(line):
             found = _ANY_EXCEPTION.match(line)
         if found is None:
             continue
@@ -235,16 +295,18 @@ def _more(after: Sequence[str], message: str) -> Iterator[str]:
     """Yield what belongs to the message of an exception: the operation, or what another process said."""
     told: list[str] = []
     follows = _INTRODUCTION.fullmatch(message) is not None
-    is_within = False
+    is_within, is_indented = False, True
     for line in after:
         is_frame = _FRAME.match(line) is not None
         if len(told) == _MORE_LINES or line.startswith("Traceback ") or (is_frame and not is_within):
             return
+        # What is indented right below an exception is a part of its message.
+        is_indented = is_indented and line[:1].isspace()
         if _MADE_AT.match(line):
-            is_within = True
+            is_within, is_indented = True, False
         elif _REMOTE.match(line):
             follows = True
-        elif _NODE.match(line) or (follows and not is_within and line.strip()):
+        elif _NODE.match(line) or ((follows or is_indented) and not is_within and line.strip()):
             if line.strip().startswith("Node:"):
                 is_within, follows = False, True
             if line.strip() not in told:
@@ -255,7 +317,7 @@ def _more(after: Sequence[str], message: str) -> Iterator[str]:
 def _place(before: Sequence[str]) -> Place | None:
     """Return the innermost line of the user's own code in the traceback that ends here."""
     for at in reversed(range(len(before))):
-        if before[at].endswith(_HEADER):
+        if _is_header(before[at]):
             return None
         place = _user_frame(before, at)
         if place is not None:
@@ -280,9 +342,10 @@ def _user_frame(lines: Sequence[str], at: int) -> Place | None:
     found = _FRAME.match(lines[at])
     if found is None:
         return None
-    file, line = found["file"] or found["short_file"], found["line"] or found["short_line"]
+    file, line = next((found[f"{form}file"], found[f"{form}line"]) for form in _FORMS if found[f"{form}file"])
     if _FOREIGN.search(file):
         return None
-    below = lines[at + 1] if at + 1 < len(lines) else ""
+    # IPython shows lines around it as well.
+    below = lines[at + 1] if at + 1 < len(lines) and not found["cell_file"] else ""
     code = below.strip() if below[:1].isspace() and not _FRAME.match(below) else ""
     return Place(file=file, line=int(line), code=code)
