@@ -234,7 +234,7 @@ def test_where_no_line_says_why_the_last_ones_are_quoted_and_said_to_be_the_last
         Output(replica=W0, attempt=1, lines=("step 1", "tar: a.tgz: Cannot open: No such file or directory"))
     ]
     cause = only(explain(situation(JobPhase.FAILED, replicas=rows, output=output)))
-    assert cause.what == "The command of worker-0 failed (exit code 2). A file is not there: a.tgz"
+    assert cause.what == "The command of worker-0 failed (exit code 2). A file is not there: a.tgz."
     assert [each.text for each in cause.evidence[:2]] == [
         "it wrote last: step 1",
         "it wrote last: tar: a.tgz: Cannot open: No such file or directory",

@@ -72,6 +72,7 @@ FAILURES = {
     "tf.errors.NotFoundError: Key emb/Adam not found in checkpoint": "another model",
     "FileNotFoundError: [Errno 2] No such file or directory: '/data/train.csv'": "/data/train.csv",
     "tf.errors.NotFoundError: /no/such.csv; No such file or directory": "A file is not there: /no/such.csv",
+    "FileNotFoundError: part 3": "A file is not there.",
     "UnicodeDecodeError: 'utf-8' codec can't decode byte 0xff in position 0": "encoding",
     "tensorflow.python.training.basic_session_run_hooks.NanLossDuringTrainingError: NaN loss": "diverged",
     "tf.errors.InvalidArgumentError: loss : Tensor had NaN values": "diverged",
@@ -97,6 +98,7 @@ def test_each_is_known_and_something_helps(line):
     what, steps = found.filled(words)
     assert FAILURES[line] in what
     assert steps
+    assert what.endswith(".")
     assert not any("{{" in step or "None" in step for step in (what, *steps))
 
 

@@ -358,10 +358,14 @@ ALL = (
     ),
     _known(
         r"([^\s']+?)'?[;:] (?:Cannot open: )?No such file or directory"
-        r"|No such file or directory:? ?'?([^';\n]*)"
-        r"|FileNotFoundError(?!.*No such file)"
+        r"|No such file or directory:? ?'?([^';\n]+)"
         r"|Failed to find any matching files for (\S+)",
-        "A file is not there: {0}{1}{2}",
+        "A file is not there: {0}{1}{2}.",
+        _DATA,
+    ),
+    _known(
+        r"FileNotFoundError|No such file or directory",
+        "A file is not there.",
         _DATA,
     ),
     _known(
