@@ -1,5 +1,6 @@
 """A model trained over two parameter servers scores elsewhere as it did there."""
 
+import csv
 import json
 import os
 import subprocess
@@ -128,6 +129,40 @@ def run_alone(tiny_data, **environment):
     )
 
 
+ODD_NAMES = ("user id", "a/b", "c:d", "größe", "_x", "-y", "x.z")
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_features_may_have_any_names(tmp_path, fused):
+    import tensorflow as tf
+
+    from paceline import training
+
+    columns = tuple(features.Hashed(name, 20) for name in ODD_NAMES)
+    numbers = tuple(features.Numeric(f"{name} n") for name in ODD_NAMES)
+    named = features.FeatureSet(numbers, columns, features.Label("label, yes"))
+    path = tmp_path / "a.csv"
+    with path.open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(named.kinds())
+        writer.writerows([["1"] * len(named.kinds())] * 64)
+    chosen = json.dumps({**TRAINING, "fused_tables": fused, "export_dir": str(tmp_path / "exported")})
+    result = training.run(
+        training.DeepFM(named),
+        train=training.Source((str(path),)),
+        evaluation=training.Source((str(path),)),
+        environment={
+            "TF_CONFIG": '{"cluster": {"worker": ["localhost:0"]}, "task": {"type": "worker", "index": 0}}',
+            "PACELINE_TRAINING": chosen,
+            "PACELINE_CHECKPOINT_DIR": str(tmp_path / "checkpoints"),
+        },
+    )
+    assert result.examples == 64
+    stored = [name for name, _ in tf.train.list_variables(str(tmp_path / "checkpoints"))]
+    assert fused or any("user_20id" in name for name in stored)
+    assert tf.saved_model.load(str(tmp_path / "exported")).signatures["serving_default"]
+
+
 def test_a_job_exports_when_it_ends(tiny_data, tmp_path):
     import tensorflow as tf
 
@@ -141,3 +176,35 @@ def test_a_job_exports_when_it_ends(tiny_data, tmp_path):
     score = tf.saved_model.load(str(tmp_path / "exported")).signatures["serving_default"]
     found = score(numeric=tf.zeros([3, 1]), ids=tf.zeros([3, 2], tf.int32))
     assert found["probabilities"].shape == (3,)
+
+
+@pytest.mark.parametrize(
+    ("evaluation", "message"),
+    [
+        ("none-*.csv", "no file matches this pattern"),
+        ("empty.csv", "no examples in it"),
+        ("column.csv", "there is no column 'other'; did you mean 'othre'"),
+    ],
+)
+@pytest.mark.parametrize("role", ["chief", "evaluator"])
+def test_what_is_evaluated_on_is_looked_at_before_the_first_step(
+    tiny_data, tmp_path, evaluation, message, role
+):
+    from training import tiny_job
+
+    from paceline import training
+
+    (tmp_path / "empty.csv").write_text("x,id,other,label\n")
+    (tmp_path / "column.csv").write_text("x,id,othre,label\n1,1,1,1\n")
+    cluster = {"chief": ["localhost:0"], **({"evaluator": ["localhost:0"]} if role == "evaluator" else {})}
+    with pytest.raises(errors.InputError, match=message):
+        training.run(
+            tiny_job.MODEL,
+            train=training.Source((str(tiny_data[0]),)),
+            evaluation=training.Source((f"{tmp_path}/{evaluation}",)),
+            environment={
+                "TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": role, "index": 0}}),
+                "PACELINE_CHECKPOINT_DIR": str(tmp_path / "checkpoints"),
+            },
+        )
+    assert not (tmp_path / "checkpoints").exists()

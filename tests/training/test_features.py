@@ -126,6 +126,87 @@ def test_labels():
     assert positive.kinds() == {"l": "string"}
 
 
+@pytest.mark.parametrize("word", ["", "  ", "NA", " null ", "NaN", None])
+def test_a_missing_word_is_the_same_everywhere(word):
+    column = {"w": words("a", word)}
+    assert features.Hashed("w", 50).ids(column)[1] == 0
+    assert features.Vocabulary("w", ("a",)).ids(column)[1] == 0
+    alone, whole = features.Hashed("w", 50), {"w": words("a", None)}
+    cross = features.Cross((alone, features.Vocabulary("w", ("a",))), 20)
+    assert cross.ids(column).tolist() == cross.ids(whole).tolist()
+
+
+def test_a_word_of_a_vocabulary_is_never_missing():
+    assert features.Vocabulary("w", ("NA", "nan")).ids({"w": words("NA", "nan", "null")}).tolist() == [
+        1,
+        2,
+        0,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("label", "column"),
+    [
+        (features.Label("l"), np.array([1.0, 0.0, np.nan])),
+        (features.Label("l", ("yes",)), words("yes", "no", None)),
+        (features.Label("l", ("yes",)), words("yes", "no", " ")),
+        (features.Label("l", ("yes",)), words("yes", "no", "NA")),
+    ],
+)
+def test_a_missing_label_is_refused_with_its_row(label, column):
+    with pytest.raises(errors.ValueFault, match="column 'l' is the label and holds no value") as caught:
+        label.values({"l": column})
+    assert caught.value.row == 2
+    assert features.Label("l", ("NA",)).values({"l": words("NA", "no")}).tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: features.Numeric("x", deviation=0.0),
+        lambda: features.Numeric("x", mean=float("nan")),
+        lambda: features.Bucketised("x", (1.0, 0.5)),
+        lambda: features.Bucketised("x", (1.0, 1.0)),
+        lambda: features.Bucketised("x", (1.0, float("inf"))),
+        lambda: features.Vocabulary("x", ("a", "b", "a")),
+        lambda: features.Vocabulary("x", ("a", " b")),
+        lambda: features.Vocabulary("x", ("a", "")),
+        lambda: features.Hashed("x", 0),
+        lambda: features.Hashed("x", 2**31),
+        lambda: features.Identity("x", -1),
+        lambda: features.Cross((features.Identity("x", 2), features.Identity("y", 2)), 0),
+    ],
+)
+def test_settings_without_a_meaning_are_refused(make):
+    with pytest.raises(errors.SettingsError, match="feature 'x"):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("numeric", "categorical", "message"),
+    [
+        (("x", "x"), (), "two numbers have the name 'x'"),
+        ((), (features.Hashed("w", 5), features.Vocabulary("w", ("a",))), "two categories have the name 'w'"),
+        (
+            ("x",),
+            (features.Hashed("x", 5),),
+            "column 'x' is read as number by 'x' and as string by 'x'; give one of them a column of its own",
+        ),
+        ((), (features.Hashed("l", 5),), "column 'l' is read as string by 'l' and as number by 'l'"),
+    ],
+)
+def test_a_set_that_cannot_be_read_is_refused(numeric, categorical, message):
+    with pytest.raises(errors.SettingsError, match=message):
+        features.FeatureSet(tuple(map(features.Numeric, numeric)), categorical, features.Label("l"))
+
+
+def test_a_column_may_have_several_uses_of_one_kind():
+    known = features.FeatureSet(
+        (features.Numeric("x"),), (features.Bucketised("x", (0.0,)),), features.Label("x")
+    )
+    assert known.kinds() == {"x": "number"}
+
+
 def test_a_set_encodes_all_parts():
     one, two = features.Identity("a", 3), features.Identity("b", 4)
     known = features.FeatureSet(

@@ -6,6 +6,7 @@ is one of pandas, and import pandas to look. That takes a trainer a second or tw
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,10 +39,36 @@ def numbers(array: Any, missing: float) -> npt.NDArray[Any]:
     return np.where(_bits(validity, array), values, dtype.type(missing))
 
 
+def array(values: npt.NDArray[Any], valid: npt.NDArray[np.bool_] | None = None) -> Any:
+    """An array of numbers of one of the types above; null where one is not valid."""
+    kind = next(kind for kind, dtype in _TYPES.items() if values.dtype == dtype)
+    data = pa.py_buffer(np.ascontiguousarray(values).tobytes())
+    return pa.Array.from_buffers(kind, len(values), [None if valid is None else _packed(valid), data])
+
+
+def texts(words: Iterable[str]) -> Any:
+    """An array of texts."""
+    return _joined(pa.string(), [word.encode() for word in words])
+
+
+def binaries(values: Sequence[bytes]) -> Any:
+    """An array of bytes."""
+    return _joined(pa.binary(), values)
+
+
+def _joined(kind: Any, values: Sequence[bytes]) -> Any:
+    ends = np.cumsum([0, *map(len, values)], dtype=np.int32)
+    buffers = [None, pa.py_buffer(ends.tobytes()), pa.py_buffer(b"".join(values))]
+    return pa.Array.from_buffers(kind, len(values), buffers)
+
+
 def flags(values: npt.NDArray[np.bool_]) -> Any:
     """An array of truth values."""
-    packed = pa.py_buffer(np.packbits(values, bitorder="little").tobytes())
-    return pa.Array.from_buffers(pa.bool_(), len(values), [None, packed])
+    return pa.Array.from_buffers(pa.bool_(), len(values), [None, _packed(values)])
+
+
+def _packed(values: npt.NDArray[np.bool_]) -> Any:
+    return pa.py_buffer(np.packbits(values, bitorder="little").tobytes())
 
 
 def _bits(buffer: Any, array: Any) -> npt.NDArray[np.bool_]:

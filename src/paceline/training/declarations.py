@@ -7,6 +7,7 @@ and returns stand-ins of the right shapes, and once on values pulled from the pa
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -83,7 +84,7 @@ def tables(embeddings: Sequence[Embedding], *, fused: bool) -> tuple[Table, ...]
     """
     if not fused:
         return tuple(
-            Table((column,), {f"{each.name}/{column.name}": each})
+            Table((column,), {f"{each.name}/{_as_variable(column.name)}": each})
             for each in embeddings
             for column in each.columns
         )
@@ -103,6 +104,13 @@ def tables(embeddings: Sequence[Embedding], *, fused: bool) -> tuple[Table, ...]
             },
         )
         for used, columns in groups.items()
+    )
+
+
+def _as_variable(name: str) -> str:
+    """The name of a feature as TensorFlow takes it for a variable: other bytes as `_` and two hex digits."""
+    return re.sub(
+        r"[^A-Za-z0-9_.\-]", lambda found: "".join(f"_{byte:02x}" for byte in found[0].encode()), name
     )
 
 

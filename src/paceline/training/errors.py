@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 class TrainingError(Exception):
@@ -35,6 +35,18 @@ class InputError(TrainingError):
     """A data file is missing, empty or malformed, or lacks a column."""
 
 
+class ValueFault(Exception):
+    """A value of a column cannot be used; who knows where its row came from makes an `InputError` of it.
+
+    `row` is that of the columns that were given (from 0), or None where all of the column is meant.
+    """
+
+    def __init__(self, row: int | None, column: str, why: str) -> None:
+        super().__init__(f"column {column!r} {why}")
+        self.row = row
+        self.why = why
+
+
 class CheckpointError(TrainingError):
     """A checkpoint does not fit the model that is being trained, or cannot be written or read."""
 
@@ -45,6 +57,25 @@ class DamagedError(CheckpointError):
 
 class ExportError(TrainingError):
     """A SavedModel cannot be written where it should be."""
+
+
+def shown(url: str) -> str:
+    """A file's name for a message: as it is, or quoted where a terminal would not print it as it is."""
+    return url if url.isprintable() else repr(url)
+
+
+def check_columns(url: str, wanted: Iterable[str], known: Sequence[str]) -> None:
+    """Refuses a file without one of the columns, or with two of that name.
+
+    Raises:
+        InputError: that is so.
+    """
+    for name in wanted:
+        times = known.count(name)
+        if times == 0:
+            raise InputError(f"{shown(url)}: there is no column {name!r}{did_you_mean(name, known)}")
+        if times > 1:
+            raise InputError(f"{shown(url)}: the column {name!r} is there {times} times")
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

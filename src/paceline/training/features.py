@@ -3,21 +3,23 @@
 A feature turns whole columns into NumPy arrays, so that a batch costs slices and no work per row in Python. A
 numeric feature becomes one float; every other feature becomes a row number (id) of a table of `rows` rows, or
 several of them. Strings arrive dictionary-encoded, so vocabularies and hashes are looked up once per distinct
-value.
+value. `missing` says what counts as a value that is not there.
 """
 
 from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Iterable, Mapping
+import itertools
+import math
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from paceline.training import arrow_values, errors
+from paceline.training import arrow_values, errors, missing
 
 Columns = Mapping[str, Any]
 """The decoded columns of a chunk by name: pyarrow dictionary arrays (strings), NumPy arrays (numbers), or
@@ -29,11 +31,12 @@ Columns = Mapping[str, Any]
 class Lists:
     """How to decode a column of several values a row: lists, or texts with a separator between the values.
 
-    It is decoded to `Listed`.
+    It is decoded to `Listed`. `words` are values even where `missing` has them.
     """
 
     kind: Literal["number", "integer", "string"]
     separator: str
+    words: tuple[str, ...] = ()
 
 
 class Listed(NamedTuple):
@@ -80,16 +83,37 @@ class Numeric:
     deviation: float = 1.0
     log: bool = False
 
+    def __post_init__(self) -> None:
+        """Refuses what would make no number of a number.
+
+        Raises:
+            SettingsError: mean or deviation is not finite, or the deviation is 0.
+        """
+        if not (math.isfinite(self.mean) and math.isfinite(self.deviation) and self.deviation):
+            raise errors.SettingsError(
+                f"feature {self.name!r}: mean and deviation must be finite, and the deviation not 0; "
+                f"they are {self.mean} and {self.deviation}"
+            )
+
     def kinds(self) -> Mapping[str, Kind]:
         """The raw column of the same name, as a number."""
         return {self.name: "number"}
 
     def values(self, columns: Columns) -> Floats:
-        """The scaled numbers, one for each row."""
-        raw = columns[self.name]
+        """The scaled numbers, one for each row.
+
+        Raises:
+            ValueFault: one is too large for a float of 32 bits.
+        """
+        given = raw = columns[self.name]
         if self.log:
             raw = np.sign(raw) * np.log1p(np.abs(raw))
-        scaled: Floats = ((raw - self.mean) / self.deviation).astype(np.float32)
+        with np.errstate(over="ignore"):
+            scaled: Floats = ((raw - self.mean) / self.deviation).astype(np.float32)
+        infinite = np.isinf(scaled)
+        if infinite.any():
+            row = int(np.argmax(infinite))
+            raise errors.ValueFault(row, self.name, f"holds {given[row]}, too large for a float of 32 bits")
         return np.where(np.isnan(scaled), np.float32(0.0), scaled)
 
 
@@ -101,6 +125,18 @@ class Bucketised:
 
     column: str
     boundaries: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        """Refuses boundaries without an order.
+
+        Raises:
+            SettingsError: they are not finite, or do not rise.
+        """
+        rise = all(low < high for low, high in itertools.pairwise(self.boundaries))
+        if not rise or not all(map(math.isfinite, self.boundaries)):
+            raise errors.SettingsError(
+                f"feature {self.name!r}: boundaries must be finite numbers that rise, not {self.boundaries}"
+            )
 
     @property
     def name(self) -> str:
@@ -130,6 +166,21 @@ class Vocabulary:
     name: str
     words: tuple[str, ...]
 
+    def __post_init__(self) -> None:
+        """Refuses words without an id of their own.
+
+        Raises:
+            SettingsError: a word is there twice, or has space around it, or nothing else.
+        """
+        odd = next((word for word in self.words if not word or word != word.strip()), None)
+        if odd is not None:
+            raise errors.SettingsError(
+                f"feature {self.name!r}: the word {odd!r} never fits, for the space around values is not read"
+            )
+        if len(set(self.words)) < len(self.words):
+            twice = next(word for word in self.words if self.words.count(word) > 1)
+            raise errors.SettingsError(f"feature {self.name!r}: the word {twice!r} is there twice")
+
     @property
     def rows(self) -> int:
         """One for each word and one for all others."""
@@ -157,13 +208,23 @@ class Hashed:
     name: str
     rows: int
 
+    def __post_init__(self) -> None:
+        """Refuses a table without rows.
+
+        Raises:
+            SettingsError: there are none, or more than an id of 32 bits can name.
+        """
+        _check_rows(self.name, self.rows)
+
     def kinds(self) -> Mapping[str, Kind]:
         """The raw column of the same name, as strings."""
         return {self.name: "string"}
 
     def ids(self, columns: Columns) -> Ids:
         """One id for each row."""
-        return _by_word(columns[self.name], lambda word: _digest(word) % self.rows)
+        return _by_word(
+            columns[self.name], lambda word: 0 if missing.is_missing(word) else _digest(word) % self.rows
+        )
 
 
 @dataclass(frozen=True)
@@ -172,6 +233,14 @@ class Identity:
 
     name: str
     rows: int
+
+    def __post_init__(self) -> None:
+        """Refuses a table without rows.
+
+        Raises:
+            SettingsError: there are none, or more than an id of 32 bits can name.
+        """
+        _check_rows(self.name, self.rows)
 
     def kinds(self) -> Mapping[str, Kind]:
         """The raw column of the same name, as integers."""
@@ -196,11 +265,12 @@ class Cross:
         """Refuses parts without a single id for each row.
 
         Raises:
-            SettingsError: a part takes several values.
+            SettingsError: a part takes several values, or there is no bucket.
         """
         for part in self.parts:
             if isinstance(part, Several):
                 raise errors.SettingsError(f"feature {part.name!r} has several values, so it has no crosses")
+        _check_rows(self.name, self.buckets)
 
     @property
     def name(self) -> str:
@@ -275,8 +345,9 @@ class Several:
 
     def kinds(self) -> Mapping[str, Kind]:
         """The raw column of the feature, as lists."""
+        words = self.feature.words if isinstance(self.feature, Vocabulary) else ()
         return {
-            column: Lists(kind, self.separator)
+            column: Lists(kind, self.separator, words)
             for column, kind in self.feature.kinds().items()
             if not isinstance(kind, Lists)
         }
@@ -309,10 +380,26 @@ class Label:
         return {self.name: "string" if self.positive else "number"}
 
     def values(self, columns: Columns) -> Floats:
-        """1.0 or 0.0 for each row."""
+        """1.0 or 0.0 for each row.
+
+        Raises:
+            ValueFault: a row has no label.
+        """
+        column = columns[self.name]
         if self.positive:
-            return _by_word(columns[self.name], lambda word: int(word in self.positive)).astype(np.float32)
-        return np.asarray(columns[self.name] > 0, dtype=np.float32)
+            found = _by_word(column, self._of_word, of_null=_NO_LABEL)
+        else:
+            found = np.where(np.isnan(column), _NO_LABEL, column > 0)
+        is_missing = found == _NO_LABEL
+        if is_missing.any():
+            row = int(np.argmax(is_missing))
+            raise errors.ValueFault(row, self.name, "is the label and holds no value; leave such rows out")
+        return np.asarray(found, dtype=np.float32)
+
+    def _of_word(self, word: str) -> int:
+        if word in self.positive:
+            return 1
+        return _NO_LABEL if missing.is_missing(word) else 0
 
 
 class Examples(NamedTuple):
@@ -339,13 +426,41 @@ class FeatureSet:
     categorical: tuple[Categorical, ...]
     label: Label
 
+    def __post_init__(self) -> None:
+        """Refuses what cannot be read or told apart.
+
+        Raises:
+            SettingsError: two numbers or two categories have the same name, or a column is read in two ways.
+        """
+        for what, group in (("numbers", self.numeric), ("categories", self.categorical)):
+            names = [each.name for each in group]
+            twice = next((name for name in names if names.count(name) > 1), None)
+            if twice is not None:
+                raise errors.SettingsError(f"two {what} have the name {twice!r}")
+        read: dict[str, tuple[str, Kind]] = {}
+        for each in self._every:
+            for column, kind in each.kinds().items():
+                name, before = read.setdefault(column, (each.name, kind))
+                if before != kind:
+                    raise errors.SettingsError(
+                        f"column {column!r} is read as {_named(before)} by {name!r} and as {_named(kind)} by "
+                        f"{each.name!r}; give one of them a column of its own"
+                    )
+
+    @property
+    def _every(self) -> tuple[Numeric | Categorical | Label, ...]:
+        return (*self.numeric, *self.categorical, self.label)
+
     def kinds(self) -> dict[str, Kind]:
         """Every raw column that is read, and how to decode it."""
-        every: tuple[Any, ...] = (*self.numeric, *self.categorical, self.label)
-        return {column: kind for each in every for column, kind in each.kinds().items()}
+        return {column: kind for each in self._every for column, kind in each.kinds().items()}
 
     def encode(self, columns: Columns) -> Examples:
-        """Turns decoded columns into examples."""
+        """Turns decoded columns into examples.
+
+        Raises:
+            ValueFault: a row has no label, or a number that is too large.
+        """
         labels = self.label.values(columns)
         return Examples(
             numeric=_side_by_side((each.values(columns) for each in self.numeric), len(labels), np.float32),
@@ -359,9 +474,24 @@ def _side_by_side(columns: Iterable[npt.NDArray[Any]], rows: int, kind: type) ->
     return np.column_stack(parts) if parts else np.zeros((rows, 0), dtype=kind)
 
 
-def _by_word(column: Any, number: Any) -> Ids:
-    """Maps each distinct word of a dictionary-encoded column once; a missing word gets 0."""
-    table = np.array([number(word.strip()) for word in column.dictionary.to_pylist()] + [0], dtype=np.int32)
+#: Stands for a label that is not there.
+_NO_LABEL = -1
+_MOST_ROWS = 2**31 - 1
+
+
+def _check_rows(name: str, rows: int) -> None:
+    if not 1 <= rows <= _MOST_ROWS:
+        raise errors.SettingsError(f"feature {name!r}: a table has 1 to {_MOST_ROWS:,} rows, not {rows}")
+
+
+def _named(kind: Kind) -> str:
+    return f"several values ({kind.kind}, {kind.separator!r})" if isinstance(kind, Lists) else kind
+
+
+def _by_word(column: Any, number: Callable[[str], int], of_null: int = 0) -> Ids:
+    """Maps each distinct word of a dictionary-encoded column once; a null gets `of_null`."""
+    words = [of_null if word is None else number(word.strip()) for word in column.dictionary.to_pylist()]
+    table = np.array([*words, of_null], dtype=np.int32)
     codes = arrow_values.numbers(column.indices, missing=len(table) - 1)
     return np.asarray(table[codes], dtype=np.int32)
 

@@ -40,8 +40,8 @@ def once(source: sources.Source, encoder: features.FeatureSet) -> Iterator[Examp
     """
     kinds = encoder.kinds()
     for file in source.files():
-        for columns in sources.chunks(source, file, kinds):
-            yield encoder.encode(columns)
+        for chunk in sources.chunks(source, file, kinds):
+            yield chunk.encoded(encoder)
 
 
 def shuffled(
@@ -52,7 +52,7 @@ def shuffled(
     Raises:
         InputError: a file is missing or malformed, or there are fewer shards than readers.
     """
-    work = shards.cut(sources.rows(source), 1.0, seed)
+    work = shards.cut(sources.rows(source, encoder.kinds()), 1.0, seed)
     if index >= len(work.shards):
         raise errors.InputError(
             f"{', '.join(source.urls)}: reader {index} of {count} gets no example; use fewer"
@@ -160,21 +160,21 @@ class _Files:
 
     def _open(self, shard: shards.Shard) -> None:
         self._file, self._row, self._left = shard.file, shard.first, None
-        columns = sources.chunks(
+        chunks = sources.chunks(
             self._source, self._files[shard.file], self._encoder.kinds(), first=shard.first
         )
-        self._chunks = _mapped(self._executor, self._encode, columns)
+        self._chunks = _mapped(self._executor, self._encode, chunks)
 
-    def _encode(self, columns: features.Columns) -> Examples:
-        encoded = self._encoder.encode(columns)
+    def _encode(self, chunk: sources.Chunk) -> Examples:
+        encoded = chunk.encoded(self._encoder)
         self._cpu.tell()
         return encoded
 
 
 def _mapped(
     executor: futures.Executor,
-    function: Callable[[features.Columns], Examples],
-    items: Iterator[features.Columns],
+    function: Callable[[sources.Chunk], Examples],
+    items: Iterator[sources.Chunk],
 ) -> Iterator[Examples]:
     """What a function makes of each item, in order, a few at once while the next ones are read."""
     under_way: collections.deque[futures.Future[Examples]] = collections.deque()

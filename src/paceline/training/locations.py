@@ -19,7 +19,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, TypeVar, cast
 
 import fsspec
@@ -30,6 +30,7 @@ _log = logging.getLogger(__name__)
 _BLOCK_BYTES = 2 << 20
 _SMALL_BLOCK_BYTES = 64 << 10
 _DELAYS_SECONDS = (0.5, 1.0, 2.0, 4.0, 8.0)
+_HIDDEN = ("_", ".")
 _FINAL = (FileNotFoundError, PermissionError, IsADirectoryError)
 
 _BUSY = (408, 429)  # HTTP's "request timeout" and "too many requests"
@@ -38,18 +39,50 @@ Answer = TypeVar("Answer")
 
 
 def matches(url: str) -> list[str]:
-    """The files that a URL or a pattern with `*` stands for.
+    """The files that a URL, a folder or a pattern with `*` stands for.
+
+    In a folder, and by a pattern, names that begin with `_` or `.` are passed over: what Spark and Hive leave
+    beside their files. A pattern that asks for them has them.
 
     Raises:
         InputError: there is none, or its server does not answer.
     """
     system, path = _found(url)
     if "*" not in url:
-        _retried(url, lambda: system.info(path))
-        return [url]
-    found = [system.unstrip_protocol(each) for each in _retried(url, lambda: system.glob(path))]
+        if _retried(url, lambda: system.info(path)).get("type") != "directory":
+            return [url]
+        found = _within(system, path, url)
+        if not found:
+            raise errors.InputError(f"{errors.shown(url)}: there is no file in this folder")
+        return found
+    matching = _retried(url, lambda: system.glob(path, detail=True))
+    found = []
+    for each, info in sorted(matching.items()):
+        if not _is_hidden(PurePosixPath(each), PurePosixPath(path)):
+            is_folder = info.get("type") == "directory"
+            found += _within(system, each, url) if is_folder else [system.unstrip_protocol(each)]
     if not found:
-        raise errors.InputError(f"{url}: no file matches this pattern")
+        raise errors.InputError(f"{errors.shown(url)}: no file matches this pattern")
+    return found
+
+
+def _is_hidden(path: PurePosixPath, pattern: PurePosixPath) -> bool:
+    """Whether a file or a folder above it is hidden, and the pattern does not ask for it."""
+    first = next(number for number, part in enumerate(pattern.parts) if "*" in part)
+    asked = pattern.parts if len(path.parts) == len(pattern.parts) else ("",) * len(path.parts)
+    return any(
+        part.startswith(_HIDDEN) and not wanted.startswith(_HIDDEN)
+        for part, wanted in list(zip(path.parts, asked, strict=True))[first:]
+    )
+
+
+def _within(system: Any, folder: str, url: str) -> list[str]:
+    """The files of a folder and of the folders in it, as a table that is cut by a column has them."""
+    found = []
+    for each in _retried(url, lambda: system.find(folder)):
+        below = PurePosixPath(each).relative_to(PurePosixPath(system._strip_protocol(folder)))
+        if not any(part.startswith(_HIDDEN) for part in below.parts):
+            found.append(system.unstrip_protocol(each))
     return found
 
 
@@ -176,7 +209,7 @@ def _found(url: str) -> tuple[Any, str]:
     try:
         system, path = fsspec.core.url_to_fs(url)
     except (ImportError, ValueError) as error:
-        raise errors.InputError(f"{url}: {error}") from error
+        raise errors.InputError(f"{errors.shown(url)}: {error}") from error
     return system, path
 
 
@@ -259,11 +292,13 @@ def _retried(url: str, action: Callable[[], Answer], lose: Callable[[], None] = 
             return action()
         except _lost_errors() as error:
             if isinstance(error, _FINAL) and not _is_lost(error.__cause__):
-                raise errors.InputError(f"{url}: there is no such file, or it may not be read") from error
+                raise errors.InputError(
+                    f"{errors.shown(url)}: there is no such file, or it may not be read"
+                ) from error
             reason = f"{type(error.__cause__ or error).__name__}: {error.__cause__ or error}"
             if delay is None:
                 raise errors.InputError(
-                    f"{url}: the connection was lost {tries} times in a row ({reason}); "
+                    f"{errors.shown(url)}: the connection was lost {tries} times in a row ({reason}); "
                     "see that its server can be reached from here, then start the job again to go on"
                 ) from error
             _log.warning("%s: the connection was lost (%s), trying again in %.1f s", url, reason, delay)

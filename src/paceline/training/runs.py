@@ -69,9 +69,18 @@ def run(
     if train is None:
         raise errors.InputError("no training data: set training.inputs.train in the job file")
     evaluation = _source(chosen.inputs.evaluation, chosen, evaluation)
+    kinds = model.features.kinds()
     with futures.ThreadPoolExecutor(1, "counting") as pool:
-        counted = pool.submit(sources.rows, train)
+        counted = pool.submit(sources.rows, train, kinds)
+        # What is evaluated on when training is over is looked at before it begins.
+        judged = (
+            pool.submit(sources.rows, evaluation, kinds)
+            if evaluation is not None and (cluster.is_chief or cluster.role == "evaluator")
+            else None
+        )
         lazy_tensorflow.imported()
+    if judged is not None and counted.exception() is None:
+        judged.result()
     return _train(model, cluster, chosen, environment, train, evaluation, rows=counted.result())
 
 

@@ -8,6 +8,8 @@ from paceline.diagnosing.failures import known, last_words
 
 #: What a script wrote, and a word of what is said of it.
 FAILURES = {
+    "paceline.training.errors.InputError: a.csv:3: column 'x' holds 'two', not a number": "data",
+    "paceline.training.errors.SettingsError: two numbers have the name 'x'": "settings",
     "AttributeError: module 'tensorflow' has no attribute 'contrib'": "tf.contrib",
     "ModuleNotFoundError: No module named 'tensorflow.contrib'": "tf.contrib",
     "ModuleNotFoundError: No module named 'tensorflow.examples.tutorials'": "tensorflow.examples",

@@ -59,6 +59,19 @@ def _known(pattern: str, what: str, *steps: str, is_lasting: bool = False, code:
 
 #: In the order in which they are tried.
 ALL = (
+    # The training library says all of it in its message. A server or a file may come back.
+    _known(
+        r"paceline\.training\.errors\.InputError: (?!.*(?:connection was lost|no such file|no file matches))",
+        "The data cannot be used as they are.",
+        "mend what the line says, then go on: paceline resume",
+        is_lasting=True,
+    ),
+    _known(
+        r"paceline\.training\.errors\.SettingsError: ",
+        "The settings of the training do not fit.",
+        "mend what the line says: spec.training in the job file, or the features of the script",
+        is_lasting=True,
+    ),
     # What TensorFlow has dropped.
     _known(
         r"tensorflow'? has no attribute 'contrib'|No module named 'tensorflow\.contrib|tensorflow\.contrib",

@@ -1,0 +1,291 @@
+"""CSV files: which of their bytes are rows, decoded by pyarrow some megabytes at a time.
+
+What a row is stands here once, for counting, for decoding and for the places in messages: a line that is not
+empty, or several where a quoted field has line breaks within. A quote opens a field only at its beginning
+(RFC 4180, and pyarrow). Files may be compressed, and may begin with the byte order mark of UTF-8.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO, NamedTuple, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.csv
+
+from paceline.training import compressions, errors, features, locations, missing
+
+_BLOCK_BYTES = 8 << 20
+_LONGEST_ROW_BYTES = 8 << 20
+_UTF8_MARK = b"\xef\xbb\xbf"
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+#: A quoted field, up to the end where it is not closed.
+_QUOTED = re.compile(rb'(?:\A|(?<=[,\r\n]))"[^"]*+(?:""[^"]*+)*+("?)')
+#: What other programs write between fields.
+_OTHER_SEPARATORS = {"\t": "tabs", ";": "semicolons", "|": "bars"}
+_QUOTE, _COMMA, _NEW_LINE, _RETURN = b'",\n\r'
+
+
+class _Block(NamedTuple):
+    """Whole rows of a file: their bytes, where each row ends, and the line that they begin in."""
+
+    data: bytes
+    ends: npt.NDArray[np.int64]
+    line: int
+
+    def row(self, number: int) -> tuple[int, bytes]:
+        """The line in which a row begins, and its bytes."""
+        first = _first_of_row(self.data, int(self.ends[number - 1]) if number else 0)
+        return self.line + _lines(self.data[:first]), self.data[first : int(self.ends[number])]
+
+
+@dataclass(frozen=True)
+class CsvFile:
+    """A CSV file with a header, or with `column_names`; `skip_rows` lines at its head are ignored."""
+
+    url: str
+    cache: locations.Cache | None
+    column_names: tuple[str, ...]
+    skip_rows: int
+
+    def rows(self, kinds: Mapping[str, features.Kind]) -> int:
+        """The number of rows, without the header.
+
+        Raises:
+            InputError: the file cannot be read or lacks a column, or a quoted field does not end.
+        """
+        found = 0
+        for block in self._blocks():
+            if not found:
+                self._check(self.column_names or self._header(block), kinds)
+            found += len(block.ends)
+        return max(0, found - self._header_rows)
+
+    def tables(self, kinds: Mapping[str, features.Kind], first: int) -> Iterator[pa.Table]:
+        """The columns of those names from row `first` on, some megabytes of the file at a time.
+
+        Raises:
+            InputError: the file lacks a column, or a row has too few or too many fields; with its line.
+        """
+        names: tuple[str, ...] = self.column_names
+        for block in self._blocks():
+            headers = 0
+            if not names:
+                names, headers = self._header(block), 1
+            self._check(names, kinds)
+            skipped = headers + first
+            if skipped < len(block.ends):
+                begin = int(block.ends[skipped - 1]) if skipped else 0
+                yield self._table(block, begin, names, kinds)
+            first = max(0, skipped - len(block.ends))
+
+    def place(self, row: int) -> str:
+        """Where a row is, for messages: the file and the line.
+
+        Raises:
+            InputError: the file cannot be read any more.
+        """
+        row += self._header_rows
+        for block in self._blocks():
+            if row < len(block.ends):
+                return f"{errors.shown(self.url)}:{block.row(row)[0]}"
+            row -= len(block.ends)
+        return errors.shown(self.url)
+
+    @property
+    def _header_rows(self) -> int:
+        return 0 if self.column_names else 1
+
+    def _blocks(self) -> Iterator[_Block]:
+        """All rows, some megabytes at a time, in memory of pyarrow's own.
+
+        pyarrow could read the stream itself. But then its threads call Python, and nobody waits for them: a
+        process that ends meanwhile is aborted.
+        """
+        with locations.opened(self.url, self.cache) as raw:
+            stream = compressions.unpacked(raw, self.url)
+            rest, line = self._without_skipped(stream, self._head(stream))
+            is_last = False
+            while not is_last:
+                read = _whole_breaks(stream)
+                is_last = not read
+                data = rest + read + (b"\n" if is_last and rest else b"")
+                breaks, is_open = _breaks(data)
+                if is_last and is_open:
+                    self._refuse_open(line, data, breaks)
+                ends = _row_ends(breaks)
+                if len(ends):
+                    end = int(ends[-1])
+                    yield _Block(data[:end], ends, line)
+                    line += _lines(data[:end])
+                    rest = data[end:]
+                else:
+                    rest = data
+                if len(rest) > _LONGEST_ROW_BYTES:
+                    self._refuse_long(line, rest)
+
+    def _head(self, stream: BinaryIO) -> bytes:
+        """The first bytes, without the mark of UTF-8."""
+        head = stream.read(len(_UTF8_MARK))
+        if head[:2] in _UTF16_MARKS:
+            raise errors.InputError(f"{errors.shown(self.url)}: this is UTF-16; write it as UTF-8")
+        return b"" if head == _UTF8_MARK else head
+
+    def _without_skipped(self, stream: BinaryIO, head: bytes) -> tuple[bytes, int]:
+        """What follows the skipped lines of what has been read, and the number of its line."""
+        data, skipped = head, 0
+        while skipped < self.skip_rows:
+            read = _whole_breaks(stream)
+            data += read
+            found = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)").match(data)
+            if found:
+                data, skipped = data[found.end() :], skipped + 1
+            elif not read:
+                return b"", skipped + 1
+            elif len(data) > _LONGEST_ROW_BYTES:
+                self._refuse_long(skipped + 1, data)
+        return data, skipped + 1
+
+    def _header(self, block: _Block) -> tuple[str, ...]:
+        _, row = block.row(0)
+        return tuple(name.strip() for name in _fields(row.decode(errors="replace")))
+
+    def _check(self, names: Sequence[str], kinds: Mapping[str, features.Kind]) -> None:
+        separator = _separator(names[0]) if len(names) == 1 else None
+        if separator and names[0] not in kinds:
+            raise errors.InputError(
+                f"{errors.shown(self.url)}: the header has {separator} and no commas; "
+                "columns of CSV are separated by commas"
+            )
+        errors.check_columns(self.url, kinds, names)
+
+    def _table(
+        self, block: _Block, begin: int, names: Sequence[str], kinds: Mapping[str, features.Kind]
+    ) -> pa.Table:
+        """The rows of a block from a byte on, typed; as texts where one does not fit its type."""
+        types = {"number": pa.float64(), "integer": pa.int64(), "string": _WORDS}
+        fast = {
+            name: pa.string() if isinstance(kind, features.Lists) else types[kind]
+            for name, kind in kinds.items()
+        }
+        for wanted in (fast, dict.fromkeys(kinds, pa.string())):
+            try:
+                return _decoded(memoryview(block.data)[begin:], names, wanted)
+            except pa.ArrowInvalid as error:
+                reason = error
+        self._explain(block, names, kinds, reason)
+
+    def _explain(
+        self, block: _Block, names: Sequence[str], kinds: Mapping[str, features.Kind], reason: Exception
+    ) -> NoReturn:
+        """Finds the row that pyarrow could not split, or whose bytes are no text."""
+        for number in range(len(block.ends)):
+            line, row = block.row(number)
+            fields = _fields(row.decode("latin-1"))
+            at = f"{errors.shown(self.url)}:{line}"
+            if len(fields) != len(names):
+                separator = _separator(fields[0]) if len(fields) == 1 else None
+                raise errors.InputError(
+                    f"{at}: {len(fields)} field{'s' * (len(fields) != 1)} where {len(names)} are expected"
+                    + (f"; the line has {separator} and no commas" if separator else "")
+                ) from reason
+            for name, field in zip(names, fields, strict=True):
+                if name in kinds:
+                    try:
+                        field.encode("latin-1").decode()
+                    except UnicodeDecodeError as error:
+                        raise errors.InputError(f"{at}: column {name!r} is not UTF-8: {error}") from error
+        raise errors.InputError(f"{errors.shown(self.url)}: {reason}") from reason
+
+    def _refuse_open(self, line: int, data: bytes, breaks: npt.NDArray[np.bool_]) -> NoReturn:
+        ends = _row_ends(breaks)
+        line += _lines(data[: _first_of_row(data, int(ends[-1]) if len(ends) else 0)])
+        raise errors.InputError(
+            f"{errors.shown(self.url)}:{line}: a quoted field begins in this row and does not end"
+        )
+
+    def _refuse_long(self, line: int, data: bytes) -> NoReturn:
+        line += _lines(data[: _first_of_row(data, 0)])
+        why = "a quoted field of this row has no end" if b'"' in data else "is this CSV?"
+        raise errors.InputError(
+            f"{errors.shown(self.url)}:{line}: a row has more than {_LONGEST_ROW_BYTES:,} bytes; {why}"
+        )
+
+
+_WORDS = pa.dictionary(pa.int32(), pa.string())
+
+
+def _decoded(data: memoryview, names: Sequence[str], wanted: Mapping[str, Any]) -> pa.Table:
+    stream = pa.BufferOutputStream()
+    stream.write(data)
+    block = stream.getvalue()
+    return pyarrow.csv.read_csv(
+        pa.BufferReader(block),
+        # One chunk a block, however long its lines are.
+        pyarrow.csv.ReadOptions(column_names=list(names), block_size=block.size),
+        pyarrow.csv.ParseOptions(newlines_in_values=True),
+        pyarrow.csv.ConvertOptions(
+            column_types=dict(wanted), include_columns=list(wanted), null_values=sorted(missing.WORDS)
+        ),
+    )
+
+
+def _whole_breaks(stream: BinaryIO) -> bytes:
+    """The next bytes of a stream; a line break of two characters is whole."""
+    data = stream.read(_BLOCK_BYTES)
+    return data + stream.read(1) if data.endswith(b"\r") else data
+
+
+def _breaks(data: bytes) -> tuple[npt.NDArray[np.bool_], bool]:
+    """Which bytes are line breaks outside quotes, and whether a quoted field goes on after the last byte.
+
+    Where a quote stands within a field that does not begin with one, it is a character like any other; then
+    fields are looked at one by one.
+    """
+    codes = np.frombuffer(data, np.uint8)
+    breaks = (codes == _NEW_LINE) | (codes == _RETURN)
+    if b'"' not in data:
+        return breaks, False
+    quotes = codes == _QUOTE
+    inside = np.logical_xor.accumulate(quotes)
+    before = np.concatenate([np.array([_NEW_LINE], np.uint8), codes[:-1]])
+    opening = before[quotes & inside]
+    if np.isin(opening, (_COMMA, _NEW_LINE, _RETURN, _QUOTE)).all():
+        return breaks & ~inside, bool(inside[-1])
+    is_open = False
+    for field in _QUOTED.finditer(data):
+        breaks[slice(*field.span())] = False
+        is_open = not field[1]
+    return breaks, is_open
+
+
+def _row_ends(breaks: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    """Where rows that are not empty end: at a break after something else."""
+    after = np.concatenate([np.array([True]), breaks[:-1]])
+    return np.flatnonzero(breaks & ~after)
+
+
+def _first_of_row(data: bytes, end: int) -> int:
+    """Where the row begins that follows the end of another, or the beginning."""
+    while data[end : end + 1] in (b"\r", b"\n"):
+        end += 1
+    return end
+
+
+def _lines(data: bytes) -> int:
+    """How many lines have ended, also within quotes."""
+    return data.count(b"\n") + data.count(b"\r") - data.count(b"\r\n")
+
+
+def _fields(row: str) -> list[str]:
+    return next(csv.reader(io.StringIO(row, newline="")), [])
+
+
+def _separator(text: str) -> str | None:
+    return next((word for character, word in _OTHER_SEPARATORS.items() if character in text), None)
