@@ -167,7 +167,8 @@ ALL = (
         is_lasting=True,
     ),
     _known(
-        r"GLIBC(?:XX)?_[\d.]+' not found|(lib\w+[\w.]*\.so[\d.]*): cannot open shared object file",
+        r"GLIBC(?:XX)?_[\d.]+' not found|: cannot open shared object file"
+        r"|\.so: (?:file too short|invalid ELF)",
         "A shared library that the script needs is not there, or too old.",
         "an image that has it",
         is_lasting=True,
@@ -371,9 +372,9 @@ ALL = (
     ),
     _known(
         r"([^\s']+?)'?[;:] (?:Cannot open: )?No such file or directory"
-        r"|No such file or directory:? ?'?([^';\n]+)"
-        r"|Failed to find any matching files for (\S+)",
-        "A file is not there: {0}{1}{2}.",
+        r"|No such file or directory: '?([^';\n]+)|name = '([^']+)', errno = 2"
+        r"|Failed to find any matching files for (\S+)|SavedModel file does not exist at: ([^\s{]+)",
+        "A file is not there: {0}{1}{2}{3}{4}.",
         _DATA,
     ),
     _known(
@@ -386,7 +387,62 @@ ALL = (
         "A file has bytes that are no text in the encoding that the script reads it with.",
         "open it with its own encoding, or as bytes",
     ),
+    _known(
+        r"Can't load save_path when it is None|is not a valid checkpoint|Unable to find a checkpoint|"
+        r"Unsuccessful TensorSliceReader constructor",
+        "There is no checkpoint where the script looks for one.",
+        "look at the folder: spec.checkpoint_dir, or what the script itself names; start without one first",
+    ),
+    _known(
+        r"Expect \d+ fields but have \d+ in record|Field \d+ in record \d+ is (?:not a valid|required)"
+        r"|StringToNumberOp could not correctly convert string: (.*)",
+        "A row of the data does not have the columns, or the numbers, that the script reads.",
+        "compare the file with record_defaults of decode_csv; leave a header out: dataset.skip(1)",
+    ),
+    _known(
+        r"label value of (\S+) which is outside the valid range",
+        "The label {0} is none of the classes that the model has.",
+        "labels are 0 to classes - 1; a label of -1 or one too large often stands for one that is missing",
+    ),
     # How the graph is built and run.
+    _known(
+        r"Table (?:already )?not initialized|iterator has not been initialized",
+        "A table or an iterator of the graph was used before its initializer had run.",
+        "tf.add_to_collection(tf.GraphKeys.TABLE_INITIALIZERS, iterator.initializer): "
+        "MonitoredTrainingSession and Supervisor run what is there",
+        is_lasting=True,
+    ),
+    _known(
+        r"Trying to share variable (\S+), but specified|Variable (\S+) does not exist, or was not created",
+        "The variable {0}{1} is asked for in a way that does not fit how it was made.",
+        "reuse=tf.AUTO_REUSE in its scope, and the same shape and type in each place",
+        is_lasting=True,
+    ),
+    _known(
+        r"[Gg]lobal step should be created",
+        "The script has no global step.",
+        "tf.train.get_or_create_global_step() before the session, and global_step= in minimize()",
+        is_lasting=True,
+    ),
+    _known(
+        r"symbolic `?tf\.Tensor`?.* is not allowed|Using a `tf\.Tensor` as a Python `bool`",
+        "The script uses a tensor of a graph as a value of Python.",
+        "tf.cond and tf.while_loop, or @tf.function around it; session.run gives values",
+        is_lasting=True,
+    ),
+    _known(
+        r"tf\.function only supports singleton tf\.Variables"
+        r"|tried to create variables on (?:a )?non-first call",
+        "A tf.function makes a variable each time that it is called.",
+        "make variables, layers and optimizers outside of it",
+        is_lasting=True,
+    ),
+    _known(
+        r"datasets?.{,80}captures a stateful object|Cannot capture a stateful node",
+        "A data set uses a variable or a table, which a one-shot iterator cannot.",
+        "tf.compat.v1.data.make_initializable_iterator, and its initializer before the first step",
+        is_lasting=True,
+    ),
     _known(
         r"[Aa]ttempting to use uninitialized value (\S+)|Error while reading resource variable (\S+)",
         "The variable {0}{1} was read before it was initialised.",
