@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     Key = Tuple[int, ...]
     DoRun = Callable[..., List[Any]]
-    Traced = Callable[[Any], Callable[..., Any]]
+    Traced = Callable[[], Callable[..., Any]]
 
 clock = stepping.clock
 #: Kinds of runs of one graph. A script with more makes new operations in each step, and none is looked into.
@@ -263,11 +263,10 @@ class SessionWatch(object):
             if run is None:
                 return plain
 
-            def traced(metadata):
-                # type: (Any) -> Callable[..., Any]
+            def traced():
+                # type: () -> Callable[..., Any]
                 options = self._config_pb2.RunOptions(trace_level=_FULL_TRACE)
-                call = original(session, fetches, None, True)
-                return functools.partial(call, options=options, run_metadata=metadata)
+                return functools.partial(original(session, fetches, None, True), options=options)
 
             return self._counting(plain, run, traced)
 
@@ -290,12 +289,13 @@ class SessionWatch(object):
             if run is None:
                 return plain
 
-            def traced(metadata):
-                # type: (Any) -> Callable[..., Any]
+            def traced():
+                # type: () -> Callable[..., Any]
                 options = self._config_pb2.CallableOptions()
                 options.CopyFrom(callable_options)
                 options.run_options.trace_level = _FULL_TRACE
-                return functools.partial(original(session, options), run_metadata=metadata)
+                call = original(session, options)  # type: Callable[..., Any]
+                return call
 
             return self._counting(plain, run, traced, tuple(callable_options.fetch), takes_feeds=True)
 
@@ -323,11 +323,12 @@ class SessionWatch(object):
         Args:
             plain: the function of TensorFlow.
             run: what it trains.
-            traced: makes one that does the same and has it traced into some metadata.
+            traced: makes one that does the same and has it traced into its ``run_metadata``.
             fetched: the names of what it returns, if it returns a list.
             takes_feeds: whether its arguments are feeds; else they are options of the script's own.
         """
         steps, guard = self._steps, self._guard
+        tracer = _CallTracer(traced, self._config_pb2.RunMetadata, self._trace_watch)
 
         def report(arguments, found):
             # type: (Sequence[Any], Any) -> None
@@ -339,56 +340,85 @@ class SessionWatch(object):
         def step(*arguments, **named):
             # type: (*Any, **Any) -> Any
             begun = clock()
-            if begun < steps.due:
+            is_due = begun >= steps.due
+            if not is_due and tracer.name is None:
                 found = plain(*arguments, **named)
                 steps.add(begun)
                 return found
-            has_options = any(named.values()) or (bool(arguments) and not takes_feeds)
-            trace = None if has_options else guard(self._traced_call, run, begun, traced)
-            found = plain(*arguments, **named) if trace is None else trace(plain, arguments)
+            metadata, context = None, {}  # type: Any, Dict[str, Any]
+            if any(named.values()) or (bool(arguments) and not takes_feeds):
+                found = plain(*arguments, **named)
+            else:
+                guard(tracer.look, steps.total())
+                if tracer.name is not None:
+                    context = guard(self._context, run, begun) or {}
+                found, metadata = tracer.step(plain, arguments)
             steps.add(begun)
-            guard(report, arguments, found)
-            if trace is not None:
-                guard(trace.keep)
+            if is_due:
+                guard(report, arguments, found)
+            if metadata is not None:
+                guard(tracer.keep, metadata, context)
             return found
 
         return step
 
-    def _traced_call(self, run, begun, traced):
-        # type: (graphs.TrainingRun, float, Traced) -> Optional[_TracedCall]
-        """Return what makes a step and traces it; None: no trace is due."""
-        name = self._trace_watch.due(self._steps.total())
-        if name is None:
-            return None
-        metadata = self._config_pb2.RunMetadata()
-        return _TracedCall(traced(metadata), metadata, name, self._context(run, begun), self._trace_watch)
 
+class _CallTracer(object):
+    """Traces steps that are calls of a function, by another function that does the same.
 
-class _TracedCall(object):
-    """Makes a step by a function that has it traced."""
+    A function's graph is built in all servers at its first call. So that is a step that is not kept: the one
+    after it is like all others.
 
-    def __init__(self, call, metadata, name, context, watch):
-        # type: (Callable[..., Any], Any, str, Dict[str, Any], traces.TraceWatch) -> None
-        self._call = call
+    Args:
+        make: makes the function whose steps are traced.
+        metadata: makes what a step is traced into.
+        watch: says when a trace is due, and writes it.
+    """
+
+    def __init__(self, make, metadata, watch):
+        # type: (Callable[[], Callable[..., Any]], Callable[[], Any], traces.TraceWatch) -> None
+        self._make = make
         self._metadata = metadata
-        self._name = name
-        self._context = context
         self._watch = watch
+        self._call = None  # type: Optional[Callable[..., Any]]
+        self._is_built = False
+        #: Of the trace that the next step is taken for; None: none is due.
+        self.name = None  # type: Optional[str]
 
-    def __call__(self, plain, arguments):
-        # type: (Callable[..., Any], Sequence[Any]) -> Any
-        """Make the step; by the plain function where a profiler of the script's own is at work."""
+    def look(self, steps):
+        # type: (int) -> None
+        """See whether a trace is due after so many steps."""
+        if self.name is None:
+            name = self._watch.due(steps)
+            if name is not None and self._call is None:
+                self._call = self._make()
+            self.name = name
+
+    def step(self, plain, arguments):
+        # type: (Callable[..., Any], Sequence[Any]) -> Tuple[Any, Any]
+        """Make a step and return what it gives, and what it was traced into if that is to be kept.
+
+        By the plain function where no trace is due, or a profiler of the script's own is at work.
+        """
+        if self.name is None or self._call is None:
+            return plain(*arguments), None
+        metadata = self._metadata()
         try:
-            return self._call(*arguments)
+            found = self._call(*arguments, run_metadata=metadata)
         except Exception as error:
+            self.name = None
             if not _is_profiled(error):
                 raise
-            return plain(*arguments)
+            return plain(*arguments), None
+        was_built, self._is_built = self._is_built, True
+        return found, metadata if was_built else None
 
-    def keep(self):
-        # type: () -> None
+    def keep(self, metadata, context):
+        # type: (Any, Dict[str, Any]) -> None
         """Write what TensorFlow said of the step."""
-        self._watch.keep(self._name, self._metadata.SerializeToString(), self._context)
+        name, self.name = self.name, None
+        if name is not None:
+            self._watch.keep(name, metadata.SerializeToString(), context)
 
 
 def _is_profiled(error):
