@@ -127,6 +127,36 @@ def test_the_environment():
     assert seen["PACELINE_REPORT_FILE"].endswith("/reports")
 
 
+def test_output_is_not_held_back_unless_that_is_wanted():
+    assert agent.command_environment(config(framework="plain"), 1, {})["PYTHONUNBUFFERED"] == "1"
+    asked = agent.command_environment(config(), 1, {"PYTHONUNBUFFERED": ""})
+    assert asked["PYTHONUNBUFFERED"] == ""
+
+
+PODS = {
+    "ps": ["clicks-ps-0.clicks.ns.svc:2222", "clicks-ps-1.clicks.ns.svc:2222"],
+    "worker": ["127.0.0.1:4001", "[::1]:4002", "box:4003"],
+}
+
+
+@pytest.mark.parametrize("proxy", ["http_proxy", "HTTPS_PROXY", "grpc_proxy"])
+def test_replicas_talk_without_a_proxy(proxy):
+    hosts = ".clicks.ns.svc,127.0.0.1,::1,box"
+    seen = agent.command_environment(config(cluster=PODS), 1, {proxy: "http://proxy:3128"})
+    assert (seen["no_proxy"], seen["NO_PROXY"]) == (hosts, hosts)
+    assert "no_grpc_proxy" not in seen, "it would hide no_proxy from gRPC"
+    inherited = {proxy: "http://proxy:3128", "NO_PROXY": "own.net, ", "no_grpc_proxy": "grpc.net"}
+    seen = agent.command_environment(config(cluster=PODS), 1, inherited)
+    assert seen["no_proxy"] == seen["NO_PROXY"] == f"own.net,{hosts}"
+    assert seen["no_grpc_proxy"] == f"grpc.net,{hosts}"
+    of_the_job = config(cluster=PODS, environment={proxy: "http://proxy:3128"})
+    assert agent.command_environment(of_the_job, 1, {})["no_proxy"] == hosts
+
+
+def test_without_a_proxy_nothing_is_said_of_one():
+    assert not [name for name in agent.command_environment(config(), 1, {}) if "proxy" in name.lower()]
+
+
 TORCH = {
     "MASTER_ADDR": "w", "MASTER_PORT": "1", "RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "0",
     "LOCAL_WORLD_SIZE": "1", "NODE_RANK": "1", "GROUP_RANK": "1", "PET_MASTER_ADDR": "w",
@@ -155,10 +185,10 @@ def test_rank_0_is_the_chief_and_an_evaluator_has_none():
     assert agent.torch_variables(evaluator) == {}
 
 
-def test_a_plain_job_sees_nothing_but_paceline_variables():
+def test_a_plain_job_sees_nothing_of_a_framework():
     seen = agent.command_environment(config(framework="plain", environment={"A": "{role}"}), 4, {})
     assert seen.pop("A") == "worker"
-    assert {name.partition("_")[0] for name in seen} == {"PACELINE"}
+    assert {name.partition("_")[0] for name in seen} == {"PACELINE", "PYTHONUNBUFFERED"}
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import time
 from pathlib import Path
+
+import pytest
 
 from paceline.engines.local import processes
 
@@ -51,6 +54,36 @@ def test_members_are_found_by_their_environment_even_in_other_sessions(tmp_path:
         assert processes.members(tmp_path) == found
         assert processes.members(tmp_path, ("ps", 0)) == set()
         processes.kill(found)
+
+
+SAYS_ITS_ENVIRONMENT = "import json, os, sys; json.dump(dict(os.environ), open(sys.argv[1], 'w'))"
+
+
+def test_replicas_do_not_inherit_what_a_shell_says_of_threads_and_ranks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in (
+        "OMP_NUM_THREADS",
+        "TF_NUM_INTEROP_THREADS",
+        "RANK",
+        "PET_NNODES",
+        "MASTER_ADDR",
+        "TF_CONFIG",
+    ):
+        monkeypatch.setenv(name, "64")
+    monkeypatch.setenv("MY_RANK", "64")
+    (tmp_path / "agent.py").write_text(SAYS_ITS_ENVIRONMENT)
+    process = processes.start(
+        tmp_path / "config",
+        agent=tmp_path / "agent.py",
+        log=tmp_path / "log",
+        working_dir=tmp_path,
+        cgroup_files=(),
+        namespace=None,
+    )
+    assert process.wait(120) == 0, (tmp_path / "log").read_text()
+    seen = json.loads((tmp_path / "config").read_text())
+    assert [name for name, value in seen.items() if value == "64"] == ["MY_RANK"]
 
 
 def test_an_agent_is_found_by_its_config(tmp_path: Path) -> None:

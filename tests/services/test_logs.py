@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.examples import SHARED_FIXTURES
 
 from paceline.engines.local.folders import RunFolder
 from paceline.services import logs
@@ -72,3 +76,87 @@ def test_what_comes_later_is_whole_whatever_the_tail(folder: RunFolder) -> None:
         return rounds < 3
 
     assert texts(folder, tail=1, follow=follow) == ["half", "c", "x", "y"]
+
+
+ENDS = st.sampled_from(["\n", "\r\n", "\r"])
+TEXTS = st.text("ab é", max_size=12)
+
+
+@given(lines=st.lists(st.tuples(TEXTS, ENDS), max_size=12), chunk=st.integers(1, 9), cut=st.integers(0, 60))
+@settings(suppress_health_check=SHARED_FIXTURES)
+def test_a_line_ends_as_a_terminal_shows_it(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[tuple[str, str]], chunk: int, cut: int
+) -> None:
+    folder = RunFolder(tmp_path_factory.mktemp("logs") / "run")
+    folder.create()
+    data = "".join(text + end for text, end in lines).encode()
+    expected = [line.decode() for line in data.splitlines()]
+    path = folder.logs / "ps-0.1.log"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(logs, "CHUNK_BYTES", chunk)
+        path.write_bytes(data)
+        assert texts(folder) == expected
+        for count in range(len(expected) + 1):
+            assert texts(folder, tail=count) == expected[len(expected) - count :]
+        # In two pieces, by one reader that stays and by one that is made anew.
+        for is_anew in (False, True):
+            path.write_bytes(data[:cut])
+            reader = logs.FolderReader(folder, logs.ALL)
+            found = list(reader.fresh(ended=False))
+            path.write_bytes(data)
+            if is_anew:
+                reader = logs.FolderReader(folder, logs.Wanted(behind=reader.positions))
+            found += reader.fresh(ended=False)
+            assert [line.text for line in found] == expected
+
+
+def test_a_line_without_an_end_is_shown_when_it_stays(folder: RunFolder) -> None:
+    path = write(folder, "ps-0.1", "one\nloading")
+    reader = logs.FolderReader(folder, logs.ALL)
+    looks = [[line.text for line in reader.fresh(ended=False)] for _ in range(10)]
+    assert looks[0] == ["one"]
+    assert sum(looks[1:], []) == ["loading"]
+    with path.open("a") as file:
+        file.write(" done\ntwo\n")
+    assert [line.text for line in reader.fresh(ended=False)] == [" done", "two"]
+
+
+def test_of_an_endless_line_the_beginning_is_shown_once(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, "LINE_BYTES", 10)
+    path = write(folder, "ps-0.1", "one\n")
+    reader = logs.FolderReader(folder, logs.ALL)
+    found = [line.text for line in reader.fresh(ended=False)]
+    for _ in range(50):
+        with path.open("a") as file:
+            file.write("é1234567")
+        found += [line.text for line in reader.fresh(ended=False)]
+    assert found == ["one", "é1234567…"]
+    # Whoever reads on from there does not begin within it.
+    reader = logs.FolderReader(folder, logs.Wanted(behind=reader.positions))
+    with path.open("a") as file:
+        file.write("345\ntwo\n")
+    assert [line.text for line in reader.fresh(ended=True)] == ["two"]
+    assert texts(folder) == ["one", "é1234567…", "two"]
+    assert texts(folder, tail=2) == ["é1234567…", "two"]
+
+
+def test_a_long_log_is_read_once(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a look costs does not depend on how much is there: a bar without an end grows for hours."""
+    path = write(folder, "ps-0.1", "x" * 1_000_000)
+    reader = logs.FolderReader(folder, logs.ALL)
+    assert len(list(reader.fresh(ended=False))) == 1
+    read = []
+
+    class Counting(io.FileIO):
+        def read(self, size: int = -1) -> bytes:
+            data = super().read(size)
+            read.append(len(data))
+            return data
+
+    monkeypatch.setattr(Path, "open", lambda self, mode: Counting(self, "r"))
+    for _ in range(20):
+        list(reader.fresh(ended=False))
+    assert sum(read) == 0
+    assert path.stat().st_size == 1_000_000

@@ -41,6 +41,7 @@ THREAD_VARIABLES = (
     "MKL_NUM_THREADS",
     "NUMEXPR_NUM_THREADS",
 )
+PROXY_VARIABLES = ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy")
 SEEN_TYPES = ("instrumentation", "fact", "cure")  # of the script: they hold while it runs
 REPORT_TYPES = ("step", "evaluation", *SEEN_TYPES)
 UNLIMITED = 2**62  # cgroup v1 writes "no limit" as the largest multiple of a page below 2**63
@@ -193,10 +194,33 @@ def framework_defaults(config: Config, threads: int) -> Dict[str, str]:
     return environment
 
 
+def proxy_exceptions(config: Config, environment: Dict[str, str]) -> Dict[str, str]:
+    """Return what keeps a proxy out of the way between replicas; nothing where there is no proxy.
+
+    gRPC goes by ``no_grpc_proxy`` or else by ``no_proxy``, whose names are those that hosts end with. Other
+    programs read either spelling of ``no_proxy``, so that both say the same.
+    """
+    if not any(environment.get(name) or environment.get(name.upper()) for name in PROXY_VARIABLES):
+        return {}
+    hosts = {address.rpartition(":")[0].strip("[]") for role in config.cluster.values() for address in role}
+    # Of the thousands of pods of a job one name is enough: that of their domain.
+    names = sorted(
+        {host if host[-1:].isdigit() or "." not in host else host[host.index(".") :] for host in hosts}
+    )
+    found = {}
+    for name in ("no_proxy", "NO_PROXY", "no_grpc_proxy"):
+        if name in environment or name != "no_grpc_proxy":
+            given = environment.get(name) or environment.get("no_proxy") or environment.get("NO_PROXY") or ""
+            found[name] = ",".join([each for each in given.split(",") if each.strip()] + names)
+    return found
+
+
 def command_environment(config: Config, threads: int, inherited: Dict[str, str]) -> Dict[str, str]:
     """Return the command's environment: inherited < the agent's < what the job file sets."""
     values = placeholder_values(config, threads)
-    environment = framework_defaults(config, threads)
+    # Into a file Python writes 8 KiB at a time, which a process that is killed takes with it.
+    environment = {"PYTHONUNBUFFERED": "1"}
+    environment.update(framework_defaults(config, threads))
     environment.update(inherited)
     environment.pop("TF_CONFIG", None)
     environment.update(framework_variables(config))
@@ -206,6 +230,7 @@ def command_environment(config: Config, threads: int, inherited: Dict[str, str])
         if name in values:
             environment["PACELINE_" + name.upper()] = values[name]
     environment.update({name: fill(str(value), values) for name, value in config.environment.items()})
+    environment.update(proxy_exceptions(config, environment))
     if config.instrumentation and environment.get("PACELINE_INSTRUMENTATION") != "off":
         # Python imports ``sitecustomize`` from the first folder that has one; ours lets the next one follow.
         others = environment.get("PYTHONPATH")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -16,6 +17,11 @@ from paceline.model.roles import ReplicaId
 POLL_SECONDS = 0.2
 #: How much of a file is read at once.
 CHUNK_BYTES = 1 << 20
+#: So much is shown of a line.
+LINE_BYTES = 8 << 10
+#: A line without an end that has not grown for so many looks is shown as it is.
+_STILL_LOOKS = 5
+_LINE_END = re.compile(rb"\r\n?|\n")
 
 #: How far the output of attempts was read, in words of whoever reads it.
 Positions = Mapping[tuple[ReplicaId, int], str]
@@ -74,35 +80,83 @@ class Reader(Protocol):
 
 @dataclasses.dataclass(slots=True)
 class _Tail:
-    """One log file, read on from where we stopped; only whole lines until the end is known."""
+    """One log file, read on from where we stopped.
+
+    A line ends as a terminal shows it: at a line feed or a carriage return, such as a bar of progress writes.
+    One without an end is shown when it has not grown for some looks. Of a long line the first bytes are all
+    that is kept, shown and read once.
+
+    Attributes:
+        offset: up to here lines were yielded.
+    """
 
     path: Path
     replica: ReplicaId
     attempt: int
     offset: int = 0
+    _read: int = 0
+    _rest: bytes = b""
+    _is_cut: bool = False
+    _follows_return: bool = False
+    _still_looks: int = 0
 
     def lines(self, *, ended: bool) -> Iterator[LogLine]:
         with self.path.open("rb") as file:
-            file.seek(self.offset)
-            rest = b""
+            file.seek(self._read)
+            has_grown = False
             while chunk := file.read(CHUNK_BYTES):
-                data = rest + chunk
-                end = data.rfind(b"\n") + 1
-                rest = data[end:]
-                yield from self._split(data[:end])
-        if ended and rest:
-            yield from self._split(rest)
+                has_grown = True
+                yield from self._taken(chunk)
+        self._still_looks = 0 if has_grown else self._still_looks + 1
+        if self._rest and (ended or self._still_looks >= _STILL_LOOKS):
+            yield self._line(b"")
 
-    def _split(self, data: bytes) -> Iterator[LogLine]:
-        for line in data.splitlines(keepends=True):
-            self.offset += len(line)
-            yield LogLine(self.replica, self.attempt, line.rstrip(b"\r\n").decode(errors="replace"))
+    def _taken(self, chunk: bytes) -> Iterator[LogLine]:
+        """Yield the lines that end in the next bytes of the file, and those that are long enough."""
+        self._read += len(chunk)
+        pieces = chunk.splitlines(keepends=True)
+        if self._follows_return and pieces[0] == b"\n":  # The other half of a line end.
+            pieces = pieces[1:]
+            self.offset += 1
+        self._follows_return = chunk.endswith(b"\r")
+        for piece in pieces:
+            text = piece.rstrip(b"\r\n")
+            if len(text) < len(piece):
+                if self._is_cut:
+                    self._is_cut = False
+                    self.offset += len(piece)
+                else:
+                    yield self._line(piece)
+            elif self._is_cut:
+                self.offset += len(piece)
+            else:
+                self._rest += piece
+                if len(self._rest) > LINE_BYTES:
+                    yield self._line(b"")
+                    self._is_cut = True
+
+    def _line(self, piece: bytes) -> LogLine:
+        data, self._rest = self._rest + piece, b""
+        self.offset += len(data)
+        text = data.rstrip(b"\r\n")[: LINE_BYTES + 1]
+        shown = text.decode(errors="replace") if len(text) <= LINE_BYTES else _cut(text[:LINE_BYTES])
+        return LogLine(self.replica, self.attempt, shown)
+
+    def begin(self, offset: int) -> None:
+        """Read on behind a position that was given as such before."""
+        self.offset = self._read = offset
+        with self.path.open("rb") as file:
+            begin = max(0, offset - LINE_BYTES)
+            file.seek(begin)
+            before = file.read(offset - begin)
+        self._follows_return = before.endswith(b"\r")
+        self._is_cut = len(before) == LINE_BYTES and not (b"\n" in before or b"\r" in before)
 
     def skip(self, tail: int | None, since: float | None) -> None:
         """Leave out of what is there already what is not wanted."""
         status = self.path.stat()
         if since is not None and status.st_mtime < since:
-            self.offset = status.st_size
+            self.offset = self._read = status.st_size
         elif tail is not None:
             self._keep_last(tail)
 
@@ -112,18 +166,26 @@ class _Tail:
             position = file.seek(0, os.SEEK_END)
             if position and count:
                 file.seek(position - 1)
-                count += file.read(1) == b"\n"
+                count += file.read(1) in (b"\n", b"\r")
             while position > 0 and count > 0:
                 size = min(CHUNK_BYTES, position)
                 position -= size
                 file.seek(position)
                 chunk = file.read(size)
-                end = len(chunk)
-                while count > 0 and (end := chunk.rfind(b"\n", 0, end)) >= 0:
-                    count -= 1
-                if count == 0:
-                    position += end + 1
-        self.offset = position
+                if position and chunk.startswith(b"\n"):  # A line end of two characters is one.
+                    position -= 1
+                    file.seek(position)
+                    chunk = file.read(1) + chunk
+                ends = [end.end() for end in _LINE_END.finditer(chunk)]
+                if len(ends) >= count:
+                    position += ends[-count]
+                count -= min(count, len(ends))
+        self.offset = self._read = position
+
+
+def _cut(text: bytes) -> str:
+    """Return the beginning of a line with a mark that it goes on; no character is cut in two."""
+    return text.decode(errors="ignore") + "…"
 
 
 class FolderReader:
@@ -166,7 +228,7 @@ class FolderReader:
         if position is not None:
             # Whoever has read it from elsewhere, as from its pod, has read it.
             size = path.stat().st_size
-            tail.offset = min(int(position), size) if position.isdecimal() else size
+            tail.begin(min(int(position), size) if position.isdecimal() else size)
         return tail
 
 

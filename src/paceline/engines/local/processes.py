@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import select
 import signal
 import subprocess
@@ -18,6 +19,12 @@ from pathlib import Path
 
 import psutil
 
+#: What says how many threads a process has and which one of several it is: each replica is told its own.
+_OF_A_REPLICA = re.compile(
+    r"(?:OMP|OPENBLAS|MKL|NUMEXPR)_NUM_THREADS|TF_NUM_INT(?:RA|ER)OP_THREADS|TF_CONFIG"
+    r"|(?:LOCAL_|NODE_|GROUP_|ROLE_)?RANK|(?:LOCAL_|GROUP_|ROLE_)?WORLD_SIZE|MASTER_(?:ADDR|PORT)"
+    r"|(?:PET|TORCHELASTIC)_\w+"
+)
 #: Enters the cgroups given before ``--``, then becomes the command after it.
 _ENTER = 'while [ "$1" != -- ]; do echo $$ > "$1" || exit 126; shift; done; shift; exec "$@"'
 
@@ -54,7 +61,8 @@ def start(
 
 def _environment(inherited: os._Environ[str]) -> dict[str, str]:
     """Return the environment for replicas: ours, and our own Python first when its venv was not activated."""
-    environment = dict(inherited)
+    # The job file says how many threads a replica has, and which it is; not the shell that happens to submit.
+    environment = {name: value for name, value in inherited.items() if not _OF_A_REPLICA.fullmatch(name)}
     environment.pop("PACELINE_STORE", None)  # It may hold a password.
     if sys.prefix != sys.base_prefix and "VIRTUAL_ENV" not in environment:
         folder = str(Path(sys.executable).parent)
