@@ -11,6 +11,7 @@ import yaml
 from paceline.model import codes, jobs, placements, quantities
 from paceline.model.roles import Role
 from paceline.model.runs import Run
+from paceline.specs import plain_texts
 
 
 class _Words(list[str]):
@@ -30,7 +31,9 @@ def _words(dumper: yaml.SafeDumper, data: _Words) -> yaml.Node:
 
 def _text(dumper: yaml.SafeDumper, data: str) -> yaml.Node:
     # PyYAML folds rare line breaks and spaces at the ends in a way that does not read back.
-    style = None if data.isprintable() and data == data.strip() else '"'
+    style = "'" if plain_texts.is_ambiguous(data) else None
+    if not data.isprintable() or data != data.strip():
+        style = '"'
     return dumper.represent_scalar("tag:yaml.org,2002:str", data, style=style)
 
 
@@ -55,7 +58,7 @@ def source_of(run: Run) -> str:
 
 
 def dump_document(document: Mapping[str, Any]) -> str:
-    """Return the YAML of plain values, every text of which reads back as it is."""
+    """Return the YAML of plain values, every text of which reads back as it is, by any reader of YAML."""
     text: str = yaml.dump(
         document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=False, width=10**9
     )

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from paceline.specs import documents
+from paceline.specs import documents, plain_texts
 from paceline.specs.documents import Kind, Scalar
 
 
@@ -117,9 +117,11 @@ def text(value: str, style: Style) -> str:
 
 
 def _is_plain(value: str) -> bool:
-    """Whether a text reads back without quotes, anywhere: PyYAML and `documents` have to agree on that."""
+    """Whether a text reads back without quotes, anywhere: all readers of YAML have to agree on that."""
     node = yaml.ScalarNode("tag:yaml.org,2002:str", value)
     if not value.isprintable() or documents.scalar_of(node).kind is not Kind.TEXT:
+        return False
+    if plain_texts.is_ambiguous(value):
         return False
     written = yaml.dump(
         [value], Dumper=yaml.SafeDumper, default_flow_style=True, allow_unicode=True, width=10**9

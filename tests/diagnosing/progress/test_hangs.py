@@ -27,9 +27,9 @@ WAITS = {"cpu_cores": 0.02, "voluntary_switches": 25, "involuntary_switches": 0}
 
 
 def _standing(
-    after: float, *, stopped: tuple[str, ...] = (), busy: tuple[str, ...] = (), **more: Any
+    after: float, *, stopped: tuple[str, ...] = (), busy: tuple[str, ...] = (), seconds: int = 60, **more: Any
 ) -> Recording:
-    """Return the recording of a job of a minute that makes no step after so many seconds."""
+    """Return the recording of a job, of a minute or so, that makes no step after so many seconds."""
 
     def load(sample: Sample) -> Sample:
         name = str(sample.replica)
@@ -40,7 +40,7 @@ def _standing(
     def until(report: StepReport) -> StepReport | None:
         return report if report.at <= START + after else None
 
-    return cases.edited(cases.recording(LOADS, seconds=60, **more), samples=load, steps=until)
+    return cases.edited(cases.recording(LOADS, seconds=seconds, **more), samples=load, steps=until)
 
 
 def test_a_job_whose_trainers_make_no_steps_any_more_hangs() -> None:
@@ -204,6 +204,32 @@ def test_a_job_that_has_made_its_steps_or_is_lost_does_not_hang() -> None:
     standing = _standing(30)
     rows = [dataclasses.replace(row, **ended.get(str(row.replica), {})) for row in standing.replicas]
     assert not found(hang, dataclasses.replace(standing, replicas=rows))
+
+
+@pytest.mark.parametrize("total_steps", [None, 1200])
+def test_trainers_that_wait_for_one_that_has_ended_hang(total_steps: int | None) -> None:
+    steps = dict.fromkeys(("worker-0", "worker-1"), cases.STEPS | {"total_steps": total_steps})
+
+    def ended(recording: Recording) -> Recording:
+        rows = [
+            dataclasses.replace(row, phase=ReplicaPhase.SUCCEEDED) if str(row.replica) == "worker-0" else row
+            for row in recording.replicas
+        ]
+        exit_event = JobEvent(
+            at=START + 31, kind="replica-exited", message="", replica=ReplicaId(Role.WORKER, 0)
+        )
+        return dataclasses.replace(recording, replicas=rows, events=(exit_event,))
+
+    (cause,) = found(hang, ended(_standing(30, seconds=200, steps=steps)))
+    assert cause.what == (
+        "No trainer has made a step for 2m49s, and worker-0 had ended without an error before: "
+        "others may wait for it."
+    )
+    assert cause.subjects == ("worker-1",)
+    assert (cause.evidence[-1].text, cause.evidence[-1].at) == ("worker-0 ended", START + 31)
+    # An export, an evaluation; and what has only begun.
+    assert not found(hang, ended(_standing(30, seconds=200, steps=steps, busy=("worker-1",))))
+    assert not found(hang, ended(_standing(30, seconds=120, steps=steps)))
 
 
 def test_when_nobody_measures_any_more_nothing_is_known() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from paceline.diagnosing import needs
 from paceline.diagnosing.cases import Case
@@ -13,7 +13,7 @@ from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
 from paceline.model.causes import Evidence
-from paceline.model.roles import Role
+from paceline.model.roles import ReplicaId, Role
 from paceline.model.statuses import JobPhase, ReplicaPhase
 from paceline.model.words import listed
 
@@ -29,6 +29,11 @@ LEAST_BUSY_SECONDS = 120.0
 BUSY = 0.3
 #: Fewer reports than that say nothing of what is usual.
 LEAST_REPORTS = 3
+#: What helps where trainers wait for one that is done.
+_END_TOGETHER = (
+    "in your script: device_filters leave other workers out of a session (TensorFlow 1), and who trains "
+    "synchronously needs as many examples as the others"
+)
 
 TOPIC = Topic(
     code="PRG001",
@@ -46,10 +51,13 @@ TOPIC = Topic(
 def hang(case: Case) -> Iterator[Hit]:
     """Trainers that live and have not made a step for many times as long as one takes."""
     run = case.recording.run
-    if run.phase is not JobPhase.RUNNING or case.recording.lost or _is_changing(case) or _is_done(case):
+    if run.phase is not JobPhase.RUNNING or case.recording.lost or _is_changing(case):
         return
-    trainers = silences.silences(case)
+    trainers, ended = silences.silences(case), _ended(case)
     if not trainers or sum(each.reports for each in trainers) < LEAST_REPORTS:
+        return
+    is_busy = _is_busy(case, trainers)
+    if _is_done(case, ended, is_busy=is_busy):
         return
     longest = max(each.longest for each in trainers)
     usual = statistics.median(each.usual for each in trainers)
@@ -57,14 +65,17 @@ def hang(case: Case) -> Iterator[Hit]:
     silent = [each for each in trainers if each.seconds >= _needed(each.usual, each.longest)]
     last_heard = max(began, _last_change(case))
     pause = min(each.since + each.seconds for each in trainers) - last_heard
-    least = max(_needed(usual, longest), LEAST_BUSY_SECONDS if _is_busy(case, trainers) else 0.0)
+    least = max(_needed(usual, longest), LEAST_BUSY_SECONDS if is_busy or ended else 0.0)
     stopped = silences.stopped(case)
     if pause >= least and not _is_beginning(case, trainers):
         waiting = collectives.waiting(case, trainers)
         absent = [each.replica.replica for each in trainers if each not in waiting] if waiting else []
         names = [str(each) for each in stopped or absent or [each.replica.replica for each in trainers]]
         how = "all still live"
-        if stopped:
+        if ended:
+            names = [str(each.replica.replica) for each in trainers]
+            how = f"{listed(ended)} had ended without an error before: others may wait for it"
+        elif stopped:
             how = f"the process of {listed(names)} does nothing at all"
         elif absent:
             how = f"{listed(names)} {'does' if len(names) == 1 else 'do'} not come to the all-reduce"
@@ -73,9 +84,10 @@ def hang(case: Case) -> Iterator[Hit]:
             subjects=tuple(names),
             evidence=(
                 *_evidence(case, trainers, usual, began, stopped=bool(stopped)),
+                *_ends(case, ended),
                 *collectives.evidence(case, trainers, waiting),
             ),
-            next_steps=_next_steps(case, names[0]),
+            next_steps=(*([_END_TOGETHER] if ended else []), *_next_steps(case, names[0])),
         )
         return
     # Who has nothing left to do is silent too; of some among others only a stopped process is sure to hang.
@@ -111,12 +123,27 @@ def _is_beginning(case: Case, trainers: list[Silence]) -> bool:
     return any(own and own[-1].at - own[0].at < LEAST_BUSY_SECONDS for own in beginners)
 
 
-def _is_done(case: Case) -> bool:
-    """Whether the steps are all made: what follows is an evaluation, an export, the end."""
-    snapshot = case.snapshot
-    return snapshot.progress == 1.0 or any(
-        row.replica.role.trains and row.phase is ReplicaPhase.SUCCEEDED for row in case.recording.replicas
-    )
+def _ended(case: Case) -> list[ReplicaId]:
+    """Return the trainers that have ended without an error."""
+    return [
+        row.replica
+        for row in case.recording.replicas
+        if row.replica.role.trains and row.phase is ReplicaPhase.SUCCEEDED
+    ]
+
+
+def _is_done(case: Case, ended: Sequence[ReplicaId], *, is_busy: bool) -> bool:
+    """Whether the steps are all made: what follows is an evaluation, an export, the end.
+
+    Where a trainer has ended that is so for a while, and as long as the others compute.
+    """
+    return is_busy if ended else case.snapshot.progress == 1.0
+
+
+def _ends(case: Case, ended: Sequence[ReplicaId]) -> Iterator[Evidence]:
+    for event in case.recording.events:
+        if event.kind == "replica-exited" and event.replica in ended:
+            yield Evidence(text=f"{event.replica} ended", at=event.at)
 
 
 def _last_change(case: Case) -> float:

@@ -42,11 +42,13 @@ def ps_ended(case: Case) -> Iterator[Hit]:
     if not ended:
         return
     names, one = [str(row.replica) for row in ended], len(ended) == 1
+    others = [row for row in rows if row not in ended and row.phase is ReplicaPhase.RUNNING]
     index = ended[0].replica.index
     yield Hit(
         what=f"{listed(names)} {'has' if one else 'have'} ended without an error, and "
         f"{listed(row.replica for row in waiting)} still {'runs' if len(waiting) == 1 else 'run'}.",
-        subjects=(*names, *(str(row.replica) for row in waiting)),
+        # Other servers stand still as well.
+        subjects=(*names, *(str(row.replica) for row in others)),
         evidence=tuple(_evidence(case, ended)),
         next_steps=(
             "in your script: a parameter server waits in server.join(), which does not return",

@@ -37,14 +37,9 @@ def emit(document: Mapping[str, Any], output: str) -> None:
     if output == "json":
         click.echo(json.dumps(document, indent=2, ensure_ascii=False))
     else:
-        import yaml
+        from paceline.specs import dumping
 
-        class Dumper(yaml.SafeDumper):
-            def ignore_aliases(self, data: Any) -> bool:
-                return True
-
-        text = yaml.dump(dict(document), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=10**9)
-        click.echo(text, nl=False)
+        click.echo(dumping.dump_document(dict(document)), nl=False)
 
 
 def emit_all(objects: Sequence[Mapping[str, Any]], output: str) -> None:
