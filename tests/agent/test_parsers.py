@@ -7,7 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.agent import agent
+from paceline.model.roles import ReplicaId, Role
+from paceline.sources import spools
 
+WORKER = ReplicaId(Role.WORKER, 0)
 GOLDEN = pathlib.Path(__file__).parent / "golden"
 
 
@@ -356,7 +359,7 @@ def test_parsers_take_any_cut_of_a_real_file(name, data):
 
 @given(st.binary() | st.recursive(st.floats() | st.text(), st.lists).map(lambda v: json.dumps(v).encode()))
 def test_reports_take_any_bytes(line):
-    assert agent.parse_report(line, 1.0) is None
+    assert agent.parse_report(line) is None
 
 
 @given(st.frozensets(st.integers(0, 500)))
@@ -369,7 +372,8 @@ def test_cpu_lists_round_trip(cpus):
     [
         (b'{"type": "step", "step": 3}', {"type": "step", "step": 3, "at": 5.0}),
         (b'{"type": "evaluation", "at": 2, "auc": NaN}\n', {"type": "evaluation", "at": 2, "auc": None}),
-        (b'{"type": "step", "loss": 1e999}', None),
+        (b'{"type": "step", "loss": 1e999, "steps": 1}', {"type": "step", "steps": 1, "at": 5.0}),
+        (b'{"type": "step", "steps": %s}' % (b"9" * 1_000_000), {"type": "step", "at": 5.0}),
         (b'{"type": "exited"}', None),
         (b'{"type": ["step"]}', None),
         (b"[]", None),
@@ -378,4 +382,52 @@ def test_cpu_lists_round_trip(cpus):
     ],
 )
 def test_reports(line, expected):
-    assert agent.parse_report(line, 5.0) == expected
+    report = agent.parse_report(line)
+    if report is not None:
+        agent.mend_report(report, 5.0)
+    assert report == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "left", "faults"),
+    [
+        ({"step": 3, "loss": None}, {"step": 3, "loss": None}, []),
+        ({"step": "12", "loss": "0.5"}, {"step": 12, "loss": 0.5}, [
+            'step is a text, and read as a number: "12"', 'loss is a text, and read as a number: "0.5"']),
+        ({"step": "12 of 99", "steps": 1}, {"steps": 1}, ['step is no number that it can be: "12 of 99"']),
+        ({"step": True, "steps": [1]}, {}, [
+            "step is no number that it can be: true", "steps is no number that it can be: [1]",
+            'step: no field of it is known, only ""']),
+        ({"global_step": 3, "Loss": 1}, {"global_step": 3, "Loss": 1}, [
+            'step: no field of it is known, only "Loss, global_step"']),
+        ({"step": 10**30, "steps": 1}, {"steps": 1}, [f"step is no number that it can be: {10**30}"]),
+        ({"step": 1, "at": 1.8e12}, {"step": 1}, ["at is no time in Unix seconds: 1800000000000.0"]),
+        ({"step": 1, "at": "now"}, {"step": 1}, ['at is no time in Unix seconds: "now"']),
+        ({"step": 1, "loss": "x" * 500}, {"step": 1}, [
+            'loss is no number that it can be: "' + "x" * 79 + "..."]),
+    ],
+)  # fmt: skip
+def test_a_bad_field_costs_that_field_alone(given, left, faults):
+    report = {"type": "step", **given}
+    assert agent.mend_report(report, 1.7e9) == faults
+    assert report == {"type": "step", "at": 1.7e9, **left}
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(st.sampled_from(sorted(agent.REPORT_NUMBERS)), st.data())
+def test_numbers_of_a_report_are_numbers_whatever_was_written(kind, data):
+    names = (*agent.REPORT_NUMBERS[kind], "at", "other")
+    written = data.draw(st.dictionaries(st.sampled_from(names), JSON))
+    report = agent.parse_report(json.dumps({"type": kind, **written}).encode())
+    agent.mend_report(report, 1.7e9)
+    for name in (*agent.REPORT_NUMBERS[kind], "at"):
+        value = report.get(name)
+        assert value is None or (type(value) in (int, float) and abs(value) < 2**63)
+    read = spools.parse(json.dumps(report).encode() + b"\n", replica=WORKER, attempt=1, offset=0)
+    assert read.broken == 0

@@ -51,3 +51,24 @@ def test_from_when_a_script_reports_its_steps_itself_they_are_not_counted_twice(
 def test_each_kind_is_judged_by_itself(forwarded):
     found = forwarded({"type": "evaluation", "at": 1.0, "auc": 0.7}, {"type": "step", **SEEN})
     assert found == [("evaluation", None), ("step", "instrumentation")]
+
+
+def test_what_is_wrong_with_reports_is_said_now_and_then(tmp_path):
+    path, spool = tmp_path / "reports", tmp_path / "spool"
+    passed = []
+    reports = agent.Reports(str(path), passed.append)
+    writer = agent.Spool(str(spool))
+    for number in range(120):
+        with path.open("a") as file:
+            file.write(json.dumps({"type": "step", "at": 1.0, "step": f"{number} of 120", "steps": 1}) + "\n")
+            file.write("" if number else "step 0\n")
+        reports.forward(writer, final=False)
+    lines = [json.loads(line) for line in spool.read_text().splitlines()]
+    assert [line["message"] for line in lines if line["type"] == "misread"] == [
+        'step is no number that it can be: "0 of 120"',
+        'a line is no report: "step 0"',
+        'step is no number that it can be: "9 of 120" (10 times so far)',
+        'step is no number that it can be: "99 of 120" (100 times so far)',
+    ]
+    assert passed == [{"type": "step", "at": 1.0, "steps": 1}] * 120
+    assert reports.rejected == 1

@@ -44,6 +44,16 @@ THREAD_VARIABLES = (
 PROXY_VARIABLES = ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy")
 SEEN_TYPES = ("instrumentation", "fact", "cure")  # of the script: they hold while it runs
 REPORT_TYPES = ("step", "evaluation", *SEEN_TYPES)
+REPORT_NUMBERS = {
+    "step": (
+        "step", "steps", "examples", "loss", "interval_seconds", "input_wait_seconds", "total_steps",
+        "input_cpu_seconds", "all_reduce_seconds",
+    ),
+    "evaluation": ("step", "examples", "auc", "log_loss", "accuracy"),
+}  # fmt: skip
+MOST_FAULTS = 20  # kinds of what is wrong with reports that are told of
+LONGEST_NUMBER = 40  # characters
+DAY_SECONDS = 86400.0
 UNLIMITED = 2**62  # cgroup v1 writes "no limit" as the largest multiple of a page below 2**63
 MAX_CPUS = 8192
 KEPT_FILES = 400
@@ -494,18 +504,76 @@ def visible_gpus(environment: Dict[str, str]) -> Optional[str]:
     return value if re.match(r"^(\d+|GPU-[0-9a-f-]+)(,(\d+|GPU-[0-9a-f-]+))*$", value) else ""
 
 
-def parse_report(line: bytes, now: float) -> Optional[Dict[str, Any]]:
+def parse_report(line: bytes) -> Optional[Dict[str, Any]]:
     """Read a line of the training script; None when it is no report. NaN becomes null: JSON has none."""
     try:
-        report = json.loads(line.decode("utf-8"), parse_constant=lambda _: None)
+        report = json.loads(
+            line.decode("utf-8"), parse_constant=lambda _: None, parse_float=_finite, parse_int=_whole
+        )
         json.dumps(report, allow_nan=False)
     except (ValueError, RecursionError):
         return None
     if not isinstance(report, dict) or report.get("type") not in REPORT_TYPES:
         return None
-    if not isinstance(report.get("at"), (int, float)):
-        report["at"] = now
     return report
+
+
+def _finite(text: str) -> Any:
+    """Return a number, or the text of one that no float can hold."""
+    value = float(text)
+    return value if math.isfinite(value) else text
+
+
+def _whole(text: str) -> Any:
+    """Return an integer, or the text of one that is longer than any that is meant."""
+    return int(text) if len(text) <= LONGEST_NUMBER else text
+
+
+def mend_report(report: Dict[str, Any], now: float) -> List[str]:
+    """Take out of a report what is no number where one belongs; return what was wrong, a sentence each.
+
+    A number that is written as a text is one. A time that is missing, or of tomorrow, is that of its arrival.
+    """
+    faults = []
+    known = REPORT_NUMBERS.get(report["type"], ())
+    for name in known:
+        if report.get(name) is not None:
+            value = report[name]
+            number = _number(value)
+            if number is None:
+                del report[name]
+                faults.append("%s is no number that it can be: %s" % (name, _shown(value)))
+            elif isinstance(value, str):
+                report[name] = number
+                faults.append("%s is a text, and read as a number: %s" % (name, _shown(value)))
+    at = report.get("at")
+    if at is not None and (_number(at) is None or isinstance(at, str) or at > now + DAY_SECONDS):
+        faults.append("at is no time in Unix seconds: %s" % _shown(at))
+        at = None
+    report["at"] = now if at is None else at
+    if known and not any(name in report for name in known):
+        others = sorted(set(report) - {"type", "at", "source", "replica"})
+        faults.append("%s: no field of it is known, only %s" % (report["type"], _shown(", ".join(others))))
+    return faults
+
+
+def _number(value: Any) -> Any:
+    """Return a number that is finite and not negative beyond reason, also of a text; None for others."""
+    if isinstance(value, str):
+        if len(value) > LONGEST_NUMBER:
+            return None
+        try:
+            value = float(value) if re.search("[.eE]", value) else int(value)
+        except ValueError:
+            return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        return None
+    return value if abs(value) < 2**63 else None
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 80 else text[:80] + "..."
 
 
 # --- Reading the kernel's files -----------------------------------------------------------------------
@@ -1007,6 +1075,7 @@ class Reports:
         self._path, self._offset, self._inode, self.rejected = path, 0, 0, 0
         self._passed = passed
         self._said = set()  # type: Set[str]  # what the script reports by itself
+        self._faults = {}  # type: Dict[str, int]  # what was wrong with reports, and how often
         self.is_script_seen = False
         with contextlib.suppress(OSError):
             status = os.stat(path)
@@ -1028,14 +1097,31 @@ class Reports:
         for line in re.findall(rb"[^\n]*\n|[^\n]+", data):
             if not (line.endswith(b"\n") or final or len(line) == REPORT_CHUNK_BYTES):
                 return
-            report = parse_report(line, time.time())
+            now = time.time()
+            report = parse_report(line)
             self.is_script_seen = self.is_script_seen or report is not None
+            faults = [] if report is None else mend_report(report, now)
             if report is not None and not self._is_said(report):
                 if not spool.append(report):
                     return
                 self._passed(report)
             self._offset += len(line)
-            self.rejected += report is None and bool(line.strip())
+            if report is None and line.strip():
+                self.rejected += 1
+                faults.append(
+                    "a line is no report: %s" % _shown(line[:200].decode("utf-8", "replace").strip())
+                )
+            self._tell(spool, faults, now)
+
+    def _tell(self, spool: Spool, faults: List[str], now: float) -> None:
+        """Say what is wrong with reports: of each kind the first, the tenth, the hundredth ..."""
+        for fault in faults:
+            kind = fault.partition(": ")[0]
+            if kind in self._faults or len(self._faults) < MOST_FAULTS:
+                count = self._faults[kind] = self._faults.get(kind, 0) + 1
+                if re.match("10*$", str(count)):
+                    often = "" if count == 1 else " (%d times so far)" % count
+                    spool.append({"type": "misread", "at": now, "message": fault + often})
 
     def _is_said(self, report: Dict[str, Any]) -> bool:
         """Whether the script itself says what the instrumentation has seen."""

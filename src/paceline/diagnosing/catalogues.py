@@ -87,6 +87,7 @@ RULES: tuple[Rule, ...] = (
     untrained.nothing_trained,
     commands.log_flood,
     commands.trainer_ended,
+    commands.misread_reports,
     limits.at_limit,
     restarts.trained_anew,
     addresses.other_addresses,

@@ -83,7 +83,7 @@ def parse(data: bytes, *, replica: ReplicaId, attempt: int, offset: int) -> Read
                 case "started":
                     started = True
                     happened.append(_started(record, replica, attempt))
-                case "note" | "instrumentation" | "output" | "outlived" as kind:
+                case "note" | "instrumentation" | "output" | "outlived" | "misread" as kind:
                     happened.append(_said(kind, record, replica, attempt))
                 case "cure":
                     happened.append(

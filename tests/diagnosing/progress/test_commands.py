@@ -8,7 +8,7 @@ import pytest
 from support import cases
 from support.cases import START, found
 
-from paceline.diagnosing.progress.commands import log_flood, trainer_ended
+from paceline.diagnosing.progress.commands import log_flood, misread_reports, trainer_ended
 from paceline.model.recordings import Recording
 from paceline.model.roles import ReplicaId
 from paceline.model.runs import JobEvent
@@ -32,6 +32,14 @@ def test_a_flood_is_told_of() -> None:
     assert cause.evidence[0].text == f"worker-0: {FLOOD}"
     (cause,) = found(log_flood, said("output", FLOOD, "worker-0", "worker-1", at=START + 60))
     assert cause.what == "worker-0, worker-1 flood their logs."
+
+
+def test_reports_that_are_not_understood_are_told_of() -> None:
+    message = 'step is a text, and read as a number: "12" (10 times so far)'
+    (cause,) = found(misread_reports, said("misread", message, "worker-1", at=START + 60))
+    assert cause.what == "Reports of worker-1 are not understood."
+    assert cause.evidence[0].text == f"worker-1: {message}"
+    assert not found(misread_reports, cases.recording(LOADS))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Commands that do something else than to train: they flood their log, or go on after their trainer."""
+"""Commands that do something else than to train: they flood their log, outlive their trainer, misreport."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from paceline.model.statuses import JobPhase
 from paceline.model.words import listed
 
 #: The kinds of the events by which agents and operators say so.
-OUTPUT, OUTLIVED = "output", "outlived"
+OUTPUT, OUTLIVED, MISREAD = "output", "outlived", "misread"
 
 FLOOD = Topic(
     code="PRG006",
@@ -37,6 +37,17 @@ ENDED = Topic(
 )
 
 
+MISREAD_REPORTS = Topic(
+    code="PRG008",
+    name="misread-reports",
+    title="What a script reports is not understood",
+    severity=Severity.WARNING,
+    why="The script writes step reports of its own, and fields of them are no numbers, or have other names. "
+    "Such a field counts as not measured: steps, rates and losses are missing where they are looked for.",
+    fix='Write numbers as numbers: {"type": "step", "step": 12, "steps": 1, "examples": 512, "loss": 0.31}.',
+)
+
+
 @rule(FLOOD, needs=())
 def log_flood(case: Case) -> Iterator[Hit]:
     """Replicas of which the agent, or on a cluster the operator, has said that they print that much."""
@@ -48,6 +59,20 @@ def log_flood(case: Case) -> Iterator[Hit]:
             subjects=tuple(names),
             evidence=sayings.evidence(said),
             next_steps=(f"paceline logs {case.recording.run.name} --tail 20",),
+        )
+
+
+@rule(MISREAD_REPORTS, needs=(), explains=("waiting-at-start",))
+def misread_reports(case: Case) -> Iterator[Hit]:
+    """Replicas whose agent could not make sense of what their scripts report."""
+    said = sayings.of(case, MISREAD)
+    if said:
+        names = sayings.names(said)
+        yield Hit(
+            what=f"Reports of {listed(names)} are not understood.",
+            subjects=(*names, *(str(row.replica) for row in case.recording.replicas)),
+            evidence=sayings.evidence(said),
+            next_steps=("docs/agent-protocol.md has the fields of a report", "paceline explain PRG008"),
         )
 
 
