@@ -11,7 +11,10 @@ import re
 
 #: Of YAML 1.1 and 1.2, in any case.
 _WORDS = frozenset(
-    ("", "~", "null", "true", "false", "yes", "no", "on", "off", "y", "n", "<<", "=", *tuple(sign + word for sign in ("", "+", "-") for word in (".inf", "inf", ".nan", "nan")))
+    [
+        *("", "~", "null", "true", "false", "yes", "no", "on", "off", "y", "n", "<<", "="),
+        *(sign + word for sign in ("", "+", "-") for word in (".inf", "inf", ".nan", "nan")),
+    ]
 )
 #: After underscores are left out, as YAML 1.1 and go-yaml do.
 _NUMBER = re.compile(

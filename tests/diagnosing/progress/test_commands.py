@@ -37,7 +37,7 @@ def test_a_flood_is_told_of() -> None:
 def test_reports_that_are_not_understood_are_told_of() -> None:
     message = 'step is a text, and read as a number: "12" (10 times so far)'
     (cause,) = found(misread_reports, said("misread", message, "worker-1", at=START + 60))
-    assert cause.what == "Reports of worker-1 are not understood."
+    assert cause.what == ("Reports of worker-1 have fields that are no numbers, or no fields that are known.")
     assert cause.evidence[0].text == f"worker-1: {message}"
     assert not found(misread_reports, cases.recording(LOADS))
 

@@ -69,7 +69,7 @@ def misread_reports(case: Case) -> Iterator[Hit]:
     if said:
         names = sayings.names(said)
         yield Hit(
-            what=f"Reports of {listed(names)} are not understood.",
+            what=f"Reports of {listed(names)} have fields that are no numbers, or no fields that are known.",
             subjects=(*names, *(str(row.replica) for row in case.recording.replicas)),
             evidence=sayings.evidence(said),
             next_steps=("docs/agent-protocol.md has the fields of a report", "paceline explain PRG008"),
