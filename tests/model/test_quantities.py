@@ -76,8 +76,17 @@ def test_cores_are_rounded_up_to_a_thousandth() -> None:
 
 
 def test_bytes_are_rounded_up_to_one() -> None:
-    assert q.parse_bytes("0.5") == 1
+    assert q.parse_bytes("1.5") == 2
+    assert q.parse_bytes("1181116006400m") == 1_181_116_007, "as Kubernetes itself writes 1.1Gi"
     assert q.parse_bytes("1Ei") == 2**60
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"), [("512m", "512Mi"), ("8u", "8Mi"), ("0.5", "0.5Gi"), (0.25, "0.25Gi")]
+)
+def test_less_than_a_byte_is_never_meant(text: str | float, meant: str) -> None:
+    with pytest.raises(ValueError, match=f"is less than a byte: {meant} is meant"):
+        q.parse_bytes(text)
 
 
 @pytest.mark.parametrize(

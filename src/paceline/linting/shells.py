@@ -3,8 +3,24 @@
 from __future__ import annotations
 
 import re
+import shlex
+from collections.abc import Sequence
+from typing import NamedTuple
 
 _MAX_LENGTH = 20_000
+#: Of a shell line so much is split into words.
+_MAX_SPLIT = 4_000
+_SHELLS = re.compile(r"(?:\S*/)?(?:ba|z|da|k|a)?sh")
+#: What begins a statement that does the work, perhaps behind what starts it.
+_STARTERS = ("exec", "nohup", "time", "env", "sudo", "command", "nice")
+_PROGRAM = re.compile(
+    r"(?:\S*/)?(?:python[\d.]*|torchrun|accelerate|horovodrun|mpirun|java)|\S+\.(?:py|sh)|\./\S+"
+)
+_SEPARATORS = frozenset((";", "&&", "||", "&", ";;"))
+#: With these what a line's code is cannot be said from its words alone.
+_CONTROL = frozenset(
+    ("if", "for", "while", "until", "case", "function", "trap", "{", "}", "(", ")", "wait", "<<")
+)
 _DOWNLOADS = (
     re.compile(r"\b(?:wget|curl)\b[^|;&\n]{0,500}\|\s*(?:sudo\s+)?(?:ba|z|da|k)?sh\b"),
     re.compile(r"\b(?:wget|curl)\b[^|;&\n]{0,500}\|\s*(?:sudo\s+)?python[\d.]*\b"),
@@ -16,6 +32,97 @@ _THEN_RUN = re.compile(
     re.DOTALL,
 )
 _CHECKED = re.compile(r"\b(?:sha(?:1|224|256|384|512)sum|shasum|md5sum|gpg|cosign)\b")
+
+
+class Script(NamedTuple):
+    """What a shell is given to run.
+
+    Attributes:
+        index: where in the command it stands.
+        ends_at_errors: whether the shell ends when a command fails (``set -e``).
+        heeds_pipes: whether a pipe fails with any of its commands (``pipefail``).
+    """
+
+    index: int
+    line: str
+    ends_at_errors: bool
+    heeds_pipes: bool
+
+
+def script_of(command: Sequence[str]) -> Script | None:
+    """Return what a command gives to a shell; None: it is no shell, or is given a file."""
+    if not command or not _SHELLS.fullmatch(command[0]):
+        return None
+    for index, word in enumerate(command[1:-1], start=1):
+        if not word.startswith("-") and word != "pipefail":
+            return None
+        if re.fullmatch(r"-[a-z]*c", word):
+            options = command[1 : index + 1]
+            line = command[index + 1]
+            ends = any(re.fullmatch(r"-[a-z]*e[a-z]*", each) for each in options)
+            sets = re.search(r"\bset\s+-[a-z]*e", line[:_MAX_LENGTH]) is not None
+            return Script(index + 1, line, ends or sets, "pipefail" in options or "pipefail" in line)
+    return None
+
+
+def is_left_behind(script: Script) -> bool:
+    """Whether the last command of a script is left to run in the background, and the script ends."""
+    words = _split(script.line)
+    return words is not None and words[-1:] == ["&"] and not _CONTROL.intersection(words)
+
+
+def hidden_failure(script: Script) -> str | None:
+    """Return the part of a script that hides whether its program failed, or None."""
+    words = _split(script.line)
+    if words is None or _CONTROL.intersection(words) or words[-1:] == ["&"]:
+        return None
+    statements: list[list[str]] = [[]]
+    separators: list[str] = []
+    for word in words:
+        if word in _SEPARATORS:
+            separators.append(word)
+            statements.append([])
+        else:
+            statements[-1].append(word)
+    if not statements[-1]:
+        del statements[-1], separators[-1:]
+    for number, statement in enumerate(statements):
+        if not _is_program(statement):
+            continue
+        separator = separators[number] if number < len(separators) else ""
+        following = statements[number + 1] if number + 1 < len(statements) else []
+        pipe = next((at for at, word in enumerate(statement) if word in ("|", "|&")), None)
+        if pipe is not None and not script.heeds_pipes:
+            return " ".join(statement[pipe:])
+        if separator == "||" and following[:1] in (["true"], [":"], ["echo"]):
+            return " ".join(("||", *following))
+        is_work_over = not any(map(_is_program, statements[number + 1 :]))
+        if separator == ";" and is_work_over and not script.ends_at_errors and following[:1] != ["exit"]:
+            return " ".join((";", *following))
+    return None
+
+
+def _split(line: str) -> list[str] | None:
+    """Return the words of a shell line and what stands between them; None: it is not understood."""
+    if len(line) > _MAX_SPLIT:
+        return None
+    # A line's end is one of a statement, and where a line goes on it is none.
+    text = re.sub(r"\n+", " ; ", line.replace("\\\n", " ").strip())
+    splitting = shlex.shlex(text, posix=True, punctuation_chars=";&|()<>")
+    splitting.commenters = ""
+    splitting.whitespace_split = True
+    try:
+        return list(splitting)
+    except ValueError:
+        return None
+
+
+def _is_program(statement: Sequence[str]) -> bool:
+    """Whether a statement does the work: no echo, cd or export."""
+    words = [word for word in statement if not re.match(r"\w+=", word)]
+    while words and words[0] in _STARTERS:
+        del words[0]
+    return bool(words) and _PROGRAM.fullmatch(words[0]) is not None
 
 
 def download_in(line: str) -> str | None:

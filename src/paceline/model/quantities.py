@@ -60,11 +60,17 @@ def parse_bytes(text: str | int | float) -> int:
     """Return a number of bytes, rounded up to a whole one.
 
     Raises:
-        ValueError: not a quantity, not above zero, or beyond any machine.
+        ValueError: not a quantity, not a whole byte, or beyond any machine.
     """
-    amount = int(parse_quantity(text).to_integral_value(rounding=ROUND_CEILING))
-    if amount <= 0:
+    exact = parse_quantity(text)
+    if exact <= 0:
         raise ValueError(f"{text!r} must be above 0 bytes")
+    if exact < 1:
+        # A thousandth of a byte is a unit to Kubernetes, and never meant.
+        number = str(text).strip().rstrip("num")
+        unit = "Mi" if str(text).strip() != number else "Gi"
+        raise ValueError(f"{text!r} is less than a byte: {number}{unit} is meant?")
+    amount = int(exact.to_integral_value(rounding=ROUND_CEILING))
     if amount > 2**60:
         raise ValueError(f"{text!r} is more than 1Ei bytes")
     return amount

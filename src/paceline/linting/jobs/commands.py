@@ -177,7 +177,44 @@ def floating_revision(job: JobFile) -> Iterator[Hit]:
         yield Hit(job.document, ("spec", "code", "git", "revision"), message)
 
 
+@rule(
+    "JOB708",
+    "The program is left in the background",
+    Severity.WARNING,
+    why="The shell ends at once, and so does the replica: what it has left behind is ended as well, and the "
+    "job counts as one that has succeeded.",
+    fix="Leave out the & and nohup: a replica runs without a terminal.",
+)
+def background_program(job: JobFile) -> Iterator[Hit]:
+    """A command lasts as long as its program."""
+    for path, command in commands(job):
+        script = shells.script_of(command)
+        if script is not None and shells.is_left_behind(script):
+            yield Hit(job.document, (*path, script.index), "the command ends with &, and its program with it")
+
+
+@rule(
+    "JOB709",
+    "The exit code of the program is hidden",
+    Severity.WARNING,
+    why="A shell line has the code of its last command. A training that fails in front of a pipe or a "
+    "semicolon counts as one that has succeeded: it is not started again, and no message says so.",
+    fix="End with the program: exec python train.py; && in place of ;. With a pipe: "
+    "[bash, -o, pipefail, -c, ...]. Output is kept anyway: paceline logs.",
+)
+def hidden_failure(job: JobFile) -> Iterator[Hit]:
+    """A command fails when its program fails."""
+    for path, command in commands(job):
+        script = shells.script_of(command)
+        what = None if script is None else shells.hidden_failure(script)
+        if script is not None and what:
+            message = (
+                f"the command ends with the code of {problems.shown(what)}, not with that of its program"
+            )
+            yield Hit(job.document, (*path, script.index), message)
+
+
 RULES = (
     literal_secret, downloading_command, literal_hosts, unknown_placeholder, floating_image,
-    floating_revision,
+    floating_revision, background_program, hidden_failure,
 )  # fmt: skip

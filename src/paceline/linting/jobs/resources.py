@@ -14,6 +14,10 @@ from paceline.specs import JobFile
 EXCLUSIVE = jobs.CpuPolicy.EXCLUSIVE
 
 
+#: No Python process starts in less, and no machine has more.
+_LEAST_BYTES, _MOST_CORES = 16 << 20, 512
+
+
 def _exclusive(job: JobFile) -> Iterator[jobs.RoleSpec]:
     return (role for role in job.spec.roles if role.cpu_policy is EXCLUSIVE)
 
@@ -115,10 +119,32 @@ def small_chief(job: JobFile) -> Iterator[Hit]:
         yield Hit(job.document, ("spec", "roles", "chief", "cpu"), message)
 
 
+@rule(
+    "JOB106",
+    "A quantity that cannot be meant",
+    Severity.WARNING,
+    why="Kubernetes reads memory without a unit as bytes, and cpu without one as whole cores. A Python "
+    "process does not start in a megabyte, and no node has a thousand cores: the pod is killed at its start, "
+    "or waits for ever.",
+    fix="Write the unit: memory: 1024Mi, cpu: 500m.",
+)
+def odd_quantity(job: JobFile) -> Iterator[Hit]:
+    """Memory and cores must be those of a process."""
+    for role in job.spec.roles:
+        path = ("spec", "roles", str(role.role))
+        if role.memory_bytes is not None and role.memory_bytes < _LEAST_BYTES:
+            message = f"{role.role} has {quantities.format_bytes(role.memory_bytes)} of memory"
+            yield Hit(job.document, (*path, "memory"), message)
+        if role.cpu_cores is not None and role.cpu_cores > _MOST_CORES:
+            message = f"{role.role} asks for {quantities.quantity_cores(role.cpu_cores)} cores"
+            yield Hit(job.document, (*path, "cpu"), message)
+
+
 RULES = (
     fractional_exclusive_cpu,
     exclusive_without_cpu,
     exclusive_without_memory,
     mixed_policies,
     small_chief,
+    odd_quantity,
 )
