@@ -33,7 +33,7 @@ CASES = [
      "cpu_policy: shared}\n    worker", "9:5", "shares"),
     ("JOB105", "", "    chief: {cpu: 1, memory: 4Gi, cpu_policy: exclusive}", f"{LINES + 1}:18",
      "each worker has 2"),
-    ("JOB106", "memory: 4Gi, cpu_policy: exclusive}\n    worker", "memory: 1024, cpu_policy: exclusive}\n    worker",
+    ("JOB106", "memory: 4Gi, cpu_policy: exclusive}\n    w", "memory: 1024, cpu_policy: exclusive}\n    w",
      "9:39", "ps has 1.0 KiB of memory"),
     ("JOB106", "ps: {replicas: 2, cpu: 2", "ps: {replicas: 2, cpu: 1000", "9:28", "ps asks for 1000 cores"),
     ("JOB201", "replicas: 4,", "replicas: 4, threads: 8,", "10:36", "8 threads on 2 CPU"),
@@ -102,6 +102,7 @@ CASES = [
     ("JOB706", "", "  code: {git: {url: 'https://h/x', revision: main}}", f"{LINES + 1}:46",
      "'main' is a branch"),
     ("JOB706", "", "  code: {git: {url: 'https://h/x', revision: v1.4}}", "", None),
+    ("JOB506", "name: clicks", "name: 2024-clicks", "3:18", "begins with a digit"),
     ("JOB708", "[python, train.py, ", '[sh, -c, "nohup python train.py &", ', "6:21", "ends with &"),
     ("JOB709", "[python, train.py, ", '[sh, -c, "python train.py | tee log", ', "6:21", "'| tee log'"),
     ("JOB709", "[python, train.py, ", '[sh, -c, "python train.py; echo done", ', "6:21", "'; echo done'"),
@@ -139,7 +140,7 @@ def test_each_rule_finds_what_it_is_for(code: str, old: str, new: str, place: st
     assert said in found[0].message
     assert str(found[0].position) == f"job.yaml:{place}"
     assert found[0].fix
-    assert found[0].path.startswith("spec.")
+    assert found[0].path.startswith(("spec.", "metadata."))
 
 
 def test_every_job_rule_has_a_case() -> None:

@@ -174,3 +174,32 @@ def test_nodes_that_are_decided() -> None:
         {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node-7"]}]}
     ]
     assert "nodeAffinity" not in by_name["clicks-ps-1-1"]["affinity"]
+
+
+def _texts(value: Any, key: str = "") -> list[tuple[str, str]]:
+    """Return all texts of an object with the key that each stands at."""
+    if isinstance(value, dict):
+        return [each for name, inner in value.items() for each in _texts(inner, name)]
+    if isinstance(value, list):
+        return [each for inner in value for each in _texts(inner, key)]
+    return [(key, value)] if isinstance(value, str) else []
+
+
+@pytest.mark.parametrize("target", [Target.PODS, Target.KUEUE, Target.VCJOB])
+def test_the_longest_name_makes_no_name_that_is_too_long(target: Target) -> None:
+    spec = dataclasses.replace(job("any"), name="a" * 52)
+    where = dataclasses.replace(ADS, queue="q")
+    for each in manifests.rendered(spec, target, where):
+        assert all(len(text) <= 63 for key, text in _texts(each) if key in ("hostname", "subdomain"))
+        assert all(len(text) <= 63 for text in (each["metadata"].get("labels") or {}).values())
+
+
+def test_a_name_that_no_service_may_have_is_refused() -> None:
+    spec = job("any")
+    for target in Target:
+        with pytest.raises(InvalidInput, match="2024-clicks begins with a digit"):
+            manifests.rendered(dataclasses.replace(spec, name="2024-clicks"), target, ADS)
+    with pytest.raises(InvalidInput, match=r"Kubeflow makes a Service a+-worker-10, .* 63 characters"):
+        role = dataclasses.replace(spec.roles[1], replicas=12)
+        long = dataclasses.replace(spec, name="a" * 54, roles=(spec.roles[0], role))
+        manifests.rendered(long, Target.TFJOB, ADS)

@@ -31,6 +31,8 @@ _VALUES = st.text(_PLAIN | st.sampled_from("\n\t\u2028\x85"), max_size=12) | st.
     ]
 )
 _WORDS = _VALUES
+#: On Kubernetes the name of a job is that of a Service, too.
+_JOB_NAMES = st.from_regex(r"[a-z]([-a-z0-9]{0,20}[a-z0-9])?", fullmatch=True)
 _NAMES = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,20}[a-z0-9])?", fullmatch=True)
 _KEYS = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,12}", fullmatch=True)
 _LABELS = st.dictionaries(
@@ -153,7 +155,7 @@ def job_specs(draw: st.DrawFn) -> jobs.JobSpec:
     code = draw(st.none() | _CODES)
     training = draw(_TRAININGS)
     return jobs.JobSpec(
-        name=draw(_NAMES),
+        name=draw(_JOB_NAMES),
         labels=draw(_LABELS),
         framework=draw(_OTHERS) if training is None else jobs.Framework.TENSORFLOW,
         image=draw(st.none() | st.just("r.example.com:5000/a/b:1@sha256:00")),

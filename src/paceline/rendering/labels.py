@@ -31,9 +31,17 @@ def of_role(spec: JobSpec, role: Role) -> dict[str, str]:
     return {JOB: spec.name, ROLE: str(role)}
 
 
+#: Of a label of DNS (RFC 1035), and so of a host, a Service and a label's value.
+MOST_CHARACTERS = 63
+
+
 def host_name(spec: JobSpec, replica: ReplicaId) -> str:
-    """Return the name of a replica's host, the same for every attempt."""
-    return f"{spec.name}-{replica}"
+    """Return the name of a replica's host, the same for every attempt.
+
+    It is one of the job's own domain, so that a long name of a job may be cut.
+    """
+    room = MOST_CHARACTERS - len(f"-{replica}")
+    return f"{spec.name[:room].rstrip('-')}-{replica}"
 
 
 def pod_name(job: str, replica: ReplicaId, attempt: int) -> str:

@@ -89,6 +89,11 @@ def check(spec: JobSpec) -> None:
     Raises:
         InvalidInput: it cannot.
     """
+    if spec.name[:1].isdigit():
+        raise InvalidInput(
+            f"{spec.name} begins with a digit, which the name of a Service may not (RFC 1035)",
+            f"write metadata.name: job-{spec.name}",
+        )
     if spec.image is None:
         raise InvalidInput(f"{spec.name} has no image to run in a container", "write spec.image: NAME:TAG")
     if spec.code is not None and spec.code.folder is not None:

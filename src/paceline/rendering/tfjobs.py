@@ -6,6 +6,7 @@ service that it makes for each replica. Source: ``pkg/apis/kubeflow.org/v1`` of 
 
 from __future__ import annotations
 
+from paceline.errors import InvalidInput
 from paceline.model import jobs
 from paceline.model.jobs import JobSpec, RoleSpec
 from paceline.model.roles import Role
@@ -26,7 +27,18 @@ _INDEX_VARIABLE, _INDEX_LABEL = "PACELINE_INDEX", "training.kubeflow.org/replica
 
 
 def objects(spec: JobSpec, where: Surroundings) -> list[Object]:
-    """Return the config map of the agents and the TFJob."""
+    """Return the config map of the agents and the TFJob.
+
+    Raises:
+        InvalidInput: the operator could not make a service of each replica.
+    """
+    names = [f"{spec.name}-{replica}" for replica in spec.replicas()]
+    longest = max(names, key=len)
+    if len(longest) > labels.MOST_CHARACTERS:
+        raise InvalidInput(
+            f"Kubeflow makes a Service {longest}, and its name may have {labels.MOST_CHARACTERS} characters",
+            f"a shorter metadata.name, by {len(longest) - labels.MOST_CHARACTERS} characters",
+        )
     metadata = labels.metadata(spec, spec.name, where)
     cluster = services.cluster(spec, where, subdomain=False)
     tfjob = {

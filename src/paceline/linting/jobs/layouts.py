@@ -171,6 +171,21 @@ def pinned_to_one_node(job: JobFile) -> Iterator[Hit]:
         yield Hit(job.document, ("spec", "placement", "node_selector", HOSTNAME), message, key=True)
 
 
+@rule(
+    "JOB506",
+    "A name that no Service may have",
+    Severity.WARNING,
+    why="On Kubernetes a job has a Service of its name, and that has to begin with a letter (RFC 1035). On "
+    "one machine any name will do.",
+    fix="Let metadata.name begin with a letter.",
+)
+def name_of_no_service(job: JobFile) -> Iterator[Hit]:
+    """A name begins with a letter."""
+    name = job.spec.name
+    if name[:1].isdigit() and job.spec.image is not None:
+        yield Hit(job.document, ("metadata", "name"), f"{name} begins with a digit")
+
+
 RULES = (
     more_ps_than_workers,
     one_ps_for_many,
@@ -179,4 +194,5 @@ RULES = (
     isolation_on_one_host,
     small_hosts,
     pinned_to_one_node,
+    name_of_no_service,
 )
