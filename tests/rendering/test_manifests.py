@@ -199,7 +199,7 @@ def test_a_name_that_no_service_may_have_is_refused() -> None:
     for target in Target:
         with pytest.raises(InvalidInput, match="2024-clicks begins with a digit"):
             manifests.rendered(dataclasses.replace(spec, name="2024-clicks"), target, ADS)
+    role = dataclasses.replace(spec.roles[1], replicas=12)
+    long = dataclasses.replace(spec, name="a" * 54, roles=(spec.roles[0], role))
     with pytest.raises(InvalidInput, match=r"Kubeflow makes a Service a+-worker-10, .* 63 characters"):
-        role = dataclasses.replace(spec.roles[1], replicas=12)
-        long = dataclasses.replace(spec, name="a" * 54, roles=(spec.roles[0], role))
         manifests.rendered(long, Target.TFJOB, ADS)
