@@ -38,12 +38,12 @@ class Script(NamedTuple):
     """What a shell is given to run.
 
     Attributes:
-        index: where in the command it stands.
+        at: where in the command it stands.
         ends_at_errors: whether the shell ends when a command fails (``set -e``).
         heeds_pipes: whether a pipe fails with any of its commands (``pipefail``).
     """
 
-    index: int
+    at: int
     line: str
     ends_at_errors: bool
     heeds_pipes: bool

@@ -190,7 +190,7 @@ def background_program(job: JobFile) -> Iterator[Hit]:
     for path, command in commands(job):
         script = shells.script_of(command)
         if script is not None and shells.is_left_behind(script):
-            yield Hit(job.document, (*path, script.index), "the command ends with &, and its program with it")
+            yield Hit(job.document, (*path, script.at), "the command ends with &, and its program with it")
 
 
 @rule(
@@ -211,7 +211,7 @@ def hidden_failure(job: JobFile) -> Iterator[Hit]:
             message = (
                 f"the command ends with the code of {problems.shown(what)}, not with that of its program"
             )
-            yield Hit(job.document, (*path, script.index), message)
+            yield Hit(job.document, (*path, script.at), message)
 
 
 RULES = (
