@@ -27,6 +27,7 @@ _UTF8_MARK = b"\xef\xbb\xbf"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 #: A quoted field, up to the end where it is not closed.
 _QUOTED = re.compile(rb'(?:\A|(?<=[,\r\n]))"[^"]*+(?:""[^"]*+)*+("?)')
+_LINE = re.compile(rb"[^\r\n]*+(?:\r\n|\r|\n)")
 #: What other programs write between fields.
 _OTHER_SEPARATORS = {"\t": "tabs", ";": "semicolons", "|": "bars"}
 _QUOTE, _COMMA, _NEW_LINE, _RETURN = b'",\n\r'
@@ -39,10 +40,16 @@ class _Block(NamedTuple):
     ends: npt.NDArray[np.int64]
     line: int
 
-    def row(self, number: int) -> tuple[int, bytes]:
-        """The line in which a row begins, and its bytes."""
-        first = _first_of_row(self.data, int(self.ends[number - 1]) if number else 0)
-        return self.line + _lines(self.data[:first]), self.data[first : int(self.ends[number])]
+    def row(self, number: int) -> bytes:
+        """The bytes of a row."""
+        return self.data[self._first_of(number) : int(self.ends[number])]
+
+    def line_of(self, number: int) -> int:
+        """The line in which a row begins."""
+        return self.line + _lines(self.data[: self._first_of(number)])
+
+    def _first_of(self, number: int) -> int:
+        return _first_of_row(self.data, int(self.ends[number - 1]) if number else 0)
 
 
 @dataclass(frozen=True)
@@ -94,7 +101,7 @@ class CsvFile:
         row += self._header_rows
         for block in self._blocks():
             if row < len(block.ends):
-                return f"{errors.shown(self.url)}:{block.row(row)[0]}"
+                return f"{errors.shown(self.url)}:{block.line_of(row)}"
             row -= len(block.ends)
         return errors.shown(self.url)
 
@@ -113,7 +120,7 @@ class CsvFile:
             rest, line = self._without_skipped(stream, self._head(stream))
             is_last = False
             while not is_last:
-                read = _whole_breaks(stream)
+                read = _whole_breaks(stream, _BLOCK_BYTES)
                 is_last = not read
                 data = rest + read + (b"\n" if is_last and rest else b"")
                 breaks, is_open = _breaks(data)
@@ -132,7 +139,7 @@ class CsvFile:
 
     def _head(self, stream: BinaryIO) -> bytes:
         """The first bytes, without the mark of UTF-8."""
-        head = stream.read(len(_UTF8_MARK))
+        head = _whole_breaks(stream, len(_UTF8_MARK))
         if head[:2] in _UTF16_MARKS:
             raise errors.InputError(f"{errors.shown(self.url)}: this is UTF-16; write it as UTF-8")
         return b"" if head == _UTF8_MARK else head
@@ -140,21 +147,23 @@ class CsvFile:
     def _without_skipped(self, stream: BinaryIO, head: bytes) -> tuple[bytes, int]:
         """What follows the skipped lines of what has been read, and the number of its line."""
         data, skipped = head, 0
+        at = 0
         while skipped < self.skip_rows:
-            read = _whole_breaks(stream)
-            data += read
-            found = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)").match(data)
+            found = _LINE.match(data, at)
             if found:
-                data, skipped = data[found.end() :], skipped + 1
-            elif not read:
-                return b"", skipped + 1
-            elif len(data) > _LONGEST_ROW_BYTES:
+                at, skipped = found.end(), skipped + 1
+                continue
+            data, at = data[at:], 0
+            if len(data) > _LONGEST_ROW_BYTES:
                 self._refuse_long(skipped + 1, data)
-        return data, skipped + 1
+            read = _whole_breaks(stream, _BLOCK_BYTES)
+            if not read:
+                return b"", skipped + 1
+            data += read
+        return data[at:], skipped + 1
 
     def _header(self, block: _Block) -> tuple[str, ...]:
-        _, row = block.row(0)
-        return tuple(name.strip() for name in _fields(row.decode(errors="replace")))
+        return tuple(name.strip() for name in _fields(block.row(0).decode(errors="replace")))
 
     def _check(self, names: Sequence[str], kinds: Mapping[str, features.Kind]) -> None:
         separator = _separator(names[0]) if len(names) == 1 else None
@@ -186,13 +195,12 @@ class CsvFile:
     ) -> NoReturn:
         """Finds the row that pyarrow could not split, or whose bytes are no text."""
         for number in range(len(block.ends)):
-            line, row = block.row(number)
-            fields = _fields(row.decode("latin-1"))
-            at = f"{errors.shown(self.url)}:{line}"
+            fields = _fields(block.row(number).decode("latin-1"))
             if len(fields) != len(names):
                 separator = _separator(fields[0]) if len(fields) == 1 else None
                 raise errors.InputError(
-                    f"{at}: {len(fields)} field{'s' * (len(fields) != 1)} where {len(names)} are expected"
+                    f"{errors.shown(self.url)}:{block.line_of(number)}: "
+                    f"{len(fields)} field{'s' * (len(fields) != 1)} where {len(names)} are expected"
                     + (f"; the line has {separator} and no commas" if separator else "")
                 ) from reason
             for name, field in zip(names, fields, strict=True):
@@ -200,7 +208,10 @@ class CsvFile:
                     try:
                         field.encode("latin-1").decode()
                     except UnicodeDecodeError as error:
-                        raise errors.InputError(f"{at}: column {name!r} is not UTF-8: {error}") from error
+                        raise errors.InputError(
+                            f"{errors.shown(self.url)}:{block.line_of(number)}: column {name!r} is not "
+                            f"UTF-8: {error}"
+                        ) from error
         raise errors.InputError(f"{errors.shown(self.url)}: {reason}") from reason
 
     def _refuse_open(self, line: int, data: bytes, breaks: npt.NDArray[np.bool_]) -> NoReturn:
@@ -236,9 +247,9 @@ def _decoded(data: memoryview, names: Sequence[str], wanted: Mapping[str, Any]) 
     )
 
 
-def _whole_breaks(stream: BinaryIO) -> bytes:
-    """The next bytes of a stream; a line break of two characters is whole."""
-    data = stream.read(_BLOCK_BYTES)
+def _whole_breaks(stream: BinaryIO, size: int) -> bytes:
+    """The next bytes of a stream, so many or one more: a line break of two characters is whole."""
+    data = stream.read(size)
     return data + stream.read(1) if data.endswith(b"\r") else data
 
 
