@@ -11,10 +11,13 @@ from decimal import ROUND_CEILING, Decimal
 
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
-_QUANTITY = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))([eE][+-]?\d{1,3}|[KMGTPE]i|[numkMGTPE]?)", re.ASCII)
+_QUANTITY = re.compile(
+    r"([+-]?(?:\d++(?:\.\d*+)?|\.\d++))([eE][+-]?\d{1,3}|[KMGTPE]i|[numkMGTPE]?)", re.ASCII
+)
 _DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?", re.ASCII)
 _BANDWIDTH = re.compile(r"(\d+(?:\.\d+)?)\s*([kMGT]?)(bit|bps|B/s|Bps)?", re.ASCII)
 
+_MOST_CHARACTERS = 100
 #: Cores are counted in thousandths, and no machine has more than so many.
 LEAST_CORES = 0.001
 MOST_CORES = 4096
@@ -26,7 +29,7 @@ def parse_quantity(text: str | int | float) -> Decimal:
     Raises:
         ValueError: the text is not a quantity.
     """
-    match = _QUANTITY.fullmatch(str(text).strip())
+    match = _QUANTITY.fullmatch(_short(text).strip())
     if match is None:
         raise ValueError(f"{text!r} is not a quantity (examples: 2, 500m, 1.5, 4Gi, 512Mi)")
     number, suffix = Decimal(match[1]), match[2]
@@ -35,6 +38,13 @@ def parse_quantity(text: str | int | float) -> Decimal:
     if suffix in _DECIMAL:
         return number.scaleb(_DECIMAL[suffix])
     return number.scaleb(int(suffix[1:]))
+
+
+def _short(text: str | int | float) -> str:
+    """Return a text as long as a quantity may be: to read a number takes the square of its length."""
+    if isinstance(text, str) and len(text) > _MOST_CHARACTERS:
+        raise ValueError(f"a quantity has {_MOST_CHARACTERS} characters at most, not {len(text):,}")
+    return str(text)
 
 
 def parse_cpu_cores(text: str | int | float) -> float:
@@ -101,7 +111,7 @@ def parse_bits_per_second(text: str | int | float) -> int:
     Raises:
         ValueError: not a bandwidth, or not between 8 kbit and 10 Tbit a second.
     """
-    match = _BANDWIDTH.fullmatch(str(text).strip())
+    match = _BANDWIDTH.fullmatch(_short(text).strip())
     if match is None:
         raise ValueError(f"{text!r} is not a bandwidth (examples: 1G, 100Mbit, 25Gbps, 10MB/s)")
     bits = Decimal(match[1]).scaleb(_DECIMAL[match[2]]) * (8 if match[3] in ("B/s", "Bps") else 1)

@@ -46,7 +46,7 @@ _KINDS = {
 _ARTICLES = {"boolean": "a boolean", "integer": "an integer", "float": "a number", "null": "empty"}
 MERGE = "tag:yaml.org,2002:merge"
 _STANDARD_TAG = "tag:yaml.org,2002:"
-_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
+_NUMBER = re.compile(r"[-+]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][-+]?\d++)?", re.ASCII)
 
 
 class Kind(enum.StrEnum):

@@ -7,11 +7,11 @@ Kubernetes.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-_REFERENCE = re.compile(r"\$(?:\$|\(([^)]*)\))")
+#: More than a container can be given (``MAX_ARG_STRLEN`` of Linux is 128 KiB).
+MOST_CHARACTERS = 1 << 20
 
 
 class Expansion(NamedTuple):
@@ -21,16 +21,50 @@ class Expansion(NamedTuple):
     unknown: tuple[str, ...]
 
 
+class TooLong(ValueError):
+    """What a text expands to is longer than anything that a container can be given."""
+
+
 def expand(text: str, values: Mapping[str, str]) -> Expansion:
-    """Return a text with the values that are known filled in."""
+    """Return a text with the values that are known filled in.
+
+    Raises:
+        TooLong: it grows beyond ``MOST_CHARACTERS``: a few variables that double each other are gigabytes.
+    """
     unknown: list[str] = []
-
-    def filled(match: re.Match[str]) -> str:
-        name = match[1]
-        if name is None:
-            return "$"
-        if name not in values:
+    pieces: list[str] = []
+    size = done = 0
+    for begin, end in _references(text):
+        name = text[begin + 2 : end - 1]
+        if end - begin == 2:  # $$
+            filled = "$"
+        elif name in values:
+            filled = values[name]
+        else:
             unknown.append(name)
-        return values.get(name, match[0])
+            filled = text[begin:end]
+        pieces += (text[done:begin], filled)
+        size += begin - done + len(filled)
+        done = end
+        if size > MOST_CHARACTERS:
+            raise TooLong(f"it expands to more than {MOST_CHARACTERS:,} characters")
+    return Expansion("".join((*pieces, text[done:])), tuple(unknown))
 
-    return Expansion(_REFERENCE.sub(filled, text), tuple(unknown))
+
+def _references(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where each ``$(NAME)`` and ``$$`` begins and ends; each character is looked at twice at most."""
+    begin, close = text.find("$"), -1
+    while begin >= 0:
+        end = begin + 1
+        if text.startswith("$", end):
+            end += 1
+            yield begin, end
+        elif text.startswith("(", end):
+            if close < end:
+                close = text.find(")", end)
+                if close < 0:
+                    close = len(text)  # No other one is closed either.
+            if close < len(text):
+                end = close + 1
+                yield begin, end
+        begin = text.find("$", end)

@@ -273,7 +273,10 @@ class Reading:
     def _expanded(self, path: str, text: str, values: Mapping[str, str]) -> str:
         if not isinstance(text, str):
             raise Unreadable(f"{path}: {text!r} has to be text for Kubernetes", f"write '{text}' in quotes")
-        found = expansions.expand(text, values)
+        try:
+            found = expansions.expand(text, values)
+        except expansions.TooLong as error:
+            raise Unreadable(f"{path}: {error}", "write the value out, or shorter") from error
         for name in dict.fromkeys(found.unknown):
             self._note(path, f"$({name}) is not filled in (placeholders of a job file are: {{index}}, ...)")
         return found.text

@@ -18,7 +18,7 @@ _OPENING = re.compile(r"\{[%#{]")
 _CLOSING = {"{%": "%}", "{#": "#}", "{{": "}}"}
 _NOT_BREAK = re.compile(r"[^\n\r\x85\u2028\u2029]")
 _RUN = re.compile("([\ue000-\uf8ff])\\1*")
-_ONLY_RUNS = re.compile("(?m)^[ \\t]*(?:[\ue000-\uf8ff]+[ \\t]*)+$")
+_ONLY_RUNS = re.compile("(?m)^[ \\t]*+[\ue000-\uf8ff][\ue000-\uf8ff \\t]*+$")
 _SET = re.compile(r"""-?\s*set\s+(\w+)\s*=\s*(?:"([^"]*)"|'([^']*)'|(\d+))\s*-?""")
 _WORD = re.compile(r"-?\s*(\w+)")
 _NAME = re.compile(r"-?\s*(\w+)\s*-?")
