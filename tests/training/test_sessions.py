@@ -76,8 +76,8 @@ def test_a_call_that_is_never_answered_ends_at_its_deadline(cluster, monkeypatch
     with pytest.raises(sessions.NOT_ANSWERED):
         session.run(never)
     assert issubclass(sessions.NOT_ANSWERED, sessions.STATE_LOST)
-    assert session.run(ready)  # others were answered all the time
-    session.run(put)
+    assert session.run(ready, options=deadlines.UNHURRIED)  # others were answered all the time
+    session.run(put, options=deadlines.UNHURRIED)
     assert session.run(never, options=deadlines.UNHURRIED) == 7
     sessions.close(session)
 
