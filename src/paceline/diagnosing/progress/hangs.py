@@ -57,7 +57,7 @@ def hang(case: Case) -> Iterator[Hit]:
     if not trainers or sum(each.reports for each in trainers) < LEAST_REPORTS:
         return
     is_busy = _is_busy(case, trainers)
-    if _is_done(case, ended, is_busy=is_busy):
+    if _is_done(case, trainers, ended, is_busy=is_busy):
         return
     longest = max(each.longest for each in trainers)
     usual = statistics.median(each.usual for each in trainers)
@@ -132,12 +132,16 @@ def _ended(case: Case) -> list[ReplicaId]:
     ]
 
 
-def _is_done(case: Case, ended: Sequence[ReplicaId], *, is_busy: bool) -> bool:
+def _is_done(case: Case, trainers: Sequence[Silence], ended: Sequence[ReplicaId], *, is_busy: bool) -> bool:
     """Whether the steps are all made: what follows is an evaluation, an export, the end.
 
-    Where a trainer has ended that is so for a while, and as long as the others compute.
+    Where a trainer has ended that is so for a while, as long as the others compute, and as long as one is left
+    that ends the job: it may copy its export to somewhere slow.
     """
-    return is_busy if ended else case.snapshot.progress == 1.0
+    left = [each.replica.replica for each in trainers]
+    ends_the_job = len(left) == 1 and (left[0].role is Role.CHIEF or left[0].index == 0)
+    all_made = case.snapshot.progress == 1.0
+    return is_busy or (all_made and ends_the_job) if ended else all_made
 
 
 def _ends(case: Case, ended: Sequence[ReplicaId]) -> Iterator[Evidence]:
