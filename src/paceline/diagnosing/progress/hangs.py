@@ -135,8 +135,8 @@ def _ended(case: Case) -> list[ReplicaId]:
 def _is_done(case: Case, trainers: Sequence[Silence], ended: Sequence[ReplicaId], *, is_busy: bool) -> bool:
     """Whether the steps are all made: what follows is an evaluation, an export, the end.
 
-    Where a trainer has ended that is so for a while, as long as the others compute, and as long as one is left
-    that ends the job: it may copy its export to somewhere slow.
+    Where a trainer has ended that is so as long as the others compute, and as long as one is left that ends
+    the job: it may copy its export to somewhere slow.
     """
     left = [each.replica.replica for each in trainers]
     ends_the_job = len(left) == 1 and (left[0].role is Role.CHIEF or left[0].index == 0)
