@@ -33,11 +33,14 @@ _OTHER_SEPARATORS = {"\t": "tabs", ";": "semicolons", "|": "bars"}
 _QUOTE, _COMMA, _NEW_LINE, _RETURN = b'",\n\r'
 
 
+Places = npt.NDArray[np.int64]
+
+
 class _Block(NamedTuple):
     """Whole rows of a file: their bytes, where each row ends, and the line that they begin in."""
 
     data: bytes
-    ends: npt.NDArray[np.int64]
+    ends: Places
     line: int
 
     def row(self, number: int) -> bytes:
@@ -214,7 +217,7 @@ class CsvFile:
                         ) from error
         raise errors.InputError(f"{errors.shown(self.url)}: {reason}") from reason
 
-    def _refuse_open(self, line: int, data: bytes, breaks: npt.NDArray[np.bool_]) -> NoReturn:
+    def _refuse_open(self, line: int, data: bytes, breaks: Places) -> NoReturn:
         ends = _row_ends(breaks)
         line += _lines(data[: _first_of_row(data, int(ends[-1]) if len(ends) else 0)])
         raise errors.InputError(
@@ -253,33 +256,46 @@ def _whole_breaks(stream: BinaryIO, size: int) -> bytes:
     return data + stream.read(1) if data.endswith(b"\r") else data
 
 
-def _breaks(data: bytes) -> tuple[npt.NDArray[np.bool_], bool]:
-    """Which bytes are line breaks outside quotes, and whether a quoted field goes on after the last byte.
+def _breaks(data: bytes) -> tuple[Places, bool]:
+    """Where line breaks outside quotes are, and whether a quoted field goes on after the last byte.
 
     Where a quote stands within a field that does not begin with one, it is a character like any other; then
     fields are looked at one by one.
     """
     codes = np.frombuffer(data, np.uint8)
-    breaks = (codes == _NEW_LINE) | (codes == _RETURN)
+    is_break = codes == _NEW_LINE
+    if b"\r" in data:
+        is_break |= codes == _RETURN
+    breaks = np.flatnonzero(is_break)
     if b'"' not in data:
         return breaks, False
-    quotes = codes == _QUOTE
-    inside = np.logical_xor.accumulate(quotes)
-    before = np.concatenate([np.array([_NEW_LINE], np.uint8), codes[:-1]])
-    opening = before[quotes & inside]
-    if np.isin(opening, (_COMMA, _NEW_LINE, _RETURN, _QUOTE)).all():
-        return breaks & ~inside, bool(inside[-1])
-    is_open = False
-    for field in _QUOTED.finditer(data):
-        breaks[slice(*field.span())] = False
-        is_open = not field[1]
-    return breaks, is_open
+    quotes = np.flatnonzero(codes == _QUOTE)
+    opening = quotes[::2]
+    before = codes[opening - 1]  # of the first byte the last one, which is put right
+    if opening[0] == 0:
+        before[0] = _NEW_LINE
+    is_plain = (before == _COMMA) | (before == _NEW_LINE) | (before == _RETURN) | (before == _QUOTE)
+    if is_plain.all():
+        is_inside = np.searchsorted(quotes, breaks) % 2 == 1
+        return breaks[~is_inside], len(quotes) % 2 == 1
+    fields = list(_QUOTED.finditer(data))
+    begins = np.array([field.start() for field in fields], np.int64)
+    ends = np.array([field.end() for field in fields], np.int64)
+    within = np.searchsorted(begins, breaks, "right") - 1
+    is_inside = (within >= 0) & (breaks < ends[within]) if fields else np.zeros(len(breaks), bool)
+    return breaks[~is_inside], bool(fields) and not fields[-1][1]
 
 
-def _row_ends(breaks: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+def _row_ends(breaks: Places) -> Places:
     """Where rows that are not empty end: at a break after something else."""
-    after = np.concatenate([np.array([True]), breaks[:-1]])
-    return np.flatnonzero(breaks & ~after)
+    return breaks[np.diff(breaks, prepend=-1) > 1]
+
+
+def _lines(data: bytes) -> int:
+    """How many lines have ended, also within quotes."""
+    if b"\r" not in data:
+        return data.count(b"\n")
+    return data.count(b"\n") + data.count(b"\r") - data.count(b"\r\n")
 
 
 def _first_of_row(data: bytes, end: int) -> int:
@@ -287,11 +303,6 @@ def _first_of_row(data: bytes, end: int) -> int:
     while data[end : end + 1] in (b"\r", b"\n"):
         end += 1
     return end
-
-
-def _lines(data: bytes) -> int:
-    """How many lines have ended, also within quotes."""
-    return data.count(b"\n") + data.count(b"\r") - data.count(b"\r\n")
 
 
 def _fields(row: str) -> list[str]:

@@ -12,7 +12,7 @@ import functools
 import hashlib
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -192,7 +192,8 @@ class Vocabulary:
 
     def ids(self, columns: Columns) -> Ids:
         """One id for each row."""
-        return _by_word(columns[self.name], lambda word: self._ids.get(word, 0))
+        ids = self._ids
+        return _by_word(columns[self.name], lambda word: ids.get(word, 0), of_missing=0, kept=ids)
 
     @functools.cached_property
     def _ids(self) -> dict[str, int]:
@@ -222,9 +223,8 @@ class Hashed:
 
     def ids(self, columns: Columns) -> Ids:
         """One id for each row."""
-        return _by_word(
-            columns[self.name], lambda word: 0 if missing.is_missing(word) else _digest(word) % self.rows
-        )
+        rows = self.rows
+        return _by_word(columns[self.name], lambda word: _digest(word) % rows, of_missing=0)
 
 
 @dataclass(frozen=True)
@@ -387,7 +387,7 @@ class Label:
         """
         column = columns[self.name]
         if self.positive:
-            found = _by_word(column, self._of_word, of_null=_NO_LABEL)
+            found = _by_word(column, self._of_word, of_missing=_NO_LABEL, kept=self.positive)
         else:
             found = np.where(np.isnan(column), _NO_LABEL, column > 0)
         is_missing = found == _NO_LABEL
@@ -397,9 +397,7 @@ class Label:
         return np.asarray(found, dtype=np.float32)
 
     def _of_word(self, word: str) -> int:
-        if word in self.positive:
-            return 1
-        return _NO_LABEL if missing.is_missing(word) else 0
+        return int(word in self.positive)
 
 
 class Examples(NamedTuple):
@@ -488,10 +486,18 @@ def _named(kind: Kind) -> str:
     return f"several values ({kind.kind}, {kind.separator!r})" if isinstance(kind, Lists) else kind
 
 
-def _by_word(column: Any, number: Callable[[str], int], of_null: int = 0) -> Ids:
-    """Maps each distinct word of a dictionary-encoded column once; a null gets `of_null`."""
-    words = [of_null if word is None else number(word.strip()) for word in column.dictionary.to_pylist()]
-    table = np.array([*words, of_null], dtype=np.int32)
+def _by_word(column: Any, number: Callable[[str], int], of_missing: int, kept: Collection[str] = ()) -> Ids:
+    """Maps each distinct word of a dictionary-encoded column once; a null and a word that says so get
+    `of_missing`, but for words that are `kept`.
+    """
+    words = column.dictionary.to_pylist()
+    if column.dictionary.null_count:
+        words = ["" if word is None else word for word in words]
+    words = [word.strip() for word in words]
+    table = np.array([*map(number, words), of_missing], dtype=np.int32)
+    odd = missing.WORDS.difference(kept).intersection(words)
+    if odd:
+        table[[at for at, word in enumerate(words) if word in odd]] = of_missing
     codes = arrow_values.numbers(column.indices, missing=len(table) - 1)
     return np.asarray(table[codes], dtype=np.int32)
 

@@ -14,8 +14,3 @@ WORDS = frozenset(
         "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null",
     }
 )  # fmt: skip
-
-
-def is_missing(word: str) -> bool:
-    """Whether a text, without the space around it, says that there is no value."""
-    return word in WORDS
