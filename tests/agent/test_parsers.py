@@ -1,3 +1,4 @@
+import dataclasses
 import itertools
 import json
 import pathlib
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from paceline.agent import agent
 from paceline.model.roles import ReplicaId, Role
+from paceline.model.samples import Evaluation, StepReport
 from paceline.sources import spools
 
 WORKER = ReplicaId(Role.WORKER, 0)
@@ -411,6 +413,13 @@ def test_a_bad_field_costs_that_field_alone(given, left, faults):
     report = {"type": "step", **given}
     assert agent.mend_report(report, 1.7e9) == faults
     assert report == {"type": "step", "at": 1.7e9, **left}
+
+
+@pytest.mark.parametrize(("kind", "record"), [("step", StepReport), ("evaluation", Evaluation)])
+def test_the_agent_knows_the_numbers_that_are_kept(kind, record):
+    """It runs where Paceline is not, so that the names stand there as well."""
+    names = {field.name for field in dataclasses.fields(record)} - {"replica", "attempt", "at"}
+    assert set(agent.REPORT_NUMBERS[kind]) == names
 
 
 JSON = st.recursive(

@@ -558,7 +558,7 @@ def mend_report(report: Dict[str, Any], now: float) -> List[str]:
 
 
 def _number(value: Any) -> Any:
-    """Return a number that is finite and not negative beyond reason, also of a text; None for others."""
+    """Return a number that 64 bits can hold, also one that is written as a text; None for others."""
     if isinstance(value, str):
         if len(value) > LONGEST_NUMBER:
             return None

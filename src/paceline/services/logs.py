@@ -120,8 +120,7 @@ class _Tail:
             self.offset += 1
         self._follows_return = chunk.endswith(b"\r")
         for piece in pieces:
-            text = piece.rstrip(b"\r\n")
-            if len(text) < len(piece):
+            if piece.endswith((b"\r", b"\n")):
                 if self._is_cut:
                     self._is_cut = False
                     self.offset += len(piece)

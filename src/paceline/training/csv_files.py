@@ -113,11 +113,7 @@ class CsvFile:
         return 0 if self.column_names else 1
 
     def _blocks(self) -> Iterator[_Block]:
-        """All rows, some megabytes at a time, in memory of pyarrow's own.
-
-        pyarrow could read the stream itself. But then its threads call Python, and nobody waits for them: a
-        process that ends meanwhile is aborted.
-        """
+        """All rows, some megabytes at a time."""
         with locations.opened(self.url, self.cache) as raw:
             stream = compressions.unpacked(raw, self.url)
             rest, line = self._without_skipped(stream, self._head(stream))
@@ -127,9 +123,10 @@ class CsvFile:
                 is_last = not read
                 data = rest + read + (b"\n" if is_last and rest else b"")
                 breaks, is_open = _breaks(data)
-                if is_last and is_open:
-                    self._refuse_open(line, data, breaks)
                 ends = _row_ends(breaks)
+                if is_last and is_open:
+                    why = "a quoted field begins in this row and does not end"
+                    self._refuse(_Block(data, ends, line).line_of(len(ends)), why)
                 if len(ends):
                     end = int(ends[-1])
                     yield _Block(data[:end], ends, line)
@@ -138,7 +135,7 @@ class CsvFile:
                 else:
                     rest = data
                 if len(rest) > _LONGEST_ROW_BYTES:
-                    self._refuse_long(line, rest)
+                    self._refuse_long(line + _lines(rest[: _first_of_row(rest, 0)]), rest)
 
     def _head(self, stream: BinaryIO) -> bytes:
         """The first bytes, without the mark of UTF-8."""
@@ -149,8 +146,7 @@ class CsvFile:
 
     def _without_skipped(self, stream: BinaryIO, head: bytes) -> tuple[bytes, int]:
         """What follows the skipped lines of what has been read, and the number of its line."""
-        data, skipped = head, 0
-        at = 0
+        data, at, skipped = head, 0, 0
         while skipped < self.skip_rows:
             found = _LINE.match(data, at)
             if found:
@@ -201,41 +197,37 @@ class CsvFile:
             fields = _fields(block.row(number).decode("latin-1"))
             if len(fields) != len(names):
                 separator = _separator(fields[0]) if len(fields) == 1 else None
-                raise errors.InputError(
-                    f"{errors.shown(self.url)}:{block.line_of(number)}: "
+                self._refuse(
+                    block.line_of(number),
                     f"{len(fields)} field{'s' * (len(fields) != 1)} where {len(names)} are expected"
-                    + (f"; the line has {separator} and no commas" if separator else "")
-                ) from reason
+                    + (f"; the line has {separator} and no commas" if separator else ""),
+                    reason,
+                )
             for name, field in zip(names, fields, strict=True):
                 if name in kinds:
                     try:
                         field.encode("latin-1").decode()
                     except UnicodeDecodeError as error:
-                        raise errors.InputError(
-                            f"{errors.shown(self.url)}:{block.line_of(number)}: column {name!r} is not "
-                            f"UTF-8: {error}"
-                        ) from error
+                        self._refuse(block.line_of(number), f"column {name!r} is not UTF-8: {error}", error)
         raise errors.InputError(f"{errors.shown(self.url)}: {reason}") from reason
 
-    def _refuse_open(self, line: int, data: bytes, breaks: Places) -> NoReturn:
-        ends = _row_ends(breaks)
-        line += _lines(data[: _first_of_row(data, int(ends[-1]) if len(ends) else 0)])
-        raise errors.InputError(
-            f"{errors.shown(self.url)}:{line}: a quoted field begins in this row and does not end"
-        )
-
     def _refuse_long(self, line: int, data: bytes) -> NoReturn:
-        line += _lines(data[: _first_of_row(data, 0)])
         why = "a quoted field of this row has no end" if b'"' in data else "is this CSV?"
-        raise errors.InputError(
-            f"{errors.shown(self.url)}:{line}: a row has more than {_LONGEST_ROW_BYTES:,} bytes; {why}"
-        )
+        self._refuse(line, f"a row has more than {_LONGEST_ROW_BYTES:,} bytes; {why}")
+
+    def _refuse(self, line: int, why: str, error: Exception | None = None) -> NoReturn:
+        raise errors.InputError(f"{errors.shown(self.url)}:{line}: {why}") from error
 
 
 _WORDS = pa.dictionary(pa.int32(), pa.string())
 
 
 def _decoded(data: memoryview, names: Sequence[str], wanted: Mapping[str, Any]) -> pa.Table:
+    """The columns of whole rows, of the types that are wanted.
+
+    From memory of pyarrow's own. It could read the file itself, but then its threads call Python, and a
+    process that ends meanwhile is aborted: Python does not wait for them.
+    """
     stream = pa.BufferOutputStream()
     stream.write(data)
     block = stream.getvalue()

@@ -387,7 +387,8 @@ class Label:
         """
         column = columns[self.name]
         if self.positive:
-            found = _by_word(column, self._of_word, of_missing=_NO_LABEL, kept=self.positive)
+            positive = self.positive
+            found = _by_word(column, lambda word: int(word in positive), of_missing=_NO_LABEL, kept=positive)
         else:
             found = np.where(np.isnan(column), _NO_LABEL, column > 0)
         is_missing = found == _NO_LABEL
@@ -395,9 +396,6 @@ class Label:
             row = int(np.argmax(is_missing))
             raise errors.ValueFault(row, self.name, "is the label and holds no value; leave such rows out")
         return np.asarray(found, dtype=np.float32)
-
-    def _of_word(self, word: str) -> int:
-        return int(word in self.positive)
 
 
 class Examples(NamedTuple):

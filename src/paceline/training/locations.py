@@ -80,7 +80,7 @@ def _within(system: Any, folder: str, url: str) -> list[str]:
     """The files of a folder and of the folders in it, as a table that is cut by a column has them."""
     found = []
     for each in _retried(url, lambda: system.find(folder)):
-        below = PurePosixPath(each).relative_to(PurePosixPath(system._strip_protocol(folder)))
+        below = PurePosixPath(each).relative_to(PurePosixPath(folder))
         if not any(part.startswith(_HIDDEN) for part in below.parts):
             found.append(system.unstrip_protocol(each))
     return found

@@ -32,6 +32,14 @@ def commands(job: JobFile) -> Iterator[tuple[documents.Path, tuple[str, ...]]]:
             yield ("spec", "roles", str(role.role), "command"), role.command
 
 
+def _scripts(job: JobFile) -> Iterator[tuple[documents.Path, shells.Script]]:
+    """Yield what commands give to a shell, each with its place."""
+    for path, command in commands(job):
+        script = shells.script_of(command)
+        if script is not None:
+            yield (*path, script.at), script
+
+
 def _environment(job: JobFile) -> Iterator[tuple[documents.Path, str, str]]:
     for name, value in job.spec.environment.items():
         yield ("spec", "environment", name), name, value
@@ -187,10 +195,9 @@ def floating_revision(job: JobFile) -> Iterator[Hit]:
 )
 def background_program(job: JobFile) -> Iterator[Hit]:
     """A command lasts as long as its program."""
-    for path, command in commands(job):
-        script = shells.script_of(command)
-        if script is not None and shells.is_left_behind(script):
-            yield Hit(job.document, (*path, script.at), "the command ends with &, and its program with it")
+    for path, script in _scripts(job):
+        if shells.is_left_behind(script):
+            yield Hit(job.document, path, "the command ends with &, and its program with it")
 
 
 @rule(
@@ -204,14 +211,12 @@ def background_program(job: JobFile) -> Iterator[Hit]:
 )
 def hidden_failure(job: JobFile) -> Iterator[Hit]:
     """A command fails when its program fails."""
-    for path, command in commands(job):
-        script = shells.script_of(command)
-        what = None if script is None else shells.hidden_failure(script)
-        if script is not None and what:
+    for path, script in _scripts(job):
+        if hidden := shells.hidden_failure(script):
             message = (
-                f"the command ends with the code of {problems.shown(what)}, not with that of its program"
+                f"the command ends with the code of {problems.shown(hidden)}, not with that of its program"
             )
-            yield Hit(job.document, (*path, script.at), message)
+            yield Hit(job.document, path, message)
 
 
 RULES = (
