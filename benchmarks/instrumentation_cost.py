@@ -81,8 +81,8 @@ with tf.Session(config=config) as session:
 """
 #: Says how many seconds the instrumentation takes of ``import tensorflow``. The clock is read around each of
 #: 3,500 questions for a module, so it must be a cheap one: that of the process's CPU time took four times as
-#: long as the questions themselves. A collection of garbage (90 ms of all that TensorFlow has made) falls within one
-#: of them or between them as it happens: it is left out.
+#: long as the questions themselves. A collection of garbage (90 ms, of all that TensorFlow has made) falls
+#: within a question or between two as it happens: there is none.
 IMPORT = """
 import gc, sys, time
 gc.disable()

@@ -7,6 +7,7 @@ import io
 import os
 import random
 import stat
+import struct
 import tarfile
 import tempfile
 import zipfile
@@ -63,7 +64,7 @@ def unpack(tmp_path: Path) -> Callable[..., Path]:
     def unpacked(data: bytes, **limits: int) -> Path:
         archive, folder = tmp_path / "archive", tmp_path / "folder"
         archive.write_bytes(data)
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
         unpacking.unpack(archive, folder, **limits)
         return folder
 
@@ -222,6 +223,33 @@ def test_a_zip_that_lies_about_its_size_is_refused(unpack: Callable[..., Path]) 
 def test_too_many_files_are_refused(unpack: Callable[..., Path], data: bytes) -> None:
     with pytest.raises(ArchiveError, match="more than 100 files"):
         unpack(data, max_files=100)
+
+
+def wide(data: bytes) -> bytes:
+    """Return an archive with the end that those beyond 4 GiB have."""
+    end = data.rindex(b"PK\5\6")
+    count, size, offset = struct.unpack_from("<HLL", data, end + 10)
+    record = struct.pack("<4sQHHLLQQQQ", b"PK\6\6", 44, 45, 45, 0, 0, count, count, size, offset)
+    locator = struct.pack("<4sLQL", b"PK\6\7", 0, end, 1)
+    narrow = struct.pack("<4sHHHHLLH", b"PK\5\6", 0, 0, 0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0)
+    return data[:end] + record + locator + narrow
+
+
+def commented(data: bytes) -> bytes:
+    """Return an archive with a comment behind its end."""
+    return data[:-2] + b"\7\0comment"
+
+
+@pytest.mark.parametrize("end", [bytes, wide, commented], ids=["plain", "wide", "commented"])
+def test_a_zip_whose_list_alone_is_too_long_is_not_listed(
+    unpack: Callable[..., Path], end: Callable[[bytes], bytes]
+) -> None:
+    """A gigabyte of names is 10 GB of the standard library's objects before the first file is seen."""
+    few = zip_of(*((f"{i:0250}", b"", 0) for i in range(3)))
+    assert len(list(unpack(end(few), max_files=100).iterdir())) == 3
+    many = zip_of(*((f"{i:0250}", b"", 0) for i in range(5000)))
+    with pytest.raises(ArchiveError, match=r"lists too many files: the list alone has 1,\d{3},\d{3} bytes"):
+        unpack(end(many), max_files=100)
 
 
 def field(number: int, width: int = 12) -> bytes:

@@ -180,6 +180,46 @@ def test_the_deadline_fails_the_job() -> None:
     assert (state.outcome, state.message) == (JobPhase.FAILED, "the active deadline of 60 s passed")
 
 
+def test_a_job_does_not_go_on_for_ever_without_a_ps_that_ended_by_itself() -> None:
+    timer = Timer(kind=TimerKind.UNSERVED, replica=PS1, attempt=1)
+    state, wanted = drive(job(), *RUNNING, exited(PS1, DONE))
+    assert (state.phase, state.outcome) == (JobPhase.RUNNING, None)
+    assert wanted == [commands.StartTimer(timer=timer, seconds=machines.UNSERVED_SECONDS)]
+    _, wanted = machines.advance(state, events.SupervisorReplaced(live={PS0: 1, W0: 1, W1: 1}))
+    assert wanted == [commands.StartTimer(timer=timer, seconds=machines.UNSERVED_SECONDS)]
+    ended, wanted = machines.advance(state, events.TimerFired(timer=timer))
+    assert (ended.outcome, asked(wanted)) == (JobPhase.FAILED, [W0, W1])
+    assert "ps-1 ended by itself, 10 minutes before the job was done" in ended.message
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        (exited(W0, DONE), exited(W1, DONE)),
+        (events.StopRequested(),),
+        (events.StopRequested(), *(exited(each, DONE) for each in (W0, W1, PS0)), events.Released()),
+    ],
+    ids=["done", "stopping", "stopped"],
+)
+def test_a_ps_that_ended_shortly_before_its_job_is_no_failure(between: tuple[events.Event, ...]) -> None:
+    """Scripts let their PS end when the workers say that they are done."""
+    timer = Timer(kind=TimerKind.UNSERVED, replica=PS1, attempt=1)
+    before, _ = drive(job(), *RUNNING, exited(PS1, DONE), *between)
+    state, wanted = machines.advance(before, events.TimerFired(timer=timer))
+    assert (state, wanted) == (before, [])
+
+
+def test_a_ps_that_is_to_come_back_comes_back_when_it_has_ended_by_itself() -> None:
+    always = RestartPolicy(when=RestartWhen.ALWAYS, limit=1)
+    spec = job()
+    spec = dataclasses.replace(
+        spec, roles=(dataclasses.replace(spec.roles[0], restart=always), *spec.roles[1:])
+    )
+    state, wanted = drive(spec, *RUNNING, exited(PS1, DONE))
+    assert state.phase is JobPhase.RESTARTING
+    assert [c.timer.kind for c in wanted if isinstance(c, commands.StartTimer)] == [TimerKind.BACKOFF]
+
+
 def test_a_replica_that_does_not_end_is_killed_again_and_again() -> None:
     state, _ = drive(job(), *RUNNING, events.StopRequested())
     timer = Timer(kind=TimerKind.KILL, replica=W0, attempt=1)

@@ -125,6 +125,11 @@ def test_nobody_looks_after_it() -> None:
     assert explain(situation(JobPhase.SUCCEEDED, unattended=told)).causes == ()
 
 
+def test_a_status_that_its_operator_cannot_read_is_named() -> None:
+    cause = only(explain(situation(JobPhase.RUNNING, left_alone="its version is 2")))
+    assert (cause.name, cause.evidence) == ("unreadable-status", (Evidence(text="its version is 2"),))
+
+
 def test_its_spec_is_wrong() -> None:
     message = "the job is wrong: spec.wroker: unknown key; spec.roles: needed"
     cause = only(explain(situation(JobPhase.FAILED, message=message, spec=None)))

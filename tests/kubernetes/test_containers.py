@@ -168,6 +168,47 @@ def test_agents_say_how_replicas_end_whatever_image_they_have(operator: Operator
 
 
 @pytest.mark.timeout(60 * MINUTES)
+def test_only_pods_of_a_job_reach_its_ports(operator: OperatorProcess) -> None:
+    answers = "while true; do echo reached | nc -l -p 2222; done"
+    workers = RoleSpec(role=Role.WORKER, replicas=2, memory_bytes=64 << 20)
+    command = ("sh", "-c", answers)
+    submit(
+        JobSpec(
+            name="closed", image=BUSYBOX, command=command, roles=(workers,), termination_grace_seconds=1.0
+        )
+    )
+    until_phase("closed", "running", 15 * MINUTES)
+    first, second = (pod["metadata"]["name"] for pod in pods("closed"))
+    address = next(pod["status"]["podIP"] for pod in pods("closed") if pod["metadata"]["name"] == second)
+    elsewhere = f"{NAMESPACE}-strangers"
+    kubectl("create", "namespace", elsewhere)
+    try:
+        for namespace in (NAMESPACE, elsewhere):
+            run = ("run", "stranger", "-n", namespace, f"--image={BUSYBOX}", "--restart=Never")
+            kubectl(*run, "--command", "--", "sleep", "3600")
+            kubectl("wait", "-n", namespace, "--for=condition=Ready", "pod/stranger", "--timeout=900s")
+        until(lambda: reaches(NAMESPACE, first, address), "a worker does not reach the other", 15 * MINUTES)
+        for namespace in (NAMESPACE, elsewhere):
+            until(lambda at=namespace: not reaches(at, "stranger", address), "it is open", 15 * MINUTES)
+        assert reaches(NAMESPACE, first, address)
+        # It is the job's policy that shuts strangers out.
+        kubectl("delete", "networkpolicy", "closed", "-n", NAMESPACE)
+        for namespace in (NAMESPACE, elsewhere):
+            until(lambda at=namespace: reaches(at, "stranger", address), "it is shut", 15 * MINUTES)
+    finally:
+        kubectl(
+            "delete", "pod", "stranger", "-n", NAMESPACE, "--ignore-not-found", "--grace-period=0", "--force"
+        )
+        kubectl("delete", "namespace", elsewhere, "--wait=false")
+
+
+def reaches(namespace: str, pod: str, address: str) -> bool:
+    """Whether a pod gets an answer from a port of a job's replica."""
+    ask = f"nc -w 5 {address} 2222 < /dev/null || true"
+    return "reached" in kubectl("exec", "-n", namespace, pod, "--", "sh", "-c", ask)
+
+
+@pytest.mark.timeout(60 * MINUTES)
 def test_a_flood_of_output_is_said(operator: OperatorProcess, operator_home: Path) -> None:
     # A megabyte in half a second: the kubelet begins a new file again and again, and shows no other one.
     prints = f"while true; do yes {'x' * 99} | head -n 10000; sleep 0.5; done"

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from support.memory_clusters import MemoryCluster
 from support.monitoring import DASHBOARDS, FOLDER, expressions
 
 from paceline.agent import agent
 from paceline.model import imbalances
+from paceline.services.operators.operators import Operator
 from paceline.sources import cadvisors, gpus
+from paceline.surfaces.probes import Probes
 
 RULES: list[dict[str, Any]] = [
     rule for group in yaml.safe_load((FOLDER / "rules.yaml").read_text())["groups"] for rule in group["rules"]
@@ -23,7 +27,13 @@ OF_AGENTS = {
     for metrics in agent.METRICS.values()
     for metric in metrics
 }
-EXPORTED = OF_AGENTS | cadvisors.NAMES | set(gpus.NAMES)
+_OPERATOR = Operator(MemoryCluster(time.time), agent_image=None, clock=time.time)
+OF_OPERATORS = {
+    line.split()[0]
+    for line in Probes(_OPERATOR, None).figures().decode().splitlines()
+    if not line.startswith("#")
+}
+EXPORTED = OF_AGENTS | OF_OPERATORS | cadvisors.NAMES | set(gpus.NAMES)
 RECORDED = {rule["record"] for rule in RULES if "record" in rule}
 #: Words of PromQL that are used.
 _WORDS = {"sum", "max", "avg", "count", "rate", "increase", "time", "last_over_time", "and", "on", "by"}

@@ -93,7 +93,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     Debian's build has no Kubernetes in it.
     """
     folder = tmp_path_factory.mktemp("prometheus")
-    (scraping,) = yaml.safe_load((FOLDER / "scrape.yaml").read_text())["scrape_configs"]
+    scraping, _ = yaml.safe_load((FOLDER / "scrape.yaml").read_text())["scrape_configs"]
     assert [each["role"] for each in scraping.pop("kubernetes_sd_configs")] == ["pod"]
     rules = RULES.read_text().replace("[2m]", "[10s]").replace("interval: 30s", "interval: 1s")
     (folder / "rules.yaml").write_text(rules)

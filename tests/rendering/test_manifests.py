@@ -104,6 +104,30 @@ def test_restricted_pods_pass_the_standard_of_that_name(target: Target, security
         assert spec["securityContext"].get("runAsUser") == security.user
 
 
+@pytest.mark.parametrize("target", Target)
+def test_only_pods_of_the_job_reach_its_ports_but_that_of_agents(target: Target) -> None:
+    objects = rendered(target)
+    (policy,) = (each for each in objects if each["kind"] == "NetworkPolicy")
+    own = {"matchLabels": {"paceline.dev/job": "clicks"}}
+    assert policy["spec"] == {
+        "podSelector": own,
+        "policyTypes": ["Ingress"],
+        "ingress": [{"from": [{"podSelector": own}]}, {"ports": [{"port": 2223, "protocol": "TCP"}]}],
+    }
+    made = [each["metadata"] for each in objects if each["kind"] == "Pod"] or templates(objects)
+    assert made
+    for each in made:
+        assert each["labels"]["paceline.dev/job"] == "clicks"
+
+
+def templates(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the metadata of the templates of a TFJob or a Volcano job."""
+    specs = [each.get("spec", {}) for each in objects]
+    found = [each for spec in specs for each in spec.get("tfReplicaSpecs", {}).values()]
+    found += [each for spec in specs for each in spec.get("tasks", ())]
+    return [each["template"]["metadata"] for each in found]
+
+
 def pod_specs(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
     found = []
     for each in objects:

@@ -260,12 +260,12 @@ def test_too_much_for_a_config_map() -> None:
 
 def test_all_of_a_job_with_the_nodes_that_are_decided() -> None:
     made = manifests.bare(job(), ADS, places={ReplicaId(Role.PS, 0): "node-7"})
-    assert [each["kind"] for each in made] == ["Service", "ConfigMap", *["Pod"] * 7]
-    pinned = made[2]["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert [each["kind"] for each in made] == ["Service", "NetworkPolicy", "ConfigMap", *["Pod"] * 7]
+    pinned = made[3]["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     assert pinned["nodeSelectorTerms"] == [
         {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node-7"]}]}
     ]
-    assert all("affinity" not in each["spec"] for each in made[3:])
+    assert all("affinity" not in each["spec"] for each in made[4:])
 
 
 def test_nothing_is_brought_into_images_that_have_the_agent() -> None:

@@ -21,6 +21,7 @@ from paceline.services import changes, cluster_runs
 from paceline.services.cluster_changes import merge_patch
 from paceline.services.cluster_jobs import ClusterJobs
 from paceline.services.cluster_measurements import ClusterMeasurements
+from paceline.specs import custom_resources
 from paceline.stores import open_store
 
 
@@ -33,7 +34,13 @@ class Place(NamedTuple):
     def keep(self) -> None:
         """Let the store know what there is, as the operator's rounds do."""
         resource = self.scene.cluster.of_kind(kinds.TRAINING_JOBS)["clicks"]
-        cluster_runs.keep(self.jobs.measurements.store, resource, self.home, now=time.time())
+        cluster_runs.keep(
+            self.jobs.measurements.store,
+            resource,
+            custom_resources.job_spec(resource),
+            self.home,
+            now=time.time(),
+        )
 
     def start_operator(self) -> None:
         async def start() -> None:

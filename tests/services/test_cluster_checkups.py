@@ -43,7 +43,7 @@ class World:
     def __init__(self) -> None:
         self.cluster = MemoryCluster(time.time)
         self.cluster.pages["/version"] = json.dumps({"gitVersion": "v1.31.0"}).encode()
-        groups = [{"name": name} for name in ("apps", "kueue.x-k8s.io")]
+        groups = [{"name": name} for name in ("apps", "kueue.x-k8s.io", "cilium.io")]
         self.cluster.pages["/apis"] = json.dumps({"groups": groups}).encode()
         self.create(kinds.DEFINITIONS, custom_resources.definition())
         self.create(kinds.LEASES, lease(NOW - 3))
@@ -82,6 +82,15 @@ def test_all_is_as_it_should_be(world: World) -> None:
     assert found["Exclusive cores"].detail == "given by the static CPU manager on n0, n1 (reserved: 0)"
     expected = "Kueue; not there: Prometheus operator, Volcano"
     assert found["Beside it"].detail == expected
+
+
+def test_it_is_not_known_whether_policies_are_enforced(world: World) -> None:
+    assert "which Cilium can enforce" in world.checks()["Job ports"].detail
+    world.cluster.pages["/apis"] = json.dumps({"groups": [{"name": "apps"}]}).encode()
+    found = world.checks()["Job ports"]
+    assert (found.state, "docs/security.md" in (found.advice or "")) == (State.MISSING, True)
+    del world.cluster.pages["/apis"]
+    assert world.checks()["Job ports"].detail.startswith("not known: ")
 
 
 def test_nothing_more_is_asked_of_a_server_that_does_not_answer(world: World) -> None:

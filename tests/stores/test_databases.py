@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import socket
 import sqlite3
 import stat
@@ -15,7 +17,7 @@ from alembic import autogenerate, migration, script
 
 from paceline import errors, stores
 from paceline.model import roles, samples
-from paceline.stores import databases, tables
+from paceline.stores import databases, failures, postgresql, tables
 
 PS = roles.ReplicaId(roles.Role.PS, 0)
 
@@ -107,10 +109,16 @@ def test_the_settings_of_sqlite(tmp_path):
         ("sqlite:///:memory:", "names no file"),
         ("mysql://host/name", "only in sqlite or postgresql"),
         ("postgresql://host:port/name", "cannot be understood"),
+        ("postgresql://me:secret@host:port/name", "cannot be understood"),
+        ("postgresql://me:secret@word@host:port/name", "cannot be understood"),
+        ("postgresql://host:port/name?password=secret&x=1", "cannot be understood"),
+        ("sqlite://me:secret@", "names no file"),
     ],
 )
 def test_a_url_that_names_no_store(url, said):
-    assert said in failure(url).message
+    message = failure(url).message
+    assert said in message
+    assert "secret" not in message
 
 
 def test_a_missing_driver_is_said_so():
@@ -222,9 +230,10 @@ def test_nothing_listens_at_the_url():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    error = failure(f"postgresql://me:secret@127.0.0.1:{port}/name")
-    assert "nothing listens there" in error.message
-    assert "secret" not in error.message
+    for url in (f"//me:secret@127.0.0.1:{port}/name", f"//me@127.0.0.1:{port}/name?password=secret"):
+        error = failure(f"postgresql:{url}")
+        assert "nothing listens there" in error.message
+        assert "secret" not in error.message
 
 
 def test_there_is_no_such_socket(tmp_path):
@@ -245,3 +254,65 @@ def test_a_server_that_ends_the_connections(postgresql_url):
             with store._database.writing() as connection:
                 connection.exec_driver_sql("SELECT pg_terminate_backend(pg_backend_pid())")
         assert len(store.list_runs()) == before
+
+
+def test_a_server_that_falls_silent_is_an_error_within_twenty_seconds():
+    # An idle connection is asked first; where it does not answer another is made.
+    assert postgresql.PING_SECONDS + postgresql.CONNECT_SECONDS < 20
+    assert postgresql.STATEMENT_SECONDS < postgresql.SILENT_SECONDS < 20
+
+
+def test_a_server_that_falls_silent_within_a_statement(postgresql_url):
+    with stores.open_store(postgresql_url) as store:
+        with contextlib.ExitStack() as stack, pytest.raises(errors.StoreError, match="silent"):
+            ask_a_silent_server(store, stack)
+        assert store.list_runs() == []
+
+
+def test_an_idle_connection_that_fell_silent_is_replaced(postgresql_url):
+    with stores.open_store(postgresql_url) as store:
+        with store._database.reading() as connection:
+            first = backend(connection)
+        with stopped(first), store._database.reading() as connection:
+            assert backend(connection) != first
+
+
+def test_a_server_that_does_not_let_anybody_in_is_not_waited_for(postgresql):
+    with stopped(postgresql._server.pid):
+        error = failure(f"postgresql://paceline@/postgres?host={postgresql.folder}&connect_timeout=2")
+    assert "did not answer in time" in error.message
+
+
+def test_the_server_itself_gives_up_long_statements_but_not_those_of_migrations(postgresql_url):
+    with stores.open_store(postgresql_url) as store:
+        with store._database.writing() as connection:
+            assert connection.exec_driver_sql("SHOW statement_timeout").scalar() == "15s"
+            connection.exec_driver_sql("SET LOCAL statement_timeout = 10")
+            with pytest.raises(sa.exc.DBAPIError) as caught:
+                connection.exec_driver_sql("SELECT pg_sleep(60)")
+        assert "too long" in failures.explain("here", caught.value).message
+        with store._database._engine.connect() as connection:
+            postgresql.be_patient(connection)
+            assert connection.exec_driver_sql("SHOW statement_timeout").scalar() == "0"
+            assert connection.connection.driver_connection.silent_seconds is None
+            connection.invalidate()
+
+
+def ask_a_silent_server(store, stack):
+    with store._database.writing() as connection:
+        connection.connection.driver_connection.silent_seconds = 0.2
+        stack.enter_context(stopped(backend(connection)))
+        connection.exec_driver_sql("SELECT 1")
+
+
+def backend(connection):
+    return connection.exec_driver_sql("SELECT pg_backend_pid()").scalar()
+
+
+@contextlib.contextmanager
+def stopped(process):
+    os.kill(process, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(process, signal.SIGCONT)

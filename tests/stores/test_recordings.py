@@ -115,6 +115,32 @@ def test_a_table_of_something_else_is_refused(whole: Recording, tmp_path: Path) 
         recordings.read(tmp_path / "other.parquet")
 
 
+def test_a_small_file_that_would_be_large_is_refused(whole: Recording, tmp_path: Path) -> None:
+    """82 kB with columns by the thousand, of nulls, took 5.7 GiB."""
+    recordings.write(tmp_path / "run.parquet", whole)
+    table = parquet.read_table(tmp_path / "run.parquet")
+    for number in range(3):
+        table = table.append_column(f"more{number}", pyarrow.nulls(len(table), pyarrow.float64()))
+    parquet.write_table(table, tmp_path / "wide.parquet")
+    with pytest.raises(InvalidInput, match="columns, and not those of a recording"):
+        recordings.read(tmp_path / "wide.parquet")
+    table = parquet.read_table(tmp_path / "run.parquet").append_column(
+        "row", pyarrow.array(["sample"] * len(whole.samples + whole.steps + whole.evaluations))
+    )
+    parquet.write_table(table, tmp_path / "twice.parquet")
+    with pytest.raises(InvalidInput, match="not those of a recording"):
+        recordings.read(tmp_path / "twice.parquet")
+
+
+def test_names_that_are_too_long_are_refused(
+    whole: Recording, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recordings.write(tmp_path / "run.parquet", whole)
+    monkeypatch.setattr(recordings, "MOST_WORD_BYTES", 10)
+    with pytest.raises(InvalidInput, match="the names in it take"):
+        recordings.read(tmp_path / "run.parquet")
+
+
 def test_what_an_older_paceline_did_not_measure_is_none(whole: Recording, tmp_path: Path) -> None:
     samples = [dataclasses.replace(each, retransmitted_segments=7) for each in whole.samples]
     recordings.write(tmp_path / "run.parquet", dataclasses.replace(whole, samples=samples))

@@ -30,19 +30,19 @@ def test_yaml_is_a_stream_of_objects(paceline, job):
     done = paceline("render", str(job), "-n", "ads")
     assert done.exit_code == 0, done.output
     made = list(yaml.safe_load_all(done.stdout))
-    assert [each["kind"] for each in made] == ["Service", "ConfigMap", *["Pod"] * 4]
+    assert [each["kind"] for each in made] == ["Service", "NetworkPolicy", "ConfigMap", *["Pod"] * 4]
     assert {each["metadata"]["namespace"] for each in made} == {"ads"}
 
 
 def test_json_is_a_list_for_kubectl(paceline, job):
     made = json.loads(paceline("render", str(job), "--to", "tfjob", "-o", "json").stdout)
     assert (made["apiVersion"], made["kind"]) == ("v1", "List")
-    assert [each["kind"] for each in made["items"]] == ["ConfigMap", "TFJob"]
+    assert [each["kind"] for each in made["items"]] == ["NetworkPolicy", "ConfigMap", "TFJob"]
 
 
 def test_an_agent_of_ones_own(paceline, job):
     done = paceline("render", str(job), "--agent-image", "registry.example/paceline:2")
-    pod = list(yaml.safe_load_all(done.stdout))[2]
+    pod = list(yaml.safe_load_all(done.stdout))[3]
     assert pod["spec"]["initContainers"][0]["image"] == "registry.example/paceline:2"
 
 
@@ -66,7 +66,7 @@ def test_a_folder_of_code_is_printed_beside_the_job(paceline, job, monkeypatch):
     assert done.exit_code == 0, done.output
     folder, *others = yaml.safe_load_all(done.stdout)
     assert list(folder["binaryData"]) == ["code.tar.gz"]
-    assert [each["kind"] for each in others] == ["Service", "ConfigMap", *["Pod"] * 4]
+    assert [each["kind"] for each in others] == ["Service", "NetworkPolicy", "ConfigMap", *["Pod"] * 4]
     assert "the folder of code is in a config map: kubectl apply --server-side" in done.stderr
 
 

@@ -41,6 +41,7 @@ THREAD_VARIABLES = (
     "MKL_NUM_THREADS",
     "NUMEXPR_NUM_THREADS",
 )
+CODE_CREDENTIALS = ("PACELINE_CODE_USER", "PACELINE_CODE_PASSWORD")  # of its fetcher alone
 PROXY_VARIABLES = ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy")
 SEEN_TYPES = ("instrumentation", "fact", "cure")  # of the script: they hold while it runs
 REPORT_TYPES = ("step", "evaluation", *SEEN_TYPES)
@@ -232,7 +233,8 @@ def command_environment(config: Config, threads: int, inherited: Dict[str, str])
     environment = {"PYTHONUNBUFFERED": "1"}
     environment.update(framework_defaults(config, threads))
     environment.update(inherited)
-    environment.pop("TF_CONFIG", None)
+    for name in ("TF_CONFIG", *CODE_CREDENTIALS):
+        environment.pop(name, None)
     environment.update(framework_variables(config))
     environment["PACELINE_SPARE_WORKERS"] = ",".join(config.spare_workers)
     environment["PACELINE_REPORT_FILE"] = os.path.abspath(config.reports)

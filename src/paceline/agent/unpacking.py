@@ -27,6 +27,11 @@ _CHUNK = 1 << 20
 #: No header of a tar archive needs to be larger; what claims to be is after our memory.
 _MAX_READ = 4 << 20
 _MAX_LINK = 4096
+#: Of a zip archive: the end of its directory, a comment behind it, and before it what large archives have.
+_DIRECTORY_END = b"PK\5\6"
+_DIRECTORY_END_BYTES, _MAX_COMMENT, _WIDE_LOCATOR_BYTES, _WIDE_END_BYTES = 22, 65_535, 20, 56
+#: What a file takes in the directory: a long name, and what several systems add.
+_ENTRY_BYTES = 256
 #: What the standard library raises over damaged archives, and the operating system over odd names.
 _DAMAGES = (
     tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, ValueError,
@@ -71,7 +76,7 @@ class _Target:
     def __init__(self, root: Path, max_bytes: int, max_files: int) -> None:
         self._root = root
         self._max_bytes, self._bytes = max_bytes, 0
-        self._max_files = max_files
+        self.max_files = max_files
         self._folders: set[tuple[str, ...]] = {()}
         self._links: dict[tuple[str, ...], str] = {}
         self._files: set[tuple[str, ...]] = set()
@@ -123,8 +128,8 @@ class _Target:
             self._folders.add(above)
 
     def _count(self) -> None:
-        if len(self._folders) + len(self._files) + len(self._links) > self._max_files:
-            raise ArchiveError(f"it holds more than {self._max_files} files and folders, which is the limit")
+        if len(self._folders) + len(self._files) + len(self._links) > self.max_files:
+            raise ArchiveError(f"it holds more than {self.max_files} files and folders, which is the limit")
 
     def finish(self) -> None:
         """Make the links, and see that none of them leads out, also not over another one."""
@@ -218,7 +223,34 @@ class _Careful:
         return self._file.tell()
 
 
+def _check_directory(archive: Path, max_files: int) -> None:
+    """Let an archive pass whose list of files can be held: the standard library reads it whole.
+
+    Source: APPNOTE.TXT of PKWARE, 4.3.14 to 4.3.16.
+
+    Raises:
+        ArchiveError: it has too many.
+    """
+    with archive.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - _DIRECTORY_END_BYTES - _MAX_COMMENT))
+        end = file.read()
+    # As the standard library looks for it: at the very end first, for a comment may look like one, too.
+    last = len(end) - _DIRECTORY_END_BYTES
+    has_no_comment = end[last : last + 4] == _DIRECTORY_END and end[-2:] == b"\0\0"
+    place = last if has_no_comment else end.rfind(_DIRECTORY_END)
+    if place < 0 or len(end) < place + _DIRECTORY_END_BYTES:
+        return
+    (directory_bytes,) = struct.unpack_from("<L", end, place + 12)
+    wide = end[max(0, place - _WIDE_LOCATOR_BYTES - _WIDE_END_BYTES) : place]
+    if wide.startswith(b"PK\6\6") and len(wide) == _WIDE_LOCATOR_BYTES + _WIDE_END_BYTES:
+        (directory_bytes,) = struct.unpack_from("<Q", wide, 40)
+    if directory_bytes > max(max_files * _ENTRY_BYTES, _CHUNK):
+        raise ArchiveError(f"it lists too many files: the list alone has {directory_bytes:,} bytes")
+
+
 def _unpack_zip(archive: Path, target: _Target) -> None:
+    _check_directory(archive, target.max_files)
     with zipfile.ZipFile(archive) as packed:
         for member in packed.infolist():
             kind = stat.S_IFMT(member.external_attr >> 16)

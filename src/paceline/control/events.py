@@ -15,6 +15,7 @@ class TimerKind(enum.StrEnum):
     DEADLINE = "deadline"  # the job has run for too long
     BACKOFF = "backoff"  # the replica's next attempt is due
     KILL = "kill"  # the replica was asked to end and should be gone by now
+    UNSERVED = "unserved"  # a parameter server ended by itself, and the job should be over by now
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

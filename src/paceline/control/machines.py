@@ -32,6 +32,9 @@ from paceline.model.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
 MAX_BACKOFF_SECONDS = 60.0
 #: How long after an agent's own grace the engine kills by force.
 KILL_SLACK_SECONDS = 5.0
+#: How long a job may go on after a parameter server has ended by itself. Scripts let their PS end when the
+#: workers say that they are done, and a chief may still export then; who still trains waits for ever.
+UNSERVED_SECONDS = 600.0
 #: How a replica ended whose launch was due when its job came to its end.
 NOT_LAUNCHED = ExitReason(kind=ExitKind.LAUNCH_FAILED, message="not launched: the job is ending")
 
@@ -131,12 +134,18 @@ def _exited(state: JobState, event: events.ReplicaExited) -> Step:
         state = _settle(_put(state, dataclasses.replace(current, phase=ReplicaPhase.SUCCEEDED)))
         if _succeeded(state):
             return _stop(state, JobPhase.SUCCEEDED, "")
-        return state, []
+        return state, [_unserved(current)] if replica.role is Role.PS else []
     state = _put(state, dataclasses.replace(current, phase=ReplicaPhase.FAILED))
     if _needed(state.spec, replica):
         why = "; it would fail again, so it was not restarted" if event.is_lasting else _after(current)
         return _stop(state, JobPhase.FAILED, f"{replica} failed: {reason}{why}")
     return _settle(state), []
+
+
+def _unserved(server: ReplicaState) -> Command:
+    """Ask for an end of the job, some time after a parameter server has ended by itself."""
+    timer = events.Timer(kind=TimerKind.UNSERVED, replica=server.replica, attempt=server.attempt)
+    return commands.StartTimer(timer=timer, seconds=UNSERVED_SECONDS)
 
 
 def _after(replica: ReplicaState) -> str:
@@ -299,6 +308,11 @@ def _timer_fired(state: JobState, timer: events.Timer) -> Step:
     if timer.kind is TimerKind.BACKOFF and replica.phase is ReplicaPhase.BACKING_OFF:
         replica, command = _launch(replica)
         return _put(state, replica), [command]
+    if timer.kind is TimerKind.UNSERVED and replica.phase is ReplicaPhase.SUCCEEDED:
+        ended = (
+            f"{timer.replica} ended by itself, {UNSERVED_SECONDS / 60:.0f} minutes before the job was done"
+        )
+        return _stop(state, JobPhase.FAILED, f"{ended}: its variables are gone, and trainers wait for it")
     if timer.kind is TimerKind.KILL and replica.phase is ReplicaPhase.STOPPING:
         kill = commands.Kill(replica=replica.replica, attempt=replica.attempt)
         return state, [kill, commands.StartTimer(timer=timer, seconds=KILL_SLACK_SECONDS)]
@@ -338,13 +352,16 @@ def _replaced(state: JobState, event: events.SupervisorReplaced) -> Step:
     if state.phase.is_final or state.phase is JobPhase.PENDING:
         return state, []
     done: list[Command] = []
-    if state.spec.active_deadline_seconds is not None and state.phase is not JobPhase.STOPPING:
+    ending = state.phase is JobPhase.STOPPING
+    if state.spec.active_deadline_seconds is not None and not ending:
         done.append(_deadline(state.spec.active_deadline_seconds - event.active_seconds))
     for replica in state.replicas:
         lives = event.live.get(replica.replica) == replica.attempt
         if replica.phase is ReplicaPhase.BACKING_OFF:
             timer = events.Timer(kind=TimerKind.BACKOFF, replica=replica.replica, attempt=replica.attempt)
             done.append(commands.StartTimer(timer=timer, seconds=0.0))
+        elif replica.phase is ReplicaPhase.SUCCEEDED and replica.replica.role is Role.PS and not ending:
+            done.append(_unserved(replica))
         elif replica.phase is ReplicaPhase.STOPPING and lives:
             done.extend(_terminate(state.spec, replica))
         elif replica.phase is ReplicaPhase.STARTING and lives:

@@ -42,6 +42,7 @@ class Situation:
         spec: None: nobody can read it, and the message says what is wrong with it.
         events: what happened, in order.
         is_suspended: whether somebody wants it not to run.
+        left_alone: why its operator does nothing about it; empty: it does.
         unattended: why it is known that nobody looks after it; empty: somebody does.
         room: None for a job that does not wait for room, or where that is not known.
         obstacles: what the place where it runs says of its replicas.
@@ -62,6 +63,7 @@ class Situation:
     replicas: Sequence[ReplicaRow] = ()
     events: Sequence[JobEvent] = ()
     is_suspended: bool = False
+    left_alone: str = ""
     unattended: tuple[Evidence, ...] = ()
     room: Room | None = None
     obstacles: Sequence[Obstacle] = ()

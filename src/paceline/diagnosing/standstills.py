@@ -94,6 +94,20 @@ def _nobody_looks_after_it(situation: Situation) -> Iterator[Cause]:
     )
 
 
+def _its_status_cannot_be_read(situation: Situation) -> Iterator[Cause]:
+    if not situation.left_alone:
+        return
+    yield Cause(
+        name="unreadable-status",
+        what="Its operator leaves it alone, for it cannot read where the job stands.",
+        evidence=(Evidence(text=situation.left_alone),),
+        next_steps=(
+            "kubectl -n paceline get deployment -o wide says which version it has; a newer one goes on",
+            f"kubectl delete trainingjob {situation.name} ends it, to be submitted again",
+        ),
+    )
+
+
 def _its_spec_is_wrong(situation: Situation) -> Iterator[Cause]:
     begun = situation.phase not in (JobPhase.PENDING, JobPhase.FAILED, JobPhase.STOPPED)
     if situation.spec is not None or begun:  # What runs does not follow changes of its spec.
@@ -184,6 +198,7 @@ def _it_is_on_its_way(situation: Situation) -> Iterator[Cause]:
 
 _RULES: tuple[Rule, ...] = (
     _nobody_looks_after_it,
+    _its_status_cannot_be_read,
     _its_spec_is_wrong,
     _somebody_wants_it_so,
     _its_time_is_over,

@@ -75,6 +75,15 @@ TOPICS = (
         "its script has saved one.",
     ),
     Topic(
+        code="LIFE106", name="unreadable-status", title="The operator cannot read where the job stands",
+        why="All that an operator knows of a job is its status. A newer operator wrote it before a rollback, "
+        "two versions run beside each other, or it was edited by hand. To begin anew would train twice and "
+        "lose where the job stands, so nothing of it is touched: its pods go on.",
+        fix="Bring the newer operator back; it goes on from the status. Or delete the job, and submit it "
+        "again: it goes on from its last checkpoint.",
+        risk="While it is left alone no replica that ends comes back, and stop and resume do nothing.",
+    ),
+    Topic(
         code="LIFE201", name="wrong-spec", title="The job's spec cannot be read",
         why="It was applied past paceline submit, which checks it, or the definition of TrainingJob on "
         "the cluster is of another version.",

@@ -6,6 +6,9 @@ import dataclasses
 import posixpath
 import urllib.parse
 
+#: Variables by which code is fetched from a private source (``paceline.agent.fetch``); no command has them.
+CREDENTIALS = ("PACELINE_CODE_USER", "PACELINE_CODE_PASSWORD")
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Git:

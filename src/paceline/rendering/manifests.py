@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from paceline.errors import InvalidInput
 from paceline.model.jobs import Framework, JobSpec
 from paceline.model.roles import ReplicaId
-from paceline.rendering import codes, config_maps, kueue, pods, services, tfjobs, vcjobs
+from paceline.rendering import codes, config_maps, kueue, network_policies, pods, services, tfjobs, vcjobs
 from paceline.rendering.labels import Object
 from paceline.rendering.surroundings import Surroundings
 
@@ -78,6 +78,7 @@ def bare(spec: JobSpec, where: Surroundings, *, places: Mapping[ReplicaId, str])
     """
     return [
         services.service(spec, where),
+        network_policies.policy(spec, where),
         config_maps.config_map(spec, where, services.cluster(spec, where)),
         *(pods.pod(spec, each, where, node=places.get(each)) for each in spec.replicas()),
     ]

@@ -9,7 +9,7 @@ import dataclasses
 import math
 from collections.abc import Sequence
 
-from paceline.model import jobs, quantities
+from paceline.model import codes, jobs, quantities
 from paceline.model.jobs import JobSpec, RoleSpec
 from paceline.model.placements import Toleration
 from paceline.model.roles import ReplicaId
@@ -181,6 +181,16 @@ def _secrets(spec: JobSpec) -> list[Object]:
     return [{"secretRef": {"name": name}} for name in spec.secrets]
 
 
+def withheld(spec: JobSpec) -> list[Object]:
+    """Return what the command is not to have of the secrets: the right to the source of its code.
+
+    A variable wins over those of a secret, which come all or not at all.
+    """
+    is_fetched = spec.code is not None and spec.code.config_map is None
+    names = codes.CREDENTIALS if is_fetched and spec.secrets else ()
+    return [{"name": name, "value": ""} for name in names]
+
+
 def _mounts(spec: JobSpec) -> list[Object]:
     return [
         {"name": each.name, "mountPath": each.mount_path, "readOnly": each.read_only} for each in spec.volumes
@@ -212,6 +222,7 @@ def _container(spec: JobSpec, where: Surroundings, resources: Object, arguments:
             "workingDir": spec.code.start(config_maps.CODE, spec.working_dir)
             if spec.code
             else spec.working_dir,
+            "env": withheld(spec),
             "envFrom": _secrets(spec),
             "ports": [
                 {"name": "training", "containerPort": services.PORT},

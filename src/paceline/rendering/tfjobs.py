@@ -10,7 +10,7 @@ from paceline.errors import InvalidInput
 from paceline.model import jobs
 from paceline.model.jobs import JobSpec, RoleSpec
 from paceline.model.roles import Role
-from paceline.rendering import config_maps, labels, pods, services
+from paceline.rendering import config_maps, labels, network_policies, pods, services
 from paceline.rendering.labels import Object
 from paceline.rendering.surroundings import Surroundings
 
@@ -27,7 +27,7 @@ _INDEX_VARIABLE, _INDEX_LABEL = "PACELINE_INDEX", "training.kubeflow.org/replica
 
 
 def objects(spec: JobSpec, where: Surroundings) -> list[Object]:
-    """Return the config map of the agents and the TFJob.
+    """Return the network policy, the config map of the agents and the TFJob.
 
     Raises:
         InvalidInput: the operator could not make a service of each replica.
@@ -54,7 +54,8 @@ def objects(spec: JobSpec, where: Surroundings) -> list[Object]:
             }
         ),
     }
-    return [config_maps.config_map(spec, where, cluster), tfjob]
+    told = config_maps.config_map(spec, where, cluster)
+    return [network_policies.policy(spec, where), told, tfjob]
 
 
 def _run_policy(spec: JobSpec, queue: str | None) -> Object:
@@ -76,7 +77,7 @@ def _replicas(spec: JobSpec, role: RoleSpec, where: Surroundings) -> Object:
     }
     container = {
         "name": CONTAINER,
-        "env": [index],
+        "env": [index, *pods.withheld(spec)],
         "ports": [{"name": PORT, "containerPort": services.PORT}],
     }
     return {

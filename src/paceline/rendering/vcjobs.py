@@ -9,7 +9,7 @@ from __future__ import annotations
 from paceline.model import jobs
 from paceline.model.jobs import JobSpec, RoleSpec
 from paceline.model.roles import Role
-from paceline.rendering import config_maps, labels, pods, services
+from paceline.rendering import config_maps, labels, network_policies, pods, services
 from paceline.rendering.labels import Object
 from paceline.rendering.surroundings import Surroundings
 
@@ -35,7 +35,8 @@ def objects(spec: JobSpec, where: Surroundings) -> list[Object]:
             }
         ),
     }
-    return [config_maps.config_map(spec, where, services.cluster(spec, where)), job]
+    told = config_maps.config_map(spec, where, services.cluster(spec, where))
+    return [network_policies.policy(spec, where), told, job]
 
 
 def _task(spec: JobSpec, role: RoleSpec, where: Surroundings) -> Object:

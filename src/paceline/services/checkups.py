@@ -16,7 +16,7 @@ from pathlib import Path
 
 import psutil
 
-from paceline.engines.local import machines
+from paceline.engines.local import firewalls, machines
 from paceline.errors import StoreError
 from paceline.model import quantities
 from paceline.services import homes
@@ -61,6 +61,7 @@ def checks(home: homes.Home, *, run: Run | None = None) -> Iterator[Check]:
     yield capacity(machine)
     yield cgroups(machine)
     yield namespaces(machine)
+    yield job_ports()
     yield state_folder(home.path)
     yield store(home.store_url)
     yield tensorflow(run)
@@ -114,6 +115,19 @@ def namespaces(machine: machines.Machine) -> Check:
         state=State.MISSING,
         detail=machine.lacks_namespaces,
         advice="jobs without `hosts:` do not need it",
+    )
+
+
+def job_ports() -> Check:
+    """Check whether other machines can be kept from the ports of jobs."""
+    name, lacks = "Job ports", firewalls.lacks()
+    if not lacks:
+        return Check(name=name, state=State.OK, detail="closed to other machines, by nftables")
+    return Check(
+        name=name,
+        state=State.MISSING,
+        detail=f"open to other machines, which can read and write files through them: {lacks}",
+        advice="close 20000 to 31999 of TCP by this machine's own firewall; docs/security.md",
     )
 
 

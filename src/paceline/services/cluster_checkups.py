@@ -69,6 +69,13 @@ _NEIGHBOURS = {
     "Kueue": "kueue.x-k8s.io",
     "Volcano": "batch.volcano.sh",
 }
+#: Plugins that enforce network policies and show themselves by a group of the API; kube-router does not.
+_ENFORCERS = {
+    "Antrea": "crd.antrea.io",
+    "Calico": "crd.projectcalico.org",
+    "Cilium": "cilium.io",
+    "OVN-Kubernetes": "k8s.ovn.org",
+}
 
 
 def checks(
@@ -97,6 +104,7 @@ def checks(
     yield run(rights(cluster, namespace))
     yield run(nodes(cluster))
     yield run(exclusive_cores.check(cluster, spec))
+    yield run(job_ports(cluster))
     yield run(neighbours(cluster))
 
 
@@ -252,19 +260,47 @@ async def nodes(cluster: Cluster) -> Check:
     return Check(name=name, state=State.OK, detail=detail)
 
 
+async def job_ports(cluster: Cluster) -> Check:
+    """Check whether what a job's network policy says is enforced, as far as that can be known by asking."""
+    name = "Job ports"
+    try:
+        groups = await _groups(cluster)
+    except (ClusterError, ValueError) as error:
+        return _unknown(name, error)
+    enforcers = [known for known, group in _ENFORCERS.items() if group in groups]
+    if enforcers:
+        detail = f"only pods of a job reach it, which {' and '.join(enforcers)} can enforce"
+        return Check(name=name, state=State.OK, detail=detail)
+    return Check(
+        name=name,
+        state=State.MISSING,
+        detail="not known whether network policies are enforced: no network plugin shows itself that does so",
+        advice="without one any pod of the cluster reads and writes files as a job: docs/security.md",
+    )
+
+
 async def neighbours(cluster: Cluster) -> Check:
     """Tell what else there is that Paceline works with; nothing of it is needed."""
     name = "Beside it"
     try:
-        listed = json.loads(await cluster.read("/apis"))
+        groups = await _groups(cluster)
     except (ClusterError, ValueError) as error:
         return _unknown(name, error)
-    groups = {str(each.get("name")) for each in listed.get("groups") or ()}
     there = [known for known, group in _NEIGHBOURS.items() if group in groups]
     absent = [known for known in _NEIGHBOURS if known not in there]
     parts = [", ".join(there)] if there else []
     parts += [f"not there: {', '.join(absent)}"] if absent else []
     return Check(name=name, state=State.OK, detail="; ".join(parts))
+
+
+async def _groups(cluster: Cluster) -> set[str]:
+    """Return the groups of the API.
+
+    Raises:
+        ClusterError, ValueError: they cannot be read.
+    """
+    listed = json.loads(await cluster.read("/apis"))
+    return {str(each.get("name")) for each in listed.get("groups") or ()}
 
 
 def _unknown(name: str, error: Exception) -> Check:

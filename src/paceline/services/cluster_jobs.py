@@ -50,6 +50,7 @@ from paceline.services.life_cycles import CLUSTER_DELAY_SECONDS, LifeCycle, Stor
 from paceline.services.logs import Wanted
 from paceline.services.operators import admissions, records
 from paceline.services.operators.reconcilers import RESUME
+from paceline.services.operators.records import UnreadableStatus
 from paceline.services.trace_sites import PodSite
 from paceline.sources import agents
 from paceline.specs import custom_resources, problems
@@ -262,7 +263,7 @@ class ClusterJobs(LifeCycle):
         resource = self.resource(name)
         try:
             replicas = self._replicas(resource)
-        except InvalidInput:  # The situation says what is wrong with its spec.
+        except (InvalidInput, UnreadableStatus):  # The situation says what is wrong.
             replicas = []
         unknown: list[str] = []
         happened: list[JobEvent] = []

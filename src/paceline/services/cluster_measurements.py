@@ -23,6 +23,7 @@ from paceline.errors import NotFound, StoreError
 from paceline.model.runs import Run
 from paceline.services import cluster_runs
 from paceline.services.collectors import Collector, Source
+from paceline.specs import custom_resources
 from paceline.stores import Store, open_store
 
 #: Of what an agent has written, enough for a look: a minute and more.
@@ -123,7 +124,8 @@ class ClusterMeasurements:
             ClusterError: no agent answers, and there is no store to which the operator will bring it.
         """
         store, collector = self._scratch(whole)
-        run = await asyncio.to_thread(cluster_runs.keep, store, resource, self._home, now=now)
+        spec = custom_resources.job_spec(resource)
+        run = await asyncio.to_thread(cluster_runs.keep, store, resource, spec, self._home, now=now)
         running = [
             Source.of(run, pod, sight)
             for pod in found

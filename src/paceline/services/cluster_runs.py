@@ -16,11 +16,11 @@ from paceline.control import states
 from paceline.engines.kubernetes import times
 from paceline.engines.kubernetes.clusters import Object
 from paceline.errors import Conflict, NotFound
+from paceline.model.jobs import JobSpec
 from paceline.model.runs import KUBERNETES, JobEvent, Run, RunSummary
 from paceline.model.statuses import JobPhase
 from paceline.services.operators import records
 from paceline.services.operators.reconcilers import CHANGE
-from paceline.specs import custom_resources
 from paceline.stores import Store
 
 DELETED = "its TrainingJob was deleted"
@@ -38,11 +38,17 @@ def folder(home: Path, run: str) -> Path:
 
 
 def progress(resource: Object) -> dict[str, Any]:
-    """Return how far a job is by its resource: the fields of `Run` and of `RunSummary` that say it."""
+    """Return how far a job is by its resource: the fields of `Run` and of `RunSummary` that say it.
+
+    A phase that only a newer Paceline knows is shown as running: who presumes that it lives does it no harm.
+    """
     status = resource.get("status") or {}
+    phase, trouble = status.get("phase", JobPhase.PENDING), records.trouble(status)
+    if phase not in set(JobPhase):
+        phase, trouble = JobPhase.RUNNING, trouble or f"its status says {phase!r}, which is not known here"
     return {
-        "phase": JobPhase(status.get("phase", JobPhase.PENDING)),
-        "message": status.get("message", ""),
+        "phase": JobPhase(phase),
+        "message": trouble or status.get("message", ""),
         "submitted_at": times.seconds(resource["metadata"]["creationTimestamp"]),
         "started_at": times.seconds_if(status.get("startedAt")),
         "finished_at": times.seconds_if(status.get("finishedAt")),
@@ -65,20 +71,21 @@ def find(store: Store, namespace: str, name: str, uid: str = "") -> Run:
     return max(found, key=lambda run: run.submitted_at)
 
 
-def keep(store: Store, resource: Object, home: Path, *, now: float) -> str:
+def keep(store: Store, resource: Object, spec: JobSpec, home: Path, *, now: float) -> str:
     """Make a store know a job as it is now, and what has happened to it since; return its run's name.
 
     Args:
         store: the store.
         resource: the job.
+        spec: what it asks for.
         home: where files of runs are kept.
         now: Unix seconds.
 
     Raises:
-        InvalidInput, ValueError: its resource is no job.
+        UnreadableStatus: it cannot be read where it stands.
         StoreError: the store cannot be written.
     """
-    name, spec = run_name(resource), custom_resources.job_spec(resource)
+    name = run_name(resource)
     status = resource.get("status") or {}
     record = records.read(status, spec)
     state = states.initial(spec) if record is None else record.state

@@ -22,7 +22,7 @@ from paceline.model.statuses import JobPhase
 from paceline.rendering import labels
 from paceline.scheduling import fits
 from paceline.services import cluster_runs
-from paceline.services.operators import admissions
+from paceline.services.operators import admissions, records
 from paceline.specs import custom_resources
 
 #: So long a job that was just made may be without a word of the operator.
@@ -64,6 +64,7 @@ async def look(cluster: Cluster, known: Known, now: float) -> Situation:
         replicas=known.replicas,
         events=known.events,
         is_suspended=bool((resource.get("spec") or {}).get(custom_resources.SUSPEND)),
+        left_alone=records.trouble(resource.get("status") or {}),
         unattended=await _unattended(cluster, resource, now, unknown),
         room=room,
         obstacles=await _obstacles(cluster, metadata["namespace"], metadata["name"], silent, unknown),
@@ -112,7 +113,7 @@ def _waits(resource: Object) -> bool:
 
 
 def _runs(resource: Object) -> bool:
-    phase = JobPhase((resource.get("status") or {}).get("phase", JobPhase.PENDING))
+    phase = cluster_runs.progress(resource)["phase"]
     return phase is not JobPhase.PENDING and not phase.is_final
 
 

@@ -12,10 +12,12 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from paceline.engines.local import folders
 from paceline.errors import EngineError
+from paceline.model import codes
 from paceline.model.runs import Run, RunSummary
 
 START_SECONDS = 120.0
@@ -74,6 +76,11 @@ def pids(folder: folders.RunFolder) -> tuple[int, ...]:
     return tuple(int(pid) for pid in folder.lock.read_text().split())
 
 
+def _without_credentials(inherited: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment without what code was fetched with: what runs of a job is not to have it."""
+    return {name: value for name, value in inherited.items() if name not in codes.CREDENTIALS}
+
+
 def start(home: Path, store_url: str, name: str, folder: folders.RunFolder) -> None:
     """Start a supervisor that outlives us; it holds the lock when this returns.
 
@@ -85,7 +92,7 @@ def start(home: Path, store_url: str, name: str, folder: folders.RunFolder) -> N
             done = subprocess.run(
                 [sys.executable, "-m", "paceline.surfaces.supervisor", str(home), name],
                 # The URL may hold a password, and everybody may read a command line.
-                env={**os.environ, "PACELINE_STORE": store_url},
+                env={**_without_credentials(os.environ), "PACELINE_STORE": store_url},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

@@ -48,6 +48,10 @@ _STATUS = {
     "type": "object",
     "description": "where the job stands; the operator writes it and goes on from it",
     "properties": {
+        "version": {
+            "type": "integer",
+            "description": "of this status; an older operator leaves the job alone",
+        },
         "observedGeneration": {"type": "integer", "format": "int64"},
         "phase": {"type": "string", "description": "pending, starting, running, ..."},
         "ready": {"type": "string", "description": "replicas that run, of all"},

@@ -50,6 +50,10 @@ class JobFileError(errors.InvalidInput):
         rest = len(self.problems) - MAX_SHOWN
         super().__init__(f"{text}\nand {rest} more" if rest > 0 else text, _HINT)
 
+    def __reduce__(self) -> tuple[type[JobFileError], tuple[tuple[Problem, ...]]]:
+        """Let it go from one process to another."""
+        return type(self), (self.problems,)
+
 
 def at(
     file: str, lines: Sequence[str], place: tuple[int, int], path: Sequence[str | int], message: str

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pathlib
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -25,8 +26,8 @@ from paceline.stores import failures
 HEAD = "0010"
 VERSION_TABLE = "paceline_schema"
 
+_PASSWORD = re.compile("([?&](?:ssl)?password=)[^&]*", re.IGNORECASE)
 _ADVISORY_LOCK = 0x706163656C696E65  # "paceline"
-_CONNECT_SECONDS = 10
 _UPGRADING = threading.Lock()  # Alembic keeps its context in module globals
 
 
@@ -87,7 +88,7 @@ def open_database(url: str) -> Database:
     """
     parsed = _parse(url)
     local = parsed.get_backend_name() == "sqlite"
-    place = str(parsed.database) if local else parsed.render_as_string(hide_password=True)
+    place = str(parsed.database) if local else _without_secrets(url)
     if local:
         _make_file(pathlib.Path(str(parsed.database)))
     engine = _engine(parsed, place)
@@ -107,15 +108,24 @@ def _parse(url: str) -> sa.URL:
     try:
         parsed = sa.make_url(url)
     except (sa.exc.ArgumentError, ValueError) as error:
-        raise errors.StoreError(f"the store's URL {url!r} cannot be understood", examples) from error
+        shown = _without_secrets(url)
+        raise errors.StoreError(f"the store's URL {shown!r} cannot be understood", examples) from error
     kind = parsed.drivername.partition("+")[0]
     if kind == "sqlite":
         if not parsed.database or parsed.database == ":memory:":
-            raise errors.StoreError(f"the store's URL {url!r} names no file", examples)
+            raise errors.StoreError(f"the store's URL {_without_secrets(url)!r} names no file", examples)
         return parsed.set(drivername="sqlite+pysqlite")
     if kind in ("postgresql", "postgres"):
         return parsed.set(drivername="postgresql+psycopg")
     raise errors.StoreError(f"a store cannot be kept in {kind!r}, only in sqlite or postgresql", examples)
+
+
+def _without_secrets(url: str) -> str:
+    """Return a URL, maybe a wrong one, as it may be shown."""
+    kind, slashes, rest = url.partition("//")
+    user, at, place = rest.rpartition("@")
+    name, colon, _ = user.partition(":")
+    return _PASSWORD.sub(r"\1***", f"{kind}{slashes}{name}{colon and ':***'}{at}{place}")
 
 
 def _make_file(path: pathlib.Path) -> None:
@@ -137,9 +147,10 @@ def _engine(url: sa.URL, place: str) -> sa.Engine:
         sa.event.listen(engine, "connect", _set_up_sqlite)
         sa.event.listen(engine, "begin", _begin_sqlite)
         return engine
-    waiting = {} if "connect_timeout" in url.query else {"connect_timeout": _CONNECT_SECONDS}
     try:
-        return sa.create_engine(url, pool_pre_ping=True, connect_args=waiting)
+        from paceline.stores import postgresql
+
+        return postgresql.engine(url)
     except ModuleNotFoundError as error:
         raise errors.StoreError(
             f"the store {place} cannot be used: {error.name} is not installed",
@@ -187,11 +198,15 @@ def _migrate(engine: sa.Engine, place: str) -> None:
         if engine.dialect.name == "sqlite":
             _write_ahead(connection)
             _driver(connection).execute("PRAGMA foreign_keys = OFF")
+        else:
+            from paceline.stores import postgresql
+
+            postgresql.be_patient(connection)
         with connection.begin():
             if engine.dialect.name == "postgresql":
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_ADVISORY_LOCK)))
             upgrade(connection, place)
-        connection.invalidate()  # its foreign keys are off
+        connection.invalidate()  # Its foreign keys are off, or it waits for ever.
 
 
 def _driver(connection: sa.Connection) -> Any:

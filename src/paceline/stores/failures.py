@@ -57,6 +57,10 @@ _POSTGRESQL = {
         "Grant CREATE on the schema and all rights on Paceline's tables to that user.",
     ),
     "40": ("another transaction came between", _REPEAT),
+    "57014": (
+        "a statement took the server too long",
+        "Look at what else the server does, and at its disk. Nothing of the failed command was stored.",
+    ),
     "57": ("the server is going down or ended the connection", _REPEAT),
     "08": ("the connection broke", _REPEAT),
 }

@@ -31,7 +31,7 @@ from paceline.stores import encodings
 #: The form of a file; a reader refuses another.
 VERSION = 1
 #: More than this of a file nobody can hold: 1,000 replicas for an hour, and 256 MiB of all else.
-MOST_ROWS, MOST_HEAD_BYTES = 4_000_000, 1 << 28
+MOST_ROWS, MOST_HEAD_BYTES, MOST_WORD_BYTES = 4_000_000, 1 << 28, 1 << 26
 _KEY = b"paceline.recording"
 _KINDS: Mapping[str, type] = {"sample": Sample, "step": StepReport, "evaluation": Evaluation}
 _ROW, _REPLICA = "row", "replica"
@@ -126,8 +126,8 @@ def read(path: Path) -> Recording:
         InvalidInput: it cannot be read, or is no recording, and why.
     """
     try:
-        _check_rows(path)
-        table = parquet.read_table(path, page_checksum_verification=True)
+        _check_size(path)
+        table = parquet.read_table(path, page_checksum_verification=True, read_dictionary=[_ROW, _REPLICA])
         head = _head((table.schema.metadata or {}).get(_KEY))
         plan = None if head.plan is None else saved_plans.read(head.plan)
         found = _rows(_completed(table).cast(_schema()).to_pydict())
@@ -153,12 +153,29 @@ def read(path: Path) -> Recording:
     )
 
 
-def _check_rows(path: Path) -> None:
-    """Let a file pass that says of itself that it can be held."""
+def _check_size(path: Path) -> None:
+    """Let a file pass that says of itself that it can be held.
+
+    Packed, a column of nulls takes next to nothing, and 32 MB when it is read; so does a word that is long.
+
+    Raises:
+        ValueError: it cannot, or has columns that no recording has.
+    """
     with parquet.ParquetFile(path) as file:
-        rows = file.metadata.num_rows
-    if rows > MOST_ROWS:
-        raise ValueError(f"it has {rows:,} rows, and at most {MOST_ROWS:,} can be read")
+        held, names = file.metadata, file.schema_arrow.names
+    if held.num_rows > MOST_ROWS:
+        raise ValueError(f"it has {held.num_rows:,} rows, and at most {MOST_ROWS:,} can be read")
+    strange = [name for name in names if name not in _schema().names]
+    if strange or len(set(names)) < len(names):
+        raise ValueError(f"it has {len(names):,} columns, and not those of a recording")
+    words = [number for number, name in enumerate(names) if name in (_ROW, _REPLICA)]
+    size = sum(
+        held.row_group(group).column(number).total_uncompressed_size
+        for group in range(held.num_row_groups)
+        for number in words
+    )
+    if size > MOST_WORD_BYTES:
+        raise ValueError(f"the names in it take {size:,} bytes")
 
 
 def _completed(table: pyarrow.Table) -> pyarrow.Table:

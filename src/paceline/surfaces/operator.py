@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import functools
 import logging
 import signal
 import socket
@@ -16,14 +17,15 @@ from pathlib import Path
 
 from paceline.engines.kubernetes import leases
 from paceline.engines.kubernetes.clients import RealCluster
-from paceline.engines.kubernetes.clusters import ClusterError
+from paceline.engines.kubernetes.clusters import ClusterError, Object
 from paceline.engines.kubernetes.leases import Lease
-from paceline.errors import EngineError
+from paceline.errors import EngineError, InvalidInput
+from paceline.model.jobs import JobSpec
+from paceline.services.bounded_readers import MOST_LEVELS, BoundedReader
+from paceline.services.operators import reconcilers
 from paceline.services.operators.operators import Operator
 from paceline.services.operators.rounds import Rounds
-
-#: The API server takes JSON of 10 000 levels, and one such resource must not keep the others from being read.
-_MOST_LEVELS = 50_000
+from paceline.surfaces.probes import Probes
 
 log = logging.getLogger("paceline.operator")
 
@@ -44,7 +46,12 @@ class Keeping:
 
 
 async def run(
-    *, context: str | None, namespace: str | None, agent_image: str | None, keeping: Keeping | None
+    *,
+    context: str | None,
+    namespace: str | None,
+    agent_image: str | None,
+    keeping: Keeping | None,
+    listen: tuple[str | None, int] | None = None,
 ) -> None:
     """Look after jobs until SIGTERM or SIGINT.
 
@@ -53,16 +60,19 @@ async def run(
         namespace: the only one to look after; None: all.
         agent_image: out of which agents are brought; None: the images of jobs have it.
         keeping: where samples and output of replicas are kept; None: nowhere.
+        listen: the address and the port where it answers probes (`surfaces.probes`); None: nowhere.
 
     Raises:
-        EngineError: there is no cluster, or another operator has taken over.
+        EngineError: there is no cluster, another operator has taken over, or a port is taken.
     """
-    sys.setrecursionlimit(_MOST_LEVELS)
+    sys.setrecursionlimit(MOST_LEVELS)
     cluster = RealCluster(context)
     identity = f"{socket.gethostname()}-{uuid.uuid4().hex[:8]}"
     where = namespace or cluster.namespace
     lease = Lease(cluster, leases.OPERATOR, where, identity=identity, clock=time.time)
-    operator = Operator(cluster, agent_image=agent_image, clock=time.time, namespace=namespace)
+    reader = BoundedReader(reconcilers.wanted)
+    read = functools.partial(_read, reader)
+    operator = Operator(cluster, agent_image=agent_image, clock=time.time, namespace=namespace, read=read)
     rounds = None
     if keeping is not None:
         rounds = Rounds(
@@ -73,18 +83,30 @@ async def run(
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     try:
-        log.info("%s waits for its turn in %s", identity, where)
-        if not await _first(stopped.wait(), lease.acquire()):
-            return
-        log.info("%s looks after the jobs of %s", identity, namespace or "all namespaces")
-        beside = [] if rounds is None else [rounds.run()]
-        if await _first(stopped.wait(), lease.hold(), operator.run(), *beside):
-            raise EngineError("the lease is lost: another operator may have taken over")
-        with contextlib.suppress(ClusterError):
-            await lease.release()
+        async with contextlib.AsyncExitStack() as stack:
+            if listen is not None:
+                await stack.enter_async_context(Probes(operator, rounds).served(*listen))
+            log.info("%s waits for its turn in %s", identity, where)
+            if not await _first(stopped.wait(), lease.acquire()):
+                return
+            log.info("%s looks after the jobs of %s", identity, namespace or "all namespaces")
+            beside = [] if rounds is None else [rounds.run()]
+            if await _first(stopped.wait(), lease.hold(), operator.run(), *beside):
+                raise EngineError("the lease is lost: another operator may have taken over")
+            with contextlib.suppress(ClusterError):
+                await lease.release()
     finally:
         log.info("it ends: %s %s", operator.counters, rounds.counters if rounds else "")
+        reader.close()
         await cluster.close()
+
+
+def _read(reader: BoundedReader[Object, JobSpec | str], resource: Object) -> JobSpec | str:
+    """Return the job that a resource asks for, or what is wrong with it; reading may be given up."""
+    try:
+        return reader.read({**resource, "status": None})
+    except InvalidInput as error:
+        return error.message
 
 
 async def _first(first: Coroutine[None, None, object], *others: Coroutine[None, None, object]) -> bool:

@@ -31,7 +31,7 @@ def test_a_job_lives_from_its_resource_to_success() -> None:
             assert it.pods() == ["clicks-ps-0-1", "clicks-worker-0-1", "clicks-worker-1-1"]
             assert it.status()["ready"] == "3/3"
             uid = it.cluster.of_kind(JOBS)["clicks"]["metadata"]["uid"]
-            for kind in (kinds.PODS, kinds.SERVICES, kinds.CONFIG_MAPS):
+            for kind in (kinds.PODS, kinds.SERVICES, kinds.NETWORK_POLICIES, kinds.CONFIG_MAPS):
                 assert all(executions.owner(each) == uid for each in it.cluster.of_kind(kind).values())
             it.kubelet.exit_code = lambda pod: 0 if is_worker(pod) else None
             await it.until_phase("succeeded")
@@ -455,3 +455,77 @@ def test_pods_in_a_queue_of_volcano_are_of_a_pod_group_that_goes_with_the_job() 
             assert it.cluster.of_kind(kinds.POD_GROUPS) == {}
 
     run(test)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        {"version": 2},
+        {"version": 2, "phase": "sharding", "replicas": None, "shards": [{"ps": 3}]},
+        {"phase": "sharding"},
+        {"replicas": None},
+        {"replicas": [{"name": "ps-0", "phase": "frozen", "attempt": 1, "restarts": 0}]},
+    ],
+)
+def test_a_job_whose_status_cannot_be_read_is_left_alone(written: dict[str, Any]) -> None:
+    """A rollback, or two versions beside each other: what runs goes on, and is looked after again later."""
+
+    async def test() -> None:
+        async with scene() as it:
+            await it.submit(job())
+            await it.until_phase("running")
+            pods = it.cluster.of_kind(kinds.PODS)
+            await it.end()
+            readable = it.status()
+            await it.cluster.patch(JOBS, "clicks", "default", {"status": written}, status=True)
+            changed = it.status()
+            it.start_operator()
+            await it.until(lambda: unreadable(it.status()))
+            assert it.operator is not None
+            assert it.operator.unreadable == 1
+            await it.edit("clicks", suspend=True)
+            await it.submit(job("other"))
+            await it.until_phase("running", "other")
+            left = {name: each for name, each in it.status().items() if name != "conditions"}
+            assert left == {name: each for name, each in changed.items() if name != "conditions"}
+            found = it.cluster.of_kind(kinds.PODS)
+            assert {name: found[name] for name in pods} == pods, "nothing is begun or ended"
+            told = [each for each in it.cluster.of_kind(kinds.EVENTS).values() if each["type"] == "Warning"]
+            assert [each["reason"] for each in told] == ["StatusUnreadable"]
+            emptied = dict.fromkeys(it.status())
+            await it.cluster.patch(
+                JOBS, "clicks", "default", {"status": {**emptied, **readable}}, status=True
+            )
+            await it.until_phase("stopped")
+            assert not unreadable(it.status())
+            assert it.operator.unreadable == 0
+
+    run(test)
+
+
+def test_a_job_whose_spec_as_it_began_is_lost_or_of_a_newer_version_is_left_alone() -> None:
+    async def test() -> None:
+        async with scene() as it:
+            await it.submit(job())
+            await it.until_phase("running")
+            await it.end()
+            known = it.cluster.of_kind(kinds.CONFIG_MAPS)["clicks"]
+            snapshot = known["data"][executions.SNAPSHOT].replace("spec:", "spec:\n  shards: 3", 1)
+            newer = {**known, "data": {**known["data"], executions.SNAPSHOT: snapshot}}
+            await it.cluster.replace(kinds.CONFIG_MAPS, newer)
+            it.start_operator()
+            await it.until(lambda: "shards" in unreadable(it.status()))
+            await it.end()
+            it.cluster.remove(kinds.CONFIG_MAPS, "clicks")
+            await it.edit("clicks", shards=3)
+            it.start_operator()
+            await it.until(lambda: "its spec is lost" in unreadable(it.status()))
+            assert it.status()["phase"] == "running"
+            assert it.pods() == ["clicks-ps-0-1", "clicks-worker-0-1", "clicks-worker-1-1"]
+
+    run(test)
+
+
+def unreadable(status: dict[str, Any]) -> str:
+    found = [each for each in status["conditions"] if each["type"] == "StatusUnreadable"]
+    return str(found[0]["message"]) if found else ""

@@ -86,6 +86,7 @@ def test_who_lives_of_a_role_that_the_spec_lacks_is_not_taken_over() -> None:
 
 def test_a_status_without_replicas_holds_no_record() -> None:
     assert records.read({}, SPEC) is None
+    assert records.read({"phase": "pending"}, SPEC) is None
     assert records.read({"phase": "failed", "message": "the job is wrong"}, SPEC) is None
 
 
@@ -94,6 +95,8 @@ def test_a_status_without_replicas_holds_no_record() -> None:
     [
         {"phase": "dancing"},
         {"phase": None},
+        {"version": 2},
+        {"version": "1"},
         {"replicas": 3},
         {"replicas": [{"name": "ps"}]},
         {"replicas": [{"name": "ps-0"}]},
@@ -102,9 +105,32 @@ def test_a_status_without_replicas_holds_no_record() -> None:
         {"replicas": [{"name": "ps-0", "phase": "running", "attempt": 1, "restarts": 0, "exit": {"x": 1}}]},
     ],
 )
-def test_a_damaged_status_is_refused(damage: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"\S"):
+def test_a_status_that_cannot_be_gone_on_from_is_refused(damage: dict[str, Any]) -> None:
+    with pytest.raises(records.UnreadableStatus, match="the status of job cannot be read"):
         records.read({**written(records.new(SPEC)), **damage}, SPEC)
+
+
+@pytest.mark.parametrize("phase", [each for each in JobPhase if each not in ("pending", "failed")])
+def test_a_job_that_has_begun_and_lost_its_replicas_is_refused(phase: str) -> None:
+    with pytest.raises(records.UnreadableStatus, match="has no replicas"):
+        records.read({"phase": phase}, SPEC)
+
+
+def test_a_status_without_a_version_is_of_the_first_one() -> None:
+    found = written(records.new(SPEC))
+    del found["version"]
+    assert records.read(found, SPEC) == records.new(SPEC)
+
+
+def test_what_is_said_of_an_unreadable_status_leaves_the_rest_as_it_is() -> None:
+    before = {**written(records.new(SPEC)), "version": 2, "shards": [{"a": 1}]}
+    error = records.UnreadableStatus("job", "its version is 2")
+    once = records.unreadable(before, error, now=1.8e9)
+    assert once.keys() == {"conditions"}
+    assert once["conditions"][:-1] == before["conditions"]
+    assert records.trouble({**before, **once}) == error.message
+    assert records.unreadable({**before, **once}, error, now=1.9e9) == once
+    assert records.trouble(before) == ""
 
 
 def test_times_of_a_condition_stay_until_it_changes() -> None:

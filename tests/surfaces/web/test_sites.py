@@ -22,6 +22,7 @@ from paceline.model.samples import StepReport
 from paceline.services import cluster_runs
 from paceline.services.digests import Keeper
 from paceline.services.operators.reconcilers import CHANGE
+from paceline.specs import custom_resources
 from paceline.surfaces.web import sites
 from paceline.surfaces.web.applications import application
 from paceline.surfaces.web.sites import MOST_NAMESPACES, ClusterSite
@@ -222,7 +223,9 @@ def keeper(site: ClusterSite) -> Keeper:
 def kept(site: ClusterSite, stage: Stage, name: str = "clicks") -> str:
     """Let the store know a job, as an operator does; return its run."""
     resource = stage.scene.cluster.of_kind(kinds.TRAINING_JOBS)[name]
-    return cluster_runs.keep(site.store, resource, stage.folder, now=site.clock())
+    return cluster_runs.keep(
+        site.store, resource, custom_resources.job_spec(resource), stage.folder, now=site.clock()
+    )
 
 
 def test_lists_say_how_jobs_do(client: TestClient, site: ClusterSite, stage: Stage) -> None:

@@ -14,7 +14,16 @@ from pathlib import Path
 
 from paceline.control import events
 from paceline.engines import engines, exit_reasons
-from paceline.engines.local import cgroups, codes, folders, layouts, machines, networks, processes
+from paceline.engines.local import (
+    cgroups,
+    codes,
+    firewalls,
+    folders,
+    layouts,
+    machines,
+    networks,
+    processes,
+)
 from paceline.errors import EngineError
 from paceline.model import jobs
 from paceline.model.roles import ReplicaId
@@ -36,6 +45,7 @@ class LocalEngine:
         self._watch = processes.Watch()
         self._running: dict[int, tuple[ReplicaId, int]] = {}
         self._children: dict[int, subprocess.Popen[bytes]] = {}
+        self._firewall: firewalls.Firewall | None = None
 
     @functools.cached_property
     def _layout(self) -> layouts.Layout:
@@ -48,7 +58,9 @@ class LocalEngine:
         return networks.Network(self._folder.token, self._layout.plan)
 
     def prepare(self) -> Sequence[str]:
-        """Copy the agent and the instrumentation, make groups and network (see ``engines.Engine``)."""
+        """Copy the agent and the instrumentation, make groups and network, close ports to other machines
+        (see ``engines.Engine``).
+        """
         package = importlib.resources.files("paceline")
         for name in AGENT_FILES:
             (self._folder.path / name).write_bytes(package.joinpath("agent", name).read_bytes())
@@ -62,7 +74,18 @@ class LocalEngine:
         if self._network is not None and not self._network.exists():
             self._network.create()
         self._create_host_groups()
-        return [*notes(self._spec, self._machine), *codes.notes(self._folder.path)]
+        return [*notes(self._spec, self._machine), *self._close_ports(), *codes.notes(self._folder.path)]
+
+    def _close_ports(self) -> list[str]:
+        """Keep other machines from the replicas' ports; return why that cannot be, in a sentence."""
+        if self._network is not None:  # Nothing leads into it.
+            return []
+        ports = [int(address.rpartition(":")[2]) for address in self._layout.addresses.values()]
+        try:
+            self._firewall = firewalls.Firewall(self._folder.token, ports)
+        except EngineError as error:
+            return [f"other machines may reach its ports, and so files of its user: {error.message}"]
+        return []
 
     def _create_host_groups(self) -> None:
         if self._machine.cgroups is None:
@@ -209,6 +232,8 @@ class LocalEngine:
     def release(self) -> None:
         """Remove processes, groups, namespaces and what the clean-up policy says (see ``engines.Engine``)."""
         release(self._folder, self._machine)
+        if self._firewall is not None:
+            self._firewall.close()
         for replica in map(ReplicaId.parse, self._folder.scratches()):
             if self._spec.clean_up is jobs.CleanUp.ALL or (
                 self._spec.clean_up is jobs.CleanUp.SUCCEEDED and not self._failed(replica)

@@ -15,7 +15,7 @@ from paceline.errors import EngineError
 from paceline.model.jobs import CleanUp, JobSpec
 from paceline.model.roles import ReplicaId
 from paceline.model.statuses import ExitKind, ExitReason
-from paceline.rendering import codes, config_maps, kueue, labels, pods, services, volcano
+from paceline.rendering import codes, config_maps, kueue, labels, network_policies, pods, services, volcano
 from paceline.rendering.surroundings import Surroundings
 from paceline.services.operators.records import Record
 from paceline.specs import dump_job
@@ -87,6 +87,8 @@ class Executor:
         told["data"][SNAPSHOT] = await asyncio.to_thread(dump_job, spec)
         try:
             await self._put(kinds.SERVICES, services.service(spec, where), resource, is_fixed=True)
+            policy = network_policies.policy(spec, where)
+            await self._put(kinds.NETWORK_POLICIES, policy, resource, is_fixed=True)
             await self._put(kinds.CONFIG_MAPS, told, resource)
         except ClusterError as error:
             if error.is_refusal:

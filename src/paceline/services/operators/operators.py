@@ -16,7 +16,7 @@ from paceline.engines.kubernetes.queues import system_of
 from paceline.model.jobs import FitPolicy, JobSpec
 from paceline.model.statuses import JobPhase
 from paceline.rendering import labels
-from paceline.services.operators import executions
+from paceline.services.operators import executions, reconcilers
 from paceline.services.operators.admissions import Admissions, Applicant, Growing, Verdict
 from paceline.services.operators.reconcilers import Look, Reconciler
 from paceline.services.operators.records import Record
@@ -28,6 +28,8 @@ WORKERS = 8
 GATHER_SECONDS = 0.05
 #: How often jobs that wait for room are decided on; looking at a large cluster may take longer.
 ADMIT_SECONDS = 1.0
+#: A look at a job, or at the room of the cluster, is given up after so long; requests have shorter deadlines.
+LOOK_SECONDS = 120.0
 _SHARE_OF_LOOKING = 0.2
 #: An operator that has just begun lets jobs begin when it has looked at all, or after so long.
 ALL_KNOWN_SECONDS = 60.0
@@ -54,6 +56,7 @@ class Operator:
         clock: Unix seconds.
         namespace: the only one that it may look at; None: all, and the nodes. Within one, nobody can know
             whether a job fits, so all begin at once.
+        read: returns the job that a resource asks for, or what is wrong with it.
     """
 
     def __init__(
@@ -63,11 +66,12 @@ class Operator:
         agent_image: str | None,
         clock: Callable[[], float],
         namespace: str | None = None,
+        read: Callable[[Object], JobSpec | str] = reconcilers.wanted,
     ) -> None:
         self.counters = Counters()
         self._cluster = cluster
         self._sees_nodes = namespace is None
-        self._reconciler = Reconciler(cluster, agent_image=agent_image, clock=clock)
+        self._reconciler = Reconciler(cluster, agent_image=agent_image, clock=clock, read=read)
         self._admissions = Admissions(cluster, clock=clock)
         self._queue: WorkQueue[Key] = WorkQueue()
         self._applicants: dict[str, Applicant] = {}
@@ -85,6 +89,11 @@ class Operator:
             on_change=self._pod_changed, trimmed=_trimmed,
         )  # fmt: skip
         self._nodes = Mirror(cluster, kinds.NODES, on_change=self._node_changed, trimmed=_only_conditions)
+
+    @property
+    def unreadable(self) -> int:
+        """Return how many jobs are left alone, for it cannot be read where they stand."""
+        return self._reconciler.unreadable
 
     async def run(self) -> None:
         """Look after jobs until cancelled."""
@@ -110,6 +119,10 @@ class Operator:
     def jobs(self) -> Iterable[Object]:
         """Return all jobs."""
         return self._jobs
+
+    def wanted(self, resource: Object) -> JobSpec | str | None:
+        """Return what a job asked for when it was last looked at, or what was wrong; None: it was not yet."""
+        return self._reconciler.last_wanted(resource)
 
     def pods_of(self, uid: str) -> Iterable[Object]:
         """Return the pods of the job of an identity."""
@@ -141,7 +154,8 @@ class Operator:
             key = await self._queue.take()
             failed = True
             try:
-                await self._look_after(key)
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await self._look_after(key)
                 self._troubles.pop(key, None)
                 failed = False
                 self._note_known(key)
@@ -149,6 +163,10 @@ class Operator:
                 self.counters.refusals += 1
                 self._troubles[key] = "" if error.is_conflict else error.message
                 log.warning("%s/%s is tried again: %s", *key, error.message)
+            except TimeoutError:
+                self.counters.refusals += 1
+                self._troubles[key] = f"a look at it was given up after {LOOK_SECONDS:.0f} s"
+                log.warning("%s/%s is tried again: %s", *key, self._troubles[key])
             except Exception:  # The loop's edge: one job that cannot be looked after keeps no other waiting.
                 self.counters.failures += 1
                 log.exception("%s/%s could not be looked after", *key)
@@ -246,7 +264,11 @@ class Operator:
             await asyncio.sleep(GATHER_SECONDS)  # for those that were submitted together
             began = loop.time()
             try:
-                await self._decide()
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await self._decide()
+            except TimeoutError:
+                self.counters.refusals += 1
+                log.warning("nobody is let in for now: no decision within %.0f s", LOOK_SECONDS)
             except ClusterError as error:
                 self.counters.refusals += 1
                 log.warning("nobody is let in for now: %s", error.message)

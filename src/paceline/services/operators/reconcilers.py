@@ -19,14 +19,14 @@ from paceline.diagnosing.failures import known, last_words
 from paceline.engines.kubernetes import kinds, sights, times
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
 from paceline.engines.kubernetes.mirrors import key_of
-from paceline.errors import InvalidInput
+from paceline.errors import InvalidInput, first_line
 from paceline.model.jobs import JobSpec
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.statuses import ExitKind, JobPhase, ReplicaPhase
 from paceline.rendering import labels, manifests, pods
 from paceline.services.operators import announcements, records
 from paceline.services.operators.executions import SNAPSHOT, Executor, is_owned
-from paceline.services.operators.records import Record
+from paceline.services.operators.records import Record, UnreadableStatus
 from paceline.specs import custom_resources, parse_job
 
 #: A new value of this annotation brings a failed job back.
@@ -69,23 +69,38 @@ class Reconciler:
         cluster: where they are.
         agent_image: out of which the agent is brought; None: the images of jobs have it.
         clock: Unix seconds.
+        read: returns the job that a resource asks for, or what is wrong with it (`wanted`).
     """
 
-    def __init__(self, cluster: Cluster, *, agent_image: str | None, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        agent_image: str | None,
+        clock: Callable[[], float],
+        read: Callable[[Object], JobSpec | str],
+    ) -> None:
+        self._read = read
         self._cluster = cluster
         self._executor = Executor(cluster, agent_image=agent_image)
         self._clock = clock
         self._records: dict[str, Record] = {}
         self._specs: dict[str, tuple[int, JobSpec | str]] = {}
         self._written: dict[str, tuple[str, Object]] = {}
+        self._unreadable: dict[str, str] = {}
 
     def record(self, uid: str) -> Record | None:
         """Return what is known of a job."""
         return self._records.get(uid)
 
+    @property
+    def unreadable(self) -> int:
+        """Return how many jobs are left alone, for it cannot be read where they stand."""
+        return len(self._unreadable)
+
     def forget(self, uid: str) -> None:
         """Forget a job that is gone, or that somebody else has changed."""
-        for kept in (self._records, self._specs, self._written):
+        for kept in (self._records, self._specs, self._written, self._unreadable):
             kept.pop(uid, None)
         self._executor.forget(uid)
 
@@ -103,7 +118,12 @@ class Reconciler:
         resource = look.resource
         uid, now = resource["metadata"]["uid"], self._clock()
         wanted = await self._wanted(resource)
-        record = await self._known(resource, wanted)
+        try:
+            record = await self._known(resource, wanted)
+        except UnreadableStatus as error:
+            await self._leave_alone(resource, error, now)
+            return LOOK_SECONDS
+        self._unreadable.pop(uid, None)
         if record is None:
             generation = resource["metadata"]["generation"]
             before = resource.get("status") or {}
@@ -167,30 +187,50 @@ class Reconciler:
         uid, generation = resource["metadata"]["uid"], resource["metadata"]["generation"]
         known = self._specs.get(uid)
         if known is None or known[0] != generation:
-            known = generation, await asyncio.to_thread(_parsed, resource)
+            known = generation, await asyncio.to_thread(self._read, resource)
             self._specs[uid] = known
         return known[1]
 
-    def _last_wanted(self, resource: Object) -> JobSpec | str | None:
-        """Return what was wanted when the job was last looked at."""
+    def last_wanted(self, resource: Object) -> JobSpec | str | None:
+        """Return what was wanted when the job was last looked at; None when it was not yet."""
         known = self._specs.get(resource["metadata"]["uid"])
         return None if known is None else known[1]
 
     async def _known(self, resource: Object, wanted: JobSpec | str) -> Record | None:
-        """Return the record of a job; None when there is none, and its spec is wrong."""
+        """Return the record of a job; None when there is none, and its spec is wrong.
+
+        Raises:
+            UnreadableStatus: it has begun, and it cannot be read where it stands.
+        """
         uid = resource["metadata"]["uid"]
         if uid not in self._records:
             if resource.get("status"):
                 # A copy may be older than what was done since, and must not be gone on from.
                 resource = await self._fresh(resource)
             status = resource.get("status") or {}
+            self._written[uid] = resource["metadata"]["resourceVersion"], status
             spec = await self._snapshot(resource) if "replicas" in status else None
             spec = spec or (wanted if isinstance(wanted, JobSpec) else None)
-            self._written[uid] = resource["metadata"]["resourceVersion"], status
             if spec is None:
+                if "replicas" in status:
+                    raise UnreadableStatus(key_of(resource)[1], f"its spec is lost, and {wanted}")
                 return None
-            self._records[uid] = _read(status, spec) or records.new(spec)
+            self._records[uid] = records.read(status, spec) or records.new(spec)
         return self._records[uid]
+
+    async def _leave_alone(self, resource: Object, error: UnreadableStatus, now: float) -> None:
+        """Say of a job that it cannot be read where it stands; nothing of it is touched."""
+        uid = resource["metadata"]["uid"]
+        if self._unreadable.get(uid) != error.message:
+            log.error("%s/%s: %s (%s)", *key_of(resource), error.message, error.hint)
+        self._unreadable[uid] = error.message
+        version, before = self._written[uid]
+        changes = records.unreadable(before, error, now=now)
+        if changes["conditions"] == before.get("conditions"):
+            return
+        await self._patch(resource, version, changes)
+        announced = announcements.Announcement("status-unreadable", error.message, is_warning=True)
+        await self._announce(announcements.event(resource, announced, now=now, number=0))
 
     async def _fresh(self, resource: Object) -> Object:
         """Return a job's resource as the API server has it now."""
@@ -198,7 +238,11 @@ class Reconciler:
         return await self._cluster.get(kinds.TRAINING_JOBS, name, namespace)
 
     async def _snapshot(self, resource: Object) -> JobSpec | None:
-        """Return the job as it was when it began; None when it has not, or nobody knows any more."""
+        """Return the job as it was when it began; None when it has not, or that is lost.
+
+        Raises:
+            UnreadableStatus: it cannot be read.
+        """
         namespace, name = key_of(resource)
         try:
             found = await self._cluster.get(kinds.CONFIG_MAPS, name, namespace)
@@ -209,7 +253,10 @@ class Reconciler:
         text = (found.get("data") or {}).get(SNAPSHOT)
         if not text or not is_owned(found, resource):
             return None
-        return (await asyncio.to_thread(parse_job, text)).spec
+        try:
+            return (await asyncio.to_thread(parse_job, text)).spec
+        except InvalidInput as error:
+            raise UnreadableStatus(name, f"its spec as it began: {first_line(error)}") from error
 
     async def _save(self, look: Look, record: Record, now: float) -> None:
         generation = look.resource["metadata"]["generation"]
@@ -222,7 +269,7 @@ class Reconciler:
 
     def _unscaled(self, look: Look, record: Record) -> str:
         """Return why a job that runs has not the workers that its resource asks for; empty when it has."""
-        workers = _other_workers(record, self._last_wanted(look.resource))
+        workers = _other_workers(record, self.last_wanted(look.resource))
         if workers is None:
             return ""
         conflict = scalings.conflict(record.state.spec, workers)
@@ -233,7 +280,7 @@ class Reconciler:
         record = self._records.get(resource["metadata"]["uid"])
         if record is None:
             return None
-        workers, spec = _other_workers(record, self._last_wanted(resource)), record.state.spec
+        workers, spec = _other_workers(record, self.last_wanted(resource)), record.state.spec
         if workers is None or workers < _workers(spec) or scalings.conflict(spec, workers) is not None:
             return None
         return workers
@@ -290,21 +337,14 @@ class Reconciler:
         return None
 
 
-def _parsed(resource: Object) -> JobSpec | str:
+def wanted(resource: Object) -> JobSpec | str:
+    """Return the job that a resource asks for, or what is wrong with it."""
     try:
         spec = custom_resources.job_spec(resource)
         manifests.check(spec)
     except InvalidInput as error:
         return error.message
     return spec
-
-
-def _read(status: Object, spec: JobSpec) -> Record | None:
-    try:
-        return records.read(status, spec)
-    except ValueError as error:
-        log.error("%s; it begins anew", error)
-        return None
 
 
 def _requested(

@@ -10,12 +10,19 @@ from paceline.control.events import Timer, TimerKind
 from paceline.control.reconciliations import Progress
 from paceline.control.states import JobState, ReplicaState, initial
 from paceline.engines.kubernetes import times
+from paceline.errors import EngineError
 from paceline.model.jobs import JobSpec
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
 from paceline.rendering.labels import given
 
 Object = Mapping[str, Any]
+#: Of what `status` writes. An older operator leaves jobs of a later version alone.
+VERSION = 1
+#: The condition of a job that its operator leaves alone, for it cannot read where the job stands.
+UNREADABLE = "StatusUnreadable"
+_LONGEST_REASON = 500
+_HINT = "a job is left alone until its status can be read: use a Paceline as new as the one that wrote it"
 #: What holds of a job in which phases; as `kubectl wait` takes it.
 _CONDITIONS: Mapping[str, tuple[JobPhase, ...]] = {
     "Running": (JobPhase.RUNNING,),
@@ -23,6 +30,16 @@ _CONDITIONS: Mapping[str, tuple[JobPhase, ...]] = {
     "Failed": (JobPhase.FAILED,),
     "Suspended": (JobPhase.STOPPED,),
 }
+
+
+class UnreadableStatus(EngineError):
+    """A newer operator, or somebody's hand, wrote a status that cannot be gone on from.
+
+    To begin such a job anew would be to train twice, and to lose where it stands.
+    """
+
+    def __init__(self, job: str, why: str) -> None:
+        super().__init__(f"the status of {job} cannot be read: {why}", _HINT)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +94,7 @@ def status(
     started = before.get("startedAt") or (None if state.phase is JobPhase.PENDING else times.text(now))
     finished = (before.get("finishedAt") or times.text(now)) if state.phase.is_final else None
     return {
+        "version": VERSION,
         "observedGeneration": generation,
         "phase": str(state.phase),
         "ready": f"{running}/{len(wanted)}",
@@ -102,6 +120,7 @@ def refused(before: Object, *, generation: int, message: str) -> Object:
     """Return the status of a job whose spec is wrong, so that there is no record of it."""
     return {
         **dict.fromkeys(before),
+        "version": VERSION,
         "observedGeneration": generation,
         "phase": str(JobPhase.FAILED),
         "message": message,
@@ -112,14 +131,50 @@ def read(found: Object, spec: JobSpec) -> Record | None:
     """Return the record that a status holds; None when it holds none.
 
     Raises:
-        ValueError: it is not as `status` writes it.
+        UnreadableStatus: it is not as `status` writes it.
     """
-    if "replicas" not in found:
-        return None
+    version = found.get("version", VERSION)
+    if version != VERSION:
+        raise UnreadableStatus(spec.name, f"its version is {version!r}, and {VERSION} is the one known here")
     try:
-        return _read(found, spec)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"the status of {spec.name} is damaged: {error!r}") from error
+        if "replicas" in found:
+            return _read(found, spec)
+        _check_not_begun(found)
+        return None
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UnreadableStatus(spec.name, f"it is damaged: {error!r}"[:_LONGEST_REASON]) from error
+
+
+def _check_not_begun(found: Object) -> None:
+    """Let a status without replicas pass if its job has not begun, or could not.
+
+    Raises:
+        ValueError: the job has begun.
+    """
+    phase = found.get("phase")
+    if phase not in (None, JobPhase.PENDING, JobPhase.FAILED):
+        raise ValueError(f"it is {phase} and has no replicas")
+
+
+def unreadable(before: Object, error: UnreadableStatus, *, now: float) -> Object:
+    """Return what to change of a status that cannot be read: one condition says so, the rest stays."""
+    conditions = before.get("conditions")
+    kept = [each for each in conditions if isinstance(each, dict)] if isinstance(conditions, list) else []
+    old = next((each for each in kept if each.get("type") == UNREADABLE), {})
+    condition = {
+        "type": UNREADABLE,
+        "status": "True",
+        "reason": "LeftAlone",
+        "message": error.message,
+        "lastTransitionTime": old.get("lastTransitionTime") or times.text(now),
+    }
+    return {"conditions": [*(each for each in kept if each is not old), condition]}
+
+
+def trouble(found: Object) -> str:
+    """Return why an operator leaves a job alone; empty when it does not."""
+    told = (each for each in found.get("conditions") or () if each.get("type") == UNREADABLE)
+    return next((each.get("message", "") for each in told if each.get("status") == "True"), "")
 
 
 def _read(found: Object, spec: JobSpec) -> Record:

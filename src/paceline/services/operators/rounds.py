@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import collections
 import dataclasses
+import functools
 import logging
 import math
 from collections.abc import Callable, Coroutine, Iterable, Mapping
@@ -20,7 +21,8 @@ from paceline.diagnosing.progress import commands
 from paceline.engines.kubernetes import kinds, sights, times
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
 from paceline.engines.local.folders import RunFolder
-from paceline.errors import InvalidInput, PacelineError, StoreError
+from paceline.errors import PacelineError, StoreError
+from paceline.model.jobs import JobSpec
 from paceline.model.runs import JobEvent
 from paceline.rendering import pods
 from paceline.services import cluster_runs, log_files
@@ -28,6 +30,7 @@ from paceline.services.collectors import Collector, Source
 from paceline.services.log_files import LogFile
 from paceline.services.operators import announcements
 from paceline.services.operators.output_floods import FloodWatch
+from paceline.services.operators.records import UnreadableStatus
 from paceline.services.outside_measurements import OutsideMeasurements
 from paceline.sources.readings import Pod
 from paceline.stores import Store, open_store
@@ -49,6 +52,8 @@ TIDY_SECONDS = 60.0
 #: A replica whose agent has been silent for so long is measured from outside, and how often that is done.
 SILENT_SECONDS, OUTSIDE_SECONDS = 30.0, 15.0
 TELL_SECONDS = 60.0
+#: A round is given up after so long; what it asks of agents, cluster and store has shorter deadlines.
+GIVE_UP_SECONDS = 600.0
 
 log = logging.getLogger(__name__)
 
@@ -92,6 +97,9 @@ class Present(Protocol):
 
     def jobs(self) -> Iterable[Object]:
         """Return all jobs."""
+
+    def wanted(self, resource: Object) -> JobSpec | str | None:
+        """Return what a job asked for when it was last looked at, or what was wrong; None: it was not yet."""
 
     def pods_of(self, uid: str) -> Iterable[Object]:
         """Return the pods of the job of an identity."""
@@ -164,9 +172,12 @@ class Rounds:
 
     async def _try(self, round_: Coroutine[None, None, None]) -> None:
         try:
-            await round_
+            async with asyncio.timeout(GIVE_UP_SECONDS):
+                await round_
         except StoreError as error:
             self._count(error)
+        except TimeoutError:
+            self._count(PacelineError(f"a round was given up after {GIVE_UP_SECONDS:.0f} s"))
         except Exception:  # The loop's edge: what is kept of jobs must never end those who look after them.
             self.counters.failures += 1
             log.exception("a round failed")
@@ -235,10 +246,17 @@ class Rounds:
             present[name] = resource
             if version in (self._kept.get(name), self._wrong.get(name)):
                 continue
-            try:
-                await asyncio.to_thread(cluster_runs.keep, store, resource, self._home, now=self._clock())
-            except (InvalidInput, ValueError):
+            spec = self._present.wanted(resource)
+            if spec is None:
+                continue
+            if isinstance(spec, str):
                 self._wrong[name] = version  # its status says what is wrong
+                continue
+            try:
+                keep = functools.partial(cluster_runs.keep, store, resource, spec, self._home)
+                await asyncio.to_thread(keep, now=self._clock())
+            except UnreadableStatus:
+                self._wrong[name] = version
                 continue
             self._kept[name] = version
         for known in (self._kept, self._wrong):

@@ -18,6 +18,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
 
+_LAST_PORT = 65535
+
 CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 96}
 
 
@@ -185,6 +187,21 @@ def output_option(*formats: str) -> Callable[[F], F]:
     )  # fmt: skip
 
 
+class Address(click.ParamType[tuple[str | None, int]]):
+    """A port, with the host that it is opened on or none."""
+
+    name = "address"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str | None, int]:
+        """Return host and port."""
+        host, colon, port = str(value).rpartition(":")
+        if not colon or not (port.isascii() and port.isdecimal()) or int(port[:6]) > _LAST_PORT:
+            self.fail(f"{value!r} is no address: [HOST]:PORT, such as :2224 or 127.0.0.1:2224", param, ctx)
+        return host.strip("[]") or None, int(port)
+
+
 class Duration(click.ParamType[float]):
     """Seconds, written as ``90s``, ``10m``, ``1h30m`` or ``7d``."""
 
@@ -200,6 +217,7 @@ class Duration(click.ParamType[float]):
             self.fail(str(error), param, ctx)
 
 
+ADDRESS = Address()
 DURATION = Duration()
 
 

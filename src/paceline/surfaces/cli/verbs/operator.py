@@ -28,7 +28,15 @@ if TYPE_CHECKING:
     metavar="DURATION",
     help="How long samples and output are kept after the end of a job that was deleted.",
 )
-def command(session: sessions.Session, agent_image: str | None, keep: float) -> None:
+@click.option(
+    "--listen",
+    type=options.ADDRESS,
+    metavar="[HOST]:PORT",
+    help="Where it answers /healthz and /metrics; without a host on all addresses.",
+)
+def command(
+    session: sessions.Session, agent_image: str | None, keep: float, listen: tuple[str | None, int] | None
+) -> None:
     """Look after the TrainingJobs of a Kubernetes cluster until it is ended.
 
     Of several operators only one acts at a time; when it ends another goes on, and nothing is lost or done
@@ -55,6 +63,7 @@ def command(session: sessions.Session, agent_image: str | None, keep: float) -> 
             namespace=session.namespace_option,
             agent_image=surroundings.agent_image(agent_image),
             keeping=_keeping(session, keep),
+            listen=listen,
         )
     )
 

@@ -163,6 +163,7 @@ class Situation(Document):
     replicas: list[dict[str, Any]]
     events: list[dict[str, Any]]
     is_suspended: bool
+    left_alone: str
     unattended: list[dict[str, Any]]
     room: dict[str, Any] | None
     obstacles: list[dict[str, Any]]

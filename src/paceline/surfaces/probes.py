@@ -1,0 +1,119 @@
+"""What an operator answers by HTTP: whether it goes on, and its figures for Prometheus.
+
+The answers come from the event loop that looks after jobs. So an operator whose loop stands still answers
+nothing, and whoever asks (a liveness probe) ends it. A library's server would bring threads, or the whole
+framework of the web page; this reads one request, and is bounded in bytes, seconds and connections.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterator
+from http import HTTPStatus
+
+from prometheus_client import CollectorRegistry, exposition
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from paceline.errors import EngineError
+from paceline.services.operators.operators import Operator
+from paceline.services.operators.rounds import Rounds
+
+LIVES, FIGURES = "/healthz", "/metrics"
+REQUEST_BYTES, REQUEST_SECONDS, CONNECTIONS = 8192, 5.0, 32
+_TEXT = "text/plain; charset=utf-8"
+_ANSWER = "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n"
+
+
+class Probes:
+    """Answers requests about an operator.
+
+    Args:
+        operator: the one that is asked about.
+        rounds: what keeps what replicas say, if that is kept.
+    """
+
+    def __init__(self, operator: Operator, rounds: Rounds | None) -> None:
+        self._registry = CollectorRegistry()
+        self._registry.register(_Figures(operator, rounds))
+        self._open = 0
+
+    def figures(self) -> bytes:
+        """Return all metrics in Prometheus' format."""
+        return exposition.generate_latest(self._registry)
+
+    @contextlib.asynccontextmanager
+    async def served(self, host: str | None, port: int) -> AsyncIterator[int]:
+        """Answer within the block, and give the port.
+
+        Args:
+            host: on which address; None: on all.
+            port: 0 takes a free one.
+
+        Raises:
+            EngineError: no port can be opened there.
+        """
+        try:
+            server = await asyncio.start_server(
+                self._answer, host, port, limit=REQUEST_BYTES, backlog=CONNECTIONS
+            )
+        except OSError as error:
+            where = f"{host or ''}:{port}"
+            raise EngineError(f"--listen {where}: {error.strerror or error}", "name another port") from error
+        async with server:
+            yield server.sockets[0].getsockname()[1]
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._open += 1
+        try:
+            # Who asks too slowly, too much or goes away gets no answer; that is no fault of the operator.
+            with contextlib.suppress(TimeoutError, EOFError, asyncio.LimitOverrunError, ConnectionError):
+                async with asyncio.timeout(REQUEST_SECONDS):
+                    if self._open <= CONNECTIONS:
+                        writer.write(self._page(await reader.readuntil(b"\r\n\r\n")))
+                        await writer.drain()
+        finally:
+            self._open -= 1
+            writer.close()
+
+    def _page(self, request: bytes) -> bytes:
+        method, path, *_ = [*request.split(b"\r\n", 1)[0].decode("latin-1").split(" "), ""]
+        status, kind, body = HTTPStatus.OK, _TEXT, b"ok\n"
+        if method not in ("GET", "HEAD"):
+            status, body = HTTPStatus.METHOD_NOT_ALLOWED, b"only GET and HEAD\n"
+        elif path == FIGURES:
+            kind, body = exposition.CONTENT_TYPE_PLAIN_0_0_4, self.figures()
+        elif path != LIVES:
+            status, body = HTTPStatus.NOT_FOUND, f"there are {LIVES} and {FIGURES}\n".encode()
+        head = _ANSWER.format(status.value, status.phrase, kind, len(body)).encode()
+        return head if method == "HEAD" else head + body
+
+
+class _Figures(Collector):
+    """What has happened since an operator began, as metrics."""
+
+    def __init__(self, operator: Operator, rounds: Rounds | None) -> None:
+        self._operator = operator
+        self._rounds = rounds
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield each metric with its value now."""
+        counted = self._operator.counters
+        yield _counter("reconciliations", "Looks at a job.", counted.reconciliations)
+        yield _counter("refusals", "Looks at a job that the API server ended.", counted.refusals)
+        yield _counter("failures", "Looks at a job that a fault of the operator ended.", counted.failures)
+        unreadable = "Jobs that are left alone, for it cannot be read where they stand."
+        yield GaugeMetricFamily("paceline_operator_unreadable_jobs", unreadable, self._operator.unreadable)
+        if self._rounds is not None:
+            kept = self._rounds.counters
+            yield _counter("rounds", "Times that all replicas were asked what they say.", kept.rounds)
+            yield _counter("answers", "Answers of replicas.", kept.answers)
+            lost = "Replicas that did not answer, and stores that could not be written, each time."
+            yield _counter("round_failures", lost, kept.failures)
+            lasts = "How long the last round took."
+            yield GaugeMetricFamily("paceline_operator_round_seconds", lasts, kept.round_seconds)
+
+
+def _counter(name: str, meaning: str, value: float) -> Metric:
+    return CounterMetricFamily(f"paceline_operator_{name}", meaning, value)

@@ -1,0 +1,60 @@
+"""Another machine reaches no port of a job; the job reaches what it needs on this machine's own loopback."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+
+import pytest
+from support import kills, leftovers
+from support.neighbours import neighbour
+from support.s3_stores import s3_store
+from support.shell_jobs import Submit, enough, shell_job
+
+from paceline.engines.local import firewalls
+from paceline.model.roles import ReplicaId
+from paceline.model.statuses import JobPhase
+from paceline.services import jobs
+
+LACKS = firewalls.lacks()
+#: Listens as a TensorFlow server does: on every address, whatever it is told.
+SERVE = """
+import os, socket, sys, time, s3fs
+server = socket.create_server(("0.0.0.0", int(sys.argv[1].rpartition(":")[2])))
+print(s3fs.S3FileSystem().cat("data/clicks").decode(), flush=True)
+while not os.path.exists(sys.argv[2]): time.sleep(0.05)
+"""
+
+
+@pytest.mark.skipif(bool(LACKS), reason=f"no firewall: {LACKS}")
+def test_other_machines_reach_no_port_of_a_job_that_reads_from_this_machine(
+    api: jobs.Jobs, submit: Submit
+) -> None:
+    serve = f'exec {shlex.join([sys.executable, "-c", SERVE])} {{address}} "{{run_dir}}/enough"'
+    with s3_store("data") as store, neighbour() as other:
+        store.pipe("data/clicks", b"what it reads")
+        run = submit(shell_job(serve, ps=serve))
+        log = jobs.folder_of(run).log(ReplicaId.parse("worker-1"), 1)
+        kills.until(lambda: log.exists() and "what it reads" in log.read_text())
+        addresses = [row.address for row in api.store.replicas(run.name)]
+        ports = [int((address or "").rpartition(":")[2]) for address in addresses]
+        assert len(ports) == 3
+        assert not any(other.reaches(port) for port in ports)
+        # Who looks after it is killed, and the next one closes them again.
+        kills.kill(leftovers.supervisor_pids(jobs.folder_of(run))[-1:])
+        kills.until(
+            lambda: any(event.kind == "supervisor-replaced" for _, event in api.store.events(run.name))
+        )
+        assert not any(other.reaches(port) for port in ports)
+        enough(run)
+        assert api.wait(run.name, timeout_seconds=120).phase is JobPhase.SUCCEEDED
+        assert not any("other machines" in note for note in api.get(run.name).notes)
+
+
+def test_a_job_says_that_its_ports_are_open_where_they_are(
+    api: jobs.Jobs, submit: Submit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not LACKS:
+        pytest.skip("they are closed here")
+    run = api.wait(submit(shell_job("true")).name, timeout_seconds=120)
+    assert f"other machines may reach its ports, and so files of its user: {LACKS}" in run.notes
