@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -39,6 +40,19 @@ def test_exit_codes(replica, code, kind):
     assert (reason["kind"], reason["code"], reason["signal"]) == (kind, code, None)
     assert one.lines()[-1] == {"type": "exited", **reason}
     assert not (one.folder / "exit.tmp").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "said"), [("exit 1", True), ("exit 0", False), ("kill -9 $$", False)], ids=str
+)
+def test_a_command_that_fails_while_its_port_is_taken(replica, command, said):
+    """A PS whose port somebody took between two attempts: "code 1" alone says nothing of it."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        cluster = {"ps": ["h0:2222"], "worker": ["h1:2222", f"127.0.0.1:{port}"]}
+        one = replica("sh", "-c", command, cluster=cluster)
+        one.run()
+    assert (f"; its port {port} is taken by process {os.getpid()} (" in one.reason()["message"]) is said
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -118,6 +119,30 @@ def test_a_process_that_listens_where_others_look(
     watch = oddities.Watch(str(tmp_path / "reports.jsonl"), BEGAN, output, port=port)
     assert watch.look(BEGAN + 60, lambda: [pid]) == []
     assert oddities.listening([pid, 2**22 + 1]) == {port}, "one of them has ended"
+
+
+def test_who_holds_a_port_is_named_as_it_may_be_shown(listener: tuple[int, int]) -> None:
+    pid, port = listener
+    said = oddities.holder(port)
+    assert said is not None
+    assert said.startswith(f"process {pid} ({sys.executable} -c ")
+    assert said.isprintable()
+    assert len(said) < 120
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        assert oddities.holder(free.getsockname()[1]) is None, "nothing listens there"
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [(b"", "unknown"), (b"a\0b c\0", "a b c"), (b"\x1b[31m\xff", "?[31m\\xff")],
+)
+def test_words_of_another_command_do_nothing_to_a_terminal(
+    tmp_path: Path, command: bytes, shown: str
+) -> None:
+    (tmp_path / "cmdline").write_bytes(command)
+    assert oddities._command(str(tmp_path / "cmdline")) == shown
+    assert oddities._command(str(tmp_path / "missing")) == "unknown"
 
 
 @given(st.text(max_size=30))

@@ -1799,7 +1799,13 @@ class Agent:
         number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
         code = os.WEXITSTATUS(status) if number is None else 128 + number
         kind, message = exit_reason(code, number, self._stop_kind == "orphaned", self._out_of_memory(code))
-        return self._finish(kind, code, number, message)
+        return self._finish(kind, code, number, message + (self._taken_port() if kind == "error" else ""))
+
+    def _taken_port(self) -> str:
+        """Say which other process holds the replica's port, where one does: a server cannot begin then."""
+        port = server_port(self._config)
+        holder = None if port is None else load("oddities").holder(port)
+        return "" if holder is None else f"; its port {port} is taken by {holder}"
 
     def _listen(self) -> Tuple[Optional[Server], List[str]]:
         port = self._config.metrics_port

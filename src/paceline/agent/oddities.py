@@ -8,7 +8,7 @@ It runs under Python 3.6 and later, hence the old-fashioned spelling.
 import os
 import stat
 import time
-from typing import Any, Callable, Dict, Iterable, List, Optional, Set
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Set, Tuple
 
 #: Output that is worth a word: so much of it, and so much a second since the command began.
 FLOOD_BYTES = 50 << 20
@@ -22,6 +22,8 @@ NOT_THE_JOBS = "its cluster is not the job's: "
 _STDOUT = 1
 #: In `/proc/net/tcp`: a socket that waits for connections.
 _LISTENS = "0A"
+#: So much is shown of another process's command.
+_SHOWN = 80
 
 
 class Watch:
@@ -115,12 +117,7 @@ def listening(pids: Iterable[int], proc: str = "/proc") -> Optional[Set[int]]:
     for pid in pids:
         place = os.path.join(proc, str(pid))
         try:
-            sockets = set()
-            for name in os.listdir(os.path.join(place, "fd")):
-                try:
-                    sockets.add(os.readlink(os.path.join(place, "fd", name)))
-                except OSError:  # It was closed meanwhile.
-                    continue
+            sockets = _opened(place)
             for table in ("tcp", "tcp6"):
                 found |= _ports(os.path.join(place, "net", table), sockets)
         except FileNotFoundError:  # The process has ended.
@@ -130,19 +127,63 @@ def listening(pids: Iterable[int], proc: str = "/proc") -> Optional[Set[int]]:
     return found
 
 
+def holder(port: int, proc: str = "/proc") -> Optional[str]:
+    """Return which process waits for connections at a port, as text that is safe to show; None: none does."""
+    sockets = {
+        socket
+        for table in ("tcp", "tcp6")
+        for socket, each in _waiting(os.path.join(proc, "self", "net", table))
+        if each == port
+    }
+    if not sockets:
+        return None
+    for name in filter(str.isdigit, os.listdir(proc)):
+        try:
+            held = _opened(os.path.join(proc, name))
+        except OSError:  # It has ended, or is another user's.
+            continue
+        if held & sockets:
+            return "process %s (%s)" % (name, _command(os.path.join(proc, name, "cmdline")))
+    return "a process of another user"
+
+
+def _opened(place: str) -> Set[str]:
+    """Return what a process has open; OSError where that cannot be seen."""
+    found = set()  # type: Set[str]
+    for name in os.listdir(os.path.join(place, "fd")):
+        try:
+            found.add(os.readlink(os.path.join(place, "fd", name)))
+        except OSError:  # It was closed meanwhile.
+            continue
+    return found
+
+
+def _command(path: str) -> str:
+    """Return the beginning of a command."""
+    try:
+        with open(path, "rb") as file:
+            words = file.read(_SHOWN).replace(b"\0", b" ").strip().decode("ascii", "backslashreplace")
+    except OSError:
+        words = ""
+    return "".join(each if each.isprintable() else "?" for each in words) or "unknown"
+
+
 def _ports(path: str, sockets: Set[str]) -> Set[int]:
-    """Return the ports of sockets that wait for connections, by a table of the kernel (proc(5))."""
-    found = set()  # type: Set[int]
+    """Return the ports of sockets that wait for connections."""
+    return {port for socket, port in _waiting(path) if socket in sockets}
+
+
+def _waiting(path: str) -> Iterator[Tuple[str, int]]:
+    """Yield the sockets that wait for connections, with their ports, by a table of the kernel (proc(5))."""
     try:
         with open(path) as file:
             lines = file.readlines()[1:]
     except FileNotFoundError:  # A kernel without IPv6.
-        return found
+        return
     for line in lines:
         fields = line.split()
-        if len(fields) > 9 and fields[3] == _LISTENS and "socket:[%s]" % fields[9] in sockets:
-            found.add(int(fields[1].rpartition(":")[2], 16))
-    return found
+        if len(fields) > 9 and fields[3] == _LISTENS:
+            yield "socket:[%s]" % fields[9], int(fields[1].rpartition(":")[2], 16)
 
 
 def is_alive(pid: int, proc: str = "/proc") -> bool:
