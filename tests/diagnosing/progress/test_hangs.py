@@ -296,6 +296,16 @@ def test_where_nothing_tells_replicas_apart_it_takes_longer_and_names_nobody() -
     assert cause.subjects == ()
 
 
+@pytest.mark.parametrize(("seconds", "is_said"), [(46, False), (100, True)])
+def test_trainers_that_all_read_from_a_slow_disk_get_their_time(seconds: int, is_said: bool) -> None:
+    """On a new machine TensorFlow takes most of a minute to read; parameter servers do without."""
+    serves = {"cpu_cores": 0.02, "cpu_limit_cores": 1.0, "threads": 60, "memory_bytes": 400 << 20}
+    reads = serves | {"threads": 2, "memory_bytes": 60 << 20}
+    loads = {"ps-0": serves, "ps-1": serves, "worker-0": reads, "worker-1": reads}
+    recording = cases.recording(loads, steps={}, seconds=seconds)
+    assert bool(found(waiting_at_start, recording)) is is_said
+
+
 def test_what_was_not_measured_is_not_called_idle() -> None:
     assert not found(waiting_at_start, _starting(100, {"cpu_cores": None}))
     nothing = cases.edited(_starting(100, {}), samples=lambda sample: None)

@@ -62,7 +62,10 @@ def waiting_at_start(case: Case) -> Iterator[Hit]:
         yield _missing(case, here, missing, elapsed)
     elif here and len(here) == len(rows) and not _is_unseen(case) and _all_idle(case):
         absent = [each for each in case.snapshot.replicas if _is_absent(case, each)]
-        if len(absent) <= len(rows) // 2 and (absent or elapsed >= LEAST_UNCERTAIN_SECONDS):
+        names = {each.replica for each in absent}
+        # All trainers at once are more likely to read TensorFlow from a slow disk.
+        is_sure = bool(absent) and any(row.replica.role.trains and row.replica not in names for row in rows)
+        if len(absent) <= len(rows) // 2 and (is_sure or elapsed >= LEAST_UNCERTAIN_SECONDS):
             yield _silent(case, absent, elapsed)
 
 
