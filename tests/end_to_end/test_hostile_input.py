@@ -104,7 +104,7 @@ def through(spec: JobSpec) -> tuple[list[bytes], dict[str, bytes]]:
     assert again == spec
     assert custom_resources.job_spec(json.loads(json.dumps(custom_resources.resource(spec, "n")))) == spec
     made = manifests.rendered(again, manifests.Target.PODS, Surroundings())
-    data = json.loads(json.dumps(made))[1]["data"]
+    (data,) = (each["data"] for each in json.loads(json.dumps(made)) if each["kind"] == "ConfigMap")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for part in ("cluster.json", "worker.json"):
