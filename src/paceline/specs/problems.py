@@ -44,15 +44,15 @@ class Problem:
 class JobFileError(errors.InvalidInput):
     """A job file that cannot be read; ``problems`` holds everything that is wrong with it."""
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
+    def __init__(self, problems: Iterable[Problem], hint: str | None = _HINT) -> None:
         self.problems = tuple(problems)
         text = "\n".join(str(problem) for problem in self.problems[:MAX_SHOWN])
         rest = len(self.problems) - MAX_SHOWN
-        super().__init__(f"{text}\nand {rest} more" if rest > 0 else text, _HINT)
+        super().__init__(f"{text}\nand {rest} more" if rest > 0 else text, hint)
 
-    def __reduce__(self) -> tuple[type[JobFileError], tuple[tuple[Problem, ...]]]:
+    def __reduce__(self) -> tuple[type[JobFileError], tuple[tuple[Problem, ...], str | None]]:
         """Let it go from one process to another."""
-        return type(self), (self.problems,)
+        return type(self), (self.problems, self.hint)
 
 
 def at(

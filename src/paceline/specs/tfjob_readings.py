@@ -11,7 +11,7 @@ import copy
 import dataclasses
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from paceline.model import jobs
@@ -19,11 +19,11 @@ from paceline.model.jobs import JobSpec
 from paceline.model.placements import PlacementStrategy
 from paceline.rendering import affinities, config_maps, labels, pods, previews, services, tfjobs
 from paceline.specs import expansions, tfjob_resources, tfjob_volumes
+from paceline.specs.tfjob_shapes import ROLES, Unreadable
 
 Fields = dict[str, Any]
+_Sources = tuple[tuple[str, tuple[str, ...]], ...]
 
-#: The operator takes the names of roles in any case; ``Master`` is its word of old for the chief.
-_ROLES = {**{name.lower(): str(role) for role, name in tfjobs.NAMES.items()}, "master": "chief"}
 _RESTARTS = {**{name: str(when) for when, name in tfjobs.RESTARTS.items()}, "ExitCode": "on-failure"}
 _CLEAN_UPS = {"Running": "running", "All": "all", "None": "running"}
 #: What every pod of Paceline's has by itself.
@@ -40,16 +40,31 @@ _COMMON = {
 }
 #: What is taken over from the first role as it is.
 _ALIKE = ("image", "code", "working_dir", "termination_grace", "security")
+#: Of each field of a job file, where a TFJob says it; the first of those that are there is the place.
+_SOURCES: _Sources = (
+    ("spec.image", ("{container}.image",)),
+    ("spec.working_dir", ("{container}.workingDir",)),
+    ("spec.termination_grace", ("{pod}.terminationGracePeriodSeconds",)),
+    ("spec.placement.node_selector", ("{pod}.nodeSelector",)),
+    ("spec.placement.tolerations", ("{pod}.tolerations",)),
+    ("spec.volumes", ("{pod}.volumes", "{container}.volumeMounts")),
+    ("spec.secrets", ("{container}.envFrom",)),
+    ("spec.active_deadline", ("spec.runPolicy.activeDeadlineSeconds",)),
+    ("spec.ttl_after_finished", ("spec.runPolicy.ttlSecondsAfterFinished",)),
+)
+_SOURCES_OF_ROLE: _Sources = (
+    ("replicas", ("{role}.replicas",)),
+    ("restart.limit", ("spec.runPolicy.backoffLimit",)),
+    ("restart", ("{role}.restartPolicy",)),
+    ("cpu", ("{container}.resources.limits.cpu", "{container}.resources.requests.cpu")),
+    ("memory", ("{container}.resources.limits.memory", "{container}.resources.requests.memory")),
+    ("gpu", (f"{{container}}.resources.limits.{pods.GPU}", f"{{container}}.resources.requests.{pods.GPU}")),
+    ("command", ("{container}.command",)),
+    ("environment", ("{container}.env",)),
+    ("", ("{role}",)),
+)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-
-
-class Unreadable(Exception):
-    """A TFJob that no job file can be made of."""
-
-    def __init__(self, message: str, hint: str) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +93,7 @@ class Reading:
 
     def __init__(self, tfjob: Fields, told: Mapping[str, str]) -> None:
         self._whole = copy.deepcopy(tfjob)
+        self._said_at = [path for path, _ in _values("", self._whole)]
         self._rest = tfjob
         self._told = told
         self._notes: list[str] = []
@@ -88,14 +104,17 @@ class Reading:
 
         Raises:
             Unreadable: no job file can say it.
-            LookupError, TypeError, ValueError, AttributeError: it is no TFJob.
+            LookupError, TypeError, ValueError, AttributeError: what Paceline has rendered was changed.
         """
         if self._rest.get("apiVersion") == tfjobs.API_VERSION:
             del self._rest["apiVersion"]
         for key in ("kind", "status"):
             self._rest.pop(key, None)
         metadata, spec = self._rest["metadata"], self._rest["spec"]
+        if "name" not in metadata:
+            raise Unreadable("metadata", "name is missing", is_key=True)
         name = metadata.pop("name")
+        (metadata.get("annotations") or {}).pop(_LAST_APPLIED, None)
         for key in _OF_THE_SERVER:
             metadata.pop(key, None)
         if "namespace" in metadata:
@@ -105,12 +124,13 @@ class Reading:
         limit = policy.pop("backoffLimit", None)
         roles: dict[str, Fields] = {}
         for each in tuple(replicas):
-            role = _ROLES[each.lower()]
-            if role in roles:
-                raise ValueError(f"two of tfReplicaSpecs are {role}")
+            role = ROLES[each.lower()]
             found = self._role(each, role, replicas, name, own)
             if found is not None:
                 roles[role] = {**found, "restart": _given({**found["restart"], "limit": limit})}
+        if not roles:
+            raise Unreadable("spec.tfReplicaSpecs", "there are no replicas in it")
+        self._note_restarts(limit, roles.values())
         ends = self._ends(policy, spec, sum(each["replicas"] for each in roles.values()))
         return {
             "apiVersion": jobs.API_VERSION,
@@ -118,6 +138,26 @@ class Reading:
             "metadata": _given({"name": name, "labels": own}),
             "spec": _given({**self._common(roles), **ends, "roles": roles}),
         }
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether Paceline has rendered it."""
+        return any(part.is_ours for part in self._parts)
+
+    def source_of(self, field: str) -> str:
+        """Return the path of what a field of the job file was made of."""
+        part, table = self._parts[0] if self._parts else None, _SOURCES
+        for each in self._parts:
+            above = f"spec.roles.{each.role}"
+            if _is_at_or_below(field, above):
+                part, table, field = each, _SOURCES_OF_ROLE, field[len(above) + 1 :]
+                break
+        sources = next((found for name, found in table if not name or _is_at_or_below(field, name)), None)
+        if part is None or sources is None:
+            return "" if field.startswith("spec") else field
+        paths = [each.format(role=part.at, pod=part.pod_at, container=part.container_at) for each in sources]
+        said = [path for path in paths if any(_is_at_or_below(each, path) for each in self._said_at)]
+        return (said or paths)[0]
 
     def placed(self, spec: JobSpec) -> JobSpec:
         """Return the job with the placement whose affinities these are; others are lost."""
@@ -134,7 +174,7 @@ class Reading:
     def lost(self) -> Iterator[str]:
         """Yield what the job file does not say, or says in another way."""
         yield from self._notes
-        yield from _leaves("", self._rest, self._whole)
+        yield from (f"{path}: {value}" for path, value in _values("", self._rest))
 
     def _note(self, path: str, what: str) -> None:
         self._notes.append(f"{path}: {what}")
@@ -146,6 +186,18 @@ class Reading:
             if found.get(key) == value:
                 found.pop(key)
         return {key: found.pop(key) for key in tuple(found) if key not in ours}
+
+    def _note_restarts(self, limit: int | None, roles: Iterable[Fields]) -> None:
+        """Say what a limit of restarts meant, unless nothing is restarted or Paceline has rendered it."""
+        never = str(jobs.RestartWhen.NEVER)
+        if self.is_ours or all(role["restart"]["when"] == never for role in roles):
+            return
+        if limit is None:
+            default = jobs.RestartPolicy().limit
+            what = f"nothing is said here, so restarts have no end (here each replica has {default})"
+        else:
+            what = f"{limit} (restarts of all replicas together; here each replica has {limit})"
+        self._note("spec.runPolicy.backoffLimit", what)
 
     def _ends(self, policy: Fields, spec: Fields, replicas: int) -> Fields:
         success = spec.get("successPolicy")
@@ -200,7 +252,7 @@ class Reading:
         return {
             "replicas": 1 if count is None else count,
             "restart": {"when": _RESTARTS[restart]},
-            **tfjob_resources.taken(part.container, part.container_at, self._note),
+            **tfjob_resources.taken(part.pod, part.container, part.container_at, self._note),
             **self._program(part),
             "_pod": self._pod(part),
         }
@@ -218,8 +270,12 @@ class Reading:
             for index, word in enumerate(container.get(key) or ())
         ]
         if not container.pop("command", None):
+            what = "there are args but no command, so the image's own command gets them"
+            if not container.get("args"):
+                what = "there is no command, so the image starts what is its own"
             raise Unreadable(
-                f"{at}: there is no command, so the image starts what is its own; a job file has to say it",
+                at,
+                f"{what}; a job file has to say it",
                 "write the image's entry point as its command (docker image inspect IMAGE shows it)",
             )
         container.pop("args", None)
@@ -232,6 +288,7 @@ class Reading:
         text = self._told.get(f"{part.role}.json")
         if text is None:
             raise Unreadable(
+                "",
                 "this TFJob is Paceline's own, and the config map of its agents is not in the file",
                 "put both into one file, as `paceline render --to tfjob` prints them",
             )
@@ -271,12 +328,10 @@ class Reading:
         return previews.literal(self._expanded(path, text, values))
 
     def _expanded(self, path: str, text: str, values: Mapping[str, str]) -> str:
-        if not isinstance(text, str):
-            raise Unreadable(f"{path}: {text!r} has to be text for Kubernetes", f"write '{text}' in quotes")
         try:
             found = expansions.expand(text, values)
         except expansions.TooLong as error:
-            raise Unreadable(f"{path}: {error}", "write the value out, or shorter") from error
+            raise Unreadable(path, str(error), "write the value out, or shorter") from error
         for name in dict.fromkeys(found.unknown):
             self._note(path, f"$({name}) is not filled in (placeholders of a job file are: {{index}}, ...)")
         return found.text
@@ -380,10 +435,14 @@ def _part(role: str, at: str, replicas: Fields) -> _Part:
     index = next((i for i, each in enumerate(containers) if each.get("name") == tfjobs.CONTAINER), None)
     if index is None:
         raise Unreadable(
-            f"{at}: no container is called {tfjobs.CONTAINER}, so Kubeflow does not know which one trains",
+            f"{at}.template.spec.containers",
+            f"no container is called {tfjobs.CONTAINER}, so Kubeflow does not know which one trains",
             f"call it {tfjobs.CONTAINER}",
         )
     container = containers[index]
+    if not container.get("image"):
+        where = f"{at}.template.spec.containers[{index}]"
+        raise Unreadable(where, "image is missing", "a job file has to say which image has the script")
     del container["name"]
     words = tuple(container.get("command") or ())
     return _Part(
@@ -396,16 +455,20 @@ def _part(role: str, at: str, replicas: Fields) -> _Part:
     )
 
 
-def _leaves(path: str, value: Any, whole: Any) -> Iterator[str]:
-    """Yield the paths at which something is left; what was emptied is not, but what was empty always."""
-    if isinstance(value, dict) and value:
+def _values(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield what is said, with its path: neither an empty mapping nor an empty list says anything."""
+    if isinstance(value, dict):
         for key, each in value.items():
-            yield from _leaves(f"{path}.{key}" if path else str(key), each, whole[key])
-    elif isinstance(value, list) and value:
+            yield from _values(f"{path}.{key}" if path else str(key), each)
+    elif isinstance(value, list):
         for index, each in enumerate(value):
-            yield from _leaves(f"{path}[{index}]", each, whole[index])
-    elif value is not None and (value == whole or not isinstance(value, dict | list)):
-        yield f"{path}: {value}"
+            yield from _values(f"{path}[{index}]", each)
+    elif value is not None:
+        yield path, value
+
+
+def _is_at_or_below(path: str, above: str) -> bool:
+    return path == above or path.startswith((f"{above}.", f"{above}["))
 
 
 def _security(found: Fields) -> Fields:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from paceline.surfaces.cli import options, sessions
@@ -10,14 +12,17 @@ from paceline.surfaces.cli import options, sessions
 @options.verb("convert")
 @options.file_argument
 def command(session: sessions.Session, file: str) -> None:
-    """Print the Kubeflow TFJob in FILE as a job file.
+    """Print the Kubeflow TFJob in FILE as a job file; '-' is stdin.
 
     What a job file has no words for is listed on stderr.
     """
-    from paceline.specs import tfjob_files
+    from paceline.specs import problems, tfjob_files
 
-    found = tfjob_files.convert(file)
+    if file == "-":
+        found = tfjob_files.convert_text(sys.stdin.buffer.read(), "stdin")
+    else:
+        found = tfjob_files.convert(file)
     click.echo(found.text, nl=False)
     for each in found.lost:
-        session.say(f"not carried over: {each}")
+        session.say(problems.visible(f"not carried over: {each}"))
     session.suggest(f"paceline convert {file} > job.yaml", "paceline lint job.yaml")
