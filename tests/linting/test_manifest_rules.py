@@ -68,10 +68,18 @@ CASES = [
     ("K8S102", "job-name: clicks, role: ps", "role: ps", 6, "only at role"),
     ("K8S102", "                - {key: job-name, operator: In, values: [clicks]}\n", "", 24, "only at role"),
     ("K8S103", "key: kubernetes.io/arch", "key: rack", 28, "rack"),
+    ("K8S104", "      containers:", "      nodeName: node-7\n      containers:", 33,
+     "bound to the node 'node-7'"),
     ("K8S201", "          limits: {cpu: 2, memory: 4Gi}\n", "", 38, "never gets exclusive cores"),
     ("K8S202", "limits: {cpu: 2, memory: 4Gi}", "limits: {cpu: 2}", 37, "no memory limit"),
     ("K8S203", "requests: {cpu: 2, ", "requests: {cpu: 1500m, ", 38, "'1500m' CPU"),
     ("K8S203", "limits: {cpu: 2, ", "limits: {cpu: 0.5, ", 39, "'0.5' CPU"),
+    ("K8S204", "limits: {cpu: 2, ", "limits: {cpu: 4, ", 38, "requests '2' CPU and is limited to '4'"),
+    ("K8S204", "requests: {cpu: 2, memory: 4Gi}", "requests: {cpu: 2, memory: 1Gi}", 38, "of memory"),
+    ("K8S205", "limits: {cpu: 2, memory: 4Gi}", "limits: {cpu: 2, memory: 512m}", 39, "512Mi is meant?"),
+    ("K8S205", "limits: {cpu: 2, memory: 4Gi}", "limits: {cpu: 2, memory: 4GB}", 39, "is not a quantity"),
+    ("K8S205", "limits: {cpu: 2, memory: 4Gi}", "limits: {cpu: 2, memory: 4096}", 39, "too few"),
+    ("K8S205", "limits: {cpu: 2, ", "limits: {cpu: 2000, ", 39, "no node has so many"),
     ("K8S301", "apiVersion: batch/v1\nkind: Job", "apiVersion: apps/v1\nkind: Deployment", 40, "never ends"),
     ("K8S301", "batch/v1\nkind: Job\nmetadata: {name: clicks-worker-0, namespace: ads}\nspec:\n  template:",
      "v1\nkind: Pod\nmetadata: {name: x}\nspec:\n  x:", None, None),
@@ -79,6 +87,11 @@ CASES = [
     ("K8S401", "kubernetes.io/hostname", "kubernetes.io/hostnme", None, None),
     ("K8S401", "key: kubernetes.io/arch", "key: kubernets.io/arch", 32, "kubernetes.io/arch"),
     ("K8S501", "apiVersion: batch/v1\nkind: Job", "apiVersion: batch/v1beta1\nkind: CronJob", 9, "1.25"),
+    ("K8S501", "apiVersion: batch/v1\nkind: Job", "apiVersion: kubeflow.org/v1beta2\nkind: TFJob", 9,
+     "Kubeflow 1.0"),
+    ("K8S502", "limits: {cpu: 2, ", "limits: {alpha.kubernetes.io/nvidia-gpu: 1, cpu: 2, ", 39,
+     "in Kubernetes 1.11"),
+    ("K8S502", "key: kubernetes.io/arch", "key: node-role.kubernetes.io/master", 32, "in Kubernetes 1.25"),
     ("K8S601", "registry.login", "Registry_Login", 17, "cannot be the name"),
     ("K8S602", "clusterIP: None", "clusterIP: none", 5, "only None"),
     ("K8S602", "clusterIP: None", "clusterIP: null", 5, "only None"),
@@ -191,6 +204,213 @@ def test_items_of_a_list() -> None:
 def test_removed_versions(api: str, kind: str, version: str) -> None:
     (finding,) = lint(f"apiVersion: {api}\nkind: {kind}\n")
     assert finding.message.endswith(f"removed in Kubernetes {version}")
+
+
+PS = """\
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: clicks-ps}
+spec:
+  selector: {matchLabels: {job-name: clicks, role: ps}}
+  template:
+    metadata: {labels: {job-name: clicks, role: ps}}
+    spec:
+      containers:
+      - name: main
+        image: team/clicks:1
+        command: [python, main.py]
+        resources: {limits: {cpu: 1, memory: 1Gi}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("team/clicks:1", "tensorflow/tensorflow:1.4.0"),
+        ("team/clicks:1", "registry.example.com:5000/ml/tf-clicks:1"),
+        (
+            "command: [python, main.py]",
+            "command: [python, main.py]\n        args: [--ps_hosts=a, --task_index=0]",
+        ),
+        ("command: [python, main.py]", "command: [sh, -c, 'python main.py --job_name ps']"),
+        ("command: [python, main.py]", "env: [{name: TF_CONFIG, value: '{}'}]"),
+        (
+            "command: [python, main.py]",
+            "env: [{name: PS_HOSTS, valueFrom: {configMapKeyRef: {name: c, key: k}}}]",
+        ),
+    ],
+)
+def test_what_trains_is_known_by_its_containers(old: str, new: str) -> None:
+    assert [finding.code for finding in lint(PS)] == []
+    assert [finding.code for finding in lint(PS.replace(old, new))] == ["K8S301"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("name: clicks-ps", "name: tensorflow-ps, annotations: {note: '--ps_hosts of TF_CONFIG'}"),
+        ("apiVersion", "# tensorflow, --job_name=ps\napiVersion"),
+        ("team/clicks:1", "nginx:1.27"),
+        ("team/clicks:1", "tensorflow/serving:2.8.0"),
+        ("team/clicks:1", "tensorflow/tensorflow:2.4.0-jupyter"),
+        ("team/clicks:1", "kubeflow/tf-job-operator:v1"),
+        (
+            "team/clicks:1\n        command: [python, main.py]",
+            "tensorflow/tensorflow:2.4.0\n        command: [tensorboard]",
+        ),
+        ("- name: main", "- name: tensorflow"),
+    ],
+)
+def test_words_elsewhere_make_no_training(old: str, new: str) -> None:
+    assert old in PS
+    assert lint(PS.replace(old, new)) == ()
+
+
+@pytest.mark.parametrize(
+    ("selector", "is_scoped"),
+    [
+        ('{job: ps, task: "0"}', False),
+        ("{job: ps}", False),
+        ("{name: ps-0}", False),
+        ("{app: tf-worker, index: '3'}", False),
+        ("{app: tensorflow, tier: ps}", False),
+        ("{job: clicks, task: '0'}", True),
+        ("{app: clicks, role: ps}", True),
+        ("{job: '{{ name }}', role: ps}", True),
+        ("{role: '{{ role }}'}", False),
+        ("{app: redis, role: master}", True),
+    ],
+)
+def test_selectors_are_judged_by_their_values(selector: str, is_scoped: bool) -> None:
+    text = SANE.replace("{job-name: clicks, role: ps}", selector, 1)
+    assert [finding.code for finding in lint(text)] == ([] if is_scoped else ["K8S102"])
+
+
+def test_forty_alike_are_one_with_their_number() -> None:
+    pod = "---\n" + SANE.partition("---\n")[2].replace("limits: {cpu: 2, memory: 4Gi}", "limits: {cpu: 2}")
+    found = lint(pod * 40)
+    assert [finding.code for finding in found] == ["K8S202"]
+    assert found[0].message == "the container has no memory limit (40 alike, the last at line 1317)"
+    assert found[0].position is not None
+    assert found[0].position.line == 30
+    assert len(lint(pod * 3)) == 3
+
+
+def test_nothing_of_a_file_acts_on_the_terminal() -> None:
+    text = r"""
+apiVersion: v1
+kind: Service
+metadata: {name: a}
+spec:
+  clusterIP: "None "
+  selector: {"role\e[31m\u202e": ps}
+  podAntiAffinity:
+    x: {labelSelector: {matchExpressions: [{key: "a\e[2J", operator: NotIn, values: ["b\a"]}]}}
+  nodeAffinity: {key: "rack\e[2J", operator: In}
+  containers: [{name: a, image: "x:latest\e[2J", resources: {limits: {memory: "4\eG"}}}]
+"""
+    found = linting.lint_manifests(text, "a\x1b[2J.yaml")
+    assert {"K8S101", "K8S102", "K8S103", "K8S205"} <= {finding.code for finding in found}
+    for finding in found:
+        assert all(
+            each.isprintable() for each in (finding.message, finding.fix, finding.path, str(finding.position))
+        )
+
+
+def test_a_part_of_an_overlay_is_no_whole_container() -> None:
+    text = "- {op: replace, path: /spec/replicas, value: 4}\n---\n" + PS.replace(
+        "        image: team/clicks:1\n", ""
+    )
+    text = text.replace("limits", "requests")
+    assert lint(text) == ()
+
+
+CHART = """\
+{{- define "clicks.labels" -}}
+app: {{ .Chart.Name }}
+{{- end -}}
+{{- $root := . -}}
+{{- range $i := until (int .Values.ps.replicas) }}
+---
+apiVersion: v1
+kind: Service
+metadata:
+  name: {{ $root.Release.Name }}-ps-{{ $i }}
+  labels: {{- include "clicks.labels" $root | nindent 4 }}
+    role: ps
+  {{- with $root.Values.annotations }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+spec:
+  {{- if $root.Values.headless }}
+  clusterIP: None
+  {{- else }}
+  clusterIP: ""
+  {{- end }}
+  selector:
+    {{- include "clicks.labels" $root | nindent 4 }}
+    role: ps
+---
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: {{ $root.Release.Name }}-ps-{{ $i }}
+spec:
+  template:
+    metadata:
+      labels: {{ include "clicks.labels" $root | nindent 8 }}
+        role: ps
+    spec:
+      containers:
+      - name: ps
+        image: "{{ $root.Values.repository }}:{{ $root.Values.tag }}"{{ if $root.x }}  # {{ .y }}{{ end }}
+        args: {{ toYaml $root.Values.args | nindent 8 }}
+        - --ps_hosts={{ template "hosts" $root }}
+        command: [python, {{ if $root.Values.debug }}"-m", "pdb",{{ end }} train.py]
+        env:
+        {{- range $k, $v := $root.Values.env }}
+        - name: {{ $k }}
+          value: {{ $v | quote }}
+        {{- end }}
+        resources:
+          {{- toYaml $root.Values.resources | nindent 10 }}
+      restartPolicy: {{ if $root.Values.restart }}"OnFailure"{{ else }}"Never"{{ end }}
+      tolerations:
+{{ toYaml $root.Values.tolerations | indent 6 }}
+{{- end }}
+{{- /*
+A comment: over
+ many: lines
+*/}}
+---
+{{- if .Values.old }}
+apiVersion: rbac.authorization.k8s.io/v1
+{{- else if .Values.older }}
+apiVersion: rbac.authorization.k8s.io/v1
+{{- end }}
+kind: Role
+metadata: {name: {{ .Release.Name | quote }}}
+rules:
+{{- if .Values.all }}
+- apiGroups: ["*"]
+{{- else }}
+  []
+{{- end }}
+"""
+
+
+def test_a_right_chart_has_no_findings() -> None:
+    assert lint(CHART) == ()
+
+
+def test_what_is_wrong_in_a_chart_is_found_at_its_line() -> None:
+    found = lint(
+        CHART.replace('clusterIP: ""', "clusterIP: none").replace("clusterIP: None\n", "type: ClusterIP\n")
+    )
+    assert [(finding.code, finding.position and finding.position.line) for finding in found] == [
+        ("K8S602", 21)
+    ]
 
 
 def test_branches_of_a_template_do_not_count_as_repeats() -> None:

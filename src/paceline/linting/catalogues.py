@@ -43,14 +43,15 @@ def lint_place(place: files.Place) -> tuple[Finding, ...]:
 
 
 def lint_manifests(text: str | bytes, file: str = "manifests.yaml") -> tuple[Finding, ...]:
-    """Return what the rules find in Kubernetes manifests, in the order of their lines.
+    """Return what the rules find in Kubernetes manifests, in the order of their lines; many alike as one.
 
     Args:
         text: one or many YAML documents, plain or with Jinja or Helm templates in them.
         file: the name of the file, for positions.
     """
     manifests = readings.read(text, file)
-    return rules.in_order(finding for rule in MANIFEST_RULES for finding in rule.findings(manifests))
+    found = rules.in_order(finding for rule in MANIFEST_RULES for finding in rule.findings(manifests))
+    return rules.merged(found)
 
 
 def catalogue() -> tuple[rules.Rule[Any], ...]:

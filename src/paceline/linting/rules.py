@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, Protocol, TypeVar
 
 from paceline.model import findings
@@ -11,6 +12,10 @@ from paceline.model.findings import Severity
 from paceline.specs import documents, problems
 
 Subject = TypeVar("Subject")
+
+#: As many findings that say the same are shown one by one.
+_MOST_ALIKE = 3
+_DIGITS = re.compile(r"\d+", re.ASCII)
 
 
 class Positioned(Protocol):
@@ -59,15 +64,16 @@ class Rule(Generic[Subject]):
     check: Callable[[Subject], Iterator[Hit]]
 
     def findings(self, subject: Subject) -> Iterator[findings.Finding]:
-        """Yield what this rule finds in a subject."""
+        """Yield what this rule finds in a subject; no text of the file is in it that a terminal acts on."""
         for hit in self.check(subject):
+            position = hit.document.position(hit.path, key=hit.key)
             yield findings.Finding(
                 code=self.code,
                 severity=hit.severity or self.severity,
                 path=problems.dotted(hit.path),
-                message=hit.message,
-                fix=hit.fix or self.fix,
-                position=hit.document.position(hit.path, key=hit.key),
+                message=problems.visible(hit.message),
+                fix=problems.visible(hit.fix or self.fix),
+                position=dataclasses.replace(position, file=problems.visible(position.file)),
             )
 
 
@@ -91,6 +97,23 @@ def in_order(found: Iterator[findings.Finding]) -> tuple[findings.Finding, ...]:
     """Return findings without repeats, in the order of the file."""
     unique = {(f.code, str(f.position), f.message): f for f in found}
     return tuple(sorted(unique.values(), key=_place))
+
+
+def merged(found: Iterable[findings.Finding]) -> tuple[findings.Finding, ...]:
+    """Return findings with more than a few alike as one, the first, with their number."""
+    alike: dict[tuple[str, findings.Severity, str], list[findings.Finding]] = {}
+    for finding in found:
+        words = _DIGITS.sub("#", finding.message)
+        alike.setdefault((finding.code, finding.severity, words), []).append(finding)
+    kept: list[findings.Finding] = []
+    for group in alike.values():
+        if len(group) <= _MOST_ALIKE:
+            kept += group
+            continue
+        last = group[-1].position
+        until = f", the last at line {last.line}" if last else ""
+        kept.append(dataclasses.replace(group[0], message=f"{group[0].message} ({len(group)} alike{until})"))
+    return tuple(sorted(kept, key=_place))
 
 
 def _place(finding: findings.Finding) -> tuple[int, int, str]:

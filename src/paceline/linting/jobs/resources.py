@@ -14,10 +14,6 @@ from paceline.specs import JobFile
 EXCLUSIVE = jobs.CpuPolicy.EXCLUSIVE
 
 
-#: No Python process starts in less, and no machine has more.
-_LEAST_BYTES, _MOST_CORES = 16 << 20, 512
-
-
 def _exclusive(job: JobFile) -> Iterator[jobs.RoleSpec]:
     return (role for role in job.spec.roles if role.cpu_policy is EXCLUSIVE)
 
@@ -132,10 +128,10 @@ def odd_quantity(job: JobFile) -> Iterator[Hit]:
     """Memory and cores must be those of a process."""
     for role in job.spec.roles:
         path = ("spec", "roles", str(role.role))
-        if role.memory_bytes is not None and role.memory_bytes < _LEAST_BYTES:
+        if role.memory_bytes is not None and role.memory_bytes < quantities.LEAST_PROCESS_BYTES:
             message = f"{role.role} has {quantities.format_bytes(role.memory_bytes)} of memory"
             yield Hit(job.document, (*path, "memory"), message)
-        if role.cpu_cores is not None and role.cpu_cores > _MOST_CORES:
+        if role.cpu_cores is not None and role.cpu_cores > quantities.MOST_NODE_CORES:
             message = f"{role.role} asks for {quantities.quantity_cores(role.cpu_cores)} cores"
             yield Hit(job.document, (*path, "cpu"), message)
 

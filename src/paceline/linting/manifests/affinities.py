@@ -29,6 +29,10 @@ _SCOPES = frozenset(
     )
 )
 _ROLES = frozenset(("component", "index", "replica", "role", "task", "tier", "type"))
+#: Values that the replicas of every job have.
+_ANY_JOB = frozenset(("chief", "evaluator", "master", "ps", "pserver", "tensorflow", "tf", "worker"))
+#: Of a selector so many characters are shown.
+_MOST_SHOWN = 200
 _REPELLING = ("NotIn", "DoesNotExist")
 
 
@@ -71,10 +75,11 @@ def repelling_anti_affinity(file: ManifestFile) -> Iterator[Hit]:
 def unscoped_selector(file: ManifestFile) -> Iterator[Hit]:
     """Selectors must name the job."""
     for manifest in file.manifests:
-        for path, keys in _selectors(manifest):
-            words = [frozenset(re.findall(r"[a-z]+", key.lower())) for key in keys]
-            if words and all(word & _ROLES and not word & _SCOPES for word in words):
-                named = ", ".join(manifest.template.resolved(key) for key in keys)
+        for path, labels in _selectors(manifest):
+            if not labels or not all(_is_of_any_job(manifest, *label) for label in labels):
+                continue
+            if not manifest.is_filled_in(path):
+                named = manifest.template.resolved(", ".join(map(_said, labels)))[:_MOST_SHOWN]
                 message = f"the selector looks only at {named}, so it matches the pods of other jobs too"
                 yield Hit(manifest.document, path, message, key=True)
 
@@ -114,21 +119,44 @@ def _pod_terms(manifest: Manifest, kind: str) -> Iterator[tuple[Path, Mapping[st
             yield path, part
 
 
-def _selectors(manifest: Manifest) -> Iterator[tuple[Path, list[str]]]:
+def _is_of_any_job(manifest: Manifest, key: str, values: tuple[str, ...]) -> bool:
+    """Whether replicas of every job have a label with one of these values: it names a role or a number.
+
+    Where the value is not known, the key says what it is.
+    """
+    known = [value for value in values if not manifest.template.is_open(value)]
+    words = [re.findall(r"[a-z]+|\d+", manifest.template.resolved(value).lower()) for value in known]
+    if words and len(known) == len(values):
+        is_role = all(word in _ANY_JOB or word.isdecimal() for value in words for word in value)
+        if is_role and all(words):
+            return True
+    named = frozenset(re.findall(r"[a-z]+", key.lower()))
+    return bool(named & _ROLES) and not named & _SCOPES
+
+
+def _said(label: tuple[str, tuple[str, ...]]) -> str:
+    key, values = label
+    return f"{key}: {' or '.join(values)}" if values else key
+
+
+def _selectors(manifest: Manifest) -> Iterator[tuple[Path, list[tuple[str, tuple[str, ...]]]]]:
+    """Yield the path of each selector, and its labels with their values."""
     for kind in ("podAffinity", "podAntiAffinity"):
         for path, term in _pod_terms(manifest, kind):
-            yield (*path, "labelSelector"), _keys(term["labelSelector"])
-    selector = readings.field(manifest.data, "spec", "selector")
-    if manifest.kind == "Service" and isinstance(selector, Mapping):
-        yield (*manifest.path, "spec", "selector"), list(selector)
-    elif isinstance(selector, Mapping):
-        yield (*manifest.path, "spec", "selector"), _keys(selector)
+            yield (*path, "labelSelector"), _labels(term["labelSelector"])
+    selector, path = readings.field(manifest.data, "spec", "selector"), (*manifest.path, "spec", "selector")
+    if isinstance(selector, Mapping):
+        is_flat = not {"matchLabels", "matchExpressions"} & selector.keys()
+        yield path, _labels({"matchLabels": selector} if is_flat else selector)
 
 
-def _keys(selector: Any) -> list[str]:
+def _labels(selector: Any) -> list[tuple[str, tuple[str, ...]]]:
     labels = readings.field(selector, "matchLabels") if isinstance(selector, Mapping) else None
-    listed = list(labels) if isinstance(labels, Mapping) else []
-    return [*listed, *(key for _, key in _expression_keys(selector))]
+    listed = labels.items() if isinstance(labels, Mapping) else ()
+    return [
+        *((key, (value.text,) if isinstance(value, Scalar) else ()) for key, value in listed),
+        *((key, tuple(_texts(found.get("values")))) for found, key in _expression_keys(selector)),
+    ]
 
 
 def _expression_keys(value: Any) -> Iterator[tuple[Mapping[str, Any], str]]:
@@ -148,4 +176,23 @@ def _texts(value: Any) -> list[str]:
     return [item.text for item in value if isinstance(item, Scalar)] if isinstance(value, list) else []
 
 
-RULES = (repelling_anti_affinity, unscoped_selector, hand_made_node_labels)
+@rule(
+    "K8S104",
+    "A pod that is bound to a node by its name",
+    Severity.WARNING,
+    why="With nodeName no scheduler looks at the pod: not whether there is room, nor at taints, affinities "
+    "or gangs. When the node is full or gone, the pod fails or waits for ever, and the job with it.",
+    fix="Leave nodeName out; choose nodes by nodeSelector, affinity or tolerations.",
+)
+def bound_to_node(file: ManifestFile) -> Iterator[Hit]:
+    """The scheduler chooses nodes."""
+    for manifest in file.manifests:
+        is_live = manifest.kind == "Pod" and "status" in manifest.data
+        for path, pod in manifest.pods():
+            name = readings.scalar(pod, "nodeName")
+            if name is not None and name.text and not is_live:
+                message = f"the pod is bound to the node {manifest.template.shown(name.text)}"
+                yield Hit(manifest.document, (*path, "nodeName"), message, key=True)
+
+
+RULES = (repelling_anti_affinity, unscoped_selector, hand_made_node_labels, bound_to_node)

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from paceline.linting.manifests import readings
-from paceline.linting.manifests.readings import ManifestFile
+from paceline.linting.manifests import readings, training
+from paceline.linting.manifests.readings import Manifest, ManifestFile
 from paceline.linting.rules import Hit, rule
 from paceline.model.findings import Severity
+from paceline.specs.documents import Path
 
-_TRAINING = re.compile(
-    r"\bps_hosts\b|\bworker_hosts\b|\bTF_CONFIG\b|\btf-(?:job|replica)[-\w]*|--job_name[= ]|tensorflow",
-    re.IGNORECASE,
-)
-_SERVING = re.compile(r"tensorflow[-_/]?(?:model[-_]?server|serving)|tensorboard", re.IGNORECASE)
 _ENDLESS = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet", "Pod")
 
 _RBAC = ("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding")
@@ -36,6 +31,10 @@ _REMOVALS: tuple[tuple[str, tuple[str, ...], str, str | None], ...] = (
     ("extensions/v1beta1", ("PodSecurityPolicy",), "1.16", None),
     ("apps/v1beta1", _WORKLOADS, "1.16", "apps/v1"),
     ("apps/v1beta2", _WORKLOADS, "1.16", "apps/v1"),
+    ("apps/v1beta1", ("ControllerRevision",), "1.16", "apps/v1"),
+    ("apps/v1beta2", ("ControllerRevision",), "1.16", "apps/v1"),
+    ("settings.k8s.io/v1alpha1", ("PodPreset",), "1.20", None),
+    ("scheduling.k8s.io/v1alpha1", ("PriorityClass",), "1.22", "scheduling.k8s.io/v1"),
     ("batch/v2alpha1", ("CronJob",), "1.21", "batch/v1"),
     ("extensions/v1beta1", ("Ingress",), "1.22", "networking.k8s.io/v1"),
     ("networking.k8s.io/v1beta1", ("Ingress", "IngressClass"), "1.22", "networking.k8s.io/v1"),
@@ -63,6 +62,17 @@ _REMOVALS: tuple[tuple[str, tuple[str, ...], str, str | None], ...] = (
     ("flowcontrol.apiserver.k8s.io/v1beta2", _FLOW, "1.29", "flowcontrol.apiserver.k8s.io/v1"),
     ("flowcontrol.apiserver.k8s.io/v1beta3", _FLOW, "1.32", "flowcontrol.apiserver.k8s.io/v1"),
 )
+#: Kubeflow's own versions before 1.0, and what was before Volcano.
+_BEFORE_V1 = ("v1alpha1", "v1alpha2", "v1beta1", "v1beta2")
+_OLD_KINDS = {
+    **{(f"kubeflow.org/{version}", "TFJob"): ("Kubeflow 1.0", "kubeflow.org/v1") for version in _BEFORE_V1},
+    **{
+        (f"kubeflow.org/{version}", "PyTorchJob"): ("Kubeflow 1.0", "kubeflow.org/v1")
+        for version in _BEFORE_V1
+    },
+    ("tensorflow.org/v1alpha1", "TfJob"): ("Kubeflow 0.1", "kubeflow.org/v1, and kind: TFJob"),
+    ("scheduling.incubator.k8s.io/v1alpha1", "PodGroup"): ("Volcano 1.0", "scheduling.volcano.sh/v1beta1"),
+}
 REMOVED = {(api, kind): (version, use) for api, kinds, version, use in _REMOVALS for kind in kinds}
 
 
@@ -80,9 +90,10 @@ def never_ends(file: ManifestFile) -> Iterator[Hit]:
     for manifest in file.manifests:
         if manifest.kind not in _ENDLESS or readings.field(manifest.data, "metadata", "ownerReferences"):
             continue
-        if not _TRAINING.search(manifest.source) or _SERVING.search(manifest.source):
-            continue
         for path, pod in manifest.pods():
+            containers = [each for each in pod["containers"] if isinstance(each, Mapping)]
+            if not any(training.trains(manifest, each) for each in containers):
+                continue
             restart = readings.scalar(pod, "restartPolicy")
             if manifest.kind == "Pod" and restart is not None and restart.text != "Always":
                 continue
@@ -104,15 +115,61 @@ def removed_api(file: ManifestFile) -> Iterator[Hit]:
     """API versions must still exist."""
     for manifest in file.manifests:
         api = manifest.text("apiVersion") or ""
-        removed = REMOVED.get((api, manifest.kind))
-        if removed is None:
+        version, use = REMOVED.get((api, manifest.kind), ("", None))
+        product = f"Kubernetes {version}"
+        if not version:
+            product, use = _OLD_KINDS.get((api, manifest.kind), ("", None))
+        if not product:
             continue
-        version, use = removed
         fix = f"Write apiVersion: {use}." if use else "Nothing took its place; remove the object."
         if use == "apps/v1":
             fix = "Write apiVersion: apps/v1, and spec.selector, which is required there."
-        message = f"{manifest.kind} of {api} was removed in Kubernetes {version}"
+        message = f"{manifest.kind} of {api} was removed in {product}"
         yield Hit(manifest.document, (*manifest.path, "apiVersion"), message, fix=fix, key=True)
 
 
-RULES = (never_ends, removed_api)
+#: Names that Kubernetes no longer knows: (in which version that began, what to write).
+_NAMES = {
+    "alpha.kubernetes.io/nvidia-gpu": ("1.11", "nvidia.com/gpu"),
+    "node-role.kubernetes.io/master": ("1.25", "node-role.kubernetes.io/control-plane"),
+    "scheduler.alpha.kubernetes.io/affinity": ("1.6", "spec.affinity"),
+    "scheduler.alpha.kubernetes.io/tolerations": ("1.6", "spec.tolerations"),
+    "scheduler.alpha.kubernetes.io/critical-pod": ("1.16", "spec.priorityClassName"),
+    "scheduler.alpha.kubernetes.io/name": ("1.6", "spec.schedulerName"),
+    "pod.alpha.kubernetes.io/init-containers": ("1.8", "spec.initContainers"),
+    "pod.beta.kubernetes.io/init-containers": ("1.8", "spec.initContainers"),
+    "pod.beta.kubernetes.io/hostname": ("1.6", "spec.hostname"),
+    "pod.beta.kubernetes.io/subdomain": ("1.6", "spec.subdomain"),
+    "security.alpha.kubernetes.io/sysctls": ("1.11", "spec.securityContext.sysctls"),
+    "seccomp.security.alpha.kubernetes.io/pod": ("1.27", "spec.securityContext.seccompProfile"),
+}
+
+
+@rule(
+    "K8S502",
+    "A name that was removed",
+    Severity.ERROR,
+    why="Clusters from the named version on do not know the resource, label or annotation: a pod that asks "
+    "for it waits for ever, and an annotation does nothing, without a word.",
+    fix="Write the name that took its place.",
+)
+def removed_name(file: ManifestFile) -> Iterator[Hit]:
+    """Resources, labels and annotations must still exist."""
+    for manifest in file.manifests:
+        for path, part in manifest.mappings():
+            for key in part.keys() & _NAMES.keys():
+                yield _gone(manifest, (*path, key), key, is_key=True)
+            label = readings.scalar(part, "key")
+            # A toleration of a taint of old does no harm.
+            is_wanted = path[-2:-1] == ("matchExpressions",)
+            if label is not None and label.text in _NAMES and is_wanted:
+                yield _gone(manifest, (*path, "key"), label.text)
+
+
+def _gone(manifest: Manifest, path: Path, name: str, *, is_key: bool = False) -> Hit:
+    version, use = _NAMES[name]
+    message = f"{name} was removed in Kubernetes {version}"
+    return Hit(manifest.document, path, message, fix=f"Write {use}.", key=is_key)
+
+
+RULES = (never_ends, removed_api, removed_name)

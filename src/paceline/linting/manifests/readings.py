@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import re
 from collections.abc import Iterator, Mapping
@@ -9,14 +10,11 @@ from typing import Any
 
 from paceline.linting.manifests import templates
 from paceline.model import findings
-from paceline.specs import JobFileError, Problem, documents, problems, sections
+from paceline.specs import JobFileError, Problem, documents, problems, sections, streams
 from paceline.specs.documents import Path, Scalar
 
-_SEPARATOR = re.compile(r"(?m)^(?:---(?=[ \t\r\n]|$)|\.\.\.[ \t]*\r?$)")
-_DIRECTIVE = re.compile(r"(?m)^%(?:YAML|TAG)[^\n\r]*")
-_BREAK = re.compile(r"\r\n|[\n\r\x85\u2028\u2029]")
-
-MAX_DOCUMENTS = 1000
+#: A line that only a template has, and that is neither a comment nor the end of a part of it.
+_FILLS = re.compile(r"\s*+\{[{%]-?\s*+(?!end|else|elif|/\*)")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -54,6 +52,18 @@ class Manifest:
         for part in path:
             value = value.get(part) if isinstance(value, Mapping) else None
         return value.text if isinstance(value, Scalar) else None
+
+    def is_filled_in(self, path: Path) -> bool:
+        """Whether a template fills in fields of the mapping at a path, so that not all is known of it."""
+        value: Any = self.document.data
+        for part in path:
+            value = value[part]
+        fields = list(value) if isinstance(value, Mapping) else []
+        begin, _ = self.document.place(path, key=True)
+        lines = [self.document.place((*path, key), key=True)[0] for key in fields]
+        first, *below = self.document.lines[begin - 1 : max(lines, default=begin) + 1]
+        is_open = begin not in lines and any(brace in first for brace in ("{{", "{%"))
+        return is_open or any(map(_FILLS.match, below))
 
     @property
     def kind(self) -> str:
@@ -96,19 +106,21 @@ def read(text: str | bytes, file: str) -> ManifestFile:
         source = documents.decode(text, file)
     except JobFileError as error:
         return ManifestFile((), error.problems, frozenset())
-    template = templates.neutralised(_DIRECTIVE.sub(lambda match: " " * len(match[0]), source))
+    template = templates.neutralised(streams.without_directives(source))
     manifests: list[Manifest] = []
     failures: list[Problem] = []
     lines = documents.split_lines(source)
-    for count, (start, end, line) in enumerate(_chunks(template.text)):
-        if count == MAX_DOCUMENTS:
-            message = f"there are more than {MAX_DOCUMENTS} documents; what follows was not checked"
+    for count, (start, end, line) in enumerate(streams.cuts(template.text)):
+        if count == streams.MAX_DOCUMENTS:
+            message = f"there are more than {streams.MAX_DOCUMENTS} documents; what follows was not checked"
             failures.append(problems.at(file, lines, (line, 1), (), message))
             break
         try:
-            document = documents.read(template.text[start:end], file, first_line=line, lines=lines)
+            document = _document(template, (start, end), file, line, lines)
         except JobFileError as error:
             failures.extend(_readable(template, problem) for problem in error.problems)
+            continue
+        if _is_json_patch(document.data):
             continue
         if not isinstance(document.data, Mapping) and not sections.is_empty(document.data):
             failures.append(document.problem((), "a Kubernetes object is a mapping (key: value)"))
@@ -130,13 +142,24 @@ def scalar(data: Mapping[str, Any], *path: str) -> Scalar | None:
     return value if isinstance(value, Scalar) else None
 
 
-def _chunks(text: str) -> Iterator[tuple[int, int, int]]:
-    """Yield start, end and first line of each document."""
-    starts = [0, *(match.start() for match in _SEPARATOR.finditer(text) if match.start() > 0)]
-    line = 1
-    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
-        yield start + 3 * text.startswith("...", start), end, line
-        line += len(_BREAK.findall(text, start, end))
+def _document(
+    template: templates.Template, cut: tuple[int, int], file: str, line: int, lines: tuple[str, ...]
+) -> documents.Document:
+    """Return a document with all branches of its template or, if these do not fit together, one of each."""
+    start, end = cut
+    try:
+        return documents.read(template.text[start:end], file, first_line=line, lines=lines)
+    except JobFileError:
+        for text in template.branches():
+            with contextlib.suppress(JobFileError):
+                return documents.read(text[start:end], file, first_line=line, lines=lines)
+        raise
+
+
+def _is_json_patch(data: Any) -> bool:
+    """Whether a document is a list of changes of an object (RFC 6902), as overlays of kustomize have them."""
+    items = data if isinstance(data, list) else []
+    return bool(items) and all(isinstance(each, Mapping) and {"op", "path"} <= each.keys() for each in items)
 
 
 def _objects(document: documents.Document, template: templates.Template, source: str) -> Iterator[Manifest]:

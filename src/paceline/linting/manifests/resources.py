@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from typing import Any
 
 from paceline.linting.manifests import readings
-from paceline.linting.manifests.readings import ManifestFile
+from paceline.linting.manifests.readings import Manifest, ManifestFile
 from paceline.linting.rules import Hit, rule
 from paceline.model import quantities
 from paceline.model.findings import Severity
+from paceline.specs import problems
+from paceline.specs.documents import Path
 
 
 @rule(
@@ -26,7 +30,10 @@ def requests_without_limits(file: ManifestFile) -> Iterator[Hit]:
     for manifest in file.manifests:
         for path, container in manifest.containers():
             cpu = readings.scalar(container, "resources", "requests", "cpu")
-            if cpu is not None and readings.field(container, "resources", "limits", "cpu") is None:
+            limits = (*path, "resources", "limits")
+            if cpu is None or readings.field(container, "resources", "limits", "cpu") is not None:
+                continue
+            if _is_known(manifest, container, limits):
                 asked = manifest.template.shown(cpu.text)
                 message = (
                     f"the container requests {asked} CPU but has no CPU limit: it never gets exclusive cores"
@@ -46,7 +53,10 @@ def no_memory_limit(file: ManifestFile) -> Iterator[Hit]:
     """Memory needs a limit."""
     for manifest in file.manifests:
         for path, container in manifest.containers():
-            if readings.field(container, "resources", "limits", "memory") is None:
+            limits = (*path, "resources", "limits")
+            if readings.field(container, "resources", "limits", "memory") is not None:
+                continue
+            if _is_known(manifest, container, limits):
                 message = "the container has no memory limit"
                 yield Hit(manifest.document, (*path, "resources"), message, key=True)
 
@@ -71,6 +81,101 @@ def fractional_cpu(file: ManifestFile) -> Iterator[Hit]:
                     break
 
 
+@rule(
+    "K8S204",
+    "Requests unlike limits",
+    Severity.WARNING,
+    why="Only pods whose requests equal their limits, for CPU and for memory, are of the Guaranteed class. "
+    "Others get no exclusive cores, run as fast as their neighbours let them, and are evicted first when a "
+    "node is short of memory. One slow or evicted replica holds up the whole job. A request above its limit "
+    "is refused.",
+    fix="Write requests equal to the limits.",
+)
+def requests_unlike_limits(file: ManifestFile) -> Iterator[Hit]:
+    """Requests equal limits."""
+    for manifest in file.manifests:
+        for path, container in manifest.containers():
+            for name, what in (("cpu", "CPU"), ("memory", "of memory")):
+                asked, most = (
+                    _amount(manifest, container, section, name) for section in ("requests", "limits")
+                )
+                if asked is None or most is None or asked[1] == most[1]:
+                    continue
+                message = f"the container requests {asked[0]} {what} and is limited to {most[0]}"
+                severity = Severity.ERROR if asked[1] > most[1] else None
+                where = (*path, "resources", "requests", name)
+                yield Hit(manifest.document, where, message, severity=severity)
+
+
+@rule(
+    "K8S205",
+    "A quantity that cannot be meant",
+    Severity.ERROR,
+    why="Kubernetes reads memory without a unit as bytes, m as thousandths, and cpu without a unit as whole "
+    "cores. A Python process does not start in a few megabytes, and no node has a thousand cores: the pod is "
+    "refused, killed at its start, or waits for ever.",
+    fix="Write the unit that is meant: memory: 512Mi, cpu: 500m.",
+)
+def odd_quantity(file: ManifestFile) -> Iterator[Hit]:
+    """Memory and cores must be those of a process."""
+    for manifest in file.manifests:
+        for path, container in manifest.containers():
+            for section in ("limits", "requests"):
+                for name in ("cpu", "memory"):
+                    value = readings.scalar(container, "resources", section, name)
+                    text = manifest.template.resolved(value.text) if value is not None else ""
+                    found = _oddity(name, text) if text and "{{" not in text else None
+                    if found is not None:
+                        message, severity = found
+                        where = (*path, "resources", section, name)
+                        yield Hit(manifest.document, where, message, severity=severity)
+
+
+def _oddity(name: str, text: str) -> tuple[str, Severity] | None:
+    """Return what is wrong with a quantity, and how bad that is."""
+    try:
+        number = quantities.parse_quantity(text)
+        if number == 0:
+            return None
+        amount = quantities.parse_cpu_cores(text) if name == "cpu" else quantities.parse_bytes(text)
+    except ValueError as error:
+        return str(error), Severity.ERROR
+    if name == "memory" and amount < quantities.LEAST_PROCESS_BYTES:
+        return (
+            f"{quantities.format_bytes(int(amount))} of memory are too few for a process of Python",
+            Severity.WARNING,
+        )
+    if name == "cpu" and amount > quantities.MOST_NODE_CORES:
+        return f"{problems.shown(text)} are {amount:g} cores; no node has so many", Severity.WARNING
+    return None
+
+
+def _amount(
+    manifest: Manifest, container: Mapping[str, Any], section: str, name: str
+) -> tuple[str, Decimal] | None:
+    """Return a quantity as it is written and as a number, or None where none is known."""
+    value = readings.scalar(container, "resources", section, name)
+    text = manifest.template.resolved(value.text) if value is not None else ""
+    try:
+        return problems.shown(text), quantities.parse_quantity(text)
+    except ValueError:
+        return None
+
+
+def _is_known(manifest: Manifest, container: Mapping[str, Any], limits: Path) -> bool:
+    """Whether all of a container's limits are known: no template fills them in.
+
+    Without an image it is a part of one, as overlays have them, and the rest of it stands elsewhere.
+    """
+    if "image" not in container:
+        return False
+    for path in (limits[:-1], limits):
+        there = readings.field(container, *map(str, path[limits.index("resources") :]))
+        if there is not None and manifest.is_filled_in(path):
+            return False
+    return True
+
+
 def _is_fraction(text: str) -> bool:
     try:
         return not quantities.is_whole(quantities.parse_cpu_cores(text[:60]))
@@ -78,4 +183,4 @@ def _is_fraction(text: str) -> bool:
         return False
 
 
-RULES = (requests_without_limits, no_memory_limit, fractional_cpu)
+RULES = (requests_without_limits, no_memory_limit, fractional_cpu, requests_unlike_limits, odd_quantity)

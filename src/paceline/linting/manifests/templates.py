@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from paceline.specs import problems
 
@@ -20,7 +20,20 @@ _NOT_BREAK = re.compile(r"[^\n\r\x85\u2028\u2029]")
 _RUN = re.compile("([\ue000-\uf8ff])\\1*")
 _ONLY_RUNS = re.compile("(?m)^[ \\t]*+[\ue000-\uf8ff][\ue000-\uf8ff \\t]*+$")
 _SET = re.compile(r"""-?\s*set\s+(\w+)\s*=\s*(?:"([^"]*)"|'([^']*)'|(\d+))\s*-?""")
-_WORD = re.compile(r"-?\s*(\w+)")
+_WORD = re.compile(r"-?\s*+(\w+)")
+#: A line whose value, after the key or the mark of an item, is expressions alone.
+_ONLY_VALUE = re.compile(
+    "([ \\t]*+(?:- ++)*+(?:[^\\s#'\"\ue000-\uf8ff][^:#\ue000-\uf8ff]*+:|-) *+)([\ue000-\uf8ff]++)[ \\t]*+\r?$"
+)
+#: Functions of Helm that make many lines.
+_BLOCKS = re.compile(r"\b(?:n?indent|toYaml|to_nice_yaml|to_yaml)\b")
+_MOST_BLANK = 50
+_OPENERS = frozenset(("if", "range", "with", "define", "block", "for"))
+_ENDERS = frozenset(("end", "endif", "endfor", "endblock", "endwith"))
+_BRANCHING = frozenset(("if", "elif", "else", "for", "range", "with"))
+_JINJA = (_OPENERS - {"range", "define"} | _ENDERS | {"elif", "else"}) - {"end"}
+_HELM = (_OPENERS - {"for"}) | {"else", "end"}
+_STATEMENTS = {"{%": _JINJA, "{{": _HELM, "{#": frozenset[str]()}
 _NAME = re.compile(r"-?\s*(\w+)\s*-?")
 
 
@@ -32,16 +45,25 @@ class Template:
         expressions: as written between the braces, in the order of their private characters.
         literals: variables that the template sets to plain text.
         has_branches: whether there are branches, of which only one would be rendered.
+        statements: start, end and first word of what steers the template (if, else, end, ...).
     """
 
     text: str
     expressions: tuple[str, ...] = ()
     literals: Mapping[str, str] = dataclasses.field(default_factory=dict)
     has_branches: bool = False
+    statements: tuple[tuple[int, int, str], ...] = ()
 
     def resolved(self, text: str) -> str:
         """Return a value with what is known put in; what is not known stands there as ``{{ name }}``."""
         return _RUN.sub(self._meaning, text)
+
+    def branches(self) -> Iterator[str]:
+        """Yield the text with only the first branch of each choice, and with only the last of each."""
+        steering = [(start, end) for start, end, _ in self.statements]
+        for takes_last in (False, True):
+            skipped = _skipped(self.statements, takes_last=takes_last)
+            yield _without(self.text, (*skipped, *steering))
 
     def is_open(self, text: str) -> bool:
         """Whether a value depends on an expression that is not known."""
@@ -67,14 +89,15 @@ def neutralised(text: str) -> Template:
     expressions: dict[str, int] = {}
     literals: dict[str, str] = {}
     unclosed: set[str] = set()
-    has_branches = False
+    statements: list[tuple[int, int, str]] = []
     macro: int | None = None
     done = 0
-    for opening in _tags(text, unclosed):
-        start, end = opening
-        if start < done:
-            continue
+    for start, end in _tags(text, unclosed):
         kind, inner = text[start : start + 2], text[start + 2 : end - 2]
+        statement = _WORD.match(inner) if kind != "{#" else None
+        word = statement[1] if statement else ""
+        if word in _STATEMENTS[kind]:
+            statements.append((start, end, word))
         pieces.append(text[done:start])
         done = end
         if kind == "{{":
@@ -82,8 +105,6 @@ def neutralised(text: str) -> Template:
             pieces.append(_NOT_BREAK.sub(chr(_FIRST + min(number, _COUNT - 1)), text[start:end]))
             continue
         pieces.append(_blank(text[start:end]))
-        statement = _WORD.match(inner)
-        word = statement[1] if statement and kind == "{%" else ""
         if word == "macro" and macro is None:
             macro = len(pieces)
         elif word == "endmacro" and macro is not None:
@@ -91,12 +112,62 @@ def neutralised(text: str) -> Template:
             macro = None
         elif word == "set" and (found := _SET.fullmatch(inner)):
             literals[found[1]] = next(group for group in found.groups()[1:] if group is not None)
-        has_branches = has_branches or word in ("if", "elif", "else", "for")
     pieces.append(text[done:])
-    body = _ONLY_RUNS.sub(lambda match: _blank(match[0]), "".join(pieces))
+    body = _without("".join(pieces), _definitions(statements))
+    body = _ONLY_RUNS.sub(lambda match: _blank(match[0]), body)
+    body = _without_blocks(body, tuple(expressions))
     # ##NAME## is the mark of templates that are filled in by sed first: no literal.
     known = {name: value for name, value in literals.items() if "##" not in value}
-    return Template(body, tuple(expressions), known, has_branches)
+    has_branches = any(word in _BRANCHING for _, _, word in statements)
+    return Template(body, tuple(expressions), known, has_branches, tuple(statements))
+
+
+def _without(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    """Return a text with parts of it blank."""
+    pieces: list[str] = []
+    done = 0
+    for start, end in sorted(spans):
+        if end > done:
+            start = max(start, done)
+            pieces += (text[done:start], _blank(text[start:end]))
+            done = end
+    return "".join((*pieces, text[done:]))
+
+
+def _definitions(statements: Iterable[tuple[int, int, str]]) -> Iterator[tuple[int, int]]:
+    """Yield where Helm's ``define ... end`` stand: like macros, they are no part of the document."""
+    opened: list[tuple[int, str]] = []
+    for start, end, word in statements:
+        if word in _OPENERS:
+            opened.append((start, word))
+        elif word in _ENDERS and opened:
+            begin, opener = opened.pop()
+            if opener == "define":
+                yield begin, end
+
+
+def _without_blocks(text: str, expressions: Sequence[str]) -> str:
+    """Return a text without the values that are whole blocks, such as ``labels: {{ toYaml . | nindent 4 }}``.
+
+    What such a value is stands on lines of its own, between the key and what comes after it.
+    """
+    lines = text.splitlines(keepends=True)
+    for number, line in enumerate(lines):
+        value = _ONLY_VALUE.match(line)
+        if value is None:
+            continue
+        inner = expressions[min(ord(value[2][0]) - _FIRST, len(expressions) - 1)] if expressions else ""
+        if _BLOCKS.search(inner) or _goes_on(value[1], lines[number + 1 : number + 1 + _MOST_BLANK]):
+            lines[number] = value[1] + _blank(line[len(value[1]) :])
+    return "".join(lines)
+
+
+def _goes_on(head: str, below: Sequence[str]) -> bool:
+    """Whether what stands below a key with a value is part of that value: it is indented further."""
+    following = next((line for line in below if line.strip() and not line.lstrip().startswith("#")), "")
+    key = len(head) - len(head.lstrip(" -"))
+    indent = len(following) - len(following.lstrip())
+    return indent >= key if following.lstrip()[:2] == "- " else indent > key and ":" in following
 
 
 def _tags(text: str, unclosed: set[str]) -> list[tuple[int, int]]:
@@ -113,6 +184,20 @@ def _tags(text: str, unclosed: set[str]) -> list[tuple[int, int]]:
             found.append((opening.start(), end + 2))
             at = end + 2
     return found
+
+
+def _skipped(statements: Iterable[tuple[int, int, str]], *, takes_last: bool) -> Iterator[tuple[int, int]]:
+    """Yield where the branches stand that are not taken: all but the first, or all but the last."""
+    opened: list[list[int]] = []
+    for start, end, word in statements:
+        if word in _OPENERS:
+            opened.append([start])
+        elif word in ("else", "elif") and opened:
+            opened[-1].append(start)
+        elif word in _ENDERS and opened:
+            begins = opened.pop()
+            if len(begins) > 1:
+                yield (begins[0], begins[-1]) if takes_last else (begins[1], end)
 
 
 def _blank(text: str) -> str:

@@ -91,9 +91,12 @@ def _findings(session: sessions.Session, files: Sequence[str], manifests: Sequen
 def _bytes(file: str) -> bytes:
     if file == "-":
         return sys.stdin.buffer.read()
+    from paceline.specs import problems
+
+    shown = problems.visible(file)
     try:
         return Path(file).read_bytes()
     except FileNotFoundError as error:
-        raise NotFound(f"{file}: there is no such file") from error
+        raise NotFound(f"{shown}: there is no such file") from error
     except OSError as error:
-        raise InvalidInput(f"{file}: the file cannot be read: {error.strerror}") from error
+        raise InvalidInput(f"{shown}: the file cannot be read: {error.strerror}") from error
