@@ -57,6 +57,16 @@ def test_the_mounts_of_v1_are_found_with_joined_controllers() -> None:
     assert v2 == Path("/sys/fs/cgroup/unified")
 
 
+@needs_cgroups
+def test_kills_for_memory_are_counted(group: str) -> None:
+    assert HIERARCHY is not None
+    HIERARCHY.create(group, cgroups.Limits(memory_bytes=16 << 20))
+    assert HIERARCHY.oom_kills(group) == 0
+    assert in_group(group, "x = b'1' * (60 << 20)").returncode == -9
+    assert HIERARCHY.oom_kills(group) == 1
+    assert HIERARCHY.oom_kills(f"{group}-not-there") == 0
+
+
 @pytest.mark.parametrize("mountinfo", ["", "nonsense\n", " - \n", "1 2 - cgroup\n"])
 def test_a_machine_without_cgroups_is_told_why(mountinfo: str) -> None:
     assert cgroups.detect(mountinfo) == (None, "no cgroup hierarchy with cpu, cpuset and memory is mounted")

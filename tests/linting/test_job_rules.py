@@ -35,6 +35,8 @@ CASES = [
      "each worker has 2"),
     ("JOB106", "memory: 4Gi, cpu_policy: exclusive}\n    w", "memory: 1024, cpu_policy: exclusive}\n    w",
      "9:39", "ps has 1.0 KiB of memory"),
+    ("JOB106", "memory: 4Gi, cpu_policy: exclusive}\n    w", "memory: 24Mi, cpu_policy: exclusive}\n    w",
+     "9:39", "ps has 24.0 MiB of memory"),
     ("JOB106", "ps: {replicas: 2, cpu: 2", "ps: {replicas: 2, cpu: 1000", "9:28", "ps asks for 1000 cores"),
     ("JOB201", "replicas: 4,", "replicas: 4, threads: 8,", "10:36", "8 threads on 2 CPU"),
     ("JOB201", "  roles:", "  threads: 8\n  roles:", "8:12", "8 threads on 2 CPU"),

@@ -79,6 +79,7 @@ CASES = [
     ("K8S205", "limits: {cpu: 2, memory: 4Gi}", "limits: {cpu: 2, memory: 512m}", 39, "512Mi is meant?"),
     ("K8S205", "limits: {cpu: 2, memory: 4Gi}", "limits: {cpu: 2, memory: 4GB}", 39, "is not a quantity"),
     ("K8S205", "limits: {cpu: 2, memory: 4Gi}", "limits: {cpu: 2, memory: 4096}", 39, "too few"),
+    ("K8S205", "limits: {cpu: 2, memory: 4Gi}", "limits: {cpu: 2, memory: 20Mi}", 39, "too few"),
     ("K8S205", "limits: {cpu: 2, ", "limits: {cpu: 2000, ", 39, "no node has so many"),
     ("K8S301", "apiVersion: batch/v1\nkind: Job", "apiVersion: apps/v1\nkind: Deployment", 40, "never ends"),
     ("K8S301", "batch/v1\nkind: Job\nmetadata: {name: clicks-worker-0, namespace: ads}\nspec:\n  template:",
@@ -286,6 +287,28 @@ def test_selectors_are_judged_by_their_values(selector: str, is_scoped: bool) ->
     assert [finding.code for finding in lint(text)] == ([] if is_scoped else ["K8S102"])
 
 
+@pytest.mark.parametrize(
+    ("head", "selector", "is_scoped"),
+    [
+        (
+            '{% for job in ["worker", "ps"] %}{% for i in range(3) %}',
+            'job: {{ job }}\n    task: "{{ i }}"',
+            False,
+        ),
+        ('{% for job in ["worker", "ps"] %}', "job: {{ job }}\n    name: {{ name }}", True),
+        ('{% for job in ["clicks", "views"] %}', "job: {{ job }}\n    role: ps", True),
+        ("{{- range $i := until 3 }}", "job: ps\n    task: {{ $i | quote }}", False),
+        ("{{- range $i, $job := .Values.jobs }}", "job: {{ $job }}\n    role: ps", True),
+    ],
+)
+def test_variables_of_loops_have_the_values_that_stand_there(
+    head: str, selector: str, is_scoped: bool
+) -> None:
+    service = "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec:\n  selector:\n"
+    text = f"{head}\n---\n{service}    {selector}\n"
+    assert [finding.code for finding in lint(text)] == ([] if is_scoped else ["K8S102"])
+
+
 def test_forty_alike_are_one_with_their_number() -> None:
     pod = "---\n" + SANE.partition("---\n")[2].replace("limits: {cpu: 2, memory: 4Gi}", "limits: {cpu: 2}")
     found = lint(pod * 40)
@@ -315,6 +338,11 @@ spec:
         assert all(
             each.isprintable() for each in (finding.message, finding.fix, finding.path, str(finding.position))
         )
+
+
+@pytest.mark.parametrize("memory", ["16Mi", "1Gi"])
+def test_a_small_program_beside_may_have_little_memory(memory: str) -> None:
+    assert lint(PS.replace("memory: 1Gi", f"memory: {memory}")) == ()
 
 
 def test_a_part_of_an_overlay_is_no_whole_container() -> None:

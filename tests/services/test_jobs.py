@@ -236,6 +236,24 @@ def test_an_out_of_memory_kill_is_named_and_memory_grows(api: jobs.Jobs, submit:
     assert api.store.replicas(run.name)[0].memory_bytes == 128 << 20
 
 
+@needs_cgroups
+def test_an_agent_that_the_kernel_kills_for_memory_is_named_and_memory_grows(
+    api: jobs.Jobs, submit: Submit
+) -> None:
+    worker = RoleSpec(
+        role=Role.WORKER,
+        command=("true",),
+        memory_bytes=2 << 20,
+        memory_growth=MemoryGrowth(factor=16.0),
+        restart=RestartPolicy(limit=2, backoff_seconds=0.1),
+    )
+    run = ended(api, submit(dataclasses.replace(shell_job("true"), roles=(worker,))))
+    assert run.phase is JobPhase.SUCCEEDED
+    exits = [e.message for _, e in api.store.events(run.name) if e.kind == "replica-exited"]
+    assert exits[0].startswith(f"{ExitKind.OUT_OF_MEMORY}: the kernel killed the agent")
+    assert api.store.replicas(run.name)[0].memory_bytes == 32 << 20
+
+
 def test_emulated_hosts_give_network_samples_or_say_why_not(api: jobs.Jobs, submit: Submit) -> None:
     run = submit(shell_job(UNTIL_ENOUGH, hosts=(Host(name="a"), Host(name="b"))))
     until(lambda: len(api.store.samples(run.name, replica=W0)) >= 2)

@@ -128,6 +128,11 @@ def test_any_last_word_is_borne(message: str) -> None:
             "the agent could not be brought: Error",
         ),
         (
+            {**bringing(terminated={"exitCode": 137, "reason": "OOMKilled"}), "phase": "Failed"},
+            ExitKind.OUT_OF_MEMORY,
+            "the container's limit was reached while the agent was brought: it is too small to start",
+        ),
+        (
             fetching(
                 exitCode=1, reason="Error", message=json.dumps({"error": "https://h/x: the server says 404"})
             ),

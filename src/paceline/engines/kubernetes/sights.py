@@ -112,6 +112,11 @@ def _ended_without_a_word(status: Object) -> ExitReason:
     for name in _BRINGERS:
         ended = _state(status, _INIT, name).get("terminated") or {}
         code = int(ended.get("exitCode", 0))
+        if ended.get("reason") == "OOMKilled" and name == pods.AGENT_CONTAINER:
+            message = (
+                "the container's limit was reached while the agent was brought: it is too small to start"
+            )
+            return ExitReason(kind=ExitKind.OUT_OF_MEMORY, code=code, message=message)
         if code != 0:
             message = f"the {name} could not be brought: {_cause(ended)}"
             return ExitReason(kind=ExitKind.LAUNCH_FAILED, code=code, message=message)

@@ -70,6 +70,13 @@ class Hierarchy:
                     found.update(int(pid) for pid in procs.read_text().split())
         return found
 
+    def oom_kills(self, group: str) -> int:
+        """Return how many processes of a group the kernel has killed for memory; 0 when it does not say."""
+        name = "memory.events" if self.version == 2 else "memory.oom_control"
+        words = _read(self.roots["memory"] / group / name).split()
+        counts = dict(zip(words[::2], words[1::2], strict=False))
+        return int(counts.get("oom_kill", 0))
+
     def remove(self, group: str, *, patience_seconds: float = 5.0) -> None:
         """End every process in a group and remove it with all below it.
 

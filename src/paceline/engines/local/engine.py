@@ -8,6 +8,7 @@ import importlib.resources
 import json
 import logging
 import shutil
+import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -202,10 +203,18 @@ class LocalEngine:
             replica, attempt = self._running.pop(pid)
             child = self._children.pop(pid, None)
             code = child.wait() if child else None
+            is_killed_for_memory = self._is_killed_for_memory(replica)
             self._end_what_is_left(replica)
-            reason = self._exit_reason(replica, attempt) or _lost(code)
+            reason = self._exit_reason(replica, attempt)
+            if reason is None:
+                reason = _OUT_OF_MEMORY if is_killed_for_memory else _lost(code)
             exits.append(events.ReplicaExited(replica=replica, attempt=attempt, reason=reason))
         return exits
+
+    def _is_killed_for_memory(self, replica: ReplicaId) -> bool:
+        """Whether the kernel killed a process of an attempt for memory; each has a group of its own."""
+        groups = self._machine.cgroups
+        return groups is not None and groups.oom_kills(self._group(replica)) > 0
 
     def _exit_reason(self, replica: ReplicaId, attempt: int) -> ExitReason | None:
         """Return what the agent wrote as its last act; None when it could not."""
@@ -223,8 +232,11 @@ class LocalEngine:
                 self._running[pid] = (replica, attempt)
                 live[replica] = attempt
                 continue
+            is_killed_for_memory = self._is_killed_for_memory(replica)
             self._end_what_is_left(replica)
             reason = self._exit_reason(replica, attempt)
+            if reason is None and is_killed_for_memory:
+                reason = _OUT_OF_MEMORY
             if reason is not None:
                 exits[replica] = reason
         return events.SupervisorReplaced(live=live, exits=exits)
@@ -248,6 +260,14 @@ class LocalEngine:
 
 def _attempt_number(folder: Path) -> int:
     return int(folder.name.rpartition(".")[2])
+
+
+#: An agent that the kernel kills cannot say so itself.
+_OUT_OF_MEMORY = ExitReason(
+    kind=ExitKind.OUT_OF_MEMORY,
+    signal=signal.SIGKILL,
+    message="the kernel killed the agent of this replica for memory: its limit is too small to start at all",
+)
 
 
 def _lost(code: int | None) -> ExitReason:

@@ -124,12 +124,11 @@ def _is_of_any_job(manifest: Manifest, key: str, values: tuple[str, ...]) -> boo
 
     Where the value is not known, the key says what it is.
     """
-    known = [value for value in values if not manifest.template.is_open(value)]
-    words = [re.findall(r"[a-z]+|\d+", manifest.template.resolved(value).lower()) for value in known]
-    if words and len(known) == len(values):
-        is_role = all(word in _ANY_JOB or word.isdecimal() for value in words for word in value)
-        if is_role and all(words):
-            return True
+    known = [manifest.template.example(value) for value in values]
+    words = [re.findall(r"[a-z]+|\d+", value.lower()) for value in known if "{{" not in value]
+    is_role = all(word in _ANY_JOB or word.isdecimal() for value in words for word in value)
+    if words and len(words) == len(values) and all(words) and is_role:
+        return True
     named = frozenset(re.findall(r"[a-z]+", key.lower()))
     return bool(named & _ROLES) and not named & _SCOPES
 

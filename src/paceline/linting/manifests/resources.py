@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
-from paceline.linting.manifests import readings
+from paceline.linting.manifests import readings, training
 from paceline.linting.manifests.readings import Manifest, ManifestFile
 from paceline.linting.rules import Hit, rule
 from paceline.model import quantities
@@ -124,15 +124,24 @@ def odd_quantity(file: ManifestFile) -> Iterator[Hit]:
                 for name in ("cpu", "memory"):
                     value = readings.scalar(container, "resources", section, name)
                     text = manifest.template.resolved(value.text) if value is not None else ""
-                    found = _oddity(name, text) if text and "{{" not in text else None
+                    least = (
+                        quantities.LEAST_PROCESS_BYTES if training.trains(manifest, container) else 1 << 20
+                    )
+                    found = _oddity(name, text, least) if text and "{{" not in text else None
                     if found is not None:
                         message, severity = found
                         where = (*path, "resources", section, name)
                         yield Hit(manifest.document, where, message, severity=severity)
 
 
-def _oddity(name: str, text: str) -> tuple[str, Severity] | None:
-    """Return what is wrong with a quantity, and how bad that is."""
+def _oddity(name: str, text: str, least: int) -> tuple[str, Severity] | None:
+    """Return what is wrong with a quantity, and how bad that is.
+
+    Args:
+        name: cpu or memory.
+        text: the quantity.
+        least: in how many bytes the process can start.
+    """
     try:
         number = quantities.parse_quantity(text)
         if number == 0:
@@ -140,7 +149,7 @@ def _oddity(name: str, text: str) -> tuple[str, Severity] | None:
         amount = quantities.parse_cpu_cores(text) if name == "cpu" else quantities.parse_bytes(text)
     except ValueError as error:
         return str(error), Severity.ERROR
-    if name == "memory" and amount < quantities.LEAST_PROCESS_BYTES:
+    if name == "memory" and amount < least:
         return (
             f"{quantities.format_bytes(int(amount))} of memory are too few for a process of Python",
             Severity.WARNING,

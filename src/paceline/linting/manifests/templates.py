@@ -19,6 +19,11 @@ _CLOSING = {"{%": "%}", "{#": "#}", "{{": "}}"}
 _NOT_BREAK = re.compile(r"[^\n\r\x85\u2028\u2029]")
 _RUN = re.compile("([\ue000-\uf8ff])\\1*")
 _ONLY_RUNS = re.compile("(?m)^[ \\t]*+[\ue000-\uf8ff][\ue000-\uf8ff \\t]*+$")
+#: A variable of a loop over numbers, or over words that stand there: one of its values.
+_FOR = re.compile(r"""-?\s*+for\s++(\w++)\s++in\s++(?:(range)\b|[\[(]\s*+(?:"([^"]*+)"|'([^']*+)'|(\d++)))""")
+_RANGE = re.compile(
+    r"""-?\s*+range\s++(?:\$\w++\s*+,\s*+)?\$(\w++)\s*+:=\s*+(?:(until)\b|list\s++"([^"]*+)")"""
+)
 _SET = re.compile(r"""-?\s*set\s+(\w+)\s*=\s*(?:"([^"]*)"|'([^']*)'|(\d+))\s*-?""")
 _WORD = re.compile(r"-?\s*+(\w+)")
 #: A line whose value, after the key or the mark of an item, is expressions alone.
@@ -34,6 +39,8 @@ _BRANCHING = frozenset(("if", "elif", "else", "for", "range", "with"))
 _JINJA = (_OPENERS - {"range", "define"} | _ENDERS | {"elif", "else"}) - {"end"}
 _HELM = (_OPENERS - {"for"}) | {"else", "end"}
 _STATEMENTS = {"{%": _JINJA, "{{": _HELM, "{#": frozenset[str]()}
+#: A variable, also through Helm's functions that make text of it.
+_VARIABLE = re.compile(r"-?\s*+\$?(\w++)\s*+(?:\|\s*+(?:quote|string|int|toString)\s*+)*+-?")
 _NAME = re.compile(r"-?\s*(\w+)\s*-?")
 
 
@@ -44,6 +51,7 @@ class Template:
     Attributes:
         expressions: as written between the braces, in the order of their private characters.
         literals: variables that the template sets to plain text.
+        examples: variables of loops, each with one of its values.
         has_branches: whether there are branches, of which only one would be rendered.
         statements: start, end and first word of what steers the template (if, else, end, ...).
     """
@@ -51,6 +59,7 @@ class Template:
     text: str
     expressions: tuple[str, ...] = ()
     literals: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    examples: Mapping[str, str] = dataclasses.field(default_factory=dict)
     has_branches: bool = False
     statements: tuple[tuple[int, int, str], ...] = ()
 
@@ -64,6 +73,16 @@ class Template:
         for takes_last in (False, True):
             skipped = _skipped(self.statements, takes_last=takes_last)
             yield _without(self.text, (*skipped, *steering))
+
+    def example(self, text: str) -> str:
+        """Return a value with what is known put in, and of variables of loops one of their values."""
+        return _RUN.sub(lambda match: self.examples.get(self._name(match) or "", self._meaning(match)), text)
+
+    def _name(self, match: re.Match[str]) -> str | None:
+        """Return the name of the variable that an expression is, if it is no more."""
+        index = ord(match[1]) - _FIRST
+        found = _VARIABLE.fullmatch(self.expressions[index]) if index < len(self.expressions) else None
+        return found[1] if found else None
 
     def is_open(self, text: str) -> bool:
         """Whether a value depends on an expression that is not known."""
@@ -88,6 +107,7 @@ def neutralised(text: str) -> Template:
     pieces: list[str] = []
     expressions: dict[str, int] = {}
     literals: dict[str, str] = {}
+    examples: dict[str, str] = {}
     unclosed: set[str] = set()
     statements: list[tuple[int, int, str]] = []
     macro: int | None = None
@@ -101,6 +121,8 @@ def neutralised(text: str) -> Template:
         pieces.append(text[done:start])
         done = end
         if kind == "{{":
+            if word == "range" and (loop := _RANGE.match(inner)):
+                examples[loop[1]] = loop[3] or "0"
             number = expressions.setdefault(" ".join(inner.split()), len(expressions))
             pieces.append(_NOT_BREAK.sub(chr(_FIRST + min(number, _COUNT - 1)), text[start:end]))
             continue
@@ -110,6 +132,8 @@ def neutralised(text: str) -> Template:
         elif word == "endmacro" and macro is not None:
             pieces[macro:] = [_blank("".join(pieces[macro:]))]
             macro = None
+        elif word == "for" and (loop := _FOR.match(inner)):
+            examples[loop[1]] = next((group for group in loop.groups()[2:] if group is not None), "0")
         elif word == "set" and (found := _SET.fullmatch(inner)):
             literals[found[1]] = next(group for group in found.groups()[1:] if group is not None)
     pieces.append(text[done:])
@@ -119,7 +143,7 @@ def neutralised(text: str) -> Template:
     # ##NAME## is the mark of templates that are filled in by sed first: no literal.
     known = {name: value for name, value in literals.items() if "##" not in value}
     has_branches = any(word in _BRANCHING for _, _, word in statements)
-    return Template(body, tuple(expressions), known, has_branches, tuple(statements))
+    return Template(body, tuple(expressions), known, examples, has_branches, tuple(statements))
 
 
 def _without(text: str, spans: Iterable[tuple[int, int]]) -> str:
