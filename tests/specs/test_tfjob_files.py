@@ -147,6 +147,13 @@ SHAPES: dict[str, tuple[str, list[str]]] = {
         tfjob(PS=role(), Worker=role(image="team/mnist:2")),
         [f"{CONTAINER}.image: 'team/mnist:2' (all roles have 'team/mnist:1')"],
     ),
+    "policies where they were before": (
+        tfjob().replace("spec:\n", "spec:\n  cleanPodPolicy: All\n  backoffLimit: 4\n", 1),
+        [
+            f"spec.{said} (which today's operator passes over: it belongs into spec.runPolicy)"
+            for said in ("backoffLimit: 4", "cleanPodPolicy: All")
+        ],
+    ),
     "annotations": (
         tfjob(meta={"annotations": {"note": "mine"}, "labels": {"team": "ads"}, "uid": "7"}),
         ["metadata.annotations.note: mine"],

@@ -24,6 +24,7 @@ from paceline.specs.tfjob_readings import Fields
 from paceline.specs.tfjob_shapes import Unreadable
 
 _HINT = "a TFJob starts with apiVersion: kubeflow.org/v1, kind: TFJob"
+_OF_JOB_FILES = problems.JobFileError(()).hint
 _RENDER_FIRST = "render it first (helm template CHART, kustomize build, jinja2), and convert what that prints"
 #: What Kubeflow had before v1, and how each differs.
 _OLD = {
@@ -96,13 +97,16 @@ def convert_text(text: str | bytes, file: str) -> Conversion:
     Raises:
         InvalidInput: it is no TFJob, or one that makes no job.
     """
-    source = documents.decode(text, file)
+    source = ""
     try:
-        found = list(_objects(source, file))
-        return _converted(found, file)
+        source = documents.decode(text, file)
+        return _converted(list(_objects(source, file)), file)
     except problems.JobFileError as error:
         if (tag := _template_tag(source, error)) is None:
-            raise
+            # The hint of job files does not help here.
+            raise problems.JobFileError(
+                error.problems, None if error.hint == _OF_JOB_FILES else error.hint
+            ) from error
         message = "this is a template, no manifest: what stands between braces is not filled in"
         lines = documents.split_lines(source)
         raise problems.JobFileError([problems.at(file, lines, tag, (), message)], _RENDER_FIRST) from error

@@ -38,6 +38,10 @@ _COMMON = {
     "node_selector": "{pod}.nodeSelector",
     "tolerations": "{pod}.tolerations",
 }
+#: What stood in spec itself before there was a ``runPolicy``.
+_OF_RUN_POLICY = frozenset(
+    ("activeDeadlineSeconds", "backoffLimit", "cleanPodPolicy", "schedulingPolicy", "ttlSecondsAfterFinished")
+)
 #: What is taken over from the first role as it is.
 _ALIKE = ("image", "code", "working_dir", "termination_grace", "security")
 #: Of each field of a job file, where a TFJob says it; the first of those that are there is the place.
@@ -121,6 +125,9 @@ class Reading:
             self._note("metadata.namespace", f"{metadata.pop('namespace')} (say it when you submit: -n)")
         own = self._own_labels(metadata.get("labels") or {}, name, "")
         policy, replicas = spec.get("runPolicy") or {}, spec["tfReplicaSpecs"]
+        for key in sorted(_OF_RUN_POLICY & spec.keys()):
+            where = "which today's operator passes over: it belongs into spec.runPolicy"
+            self._note(f"spec.{key}", f"{spec.pop(key)} ({where})")
         limit = policy.pop("backoffLimit", None)
         roles: dict[str, Fields] = {}
         for each in tuple(replicas):
@@ -402,7 +409,8 @@ class Reading:
                 if each[key] != first[key]:
                     at = path.format(pod=part.pod_at, container=part.container_at)
                     said = repr(each[key]) if each[key] else "nothing is said here"
-                    self._note(at, f"{said} (all roles have {first[key]!r})")
+                    common = f"all roles have {first[key]!r}" if first[key] else "no role has one"
+                    self._note(at, f"{said} ({common})")
         training = [role.pop("_training", None) for role in roles.values()]
         placement = {key: first[key] for key in ("node_selector", "tolerations")}
         return {

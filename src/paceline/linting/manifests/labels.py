@@ -9,7 +9,7 @@ from __future__ import annotations
 import collections
 import difflib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from paceline.linting.manifests.readings import Manifest, ManifestFile
 from paceline.linting.rules import Hit, rule
@@ -31,6 +31,8 @@ _COMMON = frozenset(
         "storage", "training", "version", "worker",
     )
 )  # fmt: skip
+#: Each of so many keys is compared with so many others and so many words: no file of manifests has more.
+_MOST_KEYS, _MOST_WORDS = 2000, 300
 #: Words one letter away from a common one.
 _FINE = frozenset(("stale", "state"))
 
@@ -47,8 +49,11 @@ def misspelt_keys(file: ManifestFile) -> Iterator[Hit]:
     """Label keys must be spelt one way."""
     found = [(manifest, *entry) for manifest in file.manifests for entry in _label_keys(manifest)]
     counts = collections.Counter(key for _, _, key, _ in found)
+    others = counts.most_common(_MOST_WORDS)
+    words = frozenset(sorted(file.words)[:_MOST_WORDS])
+    meanings = {key: _meant(key, counts[key], others, words) for key in [*counts][:_MOST_KEYS]}
     for manifest, path, key, is_key in found:
-        meant = _meant(key, counts, file.words)
+        meant = meanings.get(key)
         if meant is not None and not manifest.template.is_open(key):
             message = f"the label key {manifest.template.shown(key)} looks like a misspelt {meant}"
             yield Hit(manifest.document, path, message, fix=f"Write {meant}, everywhere.", key=is_key)
@@ -66,7 +71,7 @@ def _label_keys(manifest: Manifest) -> Iterator[tuple[Path, str, bool]]:
                 yield (*path, "matchExpressions", index, "key"), key.text, False
 
 
-def _meant(key: str, counts: Mapping[str, int], words: frozenset[str]) -> str | None:
+def _meant(key: str, own_count: int, others: Sequence[tuple[str, int]], words: frozenset[str]) -> str | None:
     """Return what a key probably should be, or None when it looks right."""
     if "kube" in key or "topolog" in key:
         close = difflib.get_close_matches(key, _WELL_KNOWN, n=1, cutoff=0.92)
@@ -78,8 +83,8 @@ def _meant(key: str, counts: Mapping[str, int], words: frozenset[str]) -> str | 
         known = next((w for w in sorted(_COMMON | words) if _one_letter_apart(word, w)), None)
         if known is not None and word not in words:
             return key.replace(token, known.upper() if token.isupper() else known)
-    for other, count in counts.items():
-        if count > counts[key] and len(key) >= 5 and _one_letter_apart(key.lower(), other.lower()):
+    for other, count in others:
+        if count > own_count and len(key) >= 5 and _one_letter_apart(key.lower(), other.lower()):
             return other
     return None
 
