@@ -38,6 +38,7 @@ from paceline.services import (
     cluster_resources,
     cluster_runs,
     cluster_situations,
+    log_files,
     cluster_submits,
     node_labels,
     recordings,
@@ -383,7 +384,10 @@ class ClusterJobs(LifeCycle):
     def _lines(self, pod: str, tail: int | None, since_seconds: int | None) -> list[Line]:
         try:
             return self._do(
-                self.cluster.logs(pod, self.namespace, pods.TRAINING, tail=tail, since_seconds=since_seconds)
+                self.cluster.logs(
+                    pod, self.namespace, pods.TRAINING,
+                    tail=tail, since_seconds=since_seconds, last_bytes=log_files.MAX_BYTES,
+                )  # fmt: skip
             )
         except ClusterError as error:
             if error.code in (400, 404):  # its container has not begun, or it is gone

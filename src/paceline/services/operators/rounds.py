@@ -32,6 +32,7 @@ from paceline.services.operators import announcements
 from paceline.services.operators.output_floods import FloodWatch
 from paceline.services.operators.records import UnreadableStatus
 from paceline.services.outside_measurements import OutsideMeasurements
+from paceline.sources import gpus
 from paceline.sources.readings import Pod
 from paceline.stores import Store, open_store
 
@@ -116,6 +117,7 @@ class Rounds:
         clock: Unix seconds.
         keep_seconds: how long a run is kept after its end, when its resource is gone.
         namespace: the only one that is looked at; None: all.
+        exporters: the namespace of DCGM's exporters (`OutsideMeasurements`).
     """
 
     def __init__(
@@ -128,6 +130,7 @@ class Rounds:
         clock: Callable[[], float],
         keep_seconds: float,
         namespace: str | None = None,
+        exporters: str | None = gpus.NAMESPACE,
     ) -> None:
         self.counters = Counters()
         self._cluster = cluster
@@ -140,7 +143,7 @@ class Rounds:
         self._store: Store | None = None
         self._collector: Collector | None = None
         self._visits: dict[Source, _Visit] = {}
-        self._outside = OutsideMeasurements(cluster, clock, namespace=namespace)
+        self._outside = OutsideMeasurements(cluster, clock, exporters=exporters)
         self._measured_at = -math.inf
         self._kept: dict[str, str] = {}
         self._wrong: dict[str, str] = {}
