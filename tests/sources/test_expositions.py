@@ -138,7 +138,9 @@ def test_pieces_may_end_anywhere() -> None:
             self.size = size
 
         async def stream(self, path: str, *, limit_bytes: int) -> AsyncGenerator[bytes]:
-            data = text("cadvisor.1.txt").encode() + b"x" * 100_000 + b'\ncontainer_threads{pod="' + b"y" * 9000
+            data = (
+                text("cadvisor.1.txt").encode() + b"x" * 100_000 + b'\ncontainer_threads{pod="' + b"y" * 9000
+            )
             for begin in range(0, len(data), self.size):
                 yield data[begin : begin + self.size]
 

@@ -385,8 +385,12 @@ class ClusterJobs(LifeCycle):
         try:
             return self._do(
                 self.cluster.logs(
-                    pod, self.namespace, pods.TRAINING,
-                    tail=tail, since_seconds=since_seconds, last_bytes=log_files.MAX_BYTES,
+                    pod,
+                    self.namespace,
+                    pods.TRAINING,
+                    tail=tail,
+                    since_seconds=since_seconds,
+                    last_bytes=log_files.MAX_BYTES,
                 )  # fmt: skip
             )
         except ClusterError as error:

@@ -44,9 +44,7 @@ def exporter(pod: Mapping[str, Any]) -> Exporter:
     return Exporter(Pod(pod["metadata"]["namespace"], pod["metadata"]["name"]), _PORT)
 
 
-async def read(
-    server: ApiServer, exporter: Exporter, at: float, pods: Collection[Pod]
-) -> dict[Pod, Reading]:
+async def read(server: ApiServer, exporter: Exporter, at: float, pods: Collection[Pod]) -> dict[Pod, Reading]:
     """Ask an exporter, through the API server, at a time, for the pods on its node.
 
     Raises:

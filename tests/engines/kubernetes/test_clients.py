@@ -136,9 +136,7 @@ def test_headers_are_passed_on(with_cluster: Callable[..., Any]) -> None:
 
 def test_each_line_of_an_output_has_its_time(with_cluster: Callable[..., Any]) -> None:
     first, *lines = with_cluster(
-        lambda cluster: cluster.logs(
-            "odd", "ml", "training", tail=7, since_seconds=5, last_bytes=10_000
-        )
+        lambda cluster: cluster.logs("odd", "ml", "training", tail=7, since_seconds=5, last_bytes=10_000)
     )
     assert first.at == ""
     assert first.text == "container=training&timestamps=true&tailLines=7&sinceSeconds=5"
