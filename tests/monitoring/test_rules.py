@@ -86,7 +86,7 @@ def agent_page(role: str, index: int, job: str = "clicks") -> Callable[[], str]:
 REPLICAS = [("ps", 0), ("ps", 1), ("worker", 0)]
 #: Of a replica that speaks for another job, of nodes and of the operator, too.
 LIES = (
-    'paceline_replica_cpu_seconds_total{job="clicks",role="ps",index="0",namespace="ml",pod="x",node="n9"} 9\n'
+    'paceline_replica_cpu_seconds_total{job="clicks",role="ps",index="0",namespace="ml",pod="x"} 9\n'
     'kube_pod_info{namespace="ml"} 1\npaceline_operator_unreadable_jobs{namespace="paceline"} 9\n'
 )
 MANY = "".join(f'paceline_replica_threads{{x="{number}"}} 1\n' for number in range(600))

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import builtins
 import copy
 import datetime
@@ -102,6 +103,9 @@ class MemoryCluster:
             new.pop("status", None)
         if kind is kinds.PODS:
             new["status"] = {"phase": "Pending"}
+        if kind is kinds.SECRETS:
+            given = {key: value.encode() for key, value in new.pop("stringData", {}).items()}
+            new["data"] = {key: base64.b64encode(value).decode() for key, value in given.items()}
         created = _time(self.clock())
         new["metadata"] |= {"uid": f"uid-{next(self._versions)}", "creationTimestamp": created}
         new["metadata"]["generation"] = 1

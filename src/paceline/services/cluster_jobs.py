@@ -38,8 +38,8 @@ from paceline.services import (
     cluster_resources,
     cluster_runs,
     cluster_situations,
-    log_files,
     cluster_submits,
+    log_files,
     node_labels,
     recordings,
     snapshots,
@@ -379,7 +379,9 @@ class ClusterJobs(LifeCycle):
             if replica.role is not Role.EVALUATOR and (pod.get("status") or {}).get("phase") == "Running"
         ]
         folder = self.measurements.folder(self.namespace, run.name, self._found(run.name))
-        return PodSite(self.cluster, self.runner, addresses, folder.path)
+        return PodSite(
+            self.cluster, self.runner, addresses, folder.path, namespace=self.namespace, job=run.name
+        )
 
     def _lines(self, pod: str, tail: int | None, since_seconds: int | None) -> list[Line]:
         try:
@@ -391,7 +393,7 @@ class ClusterJobs(LifeCycle):
                     tail=tail,
                     since_seconds=since_seconds,
                     last_bytes=log_files.MAX_BYTES,
-                )  # fmt: skip
+                )
             )
         except ClusterError as error:
             if error.code in (400, 404):  # its container has not begun, or it is gone

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+from collections.abc import Mapping
 
 from paceline.control.reconciliations import Sight
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
 from paceline.engines.kubernetes.mirrors import key_of
 from paceline.errors import Conflict
 from paceline.model.roles import ReplicaId
+from paceline.rendering import labels
+from paceline.services.agent_tokens import AgentTokens
 from paceline.sources import agents
 from paceline.stores import Store
 
@@ -25,7 +28,7 @@ MAX_PAGES = 16
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """An attempt of a replica, where it runs (``host``: its node), and the run that it is kept under."""
+    """An attempt of a replica, where it runs (``host``: its node), its job, and the run it is kept under."""
 
     run: str
     replica: ReplicaId
@@ -33,15 +36,18 @@ class Source:
     namespace: str
     pod: str
     host: str | None = None
+    job: str = ""
 
     @classmethod
     def of(cls, run: str, pod: Object, sight: Sight) -> Source:
         """Return the attempt that a pod is, by what is seen of it."""
         namespace, name = key_of(pod)
         host = (pod.get("spec") or {}).get("nodeName")
+        job = (pod["metadata"].get("labels") or {}).get(labels.JOB, "")
         return cls(
-            run=run, replica=sight.replica, attempt=sight.attempt, namespace=namespace, pod=name, host=host
-        )
+            run=run, replica=sight.replica, attempt=sight.attempt, namespace=namespace, pod=name, host=host,
+            job=job,
+        )  # fmt: skip
 
     @property
     def key(self) -> tuple[str, str]:
@@ -62,6 +68,7 @@ class Collector:
         self._cluster = cluster
         self._store = store
         self._last_bytes = last_bytes
+        self._tokens = AgentTokens(cluster)
         self._offsets: dict[tuple[str, str], int] = {}
 
     async def collect(self, source: Source, *, again_seconds: int | None = None) -> bool:
@@ -120,9 +127,13 @@ class Collector:
     async def _ask(self, source: Source, offset: int, again: int | None, last: int | None) -> agents.Page:
         at = agents.address(source.namespace, source.pod)
         path = agents.spool(at, offset=offset, again_seconds=again, last_bytes=last)
+
+        async def read(headers: Mapping[str, str]) -> bytes:
+            return await self._cluster.read(path, limit_bytes=agents.MAX_PAGE_BYTES, headers=headers)
+
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                page = agents.page(await self._cluster.read(path, limit_bytes=agents.MAX_PAGE_BYTES))
+                page = agents.page(await self._tokens.asked(source.namespace, source.job, read))
         except TimeoutError as error:
             raise ClusterError(f"{source.pod} has not answered for {ANSWER_SECONDS:.0f} s") from error
         except ValueError as error:
