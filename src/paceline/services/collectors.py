@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import time
 from collections.abc import Mapping
 
 from paceline.control.reconciliations import Sight
@@ -17,6 +18,7 @@ from paceline.errors import Conflict
 from paceline.model.roles import ReplicaId
 from paceline.rendering import labels
 from paceline.services.agent_tokens import AgentTokens
+from paceline.services.intakes import Intake, Whose
 from paceline.sources import agents
 from paceline.stores import Store
 
@@ -54,6 +56,11 @@ class Source:
         """Return what tells it from all others."""
         return self.run, self.pod
 
+    @property
+    def whose(self) -> Whose:
+        """Return whose words it says."""
+        return Whose(self.namespace, self.run, self.pod)
+
 
 class Collector:
     """Reads on in the spools of any number of replicas.
@@ -62,9 +69,18 @@ class Collector:
         cluster: where they run.
         store: where what they say is kept.
         last_bytes: of a spool that nothing is known of yet, only so much of its end; None: all.
+        intake: how much of what they say is kept; None: all.
     """
 
-    def __init__(self, cluster: Cluster, store: Store, *, last_bytes: int | None = None) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        store: Store,
+        *,
+        last_bytes: int | None = None,
+        intake: Intake | None = None,
+    ) -> None:
+        self._intake = intake
         self._cluster = cluster
         self._store = store
         self._last_bytes = last_bytes
@@ -84,12 +100,19 @@ class Collector:
             StoreError: nothing can be stored.
         """
         for _ in range(MAX_PAGES):
+            if self._intake is not None and not self._intake.may_read(source.whose):
+                return False
             offset = await self._offset(source)
             last = self._last_bytes if offset == 0 else None
             page = await self._ask(source, offset, again_seconds, last)
             reading = agents.reading(page, replica=source.replica, attempt=source.attempt)
             if reading.offset <= offset:
                 return False
+            if self._intake is not None:
+                reading = self._intake.admit(
+                    source.whose, reading, len(page.data),
+                    replica=source.replica, attempt=source.attempt, now=time.time(),
+                )  # fmt: skip
             try:
                 await asyncio.to_thread(
                     self._store.append_from_spool, source.run, source.replica, source.attempt,
@@ -113,6 +136,8 @@ class Collector:
     def forget(self, source: Source) -> None:
         """Forget where a replica that is gone was read up to; the store knows it."""
         self._offsets.pop(source.key, None)
+        if self._intake is not None:
+            self._intake.forget(source.whose)
 
     async def _offset(self, source: Source) -> int:
         if source.key not in self._offsets:

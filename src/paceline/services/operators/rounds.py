@@ -12,6 +12,7 @@ import dataclasses
 import functools
 import logging
 import math
+import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from pathlib import Path
 from typing import Protocol
@@ -25,8 +26,9 @@ from paceline.errors import PacelineError, StoreError
 from paceline.model.jobs import JobSpec
 from paceline.model.runs import JobEvent
 from paceline.rendering import pods
-from paceline.services import cluster_runs, log_files
+from paceline.services import cluster_runs, kept_outputs, log_files
 from paceline.services.collectors import Collector, Source
+from paceline.services.intakes import Intake
 from paceline.services.log_files import LogFile
 from paceline.services.operators import announcements
 from paceline.services.operators.output_floods import FloodWatch
@@ -55,6 +57,8 @@ SILENT_SECONDS, OUTSIDE_SECONDS = 30.0, 15.0
 TELL_SECONDS = 60.0
 #: A round is given up after so long; what it asks of agents, cluster and store has shorter deadlines.
 GIVE_UP_SECONDS = 600.0
+#: The volume of an operator is 5 GiB large, and a pod that fills its own is evicted.
+OUTPUT_BYTES = 3 << 30
 
 log = logging.getLogger(__name__)
 
@@ -118,6 +122,7 @@ class Rounds:
         keep_seconds: how long a run is kept after its end, when its resource is gone.
         namespace: the only one that is looked at; None: all.
         exporters: the namespace of DCGM's exporters (`OutsideMeasurements`).
+        output_bytes: how much of all outputs is kept.
     """
 
     def __init__(
@@ -131,7 +136,9 @@ class Rounds:
         keep_seconds: float,
         namespace: str | None = None,
         exporters: str | None = gpus.NAMESPACE,
+        output_bytes: int = OUTPUT_BYTES,
     ) -> None:
+        self._output_bytes = output_bytes
         self.counters = Counters()
         self._cluster = cluster
         self._present = present
@@ -201,7 +208,7 @@ class Rounds:
             if leaving_only:
                 return
             self._store = await asyncio.to_thread(open_store, self._store_url)
-            self._collector = Collector(self._cluster, self._store)
+            self._collector = Collector(self._cluster, self._store, intake=Intake(time.monotonic))
         await self._keep_jobs(self._store)
         found = dict(self._sources())
         if not leaving_only:
@@ -274,6 +281,11 @@ class Rounds:
         where = self._namespace
         cluster_runs.end_all_but(store, present, namespace=where, now=now)
         cluster_runs.forget_old(store, present, namespace=where, before=now - self._keep_seconds)
+        left_out = kept_outputs.trim(cluster_runs.folder(self._home, ""), self._output_bytes)
+        if left_out:
+            log.warning(
+                "%d outputs are kept no more: all had more than %d bytes", len(left_out), self._output_bytes
+            )
 
     def _sources(self) -> Iterable[tuple[Source, Sight]]:
         """Yield the attempts of the jobs that the store knows, which run or have run."""
