@@ -13,7 +13,7 @@ import functools
 import logging
 import math
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -100,6 +100,9 @@ class Present(Protocol):
     async def wait_until_known(self) -> None:
         """Wait until everything was seen once."""
 
+    def namespaces(self) -> Collection[str] | None:
+        """Return the namespaces whose jobs are known; None: all."""
+
     def jobs(self) -> Iterable[Object]:
         """Return all jobs."""
 
@@ -120,7 +123,6 @@ class Rounds:
         home: where output is kept.
         clock: Unix seconds.
         keep_seconds: how long a run is kept after its end, when its resource is gone.
-        namespace: the only one that is looked at; None: all.
         exporters: the namespace of DCGM's exporters (`OutsideMeasurements`).
         output_bytes: how much of all outputs is kept.
     """
@@ -134,7 +136,6 @@ class Rounds:
         home: Path,
         clock: Callable[[], float],
         keep_seconds: float,
-        namespace: str | None = None,
         exporters: str | None = gpus.NAMESPACE,
         output_bytes: int = OUTPUT_BYTES,
     ) -> None:
@@ -146,7 +147,6 @@ class Rounds:
         self._home = home
         self._clock = clock
         self._keep_seconds = keep_seconds
-        self._namespace = namespace
         self._store: Store | None = None
         self._collector: Collector | None = None
         self._visits: dict[Source, _Visit] = {}
@@ -278,9 +278,9 @@ class Rounds:
             await asyncio.to_thread(self._tidy, store, set(present), now)
 
     def _tidy(self, store: Store, present: set[str], now: float) -> None:
-        where = self._namespace
-        cluster_runs.end_all_but(store, present, namespace=where, now=now)
-        cluster_runs.forget_old(store, present, namespace=where, before=now - self._keep_seconds)
+        where = self._present.namespaces()
+        cluster_runs.end_all_but(store, present, namespaces=where, now=now)
+        cluster_runs.forget_old(store, present, namespaces=where, before=now - self._keep_seconds)
         left_out = kept_outputs.trim(cluster_runs.folder(self._home, ""), self._output_bytes)
         if left_out:
             log.warning(
