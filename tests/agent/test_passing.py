@@ -30,12 +30,14 @@ class Others:
 
     def __init__(self) -> None:
         self.asked: list[str] = []
+        self.tokens: set[str | None] = set()
         self.status = 202
         others = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 others.asked.append(self.path)
+                others.tokens.add(self.headers["Authorization"])
                 self.send_response(others.status)
                 self.end_headers()
 
@@ -102,6 +104,7 @@ def test_a_coordinators_agent_passes_its_request_on(others, tmp_path, text, role
     wait_for_threads(before)
     expected = f"/traces/{NAME}?profile=1000&at=7.500"
     assert others.asked == [expected] * times
+    assert others.tokens == ({"Bearer secret-7"} if times else set())
 
 
 def test_on_one_machine_all_agents_see_the_request_themselves(others, tmp_path):
@@ -119,12 +122,13 @@ def profiles(folder: Path, role: str, port: int | None) -> agent.Profiles:
     with socket.create_server(("127.0.0.1", 0)) as free:
         server = free.getsockname()[1]
     hosts = {"chief": 1, "evaluator": 1, "ps": 1, "worker": 1}
+    (folder / "token").write_text("secret-7\n")
     config = agent.Config(
         {
             "job": "clicks", "role": role, "index": 0, "attempt": 1, "command": ["train"], "spool": "spool",
             "cluster": {role: [f"127.0.0.1:{server}"] * count for role, count in hosts.items()},
             "exit": "exit", "reports": "reports", "placeholders": {"run_dir": str(folder)},
-            "metrics_port": port,
+            "metrics_port": port, "token_file": str(folder / "token"),
         }
     )  # fmt: skip
     return agent.Profiles(config)

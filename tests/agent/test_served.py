@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import itertools
 import json
 import os
 import signal
@@ -36,8 +37,8 @@ def port() -> int:
     return number
 
 
-def get(port: int, path: str, method: str = "GET") -> bytes:
-    asked = urllib.request.Request(f"http://127.0.0.1:{port}{path}", method=method)
+def get(port: int, path: str, method: str = "GET", headers: dict[str, str] | None = None) -> bytes:
+    asked = urllib.request.Request(f"http://127.0.0.1:{port}{path}", method=method, headers=headers or {})
     with urllib.request.urlopen(asked, timeout=120) as answer:
         return bytes(answer.read())
 
@@ -269,14 +270,20 @@ def spool_request(offset: int) -> agent.Request:
     return agent.Request("GET", "/spool", {"offset": str(offset), "again": "15"})
 
 
+def answer(pages: agent.Pages, offset: int) -> None:
+    _, _, stretch = pages.answer(spool_request(offset))
+    assert isinstance(stretch, agent.Stretch)
+    stretch.close()
+
+
 def test_a_promise_counts_before_its_answer_has_arrived(pages: agent.Pages) -> None:
     assert not pages.is_awaited(time.monotonic())
-    pages.answer(spool_request(0))
+    answer(pages, 0)
     assert pages.is_awaited(time.monotonic())
 
 
 def test_the_last_answer_arrives_before_the_reader_has_all(pages: agent.Pages) -> None:
-    pages.answer(spool_request(3))
+    answer(pages, 3)
     assert pages.is_awaited(time.monotonic())
     pages.heard(spool_request(3), came=1.0)
     assert not pages.is_awaited(time.monotonic())
@@ -284,8 +291,8 @@ def test_the_last_answer_arrives_before_the_reader_has_all(pages: agent.Pages) -
 
 def test_what_a_reader_asked_last_counts_though_it_is_noted_first(pages: agent.Pages) -> None:
     """Two threads answered; the first was held up between its answer and the note of it."""
-    pages.answer(spool_request(0))
-    pages.answer(spool_request(3))
+    answer(pages, 0)
+    answer(pages, 3)
     pages.heard(spool_request(3), came=2.0)
     pages.heard(spool_request(0), came=1.0)
     assert not pages.is_awaited(time.monotonic())
@@ -302,3 +309,117 @@ def test_the_end_waits_no_longer_than_promised(running: Any, port: int) -> None:
     page(port, "offset=0&again=2")
     end(running)
     assert time.monotonic() - began > 2
+
+
+def test_the_end_is_not_put_off_for_ever(replica: Callable[..., Any], port: int) -> None:
+    """Whoever promises again and again to come back, and never has all, does not keep the pod."""
+    one = replica("sh", "-c", SLEEPER, metrics_port=port, linger_seconds=3.0)
+    one.start()
+    one.number_in("ready")
+    until_answered(port)
+    stopped, times = threading.Event(), itertools.count()
+
+    def promise() -> None:
+        while not stopped.is_set():
+            with contextlib.suppress(OSError):
+                page(port, "offset=0&again=600")
+                next(times)
+
+    reader = threading.Thread(target=promise)
+    reader.start()
+    try:
+        assert end(one) == 128 + signal.SIGKILL
+    finally:
+        stopped.set()
+        reader.join()
+    assert next(times) > 1
+
+
+@pytest.fixture
+def guarded(replica: Callable[..., Any], port: int) -> Any:
+    """A replica whose agent asks for a token."""
+    one = replica("sh", "-c", SLEEPER, metrics_port=port, linger_seconds=LINGER_SECONDS)
+    one.config["placeholders"]["run_dir"] = str(one.folder / "run")
+    (one.folder / "token").write_text("secret-7\n")
+    one.config["token_file"] = str(one.folder / "token")
+    one.start()
+    one.number_in("ready")
+    until_answered(port)
+    return one
+
+
+OTHERS = [
+    ("GET", "/spool?offset=0&again=600"), ("GET", "/traces"), ("POST", f"/traces/{TRACE}"),
+    ("GET", "/variables.json"), ("GET", "/"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{}, {"Authorization": "Bearer secret-8"}, {"Authorization": "Bearer secret-77"}, {"Paceline-Token": ""}],
+    ids=["none", "wrong", "longer", "empty"],
+)
+def test_without_the_token_there_are_metrics_and_no_more(
+    guarded: Any, port: int, headers: dict[str, str]
+) -> None:
+    assert b"paceline_agent_dropped_lines_total" in get(port, "/metrics", headers=headers)
+    for method, path in OTHERS:
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            get(port, path, method, headers)
+        with refused.value:
+            assert refused.value.code == 401
+            assert refused.value.headers["WWW-Authenticate"] == "Bearer"
+    assert not (guarded.folder / "run" / "traces").exists()
+    end(guarded)  # it does not wait for whom it did not answer
+
+
+@pytest.mark.parametrize("headers", [{"authorization": "bearer secret-7"}, {"Paceline-Token": "secret-7"}])
+def test_with_the_token_all_is_answered(guarded: Any, port: int, headers: dict[str, str]) -> None:
+    """The API server takes ``Authorization`` for itself, so what it passes on has a header of its own."""
+    assert get(port, "/spool?offset=0", headers=headers)
+    assert json.loads(get(port, "/traces", headers=headers)) == []
+    assert get(port, f"/traces/{TRACE}", "POST", headers) == b"{}"
+
+
+def test_a_token_that_cannot_be_read_lets_nobody_in(replica: Callable[..., Any]) -> None:
+    told = {**replica("true").config, "metrics_port": 1, "token_file": "/nothing/here"}
+    config = agent.parse_config(json.dumps(told))
+    pages = agent.Pages(config, agent.Metrics(config))
+    assert pages.answer(agent.Request("GET", "/spool", {}))[0] == 401
+    assert pages.answer(agent.Request("GET", "/spool", {}, ""))[0] == 401
+    assert pages.answer(agent.Request("GET", "/metrics", {}))[0] == 200
+
+
+def test_a_file_is_given_piece_by_piece(running: Any, port: int) -> None:
+    """Four readers of a large file do not take its size from the memory of the replica."""
+    folder = running.folder / "run" / "traces" / TRACE
+    folder.mkdir(parents=True)
+    with (folder / "worker-1.1.parquet").open("wb") as file:
+        file.truncate(48 << 20)
+    before = peak_kib(running.process.pid)
+    sizes: list[int] = []
+    path = f"/traces/{TRACE}/worker-1.1.parquet"
+    readers = [threading.Thread(target=lambda: sizes.append(len(get(port, path)))) for _ in range(4)]
+    for each in readers:
+        each.start()
+    for each in readers:
+        each.join()
+    assert sizes == [48 << 20] * 4
+    assert peak_kib(running.process.pid) - before < 16 << 10
+    end(running)
+
+
+def peak_kib(pid: int) -> int:
+    """Return the most that a process has had in memory."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0])
+
+
+def test_a_pipe_in_the_place_of_a_file_keeps_no_thread(running: Any, port: int) -> None:
+    folder = running.folder / "run" / "traces" / TRACE
+    folder.mkdir(parents=True)
+    os.mkfifo(folder / "worker-1.1.parquet")
+    for _ in range(agent.SERVER_THREADS + 1):
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            get(port, f"/traces/{TRACE}/worker-1.1.parquet")
+    assert get(port, "/metrics")

@@ -58,6 +58,25 @@ def test_within_one_namespace_nothing_is_asked_of_the_cluster(namespaced: bool) 
     assert bool(wide) != namespaced
 
 
+def test_within_some_namespaces_there_are_roles_and_no_more() -> None:
+    made = charts.rendered(namespaces=["team-a", "team-b"])
+    assert not [each["kind"] for each in made if each["kind"].startswith("Cluster")]
+    within = by_name(charts.rendered(namespaced=True), "Role")["Role", "paceline-operator-jobs"]["rules"]
+    for kind in ("Role", "RoleBinding"):
+        jobs = [
+            each
+            for each in made
+            if (each["kind"], each["metadata"]["name"]) == (kind, "paceline-operator-jobs")
+        ]
+        assert [each["metadata"]["namespace"] for each in jobs] == ["team-a", "team-b"]
+        for each in jobs:
+            assert each.get("rules", within) == within
+            for subject in each.get("subjects", ()):
+                assert (subject["name"], subject["namespace"]) == ("paceline-operator", "paceline")
+    (deployment,) = by_name(made, "Deployment").values()
+    assert "--namespaces=team-a,team-b" in deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+
+
 @MODES
 def test_chart_and_kustomize_run_the_same_operator(namespaced: bool) -> None:
     ours = by_name(charts.rendered(namespaced=namespaced), "Deployment")

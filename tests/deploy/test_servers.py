@@ -154,7 +154,8 @@ def test_optional_rights_of_the_server() -> None:
     plain = of_kind(chart(), "ClusterRole")["rules"]
     more = of_kind(chart(traces=True), "ClusterRole")["rules"]
     assert [each for each in more if each not in plain] == [
-        {"apiGroups": [""], "resources": ["pods/proxy"], "verbs": ["get", "create"]}
+        {"apiGroups": [""], "resources": ["pods/proxy"], "verbs": ["get", "create"]},
+        {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]},
     ]
 
 

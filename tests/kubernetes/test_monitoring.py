@@ -64,7 +64,7 @@ def answer() -> int | None:
     async def ask() -> int | None:
         cluster = RealCluster()
         try:
-            await cadvisors.read(cluster, "no-such-node", 0.0)
+            await cadvisors.read(cluster, "no-such-node", 0.0, [])
         except ClusterError as error:
             return error.code
         finally:

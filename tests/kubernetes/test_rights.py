@@ -41,8 +41,11 @@ QUEUES = list(yaml.safe_load_all((DEPLOY / "queues.yaml").read_text()))
 
 #: What hollow nodes have not, or a cluster without Kueue and Volcano, asked for as the operator does.
 ASKED: dict[Right, Callable[[Cluster], Awaitable[object]]] = {
-    Right("get", "pods/proxy"): lambda it: it.read(f"{agents.address(NAMESPACE, 'no-such-pod')}/spool"),
-    Right("get", "pods/log"): lambda it: it.logs("no-such-pod", NAMESPACE, pods.TRAINING),
+    Right("get", "pods/proxy"): lambda it: it.read(
+        f"{agents.address(NAMESPACE, 'no-such-pod')}/spool", limit_bytes=1000
+    ),
+    Right("get", "secrets"): lambda it: it.get(kinds.SECRETS, "no-such-secret", NAMESPACE),
+    Right("get", "pods/log"): lambda it: it.logs("no-such-pod", NAMESPACE, pods.TRAINING, last_bytes=1000),
     Right("get", "localqueues"): lambda it: it.get(kinds.LOCAL_QUEUES, "no-such-queue", NAMESPACE),
     Right("get", "queues"): lambda it: it.get(kinds.VOLCANO_QUEUES, "no-such-queue"),
     Right("get", "podgroups"): lambda it: it.get(kinds.POD_GROUPS, "no-such-group", NAMESPACE),

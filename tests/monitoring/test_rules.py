@@ -63,10 +63,10 @@ def test_other_rules_are_noticed(tmp_path: Path, what: str, otherwise: str) -> N
     assert judged(tmp_path, rules.replace(what, otherwise)).returncode != 0
 
 
-def agent_page(role: str, index: int) -> Callable[[], str]:
+def agent_page(role: str, index: int, job: str = "clicks") -> Callable[[], str]:
     """Return what the agent of a replica answers for ``/metrics``: each time a second more."""
     names = ("spool", "exit", "reports")
-    known = {"job": "clicks", "role": role, "index": index, "attempt": 1, "command": ["x"], "cluster": {}}
+    known = {"job": job, "role": role, "index": index, "attempt": 1, "command": ["x"], "cluster": {}}
     metrics = agent.Metrics(agent.parse_config(json.dumps({**known, **dict.fromkeys(names, "/x")})))
 
     def page() -> str:
@@ -84,6 +84,12 @@ def agent_page(role: str, index: int) -> Callable[[], str]:
 
 
 REPLICAS = [("ps", 0), ("ps", 1), ("worker", 0)]
+#: Of a replica that speaks for another job, of nodes and of the operator, too.
+LIES = (
+    'paceline_replica_cpu_seconds_total{job="clicks",role="ps",index="0",namespace="ml",pod="x"} 9\n'
+    'kube_pod_info{namespace="ml"} 1\npaceline_operator_unreadable_jobs{namespace="paceline"} 9\n'
+)
+MANY = "".join(f'paceline_replica_threads{{x="{number}"}} 1\n' for number in range(600))
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +104,16 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     rules = RULES.read_text().replace("[2m]", "[10s]").replace("interval: 30s", "interval: 1s")
     (folder / "rules.yaml").write_text(rules)
     pages = {f"/{role}-{index}": agent_page(role, index) for role, index in REPLICAS}
-    with prometheuses.serving({**pages, "/other": lambda: "other 1\n"}) as address:
+    tfjob = agent_page("worker", 3, job="theirs")
+    with prometheuses.serving(
+        {
+            **pages,
+            "/other": lambda: "other 1\n",
+            "/lies": lambda: LIES,
+            "/many": lambda: MANY,
+            "/tfjob": tfjob,
+        }
+    ) as address:
 
         def pod(name: str, path: str, port: str = pods.METRICS, **meta: str) -> dict[str, Any]:
             found = {"namespace": "ml", "pod_name": name, "pod_phase": "Running", "pod_node_name": "n1"}
@@ -106,8 +121,24 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             given = {f"__meta_kubernetes_{key}": value for key, value in found.items()}
             return {"targets": [address], "labels": {"__metrics_path__": path, **given}}
 
+        def of(job: str, **own: str) -> dict[str, str]:
+            """Return what is known of a pod by its labels."""
+            every = {labels.JOB: job, **own}
+            clean = {key.replace(".", "_").replace("/", "_"): value for key, value in every.items()}
+            return {f"pod_label_{key}": value for key, value in clean.items()} | {
+                f"pod_labelpresent_{key}": "true" for key in clean
+            }
+
+        def replica(job: str, role: str, index: int) -> dict[str, str]:
+            return of(job, **{labels.ROLE: role, labels.INDEX: str(index), labels.ATTEMPT: "1"})
+
         present = "pod_labelpresent_" + labels.JOB.replace(".", "_").replace("/", "_")
-        ours = [pod(f"clicks-{r}-{i}-1", f"/{r}-{i}", **{present: "true"}) for r, i in REPLICAS]
+        ours = [pod(f"clicks-{r}-{i}-1", f"/{r}-{i}", **replica("clicks", r, i)) for r, i in REPLICAS]
+        ours += [
+            pod("liar-worker-4-1", "/lies", **replica("liar", "worker", 4)),
+            pod("loud-worker-0-1", "/many", **replica("loud", "worker", 0)),
+            pod("theirs-worker-3", "/tfjob", **of("theirs", **{labels.ROLE: "worker"})),
+        ]
         others = [
             pod("other", "/other"),
             pod("clicks-ps-0-1", "/other", port="training", **{present: "true"}),
@@ -126,14 +157,31 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.mark.slow
 def test_the_shipped_scraping_finds_agents_and_keeps_their_words(url: str) -> None:
     def found() -> list[Any]:
-        return prometheuses.queried(url, "paceline_replica_cpu_seconds_total")
+        return prometheuses.queried(url, 'paceline_replica_cpu_seconds_total{job="clicks"}')
 
     prometheuses.until(lambda: len(found()) == len(REPLICAS), found)
     (ps,) = prometheuses.queried(url, 'paceline_replica_cpu_seconds_total{role="ps",index="0"}')
     expected = {"job": "clicks", "namespace": "ml", "pod": "clicks-ps-0-1", "node": "n1", "attempt": "1"}
     assert ps["metric"].items() >= expected.items()
     assert prometheuses.queried(url, "other") == []
-    assert len(prometheuses.queried(url, "up")) == len(REPLICAS)
+    assert len(prometheuses.queried(url, 'up{job="clicks"}')) == len(REPLICAS)
+
+
+@pytest.mark.slow
+def test_a_replica_is_believed_of_itself_alone(url: str) -> None:
+    def said() -> list[Any]:
+        return prometheuses.queried(url, '{job=~"liar|theirs",__name__="paceline_replica_cpu_seconds_total"}')
+
+    prometheuses.until(lambda: len(said()) == 2, said)
+    by_job = {each["metric"]["job"]: each["metric"] for each in said()}
+    of_liar = {"role": "worker", "index": "4", "pod": "liar-worker-4-1", "node": "n1", "namespace": "ml"}
+    assert by_job["liar"].items() >= of_liar.items()
+    assert not [name for metric in by_job.values() for name in metric if name.startswith("exported_")]
+    of_template = {"role": "worker", "index": "3", "attempt": "1", "pod": "theirs-worker-3"}
+    assert by_job["theirs"].items() >= of_template.items(), "what no label says"
+    for other in ("kube_pod_info", "paceline_operator_unreadable_jobs", "paceline_replica_threads"):
+        assert prometheuses.queried(url, other) == []
+    assert [each["value"][1] for each in prometheuses.queried(url, 'up{job="loud"}')] == ["0"], "too many"
 
 
 @pytest.mark.slow

@@ -97,7 +97,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "spool, a line": lambda text: spools.parse(
         json.dumps({"type": "note", "at": 1.0, "message": text}).encode(), replica=WORKER, attempt=1, offset=0
     ),
-    "metrics": lambda text: expositions.lines(text, ["a"], 0.0),
+    "metrics": lambda text: list(expositions.lines(text, ["a"], 0.0)),
     "report": lambda text: agent.parse_report(text.encode()),
     "report, a field": lambda text: agent.mend_report({"type": "step", "step": text}, 1.0),
     "placeholders": lambda text: agent.fill(text, {"job": "a", "role": "ps"}),

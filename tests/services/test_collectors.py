@@ -174,7 +174,7 @@ def test_a_pod_that_does_not_answer_is_an_error_that_names_it(
 def test_an_answer_that_is_none_is_refused(
     cluster: MemoryCluster, store: Store, source: Source, answer: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def read(path: str, *, limit_bytes: int | None = None) -> bytes:
+    async def read(path: str, **_: object) -> bytes:
         return answer
 
     monkeypatch.setattr(cluster, "read", read)
@@ -187,7 +187,7 @@ def test_an_endless_spool_keeps_nobody_waiting(
 ) -> None:
     asked = []
 
-    async def read(path: str, *, limit_bytes: int | None = None) -> bytes:
+    async def read(path: str, **_: object) -> bytes:
         offset = int(path.rpartition("=")[2])
         asked.append(offset)
         return b'{"offset": %d, "size": 1000000}\n{"type": "note"}\n' % offset

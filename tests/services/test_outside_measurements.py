@@ -47,7 +47,7 @@ class Measured:
     def __init__(self, cluster: MemoryCluster) -> None:
         self.cluster = cluster
         self.now = 0.0
-        self.measurements = OutsideMeasurements(cluster, lambda: self.now)
+        self.measurements = OutsideMeasurements(cluster, lambda: self.now, exporters="gpus")
 
     def at(self, number: int, *, without: str = "", after_seconds: float = 0.0) -> dict[Pod, Sample]:
         self.now = ASKED[number] + after_seconds
@@ -108,10 +108,31 @@ def test_a_node_that_was_silent_once_is_measured_from_then_on(cluster: MemoryClu
     assert samples[WORKER].memory_bytes == 688128
 
 
+def test_an_exporter_of_another_namespace_is_not_asked(cluster: MemoryCluster) -> None:
+    liar = exporter("node-1")
+    liar["metadata"]["namespace"] = "team-b"
+    cluster.objects["pods", "team-b", "dcgm-x"] = liar
+    measured = Measured(cluster)
+    measured.at(1)
+    measured.at(2)
+    assert not [path for _, path in cluster.calls if "team-b" in path]
+    assert [path for _, path in cluster.calls if "namespaces/gpus" in path], "that of the named one is"
+
+
+def test_an_exporter_is_believed_for_its_own_node(cluster: MemoryCluster) -> None:
+    measurements = OutsideMeasurements(cluster, lambda: 5.0, exporters="gpus")
+    cluster.objects["pods", "gpus", "dcgm-x"] = exporter("node-2")
+    cluster.pages[DCGM] = text("dcgm.txt").encode()
+    elsewhere = {**PODS[0], "spec": {"nodeName": "node-2"}}
+    for _ in range(2):
+        assert WORKER not in awaited(measurements.measure([elsewhere, PODS[1]])), "it runs on node-1"
+    assert [path for _, path in cluster.calls if path == DCGM]
+
+
 def test_exporters_elsewhere_and_pods_of_others_are_not_asked() -> None:
     cluster = MemoryCluster()
     cluster.objects["pods", "gpus", "dcgm-x"] = exporter("node-2")
-    measurements = OutsideMeasurements(cluster, lambda: 0.0)
+    measurements = OutsideMeasurements(cluster, lambda: 0.0, exporters="gpus")
     waiting = {"metadata": PODS[0]["metadata"], "spec": {}}
     other = {"metadata": {"namespace": "a", "name": "b"}, "spec": {"nodeName": "node-9"}}
     assert awaited(measurements.measure([PODS[1], waiting, other])) == {}

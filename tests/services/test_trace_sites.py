@@ -6,6 +6,7 @@ import asyncio
 import collections
 import json
 import threading
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any, cast
 
@@ -27,7 +28,13 @@ class Agents:
         self.busy = busy
         self.asked: collections.Counter[str] = collections.Counter()
 
-    async def read(self, path: str, *, limit_bytes: int | None = None) -> bytes:
+    async def get(self, *_: Any) -> Any:
+        raise ClusterError("there is no secret", code=404)
+
+    async def stream(self, path: str, **_: Any) -> AsyncGenerator[bytes]:
+        yield await self.read(path)
+
+    async def read(self, path: str, **_: Any) -> bytes:
         await asyncio.sleep(0)
         at, _, what = path.partition("/traces")
         if at == self.silent:
@@ -42,7 +49,9 @@ class Agents:
 
 def fetched(agents: Agents, folder: Path) -> list[str]:
     loop = cast("Loop", None)
-    site = trace_sites.PodSite(cast("Cluster", agents), loop, ["a", "b", "c"], folder)
+    site = trace_sites.PodSite(
+        cast("Cluster", agents), loop, ["a", "b", "c"], folder, namespace="ml", job="clicks"
+    )
     asyncio.run(site._fetch(NAME))
     return sorted(path.name for path in folder.rglob("*") if path.is_file())
 

@@ -37,7 +37,8 @@ def test_replicas_of_a_real_node() -> None:
 def test_a_kubelet_is_asked_through_the_api_server() -> None:
     cluster = MemoryCluster()
     cluster.pages["/api/v1/nodes/node-1/proxy/metrics/cadvisor"] = text("cadvisor.1.txt").encode()
-    assert set(awaited(cadvisors.read(cluster, "node-1", ASKED[1]))) == {PS, WORKER}
+    assert set(awaited(cadvisors.read(cluster, "node-1", ASKED[1], [PS, WORKER]))) == {PS, WORKER}
+    assert set(awaited(cadvisors.read(cluster, "node-1", ASKED[1], [PS]))) == {PS}, "of its own pods alone"
 
 
 OWNER = 'namespace="ml",pod="p",container="training"'

@@ -32,7 +32,9 @@ def test_what_dcgm_cannot_measure_is_not_measured() -> None:
 def test_an_exporter_is_asked_through_the_api_server() -> None:
     cluster = MemoryCluster()
     cluster.pages["/api/v1/namespaces/gpus/pods/dcgm-x:9400/proxy/metrics"] = TEXT.encode()
-    assert set(awaited(gpus.read(cluster, Exporter(Pod("gpus", "dcgm-x"), 9400), 5.0))) == {WORKER, OTHER}
+    exporter = Exporter(Pod("gpus", "dcgm-x"), 9400)
+    assert set(awaited(gpus.read(cluster, exporter, 5.0, [WORKER, OTHER]))) == {WORKER, OTHER}
+    assert set(awaited(gpus.read(cluster, exporter, 5.0, [WORKER]))) == {WORKER}, "of its own node alone"
 
 
 def test_a_pod_is_an_exporter() -> None:

@@ -29,3 +29,13 @@ def test_a_job_that_is_gone_leaves_its_history(filled):
     filled.append_audit(STOP)
     filled.delete_run("demo")
     assert [audit for _, audit in filled.audits(job="demo")] == [STOP]
+
+
+def test_audits_grow_old_and_have_a_number(store):
+    for number in range(10):
+        store.append_audit(Audit(at=float(number), who="ann", origin="", action="jobs.delete"))
+    assert store.forget_audits(before=3.0, most=100) == 3
+    assert [audit.at for _, audit in store.audits()] == [9.0, 8.0, 7.0, 6.0, 5.0, 4.0, 3.0]
+    assert store.forget_audits(before=0.0, most=5) == 2
+    assert [audit.at for _, audit in store.audits()] == [9.0, 8.0, 7.0, 6.0, 5.0]
+    assert store.forget_audits(before=0.0, most=5) == 0

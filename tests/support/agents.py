@@ -54,7 +54,15 @@ class PodAgent:
         cluster.proxied[prefix] = f"127.0.0.1:{self.port}"
         self.process: subprocess.Popen[bytes] | None = None
 
-    def start(self, replica: ReplicaId, *, attempt: int = 1, command: list[str] | None = None) -> None:
+    def start(
+        self,
+        replica: ReplicaId,
+        *,
+        attempt: int = 1,
+        command: list[str] | None = None,
+        token: str | None = None,
+    ) -> None:
+        """Start it; with a token it answers who has that alone."""
         config = {
             "job": "clicks", "role": str(replica.role), "index": replica.index, "attempt": attempt,
             "command": command or [sys.executable, "-c", TRAIN], "cluster": {str(replica.role): ["h:1"]},
@@ -64,6 +72,9 @@ class PodAgent:
             # A busy machine goes round slowly.
             "linger_seconds": 600.0,
         }  # fmt: skip
+        if token is not None:
+            (self.folder / "token").write_text(token)
+            config["token_file"] = str(self.folder / "token")
         with (self.folder / "output").open("wb") as output:
             self.process = subprocess.Popen(
                 [sys.executable, str(AGENT), json.dumps(config)], stdout=output, stderr=subprocess.STDOUT

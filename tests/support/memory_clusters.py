@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import builtins
 import copy
 import datetime
@@ -13,11 +14,11 @@ import itertools
 import json
 import urllib.error
 import urllib.request
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from typing import Any
 
 from paceline.engines.kubernetes import kinds
-from paceline.engines.kubernetes.clusters import ClusterError, Line, Listing
+from paceline.engines.kubernetes.clusters import NO_HEADERS, ClusterError, Line, Listing
 from paceline.engines.kubernetes.kinds import Kind
 from support.access import Access
 
@@ -102,6 +103,9 @@ class MemoryCluster:
             new.pop("status", None)
         if kind is kinds.PODS:
             new["status"] = {"phase": "Pending"}
+        if kind is kinds.SECRETS:
+            given = {key: value.encode() for key, value in new.pop("stringData", {}).items()}
+            new["data"] = {key: base64.b64encode(value).decode() for key, value in given.items()}
         created = _time(self.clock())
         new["metadata"] |= {"uid": f"uid-{next(self._versions)}", "creationTimestamp": created}
         new["metadata"]["generation"] = 1
@@ -165,7 +169,7 @@ class MemoryCluster:
         *,
         tail: int | None = None,
         since_seconds: int | None = None,
-        last_bytes: int | None = None,
+        last_bytes: int,
     ) -> builtins.list[Line]:
         self._called("logs", kinds.PODS, pod)
         if self._found(kinds.PODS, pod, namespace)["status"]["phase"] == "Pending":
@@ -173,16 +177,25 @@ class MemoryCluster:
         written = self.outputs.get(pod, [])
         return written[-tail:] if tail else written if tail is None else []
 
-    async def read(self, path: str, *, limit_bytes: int | None = None) -> bytes:
-        found = await self._passed_on("GET", path)
-        if limit_bytes is not None and len(found) > limit_bytes:
+    async def read(self, path: str, *, limit_bytes: int, headers: Mapping[str, str] = NO_HEADERS) -> bytes:
+        found = await self._passed_on("GET", path, headers)
+        if len(found) > limit_bytes:
             raise ClusterError(f"{path} has more than {limit_bytes} bytes")
         return found
 
-    async def post(self, path: str) -> bytes:
-        return await self._passed_on("POST", path)
+    async def stream(
+        self, path: str, *, limit_bytes: int, headers: Mapping[str, str] = NO_HEADERS
+    ) -> AsyncGenerator[bytes]:
+        found = await self._passed_on("GET", path, headers)
+        for begin in range(0, len(found), 1 << 16):
+            if begin + (1 << 16) > limit_bytes and len(found) > limit_bytes:
+                raise ClusterError(f"{path} has more than {limit_bytes} bytes")
+            yield found[begin : begin + (1 << 16)]
 
-    async def _passed_on(self, method: str, path: str) -> bytes:
+    async def post(self, path: str, *, headers: Mapping[str, str] = NO_HEADERS) -> bytes:
+        return await self._passed_on("POST", path, headers)
+
+    async def _passed_on(self, method: str, path: str, headers: Mapping[str, str]) -> bytes:
         """Answer as the API server's proxy does, by whoever really listens."""
         self.calls.append((method, path))
         self.trouble(method, "proxy", path)
@@ -191,7 +204,8 @@ class MemoryCluster:
         for prefix, address in self.proxied.items():
             if path.startswith(prefix):
                 url = f"http://{address}{path.removeprefix(prefix)}"
-                return await asyncio.to_thread(_fetched, urllib.request.Request(url, method=method))
+                asked = urllib.request.Request(url, method=method, headers=dict(headers))
+                return await asyncio.to_thread(_fetched, asked)
         raise ClusterError(f"{path} cannot be read: not found", code=404, reason="NotFound")
 
     # What happens to it.

@@ -16,6 +16,8 @@ import contextlib
 import errno
 import fcntl
 import importlib.util
+import io
+import itertools
 import json
 import math
 import os
@@ -25,13 +27,27 @@ import select
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import threading
 import time
 import traceback
 import urllib.parse
-from typing import Any, Callable, Dict, FrozenSet, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    FrozenSet,
+    Iterator,
+    List,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+    Union,
+)  # fmt: skip
 
 ROLES = ("ps", "worker", "chief", "evaluator")
 TF_THREAD_VARIABLES = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
@@ -66,9 +82,13 @@ NOTE_SECONDS = 60.0
 SERVER_THREADS = 4
 REQUEST_BYTES, REQUEST_SECONDS = 8192, 10.0
 PAUSE_SECONDS = 0.05  # after each answer, so that even a flood of requests costs a few hundredths of a core
+PIECE_BYTES = 1 << 16  # of a file that is in memory at a time
+SLOWEST_BYTES = 1 << 20  # a second, at which a file is given: who takes it more slowly does not get it
 PAGE_BYTES = 1 << 20  # of the spool in one answer
 FILE_BYTES = 1 << 26
-LINGER_SECONDS = 20.0  # at most, for a reader that promised to come back, if the engine says nothing else
+MOST_NAMES = 10_000  # of files of traces in one answer
+TOKEN_BYTES = 1000
+LINGER_SECONDS = 60.0  # after the command, at most, for a reader that promised to come back
 LINGER_SLACK_SECONDS = 2.0  # beyond the grace of a command that was told to stop
 TRACE_REQUEST_SECONDS = 60.0
 LOOK_SECONDS = 10.0  # between looks at what a command does beside its work
@@ -107,6 +127,7 @@ class Config:
         self.supervisor_lock: Optional[str] = values.get("supervisor_lock")
         self.orphan_seconds: float = values.get("orphan_seconds", 600.0)
         self.metrics_port: Optional[int] = values.get("metrics_port")
+        self.token_file: Optional[str] = values.get("token_file")
         self.instrumentation: Optional[str] = values.get("instrumentation")
         self.linger_seconds: float = values.get("linger_seconds", LINGER_SECONDS)
 
@@ -1336,6 +1357,7 @@ class Request(NamedTuple):
     method: str
     path: str
     query: Dict[str, str]
+    token: str = ""
 
     def number(self, name: str) -> Optional[int]:
         """Return a whole number of the query that is not negative, if it has that."""
@@ -1351,20 +1373,85 @@ class Request(NamedTuple):
 
 
 def parse_request(data: bytes) -> Optional[Request]:
-    """Read the request line of HTTP/1 (RFC 9112, 3); None when it is none."""
+    """Read the request line of HTTP/1 (RFC 9112, 3) and the token; None when it is none."""
     match = re.match(rb"^([A-Z]{1,16}) (/[!-~]*) HTTP/1\.[0-9]\r?\n", data)
     if match is None:
         return None
     path, _, query = match.group(2).decode("ascii").partition("?")
-    return Request(match.group(1).decode("ascii"), path, dict(urllib.parse.parse_qsl(query)))
+    given = TOKEN_HEADER.search(data)
+    token = "" if given is None else given.group(1).decode("ascii")
+    return Request(match.group(1).decode("ascii"), path, dict(urllib.parse.parse_qsl(query)), token)
 
 
-Answer = Tuple[int, str, bytes]
+#: Kubernetes' API server takes ``Authorization`` for itself, so what comes through it has another header.
+TOKEN_HEADER = re.compile(
+    rb"(?im)^(?:authorization:[ \t]*bearer[ \t]|paceline-token:)[ \t]*([!-~]+)[ \t]*\r?$"
+)
+
+
+class Stretch:
+    """A stretch of a file, given piece by piece, behind a head."""
+
+    def __init__(self, head: bytes, file: Any, length: int) -> None:
+        self._head, self._file, self._length = head, file, length
+
+    def __len__(self) -> int:
+        return len(self._head) + self._length
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield all of it; less than its length if the file has become shorter."""
+        yield self._head
+        left = self._length
+        while left > 0:
+            piece = self._file.read(min(left, PIECE_BYTES))
+            if not piece:
+                return
+            left -= len(piece)
+            yield piece
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+Answer = Tuple[int, str, Union[bytes, Stretch]]
 STATUSES = {
-    200: "OK", 202: "Accepted", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed",
-    413: "Content Too Large",
+    200: "OK", 202: "Accepted", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found",
+    405: "Method Not Allowed", 413: "Content Too Large",
 }  # fmt: skip
 NOTHING = (404, "text/plain", b"there is no such thing\n")  # type: Answer
+NOT_ALLOWED = (401, "text/plain", b"the token of the job is needed (docs/agent-protocol.md)\n")  # type: Answer
+
+
+def read_token(path: Optional[str]) -> Optional[str]:
+    """Return the token that is asked for; None: none is. One that cannot be read is one that nobody has."""
+    if path is None:
+        return None
+    try:
+        with open(path, "rb") as file:
+            return file.read(TOKEN_BYTES).decode("ascii", "replace").strip()
+    except OSError as error:
+        say("%s cannot be read (%s): nothing but metrics is answered" % (path, error))
+        return ""
+
+
+def is_same(one: str, other: str) -> bool:
+    """Compare two secrets in a time that does not say where they differ."""
+    first, second = one.encode("utf-8"), other.encode("utf-8")
+    difference = len(first) ^ len(second)
+    for mine, theirs in zip(first, second):  # noqa: B905 - 3.6
+        difference |= mine ^ theirs
+    return not difference
+
+
+def open_file(path: str) -> Tuple[Any, int]:
+    """Open a file, and no pipe or device, which a script could put in its place; return it and its size."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is no file")
+    return os.fdopen(descriptor, "rb"), status.st_size
 
 
 TRACE_NAME = r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z"
@@ -1405,6 +1492,7 @@ class Profiles:
         self._asked, self._thread = (), None  # type: Tuple[Any, ...], Optional[threading.Thread]
         self._problems, self._problem = set(), None  # type: Set[str], Optional[str]
         self._pages_port = config.metrics_port if config.role == "chief" else None
+        self._token_file = config.token_file
         self._others = [
             address.rpartition(":")[0]
             for role, addresses in sorted(config.cluster.items())
@@ -1437,7 +1525,7 @@ class Profiles:
         self._asked = name, milliseconds, at
         if everywhere and self._pages_port is not None:
             path = "/traces/{}?profile={}&at={}".format(name, milliseconds, at or "0")
-            arguments = (self._others, self._pages_port, path)
+            arguments = (self._others, self._pages_port, path, read_token(self._token_file))
             threading.Thread(target=self._pass_on, args=arguments, daemon=True).start()
         wait = max(0.0, min(float(at or 0) - time.time(), LONGEST_LEAD_SECONDS))
         taken = (wait, port, traces, name, self._replica, int(milliseconds))
@@ -1469,7 +1557,7 @@ def load(name: str) -> Any:
 
 
 class Pages:
-    """What is answered: metrics, the spool, traces and the measured variables of the run.
+    """What is answered: metrics to all, and to who has the job's token the spool, traces and variables.
 
     Lines of the spool that say what is ``seen`` of the script come first where only its end is asked for.
     """
@@ -1478,6 +1566,7 @@ class Pages:
         self._metrics, self._spool, self._seen = metrics, config.spool, seen
         self._run = config.placeholders.get("run_dir", "")
         self._linger_seconds = config.linger_seconds
+        self._token = read_token(config.token_file) if config.metrics_port is not None else None
         self._read_to, self._expected_until = 0, -math.inf
         self._last_came, self._hearing = -math.inf, threading.Lock()
         self._request_until = self._left_until()
@@ -1496,6 +1585,10 @@ class Pages:
 
     def answer(self, request: Request) -> Answer:
         """Return status, type and body."""
+        if request.path == "/metrics" and request.method == "GET":
+            return 200, "text/plain; version=0.0.4; charset=utf-8", self._metrics.text().encode("utf-8")
+        if not self.admits(request):
+            return NOT_ALLOWED
         trace = TRACE_PATH.match(request.path)
         if request.method == "POST" and trace and trace.group(1) and not trace.group(2):
             wanted = trace.group(1)
@@ -1504,8 +1597,6 @@ class Pages:
             return self._ask(wanted)
         if request.method != "GET":
             return 405, "text/plain", b"only GET, and POST /traces/NAME\n"
-        if request.path == "/metrics":
-            return 200, "text/plain; version=0.0.4; charset=utf-8", self._metrics.text().encode("utf-8")
         if request.path == "/spool":
             return self._page(request)
         if request.path == "/variables.json":
@@ -1516,6 +1607,10 @@ class Pages:
             return self._names(os.path.join("traces", trace.group(1) or ""))
         return NOTHING
 
+    def admits(self, request: Request) -> bool:
+        """Whether a request has the job's token; one that has none lets in all who reach the port."""
+        return self._token is None or (bool(self._token) and is_same(request.token, self._token))
+
     def _page(self, request: Request) -> Answer:
         """Return a stretch of the spool behind a line that says where it begins."""
         offset, last = request.number("offset") or 0, request.number("last")
@@ -1523,34 +1618,37 @@ class Pages:
         if promised is not None:  # from here on: its answer may be the last thing before the command ends
             self._expected_until = time.monotonic() + min(promised, self._linger_seconds)
         try:
-            with open(self._spool, "rb") as file:
-                size = file.seek(0, os.SEEK_END)
-                if last is not None and last < size:
-                    offset = file.seek(size - last - 1)
-                    offset += len(file.readline(PAGE_BYTES))
-                file.seek(offset)
-                data = file.read(PAGE_BYTES)
-            if last is not None:
-                before = b"".join(line for line in tuple(self._seen) if line not in data)
-                offset, data = offset - len(before), before + data
+            file, size = open_file(self._spool)
         except FileNotFoundError:
-            size, data = 0, b""
-        head = {"type": "page", "at": time.time(), "offset": offset, "size": size}
-        return 200, "application/x-ndjson", json.dumps(head).encode("ascii") + b"\n" + data
+            return 200, "application/x-ndjson", page_head(offset, 0)
+        if last is None:
+            file.seek(offset)
+            stretch = Stretch(page_head(offset, size), file, max(0, min(PAGE_BYTES, size - offset)))
+            return 200, "application/x-ndjson", stretch
+        with file:
+            if last < size:
+                offset = file.seek(size - last - 1)
+                offset += len(file.readline(PAGE_BYTES))
+            file.seek(offset)
+            data = file.read(PAGE_BYTES)
+        before = b"".join(line for line in tuple(self._seen) if line not in data)
+        return 200, "application/x-ndjson", page_head(offset - len(before), size) + before + data
 
     def _file(self, name: str) -> Answer:
         try:
-            with open(os.path.join(self._run, name), "rb") as file:
-                data = file.read(FILE_BYTES + 1)
+            file, size = open_file(os.path.join(self._run, name))
         except OSError:
             return NOTHING
-        if len(data) > FILE_BYTES:
+        if size > FILE_BYTES:
+            file.close()
             return 413, "text/plain", b"the file is too large\n"
-        return 200, "application/octet-stream", data
+        return 200, "application/octet-stream", Stretch(b"", file, size)
 
     def _names(self, folder: str) -> Answer:
         try:
-            names = sorted(name for name in os.listdir(os.path.join(self._run, folder)) if name[:1] != ".")
+            with os.scandir(os.path.join(self._run, folder)) as entries:
+                names = sorted(each.name for each in itertools.islice(entries, MOST_NAMES))
+            names = [name for name in names if name[:1] != "."]
         except OSError:
             names = []
         return 200, "application/json", json.dumps(names).encode("ascii")
@@ -1592,11 +1690,18 @@ class Pages:
             return False
 
 
+def page_head(offset: int, size: int) -> bytes:
+    """Return the line that says where a stretch of the spool begins."""
+    head = {"type": "page", "at": time.time(), "offset": offset, "size": size}
+    return json.dumps(head).encode("ascii") + b"\n"
+
+
 class Server:
     """Answers on a port, in a few threads that each take one request at a time.
 
     The standard library's ``http.server`` would take 7 MB and 60 ms in each replica. What a client can cost
-    is bounded: threads, the bytes of a request, the time until it has the answer, and answers in a second.
+    is bounded: threads, the bytes of a request, the time until it has the answer, what of that is in memory,
+    and answers in a second.
     """
 
     def __init__(self, port: int, pages: Pages) -> None:
@@ -1645,11 +1750,16 @@ class Server:
         status, kind, body = self._pages.answer(request) if request else (400, "text/plain", b"no HTTP\n")
         head = (
             f"HTTP/1.1 {status} {STATUSES[status]}\r\nContent-Type: {kind}\r\n"
-            f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+            + ("WWW-Authenticate: Bearer\r\n" if status == 401 else "")
+            + f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
         )
-        connection.settimeout(max(0.01, until - time.monotonic()))
-        connection.sendall(head.encode("ascii") + body)
-        if request:
+        until += len(body) / SLOWEST_BYTES
+        stretch = Stretch(body, io.BytesIO(), 0) if isinstance(body, bytes) else body
+        with contextlib.closing(stretch):
+            for piece in itertools.chain([head.encode("ascii")], stretch.pieces()):
+                connection.settimeout(max(0.01, until - time.monotonic()))
+                connection.sendall(piece)
+        if request and status == 200:
             self._pages.heard(request, came)
 
 
@@ -1974,8 +2084,12 @@ class Agent:
         return code
 
     def _linger(self) -> None:
-        """Let a reader that promised to come back have the last lines; with it the container goes."""
-        until = self._grace_until + LINGER_SLACK_SECONDS
+        """Let a reader that promised to come back have the last lines; with it the container goes.
+
+        However often it promises that, and whoever else does: this has one end.
+        """
+        until = time.monotonic() + self._config.linger_seconds
+        until = min(until, self._grace_until + LINGER_SLACK_SECONDS)
         while self._pages.is_awaited(time.monotonic()) and time.monotonic() < until:
             self._signals.wait(0.02)
 

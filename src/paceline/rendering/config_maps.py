@@ -13,7 +13,7 @@ from typing import Any
 from paceline.errors import EngineError
 from paceline.model.jobs import JobSpec, RoleSpec
 from paceline.model.roles import ReplicaId, Role
-from paceline.rendering import codes, environments, labels
+from paceline.rendering import agent_secrets, codes, environments, labels
 from paceline.rendering.labels import Object
 from paceline.rendering.surroundings import Surroundings
 
@@ -36,6 +36,7 @@ _CLUSTER, _FETCH = "cluster.json", "code.json"
 _ELSEWHERE = ("cluster", "spare_workers", "index", "attempt")
 #: What its fetcher is told is in this file.
 FETCH = f"{FOLDER}/{_FETCH}"
+TOKEN = f"{FOLDER}/{agent_secrets.TOKEN}"
 
 
 def config_map(
@@ -82,12 +83,15 @@ def config_map(
     }
 
 
-def arguments(role: Role, index: int | str, attempt: int) -> list[str]:
+def arguments(role: Role, index: int | str, attempt: int, *, has_token: bool = False) -> list[str]:
     """Return what the agent of one attempt is started with: the parts of its config, later ones winning.
 
-    The index may be text that Kubernetes fills in, where pods of a role are made from one template.
+    The index may be text that Kubernetes fills in, where pods of a role are made from one template. Whether
+    there is a token is a matter of the pod: a config map may be newer than it.
     """
-    return [f"{FOLDER}/{_CLUSTER}", f"{FOLDER}/{role}.json", f'{{"index": {index}, "attempt": {attempt}}}']
+    token = f', "token_file": "{TOKEN}"' if has_token else ""
+    own = f'{{"index": {index}, "attempt": {attempt}{token}}}'
+    return [f"{FOLDER}/{_CLUSTER}", f"{FOLDER}/{role}.json", own]
 
 
 def _config(spec: JobSpec, role: RoleSpec) -> Object:

@@ -13,7 +13,7 @@ from paceline.model import codes, jobs, quantities
 from paceline.model.jobs import JobSpec, RoleSpec
 from paceline.model.placements import Toleration
 from paceline.model.roles import ReplicaId
-from paceline.rendering import affinities, config_maps, labels, securities, services
+from paceline.rendering import affinities, agent_secrets, config_maps, labels, securities, services
 from paceline.rendering.labels import Object
 from paceline.rendering.surroundings import Surroundings
 
@@ -73,7 +73,9 @@ def pod(
         spec,
         where,
         dataclasses.replace(role, memory_bytes=memory_bytes or role.memory_bytes),
-        arguments=config_maps.arguments(replica.role, replica.index, attempt),
+        arguments=config_maps.arguments(
+            replica.role, replica.index, attempt, has_token=where.has_agent_token
+        ),
         affinity=affinities.affinity(spec, replica, node),
     )
     metadata = labels.metadata(spec, labels.pod_name(spec.name, replica, attempt), where, own)
@@ -266,10 +268,11 @@ def _resources(role: RoleSpec) -> Object:
 
 
 def _volumes(spec: JobSpec, where: Surroundings) -> list[Object]:
+    token = [{"secret": {"name": agent_secrets.name(spec.name)}}] if where.has_agent_token else []
     own: list[Object] = [
         *([{"name": _OWN, "emptyDir": {}}] if where.agent_image else []),
         *([{"name": _SCRATCH, "emptyDir": {}}] if _has_scratch(spec, where) else []),
-        {"name": _CONFIG, "projected": {"sources": [{"configMap": {"name": spec.name}}]}},
+        {"name": _CONFIG, "projected": {"sources": [{"configMap": {"name": spec.name}}, *token]}},
     ]
     if spec.code is not None and spec.code.config_map is not None:
         own.append({"name": _PACKED, "configMap": {"name": spec.code.config_map}})

@@ -16,11 +16,14 @@ class Surroundings:
         agent_image: an image with Python and Paceline, out of which the agent is brought; None: the images of
             jobs have it already, in its place.
         queue: that of Volcano or Kueue.
+        has_agent_token: whether there is a secret with the token that the job's agents take
+            (`agent_secrets`): an operator makes it.
     """
 
     namespace: str = "default"
     agent_image: str | None = AGENT_IMAGE
     queue: str | None = None
+    has_agent_token: bool = False
 
 
 def agent_image(said: str | None) -> str | None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from paceline.engines.kubernetes import cluster_states, kinds, leases
-from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
+from paceline.engines.kubernetes.clusters import NAMES_BYTES, WORDS_BYTES, Cluster, ClusterError, Object
 from paceline.engines.kubernetes.kinds import Kind
 from paceline.model.jobs import JobSpec
 from paceline.services import exclusive_cores
@@ -111,7 +111,7 @@ def checks(
 async def server(cluster: Cluster) -> Check:
     """Check that the API server answers, and tell its version."""
     try:
-        said = json.loads(await cluster.read("/version"))
+        said = json.loads(await cluster.read("/version", limit_bytes=WORDS_BYTES))
         return Check(name="API server", state=State.OK, detail=f"Kubernetes {said['gitVersion']}")
     except ClusterError as error:
         advice = error.hint or "kubectl version asks the same; see that the kubeconfig is right"
@@ -154,7 +154,9 @@ async def definition(cluster: Cluster) -> Check:
 async def _served(cluster: Cluster, name: str) -> Check:
     """Check what everybody may read: that the kind is served, not how."""
     try:
-        await cluster.read(f"/apis/{custom_resources.GROUP}/{custom_resources.VERSION}")
+        await cluster.read(
+            f"/apis/{custom_resources.GROUP}/{custom_resources.VERSION}", limit_bytes=NAMES_BYTES
+        )
     except ClusterError as error:
         if not error.is_missing:
             return _unknown(name, error)
@@ -299,7 +301,7 @@ async def _groups(cluster: Cluster) -> set[str]:
     Raises:
         ClusterError, ValueError: they cannot be read.
     """
-    listed = json.loads(await cluster.read("/apis"))
+    listed = json.loads(await cluster.read("/apis", limit_bytes=NAMES_BYTES))
     return {str(each.get("name")) for each in listed.get("groups") or ()}
 
 

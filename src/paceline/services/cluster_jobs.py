@@ -39,6 +39,7 @@ from paceline.services import (
     cluster_runs,
     cluster_situations,
     cluster_submits,
+    log_files,
     node_labels,
     recordings,
     snapshots,
@@ -378,12 +379,21 @@ class ClusterJobs(LifeCycle):
             if replica.role is not Role.EVALUATOR and (pod.get("status") or {}).get("phase") == "Running"
         ]
         folder = self.measurements.folder(self.namespace, run.name, self._found(run.name))
-        return PodSite(self.cluster, self.runner, addresses, folder.path)
+        return PodSite(
+            self.cluster, self.runner, addresses, folder.path, namespace=self.namespace, job=run.name
+        )
 
     def _lines(self, pod: str, tail: int | None, since_seconds: int | None) -> list[Line]:
         try:
             return self._do(
-                self.cluster.logs(pod, self.namespace, pods.TRAINING, tail=tail, since_seconds=since_seconds)
+                self.cluster.logs(
+                    pod,
+                    self.namespace,
+                    pods.TRAINING,
+                    tail=tail,
+                    since_seconds=since_seconds,
+                    last_bytes=log_files.MAX_BYTES,
+                )
             )
         except ClusterError as error:
             if error.code in (400, 404):  # its container has not begun, or it is gone

@@ -138,31 +138,35 @@ def happened(before: states.JobState, after: states.JobState, *, at: float) -> l
     return found
 
 
-def end_all_but(store: Store, present: Collection[str], *, namespace: str | None, now: float) -> None:
+def end_all_but(
+    store: Store, present: Collection[str], *, namespaces: Collection[str] | None, now: float
+) -> None:
     """Say of the runs whose resources are gone that they have ended.
 
     Args:
         store: the store.
         present: the names of the runs that have a resource.
-        namespace: the only one that was looked at; None: all.
+        namespaces: the only ones that were looked at; None: all.
         now: Unix seconds.
     """
-    for run in _of(store, namespace):
+    for run in _of(store, namespaces):
         if not run.phase.is_final and run.name not in present:
             store.update_run(run.name, phase=JobPhase.STOPPED, message=DELETED, finished_at=now)
             event = JobEvent(at=now, kind=str(JobPhase.STOPPED), message=DELETED)
             store.append_events(run.name, [event])
 
 
-def forget_old(store: Store, present: Collection[str], *, namespace: str | None, before: float) -> None:
+def forget_old(
+    store: Store, present: Collection[str], *, namespaces: Collection[str] | None, before: float
+) -> None:
     """Remove the runs, with their files, that ended earlier (Unix seconds) and have no resource any more."""
-    for run in _of(store, namespace):
+    for run in _of(store, namespaces):
         if run.name not in present and run.finished_at is not None and run.finished_at < before:
             shutil.rmtree(run.directory, ignore_errors=True)
             store.delete_run(run.name)
 
 
-def _of(store: Store, namespace: str | None) -> Iterable[RunSummary]:
+def _of(store: Store, namespaces: Collection[str] | None) -> Iterable[RunSummary]:
     for run in store.list_runs(engine=KUBERNETES):
-        if namespace is None or run.name.startswith(f"{namespace}/"):
+        if namespaces is None or run.name.partition("/")[0] in namespaces:
             yield run

@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import time
+from collections.abc import Mapping
 
 from paceline.control.reconciliations import Sight
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
 from paceline.engines.kubernetes.mirrors import key_of
 from paceline.errors import Conflict
 from paceline.model.roles import ReplicaId
+from paceline.rendering import labels
+from paceline.services.agent_tokens import AgentTokens
+from paceline.services.intakes import Intake, Whose
 from paceline.sources import agents
 from paceline.stores import Store
 
@@ -25,7 +30,7 @@ MAX_PAGES = 16
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """An attempt of a replica, where it runs (``host``: its node), and the run that it is kept under."""
+    """An attempt of a replica, where it runs (``host``: its node), its job, and the run it is kept under."""
 
     run: str
     replica: ReplicaId
@@ -33,20 +38,28 @@ class Source:
     namespace: str
     pod: str
     host: str | None = None
+    job: str = ""
 
     @classmethod
     def of(cls, run: str, pod: Object, sight: Sight) -> Source:
         """Return the attempt that a pod is, by what is seen of it."""
         namespace, name = key_of(pod)
         host = (pod.get("spec") or {}).get("nodeName")
+        job = (pod["metadata"].get("labels") or {}).get(labels.JOB, "")
         return cls(
-            run=run, replica=sight.replica, attempt=sight.attempt, namespace=namespace, pod=name, host=host
-        )
+            run=run, replica=sight.replica, attempt=sight.attempt, namespace=namespace, pod=name, host=host,
+            job=job,
+        )  # fmt: skip
 
     @property
     def key(self) -> tuple[str, str]:
         """Return what tells it from all others."""
         return self.run, self.pod
+
+    @property
+    def whose(self) -> Whose:
+        """Return whose words it says."""
+        return Whose(self.namespace, self.run, self.pod)
 
 
 class Collector:
@@ -56,12 +69,22 @@ class Collector:
         cluster: where they run.
         store: where what they say is kept.
         last_bytes: of a spool that nothing is known of yet, only so much of its end; None: all.
+        intake: how much of what they say is kept; None: all.
     """
 
-    def __init__(self, cluster: Cluster, store: Store, *, last_bytes: int | None = None) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        store: Store,
+        *,
+        last_bytes: int | None = None,
+        intake: Intake | None = None,
+    ) -> None:
+        self._intake = intake
         self._cluster = cluster
         self._store = store
         self._last_bytes = last_bytes
+        self._tokens = AgentTokens(cluster)
         self._offsets: dict[tuple[str, str], int] = {}
 
     async def collect(self, source: Source, *, again_seconds: int | None = None) -> bool:
@@ -77,12 +100,19 @@ class Collector:
             StoreError: nothing can be stored.
         """
         for _ in range(MAX_PAGES):
+            if self._intake is not None and not self._intake.may_read(source.whose):
+                return False
             offset = await self._offset(source)
             last = self._last_bytes if offset == 0 else None
             page = await self._ask(source, offset, again_seconds, last)
             reading = agents.reading(page, replica=source.replica, attempt=source.attempt)
             if reading.offset <= offset:
                 return False
+            if self._intake is not None:
+                reading = self._intake.admit(
+                    source.whose, reading, len(page.data),
+                    replica=source.replica, attempt=source.attempt, now=time.time(),
+                )  # fmt: skip
             try:
                 await asyncio.to_thread(
                     self._store.append_from_spool, source.run, source.replica, source.attempt,
@@ -106,6 +136,8 @@ class Collector:
     def forget(self, source: Source) -> None:
         """Forget where a replica that is gone was read up to; the store knows it."""
         self._offsets.pop(source.key, None)
+        if self._intake is not None:
+            self._intake.forget(source.whose)
 
     async def _offset(self, source: Source) -> int:
         if source.key not in self._offsets:
@@ -120,9 +152,13 @@ class Collector:
     async def _ask(self, source: Source, offset: int, again: int | None, last: int | None) -> agents.Page:
         at = agents.address(source.namespace, source.pod)
         path = agents.spool(at, offset=offset, again_seconds=again, last_bytes=last)
+
+        async def read(headers: Mapping[str, str]) -> bytes:
+            return await self._cluster.read(path, limit_bytes=agents.MAX_PAGE_BYTES, headers=headers)
+
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                page = agents.page(await self._cluster.read(path, limit_bytes=agents.MAX_PAGE_BYTES))
+                page = agents.page(await self._tokens.asked(source.namespace, source.job, read))
         except TimeoutError as error:
             raise ClusterError(f"{source.pod} has not answered for {ANSWER_SECONDS:.0f} s") from error
         except ValueError as error:

@@ -217,6 +217,7 @@ class Keeper:
         now = self._clock()
         if now < self._ages_at:
             return
+        retentions.forget_audits(self._store, now=now)
         done = 0
         for each in retentions.due(self._store, self._retention, now=now):
             if each.detail is not None:

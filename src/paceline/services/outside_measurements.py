@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 
 from paceline.engines.kubernetes import kinds, sights
 from paceline.engines.kubernetes.clusters import Cluster, Object
@@ -29,17 +29,18 @@ class OutsideMeasurements:
     Args:
         cluster: where the pods are.
         clock: Unix seconds.
-        namespace: the only one that may be looked at; None: all.
+        exporters: the namespace whose pods are believed when they say that they are DCGM's exporters; None:
+            none is. Each is believed for the pods of its own node alone.
 
     Attributes:
         troubles: what could not be read the last time, and why, by what was asked.
     """
 
-    def __init__(self, cluster: Cluster, clock: Callable[[], float], *, namespace: str | None = None) -> None:
+    def __init__(self, cluster: Cluster, clock: Callable[[], float], *, exporters: str | None) -> None:
         self.troubles: dict[str, str] = {}
         self._cluster = cluster
         self._clock = clock
-        self._namespace = namespace
+        self._exporters = exporters
         self._before: dict[Pod, Reading] = {}
         self._gate = asyncio.Semaphore(AT_ONCE)
 
@@ -47,13 +48,14 @@ class OutsideMeasurements:
         """Return a sample of each of the pods, as the API has them, that was read before and has news."""
         self.troubles = {}
         attempts: dict[Pod, tuple[ReplicaId, int]] = {}
-        nodes: set[str] = set()
+        nodes: dict[str, set[Pod]] = {}
         for pod in pods:
             attempt, node = sights.attempt_of(pod), pod["spec"].get("nodeName")
             if attempt is None or node is None:
                 continue
-            attempts[Pod(pod["metadata"]["namespace"], pod["metadata"]["name"])] = attempt
-            nodes.add(node)
+            key = Pod(pod["metadata"]["namespace"], pod["metadata"]["name"])
+            attempts[key] = attempt
+            nodes.setdefault(node, set()).add(key)
         return self._samples(await self._read(nodes), attempts)
 
     def _samples(
@@ -69,9 +71,10 @@ class OutsideMeasurements:
         self._before = {pod: reading for pod, reading in self._before.items() if pod in attempts}
         return samples
 
-    async def _read(self, nodes: set[str]) -> dict[Pod, Reading]:
+    async def _read(self, nodes: Mapping[str, Collection[Pod]]) -> dict[Pod, Reading]:
         of_nodes, of_gpus = await asyncio.gather(
-            asyncio.gather(*map(self._of_node, sorted(nodes))), self._of_gpus(nodes)
+            asyncio.gather(*(self._of_node(node, nodes[node]) for node in sorted(nodes))),
+            self._of_gpus(nodes),
         )
         latest = {pod: reading for answer in of_nodes for pod, reading in answer.items()}
         for pod, gpu in ((pod, gpu) for answer in of_gpus for pod, gpu in answer.items()):
@@ -82,14 +85,17 @@ class OutsideMeasurements:
             )
         return latest
 
-    async def _of_node(self, node: str) -> dict[Pod, Reading]:
-        return await self._answer(f"cadvisor of {node}", cadvisors.read(self._cluster, node, self._clock()))
+    async def _of_node(self, node: str, pods: Collection[Pod]) -> dict[Pod, Reading]:
+        answer = cadvisors.read(self._cluster, node, self._clock(), pods)
+        return await self._answer(f"cadvisor of {node}", answer)
 
-    async def _of_gpus(self, nodes: set[str]) -> list[dict[Pod, Reading]]:
+    async def _of_gpus(self, nodes: Mapping[str, Collection[Pod]]) -> list[dict[Pod, Reading]]:
+        if self._exporters is None:
+            return []
         exporters: list[Object] = []
         for selector in gpus.SELECTORS:
             try:
-                listing = await self._cluster.list(kinds.PODS, namespace=self._namespace, selector=selector)
+                listing = await self._cluster.list(kinds.PODS, namespace=self._exporters, selector=selector)
             except PacelineError as error:
                 self.troubles["dcgm"] = error.message
                 continue
@@ -98,7 +104,9 @@ class OutsideMeasurements:
             *(
                 self._answer(
                     f"dcgm on {pod['spec']['nodeName']}",
-                    gpus.read(self._cluster, gpus.exporter(pod), self._clock()),
+                    gpus.read(
+                        self._cluster, gpus.exporter(pod), self._clock(), nodes[pod["spec"]["nodeName"]]
+                    ),
                 )
                 for pod in exporters
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import shutil
 import time
@@ -15,7 +16,12 @@ from paceline.model.retentions import Ageing, Retention
 from paceline.model.runs import Detail
 from paceline.stores import Store
 
-FULL, MINUTES, RUNS = "PACELINE_KEEP_FULL", "PACELINE_KEEP_MINUTES", "PACELINE_KEEP_RUNS"
+FULL, MINUTES, RUNS, AUDITS = (
+    "PACELINE_KEEP_FULL", "PACELINE_KEEP_MINUTES", "PACELINE_KEEP_RUNS", "PACELINE_KEEP_AUDITS",
+)  # fmt: skip
+#: However young they are, there are no more.
+MOST_AUDITS = 1_000_000
+AUDITS_SECONDS = 400 * retentions.DAY_SECONDS
 _FOREVER = "forever"
 _NOTES = {
     Detail.MINUTES: f"since {{day}} samples and steps are kept in intervals of a minute ({FULL})",
@@ -35,6 +41,17 @@ def of_environment(environment: Mapping[str, str] = os.environ) -> Retention:
         minutes_seconds=_seconds(environment, MINUTES, default.minutes_seconds),
         runs_seconds=_seconds(environment, RUNS, default.runs_seconds),
     )
+
+
+def forget_audits(store: Store, *, now: float, environment: Mapping[str, str] = os.environ) -> int:
+    """Remove who changed what through a server, where that is old or too much; return how many.
+
+    Raises:
+        InvalidInput: the environment names no duration.
+        StoreError: the store cannot be written.
+    """
+    kept = _seconds(environment, AUDITS, AUDITS_SECONDS)
+    return store.forget_audits(before=-math.inf if kept is None else now - kept, most=MOST_AUDITS)
 
 
 def _seconds(environment: Mapping[str, str], name: str, default: float | None) -> float | None:
@@ -121,6 +138,7 @@ def apply(
     Raises:
         StoreError: the store cannot be read or written.
     """
+    forget_audits(store, now=now)
     for each in due(store, retention, now=now, engine=engine):
         with contextlib.suppress(NotFound, Conflict):
             if each.detail is None:

@@ -5,8 +5,9 @@ Names and meanings: cAdvisor's ``docs/storage/prometheus.md``.
 
 from __future__ import annotations
 
+import contextlib
 import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from paceline.rendering import pods
@@ -29,20 +30,27 @@ _QUOTA, _PERIOD, _MEMORY_LIMIT = LIMITS = (
     "container_spec_cpu_quota", "container_spec_cpu_period", "container_spec_memory_limit_bytes",
 )  # fmt: skip
 NAMES = frozenset({*CONTAINER, *NETWORK, *LIMITS})
+#: A node's answer may be large, for it has lines of all that runs there; of a replica there are some tens.
+LIMITS_OF_ANSWER = expositions.Limits(size_bytes=64 << 20, lines=8_000)
 #: What one metric of a pod may have several values for, which then add up.
 _PARTS = "cpu", "interface"
 
-_Lines = dict[str, dict[tuple[str, ...], Line]]
+_Lines = dict[str, dict[tuple[str, ...], Figure]]
 
 
-async def read(server: ApiServer, node: str, at: float) -> dict[Pod, Reading]:
-    """Ask the kubelet of a node, through the API server, at a time.
+async def read(server: ApiServer, node: str, at: float, pods: Collection[Pod]) -> dict[Pod, Reading]:
+    """Ask the kubelet of a node, through the API server, at a time, for the pods on it.
 
     Raises:
-        EngineError: the API server refused, or does not reach the node.
+        EngineError: the API server refused, does not reach the node, or the answer is too large.
     """
     path = f"/api/v1/nodes/{urllib.parse.quote(node, safe='')}/proxy/metrics/cadvisor"
-    return parse(await expositions.fetched(server, path), at)
+    gathered = _Gathered()
+    answer = expositions.fetched(server, path, NAMES, at, pods=pods, limits=LIMITS_OF_ANSWER)
+    async with contextlib.aclosing(answer) as lines:
+        async for line in lines:
+            gathered.add(line)
+    return gathered.readings()
 
 
 def parse(text: str, at: float) -> dict[Pod, Reading]:
@@ -50,18 +58,35 @@ def parse(text: str, at: float) -> dict[Pod, Reading]:
 
     Of the same metric said twice the newer line counts.
     """
-    by_pod: dict[Pod, _Lines] = {}
+    gathered = _Gathered()
     for line in expositions.lines(text, NAMES, at):
+        gathered.add(line)
+    return gathered.readings()
+
+
+class _Gathered:
+    """What lines have said so far of the pods of replicas."""
+
+    def __init__(self) -> None:
+        self._by_pod: dict[Pod, _Lines] = {}
+
+    def add(self, line: Line) -> None:
         pod = Pod(line.labels.get("namespace", ""), line.labels.get("pod", ""))
         if not pod.name or not (line.name in NETWORK or line.labels.get("container") == pods.TRAINING):
-            continue
+            return
         part = tuple(line.labels.get(name, "") for name in _PARTS)
-        parts = by_pod.setdefault(pod, {}).setdefault(line.name, {})
+        if any(len(label) > expositions.MAX_LABEL for label in part):
+            return
+        parts = self._by_pod.setdefault(pod, {}).setdefault(line.name, {})
         if part not in parts or parts[part].at < line.at:
-            parts[part] = line
-    # A pod of which only the network is known has no replica.
-    readings = {pod: _reading(lines) for pod, lines in by_pod.items() if lines.keys() & CONTAINER.keys()}
-    return {pod: reading for pod, reading in readings.items() if reading.at is not None}
+            parts[part] = Figure(line.value, line.at)
+
+    def readings(self) -> dict[Pod, Reading]:
+        # A pod of which only the network is known has no replica.
+        found = {
+            pod: _reading(lines) for pod, lines in self._by_pod.items() if lines.keys() & CONTAINER.keys()
+        }
+        return {pod: reading for pod, reading in found.items() if reading.at is not None}
 
 
 def _reading(lines: _Lines) -> Reading:
@@ -77,7 +102,7 @@ def _reading(lines: _Lines) -> Reading:
     )
 
 
-def _sum(parts: Mapping[tuple[str, ...], Line] | None) -> Figure | None:
+def _sum(parts: Mapping[tuple[str, ...], Figure] | None) -> Figure | None:
     lines = [line for part, line in (parts or {}).items() if "lo" not in part]
     if not lines:
         return None

@@ -6,8 +6,9 @@ when it runs on Kubernetes (``DCGM_EXPORTER_KUBERNETES``).
 
 from __future__ import annotations
 
+import contextlib
 import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from paceline.rendering import pods
@@ -23,6 +24,12 @@ _BLANK = 2.0**62
 #: How exporters are labelled: by NVIDIA's operator, by the exporter's own chart.
 SELECTORS = ("app=nvidia-dcgm-exporter", "app.kubernetes.io/name=dcgm-exporter")
 _PORT = 9400
+#: Where NVIDIA's operator puts it.
+NAMESPACE = "gpu-operator"
+#: Of a node with 16 GPUs, each in 7 parts, there are some hundred lines.
+LIMITS_OF_ANSWER = expositions.Limits(size_bytes=8 << 20, lines=2_000)
+
+_Lines = dict[tuple[str, ...], Figure]
 
 
 class Exporter(NamedTuple):
@@ -37,15 +44,20 @@ def exporter(pod: Mapping[str, Any]) -> Exporter:
     return Exporter(Pod(pod["metadata"]["namespace"], pod["metadata"]["name"]), _PORT)
 
 
-async def read(server: ApiServer, exporter: Exporter, at: float) -> dict[Pod, Reading]:
-    """Ask an exporter, through the API server, at a time.
+async def read(server: ApiServer, exporter: Exporter, at: float, pods: Collection[Pod]) -> dict[Pod, Reading]:
+    """Ask an exporter, through the API server, at a time, for the pods on its node.
 
     Raises:
-        EngineError: the API server refused, or does not reach the pod.
+        EngineError: the API server refused, does not reach the pod, or the answer is too large.
     """
     namespace, name = (urllib.parse.quote(part, safe="") for part in exporter.pod)
     path = f"/api/v1/namespaces/{namespace}/pods/{name}:{exporter.port}/proxy/metrics"
-    return parse(await expositions.fetched(server, path), at)
+    gathered = _Gathered()
+    answer = expositions.fetched(server, path, NAMES, at, pods=pods, limits=LIMITS_OF_ANSWER)
+    async with contextlib.aclosing(answer) as lines:
+        async for line in lines:
+            gathered.add(line)
+    return gathered.readings()
 
 
 def parse(text: str, at: float) -> dict[Pod, Reading]:
@@ -53,30 +65,45 @@ def parse(text: str, at: float) -> dict[Pod, Reading]:
 
     Of the same GPU said twice the newer line counts.
     """
-    by_pod: dict[Pod, dict[tuple[str, ...], Line]] = {}
+    gathered = _Gathered()
     for line in expositions.lines(text, NAMES, at):
+        gathered.add(line)
+    return gathered.readings()
+
+
+class _Gathered:
+    """What lines have said so far of the GPUs of replicas."""
+
+    def __init__(self) -> None:
+        self._by_pod: dict[Pod, _Lines] = {}
+
+    def add(self, line: Line) -> None:
         pod = Pod(line.labels.get("namespace", ""), line.labels.get("pod", ""))
         is_of_replica = line.labels.get("container", "") in ("", pods.TRAINING)
         if not pod.name or not is_of_replica or line.value >= _BLANK:
-            continue
+            return
         gpu = line.name, *(line.labels.get(name, "") for name in ("UUID", "gpu", "GPU_I_ID"))
-        lines = by_pod.setdefault(pod, {})
+        if any(len(label) > expositions.MAX_LABEL for label in gpu):
+            return
+        lines = self._by_pod.setdefault(pod, {})
         if gpu not in lines or lines[gpu].at < line.at:
-            lines[gpu] = line
-    readings = {pod: _reading(list(lines.values())) for pod, lines in by_pod.items()}
-    return {pod: reading for pod, reading in readings.items() if reading.at is not None}
+            lines[gpu] = Figure(line.value, line.at)
+
+    def readings(self) -> dict[Pod, Reading]:
+        found = {pod: _reading(lines) for pod, lines in self._by_pod.items()}
+        return {pod: reading for pod, reading in found.items() if reading.at is not None}
 
 
-def _reading(lines: list[Line]) -> Reading:
-    busy = [line for line in lines if line.name == UTILIZATION and 0 <= line.value <= 100]
-    used = [line for line in lines if line.name == MEMORY]
+def _reading(lines: _Lines) -> Reading:
+    busy = [each for gpu, each in lines.items() if gpu[0] == UTILIZATION and 0 <= each.value <= 100]
+    used = [each for gpu, each in lines.items() if gpu[0] == MEMORY]
     return Reading(
         gpu_utilization=_figure(busy, 1 / (100 * len(busy)) if busy else 1),
         gpu_memory_bytes=_figure(used, _MIB),
     )
 
 
-def _figure(lines: list[Line], factor: float) -> Figure | None:
+def _figure(lines: list[Figure], factor: float) -> Figure | None:
     if not lines:
         return None
     return figure(sum(line.value for line in lines) * factor, max(line.at for line in lines))

@@ -19,6 +19,7 @@ from paceline.model.samples import CURRENT_ATTEMPT, Evaluation, Sample, StepRepo
 MAX_READ_BYTES = 4 * 1024 * 1024
 #: Of what an agent or the instrumentation says.
 MOST_CHARACTERS = 1000
+_MOST_NOTES = 20
 
 _Record = TypeVar("_Record", Sample, StepReport, Evaluation)
 
@@ -179,6 +180,7 @@ def _started(record: Mapping[str, Any], replica: ReplicaId, attempt: int) -> Job
     message = f"started with {threads} threads" + (f" on a limit of {limit:g} cores" if limit else "")
     notes = record.get("notes")
     if isinstance(notes, list) and notes:
-        message += "; " + "; ".join(str(note) for note in notes)
+        message += "; " + "; ".join(str(note)[:MOST_CHARACTERS] for note in notes[:_MOST_NOTES])
     at = float(record.get("at") or 0.0)
+    message = message[:MOST_CHARACTERS]
     return JobEvent(at=at, kind="started", message=message, replica=replica, attempt=attempt)

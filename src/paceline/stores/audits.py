@@ -1,4 +1,4 @@
-"""Who changed what through a server; nothing of it is ever changed or removed with a job."""
+"""Who changed what through a server; nothing of it is ever changed or removed with a job, only with age."""
 
 from __future__ import annotations
 
@@ -21,6 +21,23 @@ class Audits(rows.Part):
         """
         with self._database.writing() as connection:
             connection.execute(sa.insert(tables.audits).values(dataclasses.asdict(audit)))
+
+    def forget_audits(self, *, before: float, most: int) -> int:
+        """Remove who changed what before a moment (Unix seconds), and the oldest beyond a number.
+
+        Returns:
+            How many were removed.
+
+        Raises:
+            StoreError: the store cannot be written.
+        """
+        columns = tables.audits.c
+        with self._database.writing() as connection:
+            newest = sa.select(columns.id).order_by(columns.id.desc())
+            last = connection.execute(newest.offset(most).limit(1)).scalar()
+            old = columns.at < before
+            condition = old if last is None else sa.or_(old, columns.id <= last)
+            return connection.execute(sa.delete(tables.audits).where(condition)).rowcount
 
     def audits(
         self,

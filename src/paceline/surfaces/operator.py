@@ -12,7 +12,7 @@ import socket
 import sys
 import time
 import uuid
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
 
 from paceline.engines.kubernetes import leases
@@ -48,18 +48,20 @@ class Keeping:
 async def run(
     *,
     context: str | None,
-    namespace: str | None,
+    namespaces: Sequence[str] | None,
     agent_image: str | None,
     keeping: Keeping | None,
+    exporters: str | None,
     listen: tuple[str | None, int] | None = None,
 ) -> None:
     """Look after jobs until SIGTERM or SIGINT.
 
     Args:
         context: that of the kubeconfig; None: the current one, or the cluster around this process.
-        namespace: the only one to look after; None: all.
+        namespaces: the only ones to look after; None: all.
         agent_image: out of which agents are brought; None: the images of jobs have it.
         keeping: where samples and output of replicas are kept; None: nowhere.
+        exporters: the namespace of DCGM's exporters; None: none is asked.
         listen: the address and the port where it answers probes (`surfaces.probes`); None: nowhere.
 
     Raises:
@@ -68,16 +70,17 @@ async def run(
     sys.setrecursionlimit(MOST_LEVELS)
     cluster = RealCluster(context)
     identity = f"{socket.gethostname()}-{uuid.uuid4().hex[:8]}"
-    where = namespace or cluster.namespace
+    # One of them has its lease there, as it was before there could be several.
+    where = namespaces[0] if namespaces and len(namespaces) == 1 else cluster.namespace
     lease = Lease(cluster, leases.OPERATOR, where, identity=identity, clock=time.time)
     reader = BoundedReader(reconcilers.wanted)
     read = functools.partial(_read, reader)
-    operator = Operator(cluster, agent_image=agent_image, clock=time.time, namespace=namespace, read=read)
+    operator = Operator(cluster, agent_image=agent_image, clock=time.time, namespaces=namespaces, read=read)
     rounds = None
     if keeping is not None:
         rounds = Rounds(
             cluster, operator, store_url=keeping.store_url, home=keeping.home, clock=time.time,
-            keep_seconds=keeping.seconds, namespace=namespace,
+            keep_seconds=keeping.seconds, exporters=exporters,
         )  # fmt: skip
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -89,7 +92,7 @@ async def run(
             log.info("%s waits for its turn in %s", identity, where)
             if not await _first(stopped.wait(), lease.acquire()):
                 return
-            log.info("%s looks after the jobs of %s", identity, namespace or "all namespaces")
+            log.info("%s looks after the jobs of %s", identity, ", ".join(namespaces or ["all namespaces"]))
             beside = [] if rounds is None else [rounds.run()]
             if await _first(stopped.wait(), lease.hold(), operator.run(), *beside):
                 raise EngineError("the lease is lost: another operator may have taken over")

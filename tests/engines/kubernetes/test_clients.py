@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import http.server
 import json
 import threading
@@ -33,6 +34,16 @@ class Answers(http.server.BaseHTTPRequestHandler):
         path, _, query = self.path.partition("?")
         if path == "/spool":
             return self._say(200, f"{query}\n".encode() + b"x" * 1000)
+        if path == "/said":
+            return self._say(200, str(self.headers["Paceline-Token"]).encode())
+        if path == "/packed":
+            self.send_response(200)
+            self.send_header("Content-Encoding", "gzip")
+            self.end_headers()
+            self.wfile.write(gzip.compress(bytes(1 << 24)))
+            return None
+        if path == "/refused":
+            return self._say(500, b"x" * (1 << 20))
         if path == "/forbidden":
             return self._say(403, json.dumps(FORBIDDEN).encode())
         if path == "/cut":
@@ -98,7 +109,7 @@ def with_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ca
 
 
 def test_a_path_is_read_with_its_query(with_cluster: Callable[..., Any]) -> None:
-    found = with_cluster(lambda cluster: cluster.read("/spool?offset=7&again=5"))
+    found = with_cluster(lambda cluster: cluster.read("/spool?offset=7&again=5", limit_bytes=2000))
     assert found == b"offset=7&again=5\n" + b"x" * 1000
     assert with_cluster(lambda cluster: cluster.post("/traces/x")) == b"asked for /traces/x"
 
@@ -108,9 +119,24 @@ def test_more_than_is_wanted_is_refused(with_cluster: Callable[..., Any]) -> Non
         with_cluster(lambda cluster: cluster.read("/spool", limit_bytes=100))
 
 
+def test_what_was_not_asked_for_is_not_unpacked(with_cluster: Callable[..., Any]) -> None:
+    with pytest.raises(ClusterError, match="in a coding that was not asked for: 'gzip'"):
+        with_cluster(lambda cluster: cluster.read("/packed", limit_bytes=1 << 30))
+
+
+def test_of_a_long_refusal_the_beginning_is_read(with_cluster: Callable[..., Any]) -> None:
+    with pytest.raises(ClusterError, match=r"^/refused cannot be read: x{200}$"):
+        with_cluster(lambda cluster: cluster.read("/refused", limit_bytes=100))
+
+
+def test_headers_are_passed_on(with_cluster: Callable[..., Any]) -> None:
+    headers = {"Paceline-Token": "secret"}
+    assert with_cluster(lambda cluster: cluster.read("/said", limit_bytes=10, headers=headers)) == b"secret"
+
+
 def test_each_line_of_an_output_has_its_time(with_cluster: Callable[..., Any]) -> None:
     first, *lines = with_cluster(
-        lambda cluster: cluster.logs("odd", "ml", "training", tail=7, since_seconds=5)
+        lambda cluster: cluster.logs("odd", "ml", "training", tail=7, since_seconds=5, last_bytes=10_000)
     )
     assert first.at == ""
     assert first.text == "container=training&timestamps=true&tailLines=7&sinceSeconds=5"
@@ -123,15 +149,15 @@ def test_each_line_of_an_output_has_its_time(with_cluster: Callable[..., Any]) -
     ]
     assert [line.at for line in lines] == [f"2027-01-15T08:00:0{second}Z" for second in range(5)]
     assert [line.has_ended for line in lines] == [True, True, True, True, False]
-    (said,) = with_cluster(lambda cluster: cluster.logs("gone", "ml", "training"))
+    (said,) = with_cluster(lambda cluster: cluster.logs("gone", "ml", "training", last_bytes=99))
     assert said == Line("", UNREADABLE.decode(), has_ended=False)
     with pytest.raises(ClusterError, match="the output of forbidden cannot be read: pods is forbidden"):
-        with_cluster(lambda cluster: cluster.logs("forbidden", "ml", "training"))
+        with_cluster(lambda cluster: cluster.logs("forbidden", "ml", "training", last_bytes=99))
 
 
-@pytest.mark.parametrize(("last_bytes", "lines"), [(None, 60), (10**6, 60), (90, 3), (1, 0)])
+@pytest.mark.parametrize(("last_bytes", "lines"), [(10**6, 60), (90, 3), (1, 0)])
 def test_of_an_output_only_the_end_is_kept(
-    with_cluster: Callable[..., Any], last_bytes: int | None, lines: int
+    with_cluster: Callable[..., Any], last_bytes: int, lines: int
 ) -> None:
     found = with_cluster(lambda cluster: cluster.logs("worker", "ml", "training", last_bytes=last_bytes))
     assert found == [Line(f"2027-01-15T08:00:{n:02d}Z", f"line {n}") for n in range(60 - lines, 60)]
@@ -143,5 +169,5 @@ def test_of_an_output_only_the_end_is_kept(
 )
 def test_refusals_say_why(with_cluster: Callable[..., Any], path: str, code: int | None, says: str) -> None:
     with pytest.raises(ClusterError, match=says) as refused:
-        with_cluster(lambda cluster: cluster.read(path))
+        with_cluster(lambda cluster: cluster.read(path, limit_bytes=1000))
     assert refused.value.code == code

@@ -255,10 +255,10 @@ def test_a_watch_goes_on_from_a_listing(check: Callable[[Test], None]) -> None:
 
 def test_a_path_is_read(check: Callable[[Test], None]) -> None:
     async def test(cluster: Cluster) -> None:
-        assert await cluster.read("/readyz") == b"ok"
+        assert await cluster.read("/readyz", limit_bytes=100) == b"ok"
         for path in ("/nothing", "/api/v1/nodes/no-such-node/proxy/metrics/cadvisor"):
             with pytest.raises(ClusterError, match=f"{path} cannot be read: .+") as missing:
-                await cluster.read(path)
+                await cluster.read(path, limit_bytes=1000)
             assert missing.value.is_missing
 
     check(test)

@@ -39,7 +39,7 @@ def seen(
             monkeypatch.setenv("KUBECONFIG", str(path / "kubeconfig"))
             cluster = RealCluster(user=user, groups=groups)
             await cluster.list(kinds.PODS)
-            await cluster.read("/version")
+            await cluster.read("/version", limit_bytes=10_000)
             await cluster.list(kinds.PODS)
             await cluster.close()
 

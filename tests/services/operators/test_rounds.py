@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import dataclasses
 import datetime
+import json
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -68,9 +70,20 @@ class Kept:
                 await self._task
             self._task = None
 
-    def agent(self, pod: str, replica: ReplicaId = WORKER) -> PodAgent:
-        self.agents[pod] = PodAgent(self.scene.cluster, self.home / "pods", pod)
-        self.agents[pod].start(replica)
+    def agent(self, pod: str, replica: ReplicaId = WORKER, *, has_token: bool = True) -> PodAgent:
+        """Start the agent of a pod, with the token that the pod has; or one of an older operator's."""
+        cluster, token = self.scene.cluster, None
+        if has_token:
+            found = cluster.of_kind(kinds.PODS)[pod]["spec"]
+            (own,) = (each for each in found["volumes"] if each["name"] == "paceline-config")
+            (name,) = (each["secret"]["name"] for each in own["projected"]["sources"] if "secret" in each)
+            arguments = json.loads(found["containers"][0]["command"][-1])
+            assert arguments["token_file"] == "/paceline/config/token"
+            data = cluster.of_kind(kinds.SECRETS)[name]["data"]["token"]
+            token = base64.b64decode(data).decode()
+            assert len(token) > 40
+        self.agents[pod] = PodAgent(cluster, self.home / "pods", pod)
+        self.agents[pod].start(replica, token=token)
         return self.agents[pod]
 
     async def until(self, holds: Callable[[Store], Any], seconds: float = 240.0) -> Any:
@@ -108,6 +121,35 @@ def printed(folder: Path, wanted: Callable[[ReplicaId], bool] = lambda replica: 
     """Return what is kept of the output of a run's replicas."""
     reader = logs.FolderReader(RunFolder(folder), logs.Wanted(replica=wanted))
     return [line.text for line in logs.lines(reader)]
+
+
+def test_agents_that_an_older_operator_began_are_read(tmp_path: Path) -> None:
+    """Its pods have no token, and their job no secret before a replica is launched again."""
+
+    async def play() -> None:
+        async with keeping(tmp_path) as kept:
+            kept.scene.cluster.remove(kinds.SECRETS, "clicks-agent")
+            kept.agent("clicks-worker-0-1", has_token=False)
+            kept.start()
+            await kept.until(lambda store: store.run_names_like("default/clicks/"))
+            await kept.until(lambda store: store.step_reports(kept.run(store)))
+
+    asyncio.run(play())
+
+
+def test_a_job_has_a_token_of_its_own(tmp_path: Path) -> None:
+    async def play() -> None:
+        async with keeping(tmp_path) as kept:
+            await kept.scene.submit(job("other", workers=1))
+            await kept.scene.until_phase("running", "other")
+            secrets = kept.scene.cluster.of_kind(kinds.SECRETS)
+            tokens = {name: each["data"]["token"] for name, each in secrets.items()}
+            assert tokens.keys() == {"clicks-agent", "other-agent"}
+            assert len(set(tokens.values())) == 2
+            (reference,) = secrets["clicks-agent"]["metadata"]["ownerReferences"]
+            assert (reference["kind"], reference["name"]) == ("TrainingJob", "clicks"), "it goes with its job"
+
+    asyncio.run(play())
 
 
 def test_samples_steps_and_output_outlive_the_pods(tmp_path: Path) -> None:

@@ -257,7 +257,7 @@ def test_a_job_whose_name_was_taken_again_is_not_mistaken_for_the_new_one(
     wait_until(lambda: phase(client, name) == "running")
     old = kept(site, stage)
     client.delete(f"/api/v1/jobs/{name}?force=true")
-    cluster_runs.end_all_but(site.store, (), namespace=None, now=site.clock() - 60.0)
+    cluster_runs.end_all_but(site.store, (), namespaces=None, now=site.clock() - 60.0)
     submit(client)
     wait_until(lambda: phase(client, name) == "running")
     new = kept(site, stage)

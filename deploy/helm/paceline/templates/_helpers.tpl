@@ -2,6 +2,11 @@
 {{ printf "%s-operator" .Release.Name | trunc 63 | trimSuffix "-" }}
 {{- end }}
 
+{{- /* The namespaces that it looks after, joined by commas; none: all. */}}
+{{- define "paceline.namespaces" -}}
+{{ if .Values.namespaced }}{{ .Release.Namespace }}{{ else }}{{ join "," .Values.namespaces }}{{ end }}
+{{- end }}
+
 {{- define "paceline.labels" -}}
 app.kubernetes.io/name: paceline-operator
 app.kubernetes.io/instance: {{ .Release.Name }}
@@ -18,4 +23,35 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- define "paceline.serverLabels" -}}
 app.kubernetes.io/name: paceline-server
 app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- /* What it may do in each namespace: as in deploy/kustomize/rbac.yaml. */}}
+{{- define "paceline.rules" -}}
+- apiGroups: [paceline.dev]
+  resources: [trainingjobs]
+  verbs: [get, list, watch, delete]
+- apiGroups: [paceline.dev]
+  resources: [trainingjobs/status]
+  verbs: [patch]
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [list, watch, create, delete]
+- apiGroups: [""]
+  resources: [pods/proxy, pods/log]
+  verbs: [get]
+- apiGroups: [""]
+  resources: [services]
+  verbs: [get, create]
+- apiGroups: [networking.k8s.io]
+  resources: [networkpolicies]
+  verbs: [get, create]
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs: [get, create, update]
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [get, create]
+- apiGroups: [""]
+  resources: [events]
+  verbs: [create]
 {{- end }}

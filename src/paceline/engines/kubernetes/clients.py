@@ -9,7 +9,7 @@ import json
 import re
 import ssl
 import urllib.parse
-from collections.abc import AsyncIterable, AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any
 
 import httpx2
@@ -25,7 +25,15 @@ from lightkube.generic_resource import (
 )
 from lightkube.types import PatchType
 
-from paceline.engines.kubernetes.clusters import WATCH_SECONDS, ClusterError, Line, Listing, Object
+from paceline.engines.kubernetes.clusters import (
+    NO_HEADERS,
+    WATCH_SECONDS,
+    WORDS_BYTES,
+    ClusterError,
+    Line,
+    Listing,
+    Object,
+)
 from paceline.engines.kubernetes.kinds import TRAINING_JOBS, Kind
 
 TIMEOUT_SECONDS = 30.0
@@ -63,6 +71,8 @@ class RealCluster:
                 auth=client_adapter.user_auth(config.user),
                 timeout=timeout,
                 transport=second,
+                # What is packed has no length before it is unpacked.
+                headers={"Accept-Encoding": "identity"},
             )
         except (ConfigError, OSError, ValueError) as error:
             raise ClusterError(
@@ -152,7 +162,7 @@ class RealCluster:
         *,
         tail: int | None = None,
         since_seconds: int | None = None,
-        last_bytes: int | None = None,
+        last_bytes: int,
     ) -> builtins.list[Line]:
         """Return what a container has written (see `Cluster`)."""
         # The client takes a whole answer into memory, and ends lines where a bar of progress begins anew.
@@ -164,30 +174,43 @@ class RealCluster:
         what = f"the output of {pod} cannot be read"
         with _translated(what):
             async with self._raw.stream("GET", path) as response:
-                data = await _last(response.aiter_bytes(), last_bytes)
+                data = await _last(_raw(response, path), last_bytes)
         if not response.is_success:
             raise _refusal(what, response, data)
         return list(_lines(data))
 
-    async def read(self, path: str, *, limit_bytes: int | None = None) -> bytes:
+    async def read(self, path: str, *, limit_bytes: int, headers: Mapping[str, str] = NO_HEADERS) -> bytes:
         """Return what is at a path (see `Cluster`)."""
-        return await self._answer("GET", path, limit_bytes)
-
-    async def post(self, path: str) -> bytes:
-        """Return what is answered to a POST (see `Cluster`)."""
-        return await self._answer("POST", path, None)
-
-    async def _answer(self, method: str, path: str, limit_bytes: int | None) -> bytes:
         data = bytearray()
-        with _translated(f"{path} cannot be read"):
-            async with self._raw.stream(method, path) as response:
-                async for chunk in response.aiter_bytes():
-                    data += chunk
-                    if limit_bytes is not None and len(data) > limit_bytes:
-                        raise ClusterError(f"{path} has more than {limit_bytes} bytes")
-                if not response.is_success:
-                    raise _refusal(f"{path} cannot be read", response, bytes(data))
+        async with contextlib.aclosing(self._pieces("GET", path, limit_bytes, headers)) as pieces:
+            async for piece in pieces:
+                data += piece
         return bytes(data)
+
+    def stream(
+        self, path: str, *, limit_bytes: int, headers: Mapping[str, str] = NO_HEADERS
+    ) -> AsyncGenerator[bytes]:
+        """Yield what is at a path (see `Cluster`)."""
+        return self._pieces("GET", path, limit_bytes, headers)
+
+    async def post(self, path: str, *, headers: Mapping[str, str] = NO_HEADERS) -> bytes:
+        """Return what is answered to a POST (see `Cluster`)."""
+        return b"".join([piece async for piece in self._pieces("POST", path, WORDS_BYTES, headers)])
+
+    async def _pieces(
+        self, method: str, path: str, limit_bytes: int, headers: Mapping[str, str]
+    ) -> AsyncGenerator[bytes]:
+        what = f"{path} cannot be read"
+        with _translated(what):
+            async with self._raw.stream(method, path, headers=dict(headers)) as response:
+                if not response.is_success:
+                    raise _refusal(what, response, await _first(_raw(response, path), WORDS_BYTES))
+                size = 0
+                async for piece in _raw(response, path):
+                    size += len(piece)
+                    if size > limit_bytes:
+                        raise ClusterError(f"{path} has more than {limit_bytes} bytes")
+                    yield piece
 
 
 def _verify(config: kubeconfig.SingleConfig) -> ssl.SSLContext:
@@ -261,16 +284,34 @@ def _refusal(what: str, response: httpx2.Response, data: bytes) -> ClusterError:
     return ClusterError(message, code=response.status_code, reason=reason)
 
 
-async def _last(chunks: AsyncIterable[bytes], limit_bytes: int | None) -> bytes:
+def _raw(response: httpx2.Response, path: str) -> AsyncIterator[bytes]:
+    """Return what is answered as it comes: a piece of it that is packed could become a gigabyte."""
+    coding = response.headers.get("Content-Encoding", "identity")
+    if coding.lower() != "identity":
+        raise ClusterError(f"{path} is answered in a coding that was not asked for: {coding[:20]!r}")
+    return response.aiter_raw()
+
+
+async def _first(chunks: AsyncIterable[bytes], limit_bytes: int) -> bytes:
+    """Return the beginning of a text that may be of any length."""
+    data = bytearray()
+    async for chunk in chunks:
+        data += chunk
+        if len(data) >= limit_bytes:
+            break
+    return bytes(data[:limit_bytes])
+
+
+async def _last(chunks: AsyncIterable[bytes], limit_bytes: int) -> bytes:
     """Return the last whole lines of a text that may be of any length."""
     data, is_cut = bytearray(), False
     async for chunk in chunks:
         data += chunk
         # Not at each chunk: what is left is moved.
-        if limit_bytes is not None and len(data) > 2 * limit_bytes:
+        if len(data) > 2 * limit_bytes:
             del data[:-limit_bytes]
             is_cut = True
-    if limit_bytes is not None and len(data) > limit_bytes:
+    if len(data) > limit_bytes:
         del data[:-limit_bytes]
         is_cut = True
     return bytes(data.partition(b"\n")[2] if is_cut else data)

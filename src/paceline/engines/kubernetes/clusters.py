@@ -7,7 +7,8 @@ and for one in memory.
 from __future__ import annotations
 
 import builtins
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 from paceline.engines.kubernetes.kinds import Kind
@@ -15,6 +16,9 @@ from paceline.errors import EngineError
 
 #: After so long without a word the server ends a watch.
 WATCH_SECONDS = 300
+NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+#: The answer to a question that takes a few words, or a list of names.
+WORDS_BYTES, NAMES_BYTES = 1 << 16, 1 << 22
 
 Object = Mapping[str, Any]
 
@@ -122,7 +126,7 @@ class Cluster(Protocol):
         *,
         tail: int | None = None,
         since_seconds: int | None = None,
-        last_bytes: int | None = None,
+        last_bytes: int,
     ) -> builtins.list[Line]:
         """Return what a container has written so far.
 
@@ -137,8 +141,19 @@ class Cluster(Protocol):
             last_bytes: only the last lines that have at most so many bytes together, with their times.
         """
 
-    async def read(self, path: str, *, limit_bytes: int | None = None) -> bytes:
-        """Return what the API server answers to a GET of a path; more than the limit is refused."""
+    async def read(self, path: str, *, limit_bytes: int, headers: Mapping[str, str] = NO_HEADERS) -> bytes:
+        """Return what the API server answers to a GET of a path.
 
-    async def post(self, path: str) -> bytes:
-        """Return what the API server answers to a POST of a path with nothing in it."""
+        Args:
+            path: the path, which may lead to a port of a pod.
+            limit_bytes: more than that is refused, and not kept meanwhile.
+            headers: what else is said; the server itself takes ``Authorization``.
+        """
+
+    def stream(
+        self, path: str, *, limit_bytes: int, headers: Mapping[str, str] = NO_HEADERS
+    ) -> AsyncGenerator[bytes]:
+        """Yield the same piece by piece, each of some 64 KiB at most."""
+
+    async def post(self, path: str, *, headers: Mapping[str, str] = NO_HEADERS) -> bytes:
+        """Return what the API server answers to a POST of a path with nothing in it: a few words."""

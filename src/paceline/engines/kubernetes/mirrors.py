@@ -7,8 +7,9 @@ listed again and held against the copy, so that what has vanished is noticed too
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from paceline.engines.kubernetes.clusters import WATCH_SECONDS, Cluster, ClusterError, Object
@@ -112,6 +113,27 @@ class Mirror:
             else:
                 self._objects[key_of(found)] = self._trimmed(found)
             self._on_change(found)
+
+
+class Mirrors:
+    """The objects of a kind in some namespaces, each of which is followed for itself.
+
+    Args:
+        of: the mirror of each; of all together, that of None.
+    """
+
+    def __init__(self, of: Mapping[str | None, Mirror]) -> None:
+        self._of = of
+
+    def __getitem__(self, namespace: str | None) -> Mirror:
+        return self._of[namespace]
+
+    def get(self, key: Key) -> Object | None:
+        """Return an object; None when there is none."""
+        return next((found for each in self._of.values() if (found := each.get(key)) is not None), None)
+
+    def __iter__(self) -> Iterator[Object]:
+        return itertools.chain.from_iterable(self._of.values())
 
 
 def _version(each: Object | None) -> str | None:

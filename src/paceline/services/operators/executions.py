@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Sequence
 
 from paceline.control import commands, events
@@ -15,7 +16,17 @@ from paceline.errors import EngineError
 from paceline.model.jobs import CleanUp, JobSpec
 from paceline.model.roles import ReplicaId
 from paceline.model.statuses import ExitKind, ExitReason
-from paceline.rendering import codes, config_maps, kueue, labels, network_policies, pods, services, volcano
+from paceline.rendering import (
+    agent_secrets,
+    codes,
+    config_maps,
+    kueue,
+    labels,
+    network_policies,
+    pods,
+    services,
+    volcano,
+)
 from paceline.rendering.surroundings import Surroundings
 from paceline.services.operators.records import Record
 from paceline.specs import dump_job
@@ -89,6 +100,8 @@ class Executor:
             await self._put(kinds.SERVICES, services.service(spec, where), resource, is_fixed=True)
             policy = network_policies.policy(spec, where)
             await self._put(kinds.NETWORK_POLICIES, policy, resource, is_fixed=True)
+            token = agent_secrets.secret(spec, where, secrets.token_urlsafe(32))
+            await self._put(kinds.SECRETS, token, resource, is_fixed=True)
             await self._put(kinds.CONFIG_MAPS, told, resource)
         except ClusterError as error:
             if error.is_refusal:
@@ -209,7 +222,11 @@ class Executor:
                 await self._delete(resource, sight.replica, sight.attempt)
 
     def _surroundings(self, resource: Object) -> Surroundings:
-        return Surroundings(namespace=resource["metadata"]["namespace"], agent_image=self._agent_image)
+        return Surroundings(
+            namespace=resource["metadata"]["namespace"],
+            agent_image=self._agent_image,
+            has_agent_token=True,
+        )
 
 
 def owner(each: Object) -> str | None:

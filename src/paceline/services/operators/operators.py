@@ -7,11 +7,11 @@ import contextlib
 import dataclasses
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from paceline.engines.kubernetes import kinds, sights, times
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
-from paceline.engines.kubernetes.mirrors import Key, Mirror, key_of
+from paceline.engines.kubernetes.mirrors import Key, Mirror, Mirrors, key_of
 from paceline.engines.kubernetes.queues import system_of
 from paceline.model.jobs import FitPolicy, JobSpec
 from paceline.model.statuses import JobPhase
@@ -54,8 +54,9 @@ class Operator:
         cluster: the cluster.
         agent_image: out of which agents are brought; None: the images of jobs have it.
         clock: Unix seconds.
-        namespace: the only one that it may look at; None: all, and the nodes. Within one, nobody can know
-            whether a job fits, so all begin at once.
+        namespaces: the only ones that it may look at; None: all, and the nodes. Within some, nobody can know
+            whether a job fits, so all begin at once. One that it may not look at, or that is gone, keeps none
+            of the others waiting for long.
         read: returns the job that a resource asks for, or what is wrong with it.
     """
 
@@ -65,12 +66,15 @@ class Operator:
         *,
         agent_image: str | None,
         clock: Callable[[], float],
-        namespace: str | None = None,
+        namespaces: Collection[str] | None = None,
         read: Callable[[Object], JobSpec | str] = reconcilers.wanted,
     ) -> None:
         self.counters = Counters()
         self._cluster = cluster
-        self._sees_nodes = namespace is None
+        self._sees_nodes = namespaces is None
+        self._where: tuple[str | None, ...] = (None,) if namespaces is None else tuple(namespaces)
+        self._known: set[str | None] = set()
+        self._has_begun = asyncio.Event()
         self._reconciler = Reconciler(cluster, agent_image=agent_image, clock=clock, read=read)
         self._admissions = Admissions(cluster, clock=clock)
         self._queue: WorkQueue[Key] = WorkQueue()
@@ -83,11 +87,14 @@ class Operator:
         self._all_known = asyncio.Event()
         self._pods_of: dict[str, dict[Key, Object]] = defaultdict(dict)
         self._silent: Mapping[str, float] = {}
-        self._jobs = Mirror(cluster, kinds.TRAINING_JOBS, namespace=namespace, on_change=self._job_changed)
-        self._pods = Mirror(
-            cluster, kinds.PODS, namespace=namespace, selector=labels.JOB,
-            on_change=self._pod_changed, trimmed=_trimmed,
-        )  # fmt: skip
+        jobs, pods = {}, {}
+        for each in self._where:
+            jobs[each] = Mirror(cluster, kinds.TRAINING_JOBS, namespace=each, on_change=self._job_changed)
+            pods[each] = Mirror(
+                cluster, kinds.PODS, namespace=each, selector=labels.JOB,
+                on_change=self._pod_changed, trimmed=_trimmed,
+            )  # fmt: skip
+        self._jobs, self._pods = Mirrors(jobs), Mirrors(pods)
         self._nodes = Mirror(cluster, kinds.NODES, on_change=self._node_changed, trimmed=_only_conditions)
 
     @property
@@ -98,13 +105,13 @@ class Operator:
     async def run(self) -> None:
         """Look after jobs until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            # Pods are listed after the jobs: what is known of a job must not be newer than its pods.
-            tasks.create_task(self._jobs.run())
-            await self._jobs.is_filled.wait()
-            self._unknown = {key_of(each) for each in self._jobs}
+            begun = [tasks.create_task(self._begin(tasks, each)) for each in self._where]
+            done: set[asyncio.Task[None]] = set()
+            while not done:
+                # Whoever looks after all has to know all; of some namespaces one may be gone.
+                done, _ = await asyncio.wait(begun, timeout=None if self._sees_nodes else ALL_KNOWN_SECONDS)
             self._note_known()
-            tasks.create_task(self._pods.run())
-            await self._pods.is_filled.wait()
+            self._has_begun.set()
             if self._sees_nodes:
                 tasks.create_task(self._nodes.run())
                 await self._nodes.is_filled.wait()
@@ -112,9 +119,27 @@ class Operator:
             for _ in range(WORKERS):
                 tasks.create_task(self._work())
 
+    async def _begin(self, tasks: asyncio.TaskGroup, namespace: str | None) -> None:
+        """Follow what there is in a namespace; return when all of it was seen once.
+
+        Pods are listed after the jobs: what is known of a job must not be newer than its pods.
+        """
+        tasks.create_task(self._jobs[namespace].run())
+        await self._jobs[namespace].is_filled.wait()
+        self._unknown |= {key_of(each) for each in self._jobs[namespace]}
+        tasks.create_task(self._pods[namespace].run())
+        await self._pods[namespace].is_filled.wait()
+        self._known.add(namespace)
+        for resource in self._jobs[namespace]:
+            self._job_changed(resource)
+
     async def wait_until_known(self) -> None:
-        """Wait until all jobs and pods were seen once."""
-        await self._pods.is_filled.wait()
+        """Wait until all jobs and pods were seen once; in some namespaces, those that may be seen."""
+        await self._has_begun.wait()
+
+    def namespaces(self) -> Collection[str] | None:
+        """Return the namespaces whose jobs and pods are known; None: all."""
+        return None if self._sees_nodes else {each for each in self._known if each is not None}
 
     def jobs(self) -> Iterable[Object]:
         """Return all jobs."""
@@ -179,6 +204,8 @@ class Operator:
             self._all_known.set()
 
     async def _look_after(self, key: Key) -> None:
+        if not self._known & {None, key[0]}:
+            return  # It is looked at as soon as its pods are known: those that are not seen are no loss.
         resource = self._jobs.get(key)
         if resource is None or resource["metadata"].get("deletionTimestamp"):
             # What is being deleted takes its pods along; that they go is no loss to be made up for.

@@ -17,7 +17,7 @@ from paceline.control import events, reconciliations, scalings, states
 from paceline.control.reconciliations import Progress, Sight
 from paceline.diagnosing.failures import known, last_words
 from paceline.engines.kubernetes import kinds, sights, times
-from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
+from paceline.engines.kubernetes.clusters import WORDS_BYTES, Cluster, ClusterError, Object
 from paceline.engines.kubernetes.mirrors import key_of
 from paceline.errors import InvalidInput, first_line
 from paceline.model.jobs import JobSpec
@@ -172,7 +172,9 @@ class Reconciler:
         namespace, job = key_of(resource)
         pod = labels.pod_name(job, seen.replica, seen.attempt)
         try:
-            lines = await self._cluster.logs(pod, namespace, pods.TRAINING, tail=last_words.LINES)
+            lines = await self._cluster.logs(
+                pod, namespace, pods.TRAINING, tail=last_words.LINES, last_bytes=WORDS_BYTES
+            )
         except ClusterError:
             return seen
         return dataclasses.replace(

@@ -12,7 +12,8 @@ import dataclasses
 import functools
 import logging
 import math
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+import time
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -25,13 +26,15 @@ from paceline.errors import PacelineError, StoreError
 from paceline.model.jobs import JobSpec
 from paceline.model.runs import JobEvent
 from paceline.rendering import pods
-from paceline.services import cluster_runs, log_files
+from paceline.services import cluster_runs, kept_outputs, log_files
 from paceline.services.collectors import Collector, Source
+from paceline.services.intakes import Intake
 from paceline.services.log_files import LogFile
 from paceline.services.operators import announcements
 from paceline.services.operators.output_floods import FloodWatch
 from paceline.services.operators.records import UnreadableStatus
 from paceline.services.outside_measurements import OutsideMeasurements
+from paceline.sources import gpus
 from paceline.sources.readings import Pod
 from paceline.stores import Store, open_store
 
@@ -54,6 +57,8 @@ SILENT_SECONDS, OUTSIDE_SECONDS = 30.0, 15.0
 TELL_SECONDS = 60.0
 #: A round is given up after so long; what it asks of agents, cluster and store has shorter deadlines.
 GIVE_UP_SECONDS = 600.0
+#: The volume of an operator is 5 GiB large, and a pod that fills its own is evicted.
+OUTPUT_BYTES = 3 << 30
 
 log = logging.getLogger(__name__)
 
@@ -95,6 +100,9 @@ class Present(Protocol):
     async def wait_until_known(self) -> None:
         """Wait until everything was seen once."""
 
+    def namespaces(self) -> Collection[str] | None:
+        """Return the namespaces whose jobs are known; None: all."""
+
     def jobs(self) -> Iterable[Object]:
         """Return all jobs."""
 
@@ -115,7 +123,8 @@ class Rounds:
         home: where output is kept.
         clock: Unix seconds.
         keep_seconds: how long a run is kept after its end, when its resource is gone.
-        namespace: the only one that is looked at; None: all.
+        exporters: the namespace of DCGM's exporters (`OutsideMeasurements`).
+        output_bytes: how much of all outputs is kept.
     """
 
     def __init__(
@@ -127,8 +136,10 @@ class Rounds:
         home: Path,
         clock: Callable[[], float],
         keep_seconds: float,
-        namespace: str | None = None,
+        exporters: str | None = gpus.NAMESPACE,
+        output_bytes: int = OUTPUT_BYTES,
     ) -> None:
+        self._output_bytes = output_bytes
         self.counters = Counters()
         self._cluster = cluster
         self._present = present
@@ -136,11 +147,10 @@ class Rounds:
         self._home = home
         self._clock = clock
         self._keep_seconds = keep_seconds
-        self._namespace = namespace
         self._store: Store | None = None
         self._collector: Collector | None = None
         self._visits: dict[Source, _Visit] = {}
-        self._outside = OutsideMeasurements(cluster, clock, namespace=namespace)
+        self._outside = OutsideMeasurements(cluster, clock, exporters=exporters)
         self._measured_at = -math.inf
         self._kept: dict[str, str] = {}
         self._wrong: dict[str, str] = {}
@@ -198,7 +208,7 @@ class Rounds:
             if leaving_only:
                 return
             self._store = await asyncio.to_thread(open_store, self._store_url)
-            self._collector = Collector(self._cluster, self._store)
+            self._collector = Collector(self._cluster, self._store, intake=Intake(time.monotonic))
         await self._keep_jobs(self._store)
         found = dict(self._sources())
         if not leaving_only:
@@ -268,9 +278,14 @@ class Rounds:
             await asyncio.to_thread(self._tidy, store, set(present), now)
 
     def _tidy(self, store: Store, present: set[str], now: float) -> None:
-        where = self._namespace
-        cluster_runs.end_all_but(store, present, namespace=where, now=now)
-        cluster_runs.forget_old(store, present, namespace=where, before=now - self._keep_seconds)
+        where = self._present.namespaces()
+        cluster_runs.end_all_but(store, present, namespaces=where, now=now)
+        cluster_runs.forget_old(store, present, namespaces=where, before=now - self._keep_seconds)
+        left_out = kept_outputs.trim(cluster_runs.folder(self._home, ""), self._output_bytes)
+        if left_out:
+            log.warning(
+                "%d outputs are kept no more: all had more than %d bytes", len(left_out), self._output_bytes
+            )
 
     def _sources(self) -> Iterable[tuple[Source, Sight]]:
         """Yield the attempts of the jobs that the store knows, which run or have run."""

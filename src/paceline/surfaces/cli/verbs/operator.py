@@ -34,14 +34,30 @@ if TYPE_CHECKING:
     metavar="[HOST]:PORT",
     help="Where it answers /healthz and /metrics; without a host on all addresses.",
 )
+@click.option(
+    "--namespaces",
+    metavar="NAMESPACE,...",
+    help="The only ones that it looks after, with rights in these and no others.",
+)
+@click.option(
+    "--exporters",
+    metavar="NAMESPACE",
+    help="Where DCGM's exporters are, which are believed nowhere else; none: they are not asked. By default"
+    " gpu-operator, and none where it looks after some namespaces.",
+)
 def command(
-    session: sessions.Session, agent_image: str | None, keep: float, listen: tuple[str | None, int] | None
+    session: sessions.Session,
+    agent_image: str | None,
+    keep: float,
+    listen: tuple[str | None, int] | None,
+    namespaces: str | None,
+    exporters: str | None,
 ) -> None:
     """Look after the TrainingJobs of a Kubernetes cluster until it is ended.
 
     Of several operators only one acts at a time; when it ends another goes on, and nothing is lost or done
-    twice. With --namespace it looks after that one alone, and no job waits for room: that needs a look at
-    all nodes and pods.
+    twice. With --namespace or --namespaces it looks after those alone, and no job waits for room: that needs
+    a look at all nodes and pods.
     Samples, steps and output of replicas are kept when a place for them is named: --home or $PACELINE_HOME,
     and --store or $PACELINE_STORE; `--store none` keeps nothing.
     The cluster has to know what a TrainingJob is: `paceline schema --crd | kubectl apply -f -`.
@@ -57,15 +73,37 @@ def command(
     # The client logs every request, and whoever makes the store's tables each of its plugins.
     for name in ("httpx2", "alembic"):
         logging.getLogger(name).setLevel(logging.WARNING)
+    only = _namespaces(session.namespace_option, namespaces)
     asyncio.run(
         operator.run(
             context=session.context_option,
-            namespace=session.namespace_option,
+            namespaces=only,
+            exporters=_exporters(exporters, is_all=only is None),
             agent_image=surroundings.agent_image(agent_image),
             keeping=_keeping(session, keep),
             listen=listen,
         )
     )
+
+
+def _namespaces(one: str | None, several: str | None) -> list[str] | None:
+    """Return the namespaces to look after; None: all."""
+    if several is None:
+        return None if one is None else [one]
+    if one is not None:
+        raise click.UsageError("--namespace names one, --namespaces several: give one of the two")
+    names = list(dict.fromkeys(name.strip() for name in several.split(",") if name.strip()))
+    if not names:
+        raise click.UsageError("--namespaces names none")
+    return names
+
+
+def _exporters(named: str | None, *, is_all: bool) -> str | None:
+    from paceline.sources import gpus
+
+    if named == "none":
+        return None
+    return named or (gpus.NAMESPACE if is_all else None)
 
 
 def _keeping(session: sessions.Session, seconds: float) -> Keeping | None:
