@@ -47,7 +47,7 @@ from typing import (
     Set,
     Tuple,
     Union,
-)  # fmt: skip
+)
 
 ROLES = ("ps", "worker", "chief", "evaluator")
 TF_THREAD_VARIABLES = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")

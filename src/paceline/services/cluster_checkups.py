@@ -54,6 +54,7 @@ RIGHTS = (
     Right("get", kinds.PODS, "logs", "log"),
     Right("get", kinds.PODS, "top, report and trace", "proxy"),
     Right("create", kinds.PODS, "trace", "proxy"),
+    Right("get", kinds.SECRETS, "top, report and trace: the token of a job's agents"),
     Right("list", kinds.EVENTS, "describe and why"),
     Right("list", kinds.QUOTAS, "fit and why"),
     Right("list", kinds.NODES, "fit and why"),

@@ -135,7 +135,7 @@ class ClusterMeasurements:
         answers = await requests.answers(map(collector.collect, running))
         errors = [each for each in answers if isinstance(each, ClusterError)]
         if errors and len(errors) == len(running) and not self.has_store:
-            raise ClusterError(errors[0].message, code=errors[0].code, hint=_HINT)
+            raise ClusterError(errors[0].message, code=errors[0].code, hint=errors[0].hint or _HINT)
         return Found(store, await asyncio.to_thread(store.get_run, run), is_scratch=True)
 
     def _scratch(self, whole: bool) -> tuple[Store, Collector]:

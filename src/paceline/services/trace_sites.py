@@ -137,7 +137,8 @@ class PodSite:
         if errors and len(errors) == len(done):
             raise ClusterError(
                 errors[0].message, code=errors[0].code,
-                hint="traces are asked for through the API server: that needs the right to create pods/proxy",
+                hint=errors[0].hint
+                or "traces are asked for through the API server: that needs the right to create pods/proxy",
             )  # fmt: skip
 
     async def _post(self, path: str) -> bytes:

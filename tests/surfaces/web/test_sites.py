@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import threading
-from collections.abc import Coroutine, Iterator
+from collections.abc import AsyncGenerator, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +84,9 @@ class Shared:
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
+
+    async def stream(self, path: str, **more: Any) -> AsyncGenerator[bytes]:
+        yield await self.read(path, **more)
 
     def __getattr__(self, name: str) -> Any:
         asked = getattr(self._stage.scene.cluster, name)
