@@ -345,6 +345,32 @@ def test_a_small_program_beside_may_have_little_memory(memory: str) -> None:
     assert lint(PS.replace("memory: 1Gi", f"memory: {memory}")) == ()
 
 
+@pytest.mark.parametrize(
+    ("requests", "limits", "severities"),
+    [
+        ("{cpu: 1, memory: 1Gi}", "{cpu: 1000m, memory: 1024Mi}", []),
+        ("{cpu: 1, memory: 1Gi}", "{cpu: 2, memory: 4Gi}", ["warning", "warning"]),
+        ("{cpu: 2, memory: 1Gi}", "{cpu: 1, memory: 1Gi}", ["error"]),
+        ("{nvidia.com/gpu: 1}", "{nvidia.com/gpu: 2, memory: 1Gi}", ["error"]),
+        ("{nvidia.com/gpu: 1}", "{nvidia.com/gpu: '1', memory: 1Gi}", []),
+        ("{cpu: '{{ cpu }}'}", "{cpu: 1, memory: 1Gi}", []),
+        ("[1]", "{memory: [2]}", []),
+    ],
+)
+def test_requests_are_held_against_limits(requests: str, limits: str, severities: list[str]) -> None:
+    text = PS.replace("{limits: {cpu: 1, memory: 1Gi}}", f"{{requests: {requests}, limits: {limits}}}")
+    found = [finding for finding in lint(text) if finding.code != "K8S202"]
+    assert [str(finding.severity) for finding in found] == severities
+    assert {finding.code for finding in found} <= {"K8S204"}
+
+
+def test_a_template_may_have_a_version_for_clusters_of_old() -> None:
+    old, new = ("apiVersion: extensions/v1beta1\n", "apiVersion: apps/v1\n")
+    text = f"{{{{- if a }}}}\n{old}{{{{- else }}}}\n{new}{{{{- end }}}}\nkind: Deployment\n"
+    assert lint(text) == ()
+    assert [finding.code for finding in lint(text.replace("apiVersion: apps/v1\n", ""))] == ["K8S501"]
+
+
 def test_a_part_of_an_overlay_is_no_whole_container() -> None:
     text = "- {op: replace, path: /spec/replicas, value: 4}\n---\n" + PS.replace(
         "        image: team/clicks:1\n", ""

@@ -368,6 +368,11 @@ def test_a_refusal_says_where_and_what(case: str) -> None:
     assert says in caught.value.message
 
 
+def test_a_fault_of_another_object_is_no_obstacle() -> None:
+    other = "kind: ConfigMap\nmetadata: {name: other}\ndata: {1: x, a: b, a: c}\n---\n"
+    assert tfjob_files.convert_text(other + tfjob(), "tfjob.yaml").lost[-1].startswith("ConfigMap other: ")
+
+
 def test_a_file_without_objects() -> None:
     with pytest.raises(InvalidInput, match="there is no TFJob in it"):
         tfjob_files.convert_text("# nothing\n---\n", "tfjob.yaml")

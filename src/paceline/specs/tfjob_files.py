@@ -115,6 +115,9 @@ def convert_text(text: str | bytes, file: str) -> Conversion:
 def _converted(found: Sequence[_Object], file: str) -> Conversion:
     tfjob = _the_tfjob(found, file)
     told = next((each for each in found if each.kind == "ConfigMap" and each.name == tfjob.name), None)
+    faults = [fault for each in (tfjob, told) if each is not None for fault in each.document.faults]
+    if faults:
+        raise problems.JobFileError(dict.fromkeys(faults), None)
     data = told.data.get("data") if told is not None else None
     reading = tfjob_readings.Reading(copy.deepcopy(tfjob.data), data if isinstance(data, dict) else {})
     try:
@@ -179,7 +182,7 @@ def _objects(text: str, file: str) -> Iterator[_Object]:
     """Yield the objects of a stream of them, those of lists too.
 
     Raises:
-        JobFileError: a document is no YAML, or has a fault such as a key that stands twice.
+        JobFileError: a document is no YAML.
     """
     text = streams.without_directives(text)
     lines = documents.split_lines(text)
@@ -191,8 +194,6 @@ def _objects(text: str, file: str) -> Iterator[_Object]:
         data = _plain(document.data)
         if not isinstance(data, dict):
             continue
-        if document.faults:
-            raise problems.JobFileError(document.faults, None)
         items = data.get("items") if str(data.get("kind")).endswith("List") else None
         if isinstance(items, list):
             for index, item in enumerate(items):

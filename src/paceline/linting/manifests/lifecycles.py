@@ -119,8 +119,9 @@ def removed_api(file: ManifestFile) -> Iterator[Hit]:
         product = f"Kubernetes {version}"
         if not version:
             product, use = _OLD_KINDS.get((api, manifest.kind), ("", None))
-        if not product:
-            continue
+        fork = any(fault.path == "apiVersion" for fault in manifest.document.faults)
+        if not product or (fork and manifest.template.has_branches):
+            continue  # A template may write a version of old for clusters of old.
         fix = f"Write apiVersion: {use}." if use else "Nothing took its place; remove the object."
         if use == "apps/v1":
             fix = "Write apiVersion: apps/v1, and spec.selector, which is required there."

@@ -87,22 +87,25 @@ def fractional_cpu(file: ManifestFile) -> Iterator[Hit]:
     Severity.WARNING,
     why="Only pods whose requests equal their limits, for CPU and for memory, are of the Guaranteed class. "
     "Others get no exclusive cores, run as fast as their neighbours let them, and are evicted first when a "
-    "node is short of memory. One slow or evicted replica holds up the whole job. A request above its limit "
-    "is refused.",
+    "node is short of memory. One slow or evicted replica holds up the whole job. Refused are a request "
+    "above its limit, and one of a device (a GPU) that is unlike it.",
     fix="Write requests equal to the limits.",
 )
 def requests_unlike_limits(file: ManifestFile) -> Iterator[Hit]:
     """Requests equal limits."""
     for manifest in file.manifests:
         for path, container in manifest.containers():
-            for name, what in (("cpu", "CPU"), ("memory", "of memory")):
+            listed = readings.field(container, "resources", "requests")
+            devices = [name for name in listed if "/" in name] if isinstance(listed, Mapping) else []
+            for name, what in (("cpu", "CPU"), ("memory", "of memory"), *((each, each) for each in devices)):
                 asked, most = (
                     _amount(manifest, container, section, name) for section in ("requests", "limits")
                 )
                 if asked is None or most is None or asked[1] == most[1]:
                     continue
                 message = f"the container requests {asked[0]} {what} and is limited to {most[0]}"
-                severity = Severity.ERROR if asked[1] > most[1] else None
+                is_refused = asked[1] > most[1] or name in devices
+                severity = Severity.ERROR if is_refused else None
                 where = (*path, "resources", "requests", name)
                 yield Hit(manifest.document, where, message, severity=severity)
 
