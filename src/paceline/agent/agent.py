@@ -52,6 +52,8 @@ REPORT_NUMBERS = {
     ),
     "evaluation": ("step", "examples", "auc", "log_loss", "accuracy"),
 }  # fmt: skip
+QUALITIES = ("loss", "auc", "log_loss", "accuracy")  # they may be less than 0
+MOST_QUALITY = 1e100  # so that no sum of losses is infinite
 MOST_FAULTS = 20  # kinds of what is wrong with reports that are told of
 LONGEST_NUMBER = 40  # characters
 DAY_SECONDS = 86400.0
@@ -534,7 +536,7 @@ def _whole(text: str) -> Any:
 def mend_report(report: Dict[str, Any], now: float) -> List[str]:
     """Take out of a report what is no number where one belongs; return what was wrong, a sentence each.
 
-    A number that is written as a text is one. A time that is missing, or of tomorrow, is that of its arrival.
+    A number that is written as a text is one. A time that is missing, or of another day, is the arrival's.
     """
     faults = []
     known = REPORT_NUMBERS.get(report["type"], ())
@@ -542,14 +544,14 @@ def mend_report(report: Dict[str, Any], now: float) -> List[str]:
         if report.get(name) is not None:
             value = report[name]
             number = _number(value)
-            if number is None:
+            if number is None or not (name in QUALITIES or 0 <= number < UNLIMITED):
                 del report[name]
                 faults.append("%s is no number that it can be: %s" % (name, _shown(value)))
             elif isinstance(value, str):
                 report[name] = number
                 faults.append("%s is a text, and read as a number: %s" % (name, _shown(value)))
     at = report.get("at")
-    if at is not None and (_number(at) is None or isinstance(at, str) or at > now + DAY_SECONDS):
+    if at is not None and (_number(at) is None or isinstance(at, str) or abs(at - now) > DAY_SECONDS):
         faults.append("at is no time in Unix seconds: %s" % _shown(at))
         at = None
     report["at"] = now if at is None else at
@@ -560,7 +562,7 @@ def mend_report(report: Dict[str, Any], now: float) -> List[str]:
 
 
 def _number(value: Any) -> Any:
-    """Return a number that 64 bits can hold, also one that is written as a text; None for others."""
+    """Return a number that can be meant, also one that is written as a text; None for others."""
     if isinstance(value, str):
         if len(value) > LONGEST_NUMBER:
             return None
@@ -570,7 +572,7 @@ def _number(value: Any) -> Any:
             return None
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         return None
-    return value if abs(value) < 2**63 else None
+    return value if abs(value) < MOST_QUALITY else None
 
 
 def _shown(value: Any) -> str:

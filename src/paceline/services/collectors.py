@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import time
+from collections.abc import Callable
 
 from paceline.control.reconciliations import Sight
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
@@ -19,6 +21,8 @@ from paceline.stores import Store
 
 #: An agent that has not answered by then is asked again later.
 ANSWER_SECONDS = 10.0
+#: Clocks that differ by less are the same.
+SAME_SECONDS = 2.0
 #: Of one replica at a time; others wait meanwhile.
 MAX_PAGES = 16
 
@@ -56,10 +60,20 @@ class Collector:
         cluster: where they run.
         store: where what they say is kept.
         last_bytes: of a spool that nothing is known of yet, only so much of its end; None: all.
+        clock: Unix seconds; what agents write by other clocks is kept by this one.
     """
 
-    def __init__(self, cluster: Cluster, store: Store, *, last_bytes: int | None = None) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        store: Store,
+        *,
+        last_bytes: int | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self._cluster = cluster
+        self._clock = clock
+        self._behind: dict[tuple[str, str], float] = {}
         self._store = store
         self._last_bytes = last_bytes
         self._offsets: dict[tuple[str, str], int] = {}
@@ -79,8 +93,10 @@ class Collector:
         for _ in range(MAX_PAGES):
             offset = await self._offset(source)
             last = self._last_bytes if offset == 0 else None
+            asked_at = self._clock()
             page = await self._ask(source, offset, again_seconds, last)
-            reading = agents.reading(page, replica=source.replica, attempt=source.attempt)
+            behind = self._seconds_behind(source, page, asked_at)
+            reading = agents.reading(page, replica=source.replica, attempt=source.attempt).moved(behind)
             if reading.offset <= offset:
                 return False
             try:
@@ -106,6 +122,20 @@ class Collector:
     def forget(self, source: Source) -> None:
         """Forget where a replica that is gone was read up to; the store knows it."""
         self._offsets.pop(source.key, None)
+        self._behind.pop(source.key, None)
+
+    def _seconds_behind(self, source: Source, page: agents.Page, asked_at: float) -> float:
+        """Return by how much the clock of a replica's node is behind; 0: by less than can be said.
+
+        It is the same until it is another by more than an answer may take: measurements keep their distances.
+        """
+        if page.at is None:
+            return 0.0
+        at = min(max(page.at, asked_at), self._clock())
+        behind, known = at - page.at, self._behind.get(source.key, 0.0)
+        if abs(behind - known) > SAME_SECONDS:
+            self._behind[source.key] = known = behind
+        return known
 
     async def _offset(self, source: Source) -> int:
         if source.key not in self._offsets:

@@ -6,12 +6,13 @@ only those with one of the names are given to it; and one by one, so that a brok
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Collection, Mapping
 from typing import NamedTuple, Protocol
 
 from prometheus_client import parser
+
+from paceline.model import outside
 
 #: The parser's time grows with the square of a line's length; real lines have some hundred characters.
 MAX_LINE = 8192
@@ -63,4 +64,4 @@ def _line(line: str, at: float) -> Line | None:
         value = float(sample.value)
     except (ValueError, IndexError, OverflowError):
         return None
-    return Line(sample.name, sample.labels, value, time) if math.isfinite(time) else None
+    return Line(sample.name, sample.labels, value, time) if outside.is_moment(time) else None

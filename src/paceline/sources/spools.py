@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from paceline.model import script_facts
+from paceline.model import outside, script_facts
 from paceline.model.cures import Outcome
 from paceline.model.roles import ReplicaId
 from paceline.model.runs import CURED, FACT, JobEvent
@@ -42,6 +41,25 @@ class Reading:
     evaluations: tuple[Evaluation, ...] = ()
     events: tuple[JobEvent, ...] = ()
     broken: int = 0
+
+    def moved(self, seconds: float) -> Reading:
+        """Return what was written by a clock that is so many seconds behind; less than 0: ahead."""
+        if not seconds:
+            return self
+        return dataclasses.replace(
+            self,
+            samples=_moved(self.samples, seconds),
+            steps=_moved(self.steps, seconds),
+            evaluations=_moved(self.evaluations, seconds),
+            events=_moved(self.events, seconds),
+        )
+
+
+_Timed = TypeVar("_Timed", Sample, StepReport, Evaluation, JobEvent)
+
+
+def _moved(records: tuple[_Timed, ...], seconds: float) -> tuple[_Timed, ...]:
+    return tuple(dataclasses.replace(each, at=max(0.0, each.at + seconds)) for each in records)
 
 
 def read(path: Path, *, replica: ReplicaId, attempt: int, offset: int) -> Reading:
@@ -91,7 +109,7 @@ def parse(data: bytes, *, replica: ReplicaId, attempt: int, offset: int) -> Read
                     )
                 case "fact":
                     message = script_facts.text(record.get("name"), record.get("value"))
-                    at = float(record.get("at") or 0.0)
+                    at = outside.moment(record.get("at"))
                     happened.append(
                         JobEvent(at=at, kind=FACT, message=message, replica=replica, attempt=attempt)
                     )
@@ -141,17 +159,18 @@ def _record(kind: type[_Record], record: Mapping[str, Any], replica: ReplicaId, 
         value = record.get(field.name)
         if value is None:
             continue
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-            # A loss that is not a number is news, but no measurement: it is kept as not measured.
-            if field.name == "loss" and isinstance(value, float):
-                continue
+        if isinstance(value, bool) or not isinstance(value, int | float):
             raise ValueError(f"{field.name} is not a number")
+        if not outside.is_number(field.name, value):
+            if field.name in outside.QUALITIES:
+                continue
+            raise ValueError(f"{field.name} is a number that it cannot be")
         values[field.name] = float(value) if "float" in str(field.type) else int(value)
     return kind(**values)
 
 
 def _said(kind: str, record: Mapping[str, Any], replica: ReplicaId, attempt: int) -> JobEvent:
-    at = float(record.get("at") or 0.0)
+    at = outside.moment(record.get("at"))
     message = str(record.get("message") or "")[:MOST_CHARACTERS]
     return JobEvent(at=at, kind=kind, message=message, replica=replica, attempt=attempt)
 
@@ -180,5 +199,5 @@ def _started(record: Mapping[str, Any], replica: ReplicaId, attempt: int) -> Job
     notes = record.get("notes")
     if isinstance(notes, list) and notes:
         message += "; " + "; ".join(str(note) for note in notes)
-    at = float(record.get("at") or 0.0)
+    at = outside.moment(record.get("at"))
     return JobEvent(at=at, kind="started", message=message, replica=replica, attempt=attempt)
