@@ -44,7 +44,7 @@ THREAD_VARIABLES = (
 CODE_CREDENTIALS = ("PACELINE_CODE_USER", "PACELINE_CODE_PASSWORD")  # of its fetcher alone
 PROXY_VARIABLES = ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy")
 SEEN_TYPES = ("instrumentation", "fact", "cure")  # of the script: they hold while it runs
-REPORT_TYPES = ("step", "evaluation", *SEEN_TYPES)
+REPORT_TYPES = ("step", "evaluation", "standing", *SEEN_TYPES)
 REPORT_NUMBERS = {
     "step": (
         "step", "steps", "examples", "loss", "interval_seconds", "input_wait_seconds", "total_steps",

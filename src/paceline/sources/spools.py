@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from paceline.model import outside, script_facts
+from paceline.model import outside, script_facts, standings
 from paceline.model.cures import Outcome
 from paceline.model.roles import ReplicaId
-from paceline.model.runs import CURED, FACT, JobEvent
+from paceline.model.runs import CURED, FACT, STANDING, JobEvent
 from paceline.model.samples import CURRENT_ATTEMPT, Evaluation, Sample, StepReport
 
 #: A reader takes at most so much at once, so that a spool that grew for hours does not fill memory.
@@ -101,18 +101,8 @@ def parse(data: bytes, *, replica: ReplicaId, attempt: int, offset: int) -> Read
                 case "started":
                     started = True
                     happened.append(_started(record, replica, attempt))
-                case "note" | "instrumentation" | "output" | "outlived" | "misread" as kind:
-                    happened.append(_said(kind, record, replica, attempt))
-                case "cure":
-                    happened.append(
-                        _said(CURED, {**record, "message": str(_cured(record))}, replica, attempt)
-                    )
-                case "fact":
-                    message = script_facts.text(record.get("name"), record.get("value"))
-                    at = outside.moment(record.get("at"))
-                    happened.append(
-                        JobEvent(at=at, kind=FACT, message=message, replica=replica, attempt=attempt)
-                    )
+                case str() as kind if kind in _EVENTS:
+                    happened.append(_EVENTS[kind](record, replica, attempt))
                 case "exited":
                     # Why is in the exit file too, and the engine reports it when all is gone.
                     ended = True
@@ -169,10 +159,32 @@ def _record(kind: type[_Record], record: Mapping[str, Any], replica: ReplicaId, 
     return kind(**values)
 
 
-def _said(kind: str, record: Mapping[str, Any], replica: ReplicaId, attempt: int) -> JobEvent:
-    at = outside.moment(record.get("at"))
+def _said(record: Mapping[str, Any], replica: ReplicaId, attempt: int) -> JobEvent:
     message = str(record.get("message") or "")[:MOST_CHARACTERS]
-    return JobEvent(at=at, kind=kind, message=message, replica=replica, attempt=attempt)
+    at = outside.moment(record.get("at"))
+    return JobEvent(at=at, kind=str(record["type"]), message=message, replica=replica, attempt=attempt)
+
+
+def _changed(record: Mapping[str, Any], replica: ReplicaId, attempt: int) -> JobEvent:
+    """Return what a cure says of itself; raises as `_cured` does."""
+    return _said({**record, "type": CURED, "message": str(_cured(record))}, replica, attempt)
+
+
+def _fact(record: Mapping[str, Any], replica: ReplicaId, attempt: int) -> JobEvent:
+    message = script_facts.text(record.get("name"), record.get("value"))
+    at = outside.moment(record.get("at"))
+    return JobEvent(at=at, kind=FACT, message=message, replica=replica, attempt=attempt)
+
+
+def _standing(record: Mapping[str, Any], replica: ReplicaId, attempt: int) -> JobEvent:
+    """Return what a trainer does while it makes no step, as of since when.
+
+    Raises:
+        ValueError: it is nothing that is known.
+    """
+    message = standings.text(str(record.get("doing")), str(record.get("where") or ""))
+    at = outside.moment(record.get("since"))
+    return JobEvent(at=at, kind=STANDING, message=message, replica=replica, attempt=attempt)
 
 
 def _cured(record: Mapping[str, Any]) -> Outcome:
@@ -201,3 +213,12 @@ def _started(record: Mapping[str, Any], replica: ReplicaId, attempt: int) -> Job
         message += "; " + "; ".join(str(note) for note in notes)
     at = outside.moment(record.get("at"))
     return JobEvent(at=at, kind="started", message=message, replica=replica, attempt=attempt)
+
+
+#: How records become events, by their type.
+_EVENTS: Mapping[str, Callable[[Mapping[str, Any], ReplicaId, int], JobEvent]] = {
+    **dict.fromkeys(("note", "instrumentation", "output", "outlived", "misread"), _said),
+    "cure": _changed,
+    "fact": _fact,
+    "standing": _standing,
+}

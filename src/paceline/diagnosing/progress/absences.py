@@ -47,7 +47,7 @@ TOPIC = Topic(
 )
 
 
-@rule(TOPIC, needs=(), explains=("waiting-for-ps", "idle-workers"))
+@rule(TOPIC, needs=(), explains=("standing-trainers", "waiting-for-ps", "idle-workers"))
 def waiting_at_start(case: Case) -> Iterator[Hit]:
     """Jobs without a step of which some replicas wait for another."""
     run = case.recording.run

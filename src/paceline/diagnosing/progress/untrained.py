@@ -35,7 +35,7 @@ TOPIC = Topic(
 )
 
 
-@rule(TOPIC, needs=(), explains=("waiting-at-start", "idle-workers"))
+@rule(TOPIC, needs=(), explains=("waiting-at-start", "standing-trainers", "idle-workers"))
 def nothing_trained(case: Case) -> Iterator[Hit]:
     """Trainers that were looked into and made no step, when all or the chief have ended."""
     run = case.recording.run
