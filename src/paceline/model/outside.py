@@ -6,10 +6,6 @@ infinity, a calendar ends in the year 9999, and a database holds 64 bits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from paceline.model.recordings import Recording
-
 #: The year 2200, in Unix seconds: milliseconds lie beyond it.
 LATEST = 7_258_118_400.0
 #: The largest number that is meant; sums of some thousands of them are numbers yet.
@@ -45,23 +41,3 @@ def is_number(name: str, value: float) -> bool:
     if name in QUALITIES:
         return abs(value) < _MOST_QUALITY
     return 0 <= value < MOST
-
-
-def check_times(recording: Recording) -> None:
-    """Let a recording pass whose times can be, but for those of what was measured.
-
-    Raises:
-        ValueError: one cannot.
-    """
-    for at in _times(recording):
-        moment(at)
-
-
-def _times(recording: Recording) -> Iterator[float | None]:
-    run = recording.run
-    yield from (recording.at, run.submitted_at, run.started_at, run.finished_at)
-    yield from (event.at for event in recording.events)
-    yield from (trace.at for trace in recording.traces)
-    yield from (at for each in recording.changes for at in (each.asked_at, each.done_at))
-    if recording.conclusion is not None:
-        yield recording.conclusion.at
