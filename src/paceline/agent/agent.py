@@ -62,6 +62,8 @@ MAX_CPUS = 8192
 KEPT_FILES = 400
 REPORT_CHUNK_BYTES = 1 << 20
 EXIT_FILE_BYTES = 4096
+LEFT_SECONDS = 0.5  # a process that outlives its command for so long was left behind
+SHOWN_COMMANDS, SHOWN_CHARACTERS = 3, 100
 SWITCHES_BUDGET = 0.0015  # cores that reading context switches may cost on average
 GPU_SECONDS = 5.0
 NOTE_SECONDS = 60.0
@@ -573,6 +575,17 @@ def _number(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         return None
     return value if abs(value) < MOST_QUALITY else None
+
+
+def command_line(pid: int) -> str:
+    """Return the command of a process as people write it, less its end; "a process" where it is gone."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            words = file.read(4096).decode("utf-8", "replace").split("\0")
+    except OSError:
+        words = []
+    text = "".join(each if each.isprintable() else "?" for each in " ".join(words).strip())
+    return text[:SHOWN_CHARACTERS] or "a process"
 
 
 def _shown(value: Any) -> str:
@@ -1912,8 +1925,31 @@ class Agent:
             if not self._sampler.gpu_ended(pid):
                 self._sampler.tree.ended_seconds += usage.ru_utime + usage.ru_stime
 
+    def _say_left(self) -> None:
+        """Say which processes still run though the command has ended by itself; helpers take a moment."""
+        tree, until = self._sampler.tree, time.monotonic() + LEFT_SECONDS
+        while not self._stop_kind:
+            self._reap()
+            left = tree.send(0)
+            if not left:
+                return
+            if time.monotonic() >= until:
+                commands = [command_line(pid) for pid in sorted(tree.refresh())]
+                some = ", ".join(commands[:SHOWN_COMMANDS]) + (", ..." if left > SHOWN_COMMANDS else "")
+                message = "%d process%s still ran when the command ended, and %s ended with it: %s" % (
+                    left,
+                    "" if left == 1 else "es",
+                    "was" if left == 1 else "were",
+                    some,
+                )
+                say(message)
+                self._write({"type": "left", "at": time.time(), "message": message})
+                return
+            self._signals.wait(0.05)
+
     def _end_strays(self) -> None:
         """End what the command left behind: at once, or within the grace period if it was told to stop."""
+        self._say_left()
         tree, asked = self._sampler.tree, False
         give_up = max(time.monotonic(), self._grace_until if self._stop_kind else 0.0) + 5.0
         while time.monotonic() < give_up:

@@ -90,6 +90,7 @@ RULES: tuple[Rule, ...] = (
     commands.trainer_ended,
     commands.misread_reports,
     standing_trainers.standing_trainers,
+    commands.left_behind,
     limits.at_limit,
     restarts.trained_anew,
     addresses.other_addresses,

@@ -217,7 +217,7 @@ def _started(record: Mapping[str, Any], replica: ReplicaId, attempt: int) -> Job
 
 #: How records become events, by their type.
 _EVENTS: Mapping[str, Callable[[Mapping[str, Any], ReplicaId, int], JobEvent]] = {
-    **dict.fromkeys(("note", "instrumentation", "output", "outlived", "misread"), _said),
+    **dict.fromkeys(("note", "instrumentation", "output", "outlived", "misread", "left"), _said),
     "cure": _changed,
     "fact": _fact,
     "standing": _standing,
