@@ -168,6 +168,21 @@ def test_a_daemon_does_not_outlive_the_command(replica):
     assert one.run()[0] == 0
     assert not is_alive(one.number_in("daemon"))
     assert one.reason()["kind"] == "completed"
+    (left,) = one.lines("left")
+    assert left["message"].startswith("1 process still ran when the command ended, and was ended with it: ")
+    assert "python" in left["message"]
+
+
+def test_a_command_in_the_background_of_a_shell_is_said_to_have_been_left(replica):
+    one = replica("sh", "-c", "sleep 600 > /dev/null 2>&1 &")
+    assert one.run()[0] == 0
+    assert [line["message"].rpartition(": ")[2] for line in one.lines("left")] == ["sleep 600"]
+
+
+def test_what_ends_before_its_command_is_not_left(replica):
+    one = replica("sh", "-c", "true & wait")
+    assert one.run()[0] == 0
+    assert one.lines("left") == []
 
 
 def test_what_a_stopped_command_leaves_behind_may_end_in_good_order(replica):
@@ -363,8 +378,9 @@ def test_what_a_command_does_before_the_agent_goes_on_counts(replica):
 
 
 def test_reports_are_passed_on_and_bad_ones_counted(replica):
+    at = time.time()
     lines = [
-        '{"type": "step", "at": 12.5, "step": 10, "steps": 10, "examples": 640, "loss": NaN}',
+        f'{{"type": "step", "at": {at!r}, "step": 10, "steps": 10, "examples": 640, "loss": NaN}}',
         '{"type": "evaluation", "auc": 0.7, "extra": {"kept": [1]}}',
         "not json",
         "[1]",
@@ -376,7 +392,7 @@ def test_reports_are_passed_on_and_bad_ones_counted(replica):
     one = replica(PYTHON, "-c", f"import os; open(os.environ['PACELINE_REPORT_FILE'], 'w').write({body!r})")
     assert one.run()[0] == 0
     steps = one.lines("step")
-    assert steps[0] == {"type": "step", "at": 12.5, "step": 10, "steps": 10, "examples": 640, "loss": None}
+    assert steps[0] == {"type": "step", "at": at, "step": 10, "steps": 10, "examples": 640, "loss": None}
     assert steps[1]["step"] == 11
     assert steps[1]["at"] == pytest.approx(time.time(), abs=60)
     assert one.lines("evaluation")[0]["extra"] == {"kept": [1]}

@@ -404,6 +404,10 @@ def test_reports(line, expected):
             'step: no field of it is known, only "Loss, global_step"']),
         ({"step": 10**30, "steps": 1}, {"steps": 1}, [f"step is no number that it can be: {10**30}"]),
         ({"step": 1, "at": 1.8e12}, {"step": 1}, ["at is no time in Unix seconds: 1800000000000.0"]),
+        ({"step": 1, "at": 12.5}, {"step": 1}, ["at is no time in Unix seconds: 12.5"]),
+        ({"step": -1, "steps": 1, "loss": -2.5}, {"steps": 1, "loss": -2.5}, [
+            "step is no number that it can be: -1"]),
+        ({"loss": 1e200, "steps": 1}, {"steps": 1}, ["loss is no number that it can be: 1e+200"]),
         ({"step": 1, "at": "now"}, {"step": 1}, ['at is no time in Unix seconds: "now"']),
         ({"step": 1, "loss": "x" * 500}, {"step": 1}, [
             'loss is no number that it can be: "' + "x" * 79 + "..."]),
@@ -437,6 +441,8 @@ def test_numbers_of_a_report_are_numbers_whatever_was_written(kind, data):
     agent.mend_report(report, 1.7e9)
     for name in (*agent.REPORT_NUMBERS[kind], "at"):
         value = report.get(name)
-        assert value is None or (type(value) in (int, float) and abs(value) < 2**63)
+        assert value is None or (
+            type(value) in (int, float) and (abs(value) < 2**63 or name in agent.QUALITIES)
+        )
     read = spools.parse(json.dumps(report).encode() + b"\n", replica=WORKER, attempt=1, offset=0)
     assert read.broken == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
@@ -54,13 +55,13 @@ def test_each_kind_is_judged_by_itself(forwarded):
 
 
 def test_what_is_wrong_with_reports_is_said_now_and_then(tmp_path):
-    path, spool = tmp_path / "reports", tmp_path / "spool"
+    path, spool, at = tmp_path / "reports", tmp_path / "spool", time.time()
     passed = []
     reports = agent.Reports(str(path), passed.append)
     writer = agent.Spool(str(spool))
     for number in range(120):
         with path.open("a") as file:
-            file.write(json.dumps({"type": "step", "at": 1.0, "step": f"{number} of 120", "steps": 1}) + "\n")
+            file.write(json.dumps({"type": "step", "at": at, "step": f"{number} of 120", "steps": 1}) + "\n")
             file.write("" if number else "step 0\n")
         reports.forward(writer, final=False)
     lines = [json.loads(line) for line in spool.read_text().splitlines()]
@@ -70,5 +71,5 @@ def test_what_is_wrong_with_reports_is_said_now_and_then(tmp_path):
         'step is no number that it can be: "9 of 120" (10 times so far)',
         'step is no number that it can be: "99 of 120" (100 times so far)',
     ]
-    assert passed == [{"type": "step", "at": 1.0, "steps": 1}] * 120
+    assert passed == [{"type": "step", "at": at, "steps": 1}] * 120
     assert reports.rejected == 1

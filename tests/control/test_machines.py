@@ -135,8 +135,17 @@ def test_a_failed_evaluator_does_not_fail_the_job() -> None:
 
 
 def test_what_cannot_be_launched_is_not_tried_again() -> None:
-    reason = ExitReason(kind=ExitKind.LAUNCH_FAILED, message="no such command")
+    reason = ExitReason(kind=ExitKind.LAUNCH_FAILED, code=127, message="no such command")
     state, _ = drive(job(), events.Begin(), exited(W0, reason))
+    assert state.outcome is JobPhase.FAILED
+
+
+def test_a_launch_that_fails_for_a_moment_follows_the_restart_policy() -> None:
+    reason = ExitReason(kind=ExitKind.LAUNCH_FAILED, code=1, message="the code could not be brought: no DNS")
+    state, _ = drive(job(), events.Begin(), exited(W0, reason))
+    assert (state.phase, state.outcome) == (JobPhase.RESTARTING, None)
+    assert state.replica(W0).restarts == 1
+    state, _ = drive(job(limit=0), events.Begin(), exited(W0, reason))
     assert state.outcome is JobPhase.FAILED
 
 
@@ -249,8 +258,8 @@ def test_ps_are_asked_to_end_when_all_others_have() -> None:
         events.StopRequested(),
         events.EngineFailed(reason="no room"),
         events.TimerFired(timer=Timer(kind=TimerKind.DEADLINE)),
-        exited(PS0, ExitReason(kind=ExitKind.LAUNCH_FAILED)),
-        exited(W0, ExitReason(kind=ExitKind.LAUNCH_FAILED)),
+        exited(PS0, ExitReason(kind=ExitKind.LAUNCH_FAILED, code=127)),
+        exited(W0, ExitReason(kind=ExitKind.LAUNCH_FAILED, code=126)),
     ],
 )
 def test_however_a_job_ends_its_ps_go_last(why: events.Event) -> None:

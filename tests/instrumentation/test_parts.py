@@ -163,6 +163,7 @@ class Script:
     def __init__(self, steps, reporter, monkeypatch):
         self.now = 100.0
         self.made = 0
+        self._ends = []
         monkeypatch.setattr(stepping, "clock", lambda: self.now)
         monkeypatch.setattr(sessions, "clock", lambda: self.now)
         monkeypatch.setattr(graphs, "training_run", self._kind)
@@ -215,7 +216,12 @@ class Script:
         return (run, {}) if TRAIN in targets or TRAIN in fetches else None
 
     def _at_exit(self, function, *arguments):
-        self.end = lambda: function(*arguments)
+        self._ends.append(lambda: function(*arguments))
+
+    def end(self):
+        """Do what is done at the end of the process: what was asked for last comes first."""
+        while self._ends:
+            self._ends.pop()()
 
     def step(self, pause=0.0, targets=(TRAIN,), fetches=(), feeds=None):
         self.now += pause

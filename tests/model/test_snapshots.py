@@ -139,11 +139,39 @@ def test_wanted_steps_come_from_the_job_until_reported() -> None:
     assert snapshots.joined(run(max_steps=500), rows(), latest_steps=steps, at=20).total_steps == 400
 
 
-def test_steps_that_go_back_are_no_negative_rate() -> None:
+def test_a_step_that_went_back_is_the_smaller_one_and_has_no_rate_yet() -> None:
     steps = [report(W0, 18, step=100), report(W0, 20, step=40)]
     found = snapshots.joined(run(), rows(), steps=steps, latest_steps=steps[1:], at=20)
-    assert found.steps_per_second == 0.0
-    assert found.eta_seconds is None
+    assert (found.step, found.steps_per_second, found.eta_seconds) == (40, None, None)
+
+
+def test_after_a_restore_step_rate_and_eta_are_of_what_came_after_it() -> None:
+    """W1 is gone since; what it said last was before the restore."""
+    steps = [
+        report(W0, 100, step=900), report(W1, 101, step=1000, total_steps=2000), report(W0, 110, step=1090),
+        report(W0, 150, step=400, total_steps=1400), report(W0, 160, step=500, total_steps=1400),
+    ]  # fmt: skip
+    recent = [each for each in steps if each.at > 130]
+    found = snapshots.joined(run(), rows(), steps=recent, latest_steps=[steps[1], steps[-1]], at=161)
+    assert (found.step, found.total_steps, found.steps_per_second) == (500, 1400, 10.0)
+    assert found.eta_seconds == 90.0
+    whole = snapshots.joined(run(JobPhase.SUCCEEDED), rows(), steps=steps, at=161)
+    assert (whole.step, whole.steps_per_second) == (500, 10.0)
+
+
+def test_a_node_that_is_an_hour_ahead_changes_no_rate() -> None:
+    steps = [
+        report(W0, 10, step=100), report(W0, 20, step=200),
+        report(W1, 3610, step=100), report(W1, 3620, step=200),
+    ]  # fmt: skip
+    assert snapshots.joined(run(), rows(), steps=steps, at=21).steps_per_second == 10.0
+
+
+def test_a_clock_that_was_set_changes_no_rate() -> None:
+    ahead = [
+        report(W0, at, step=step, interval_seconds=10.0) for at, step in ((10, 100), (20, 200), (4000, 300))
+    ]
+    assert snapshots.joined(run(), rows(), steps=ahead, at=21).steps_per_second == 10.0
 
 
 def test_the_latest_evaluation_counts() -> None:

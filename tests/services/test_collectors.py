@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,8 @@ from support.operator_scenes import job
 from paceline.engines.kubernetes.clusters import ClusterError
 from paceline.errors import StoreError
 from paceline.model.roles import ReplicaId, Role
-from paceline.services import cluster_runs
+from paceline.model.samples import StepReport
+from paceline.services import cluster_runs, recordings
 from paceline.services.collectors import Collector, Source
 from paceline.specs import custom_resources
 from paceline.stores import Store, open_store
@@ -196,3 +198,34 @@ def test_an_endless_spool_keeps_nobody_waiting(
     assert asyncio.run(Collector(cluster, store).collect(source)) is False
     assert asked == sorted(set(asked))
     assert len(asked) < 50
+
+
+@pytest.mark.parametrize("ahead", [3600.0, -3600.0])
+def test_what_a_clock_of_another_hour_writes_is_kept_by_our_own(
+    cluster: MemoryCluster, store: Store, source: Source, agent: PodAgent, ahead: float
+) -> None:
+    """To a server whose clock differs by an hour from the node's, the measurements are of now."""
+    collector = Collector(cluster, store, clock=lambda: time.time() - ahead)
+    asyncio.run(collector.collect(source))
+    now = time.time() - ahead
+    found = [*store.samples(source.run), *store.step_reports(source.run)]
+    assert found
+    assert all(abs(each.at - now) < 600 for each in found)
+
+
+def test_clocks_that_agree_leave_times_as_they_are(
+    cluster: MemoryCluster, store: Store, source: Source, agent: PodAgent
+) -> None:
+    asyncio.run(Collector(cluster, store).collect(source))
+    written = {line["at"] for line in agent.lines("step")}
+    assert {each.at for each in store.step_reports(source.run)} <= written
+
+
+def test_a_clock_that_was_set_back_leaves_nothing_of_later_in_a_look(store: Store, source: Source) -> None:
+    steps = [
+        StepReport(replica=WORKER, attempt=1, at=at, interval_seconds=10.0, step=step)
+        for at, step in ((4000.0, 100), (4010.0, 200), (20.0, 300), (30.0, 400))
+    ]
+    store.append_step_reports(source.run, steps)
+    found = recordings.read(store, store.get_run(source.run), at=31.0)
+    assert [each.step for each in found.steps] == [300, 400]

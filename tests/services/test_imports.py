@@ -124,7 +124,11 @@ def test_what_cannot_be_is_refused(api: jobs.Jobs, whole: Recording, tmp_path: P
         ),
         (
             dataclasses.replace(whole, events=[JobEvent(at=math.inf, kind="a", message="")]),
-            "inf is no time",
+            "Infinity is no number",
+        ),
+        (
+            dataclasses.replace(whole, events=[JobEvent(at=1.8e12, kind="a", message="")]),
+            "1800000000000.0 is no time",
         ),
         (
             dataclasses.replace(

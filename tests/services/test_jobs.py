@@ -286,10 +286,22 @@ def test_names_stay_unique_and_prune_removes_what_has_ended(api: jobs.Jobs, subm
 
 
 def test_a_run_is_removed_when_its_time_to_live_has_passed(api: jobs.Jobs, submit: Submit) -> None:
-    ended(api, submit(shell_job("true", ttl_after_finished_seconds=0.0)))
-    ended(api, submit(shell_job("true")))
+    """Nobody asks for it, no server runs and no other job is submitted."""
+    kept = ended(api, submit(shell_job("true")))
+    gone = ended(api, submit(shell_job("true", ttl_after_finished_seconds=0.0)))
+    until(lambda: [run.name for run in api.runs()] == [kept.name])
+    until(lambda: not jobs.folder_of(gone).path.exists())
     assert api.prune_expired() == []
-    assert [run.name for run in api.runs()] == ["job"]
+
+
+def test_a_stopped_run_outlives_its_time_to_live_with_its_checkpoints(api: jobs.Jobs, submit: Submit) -> None:
+    run = running(api, submit(shell_job("sleep 600", ttl_after_finished_seconds=0.0)))
+    api.stop(run.name)
+    assert api.wait(run.name, timeout_seconds=90).phase is JobPhase.STOPPED
+    assert api.prune_expired() == []
+    later = jobs.Jobs(api.home, api.store, clock=lambda: time.time() + 1e6)
+    assert later.prune_expired() == []
+    assert api.get(run.name)
 
 
 def test_waiting_too_long_is_told_and_the_job_goes_on(api: jobs.Jobs, submit: Submit) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import given
 
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.samples import CURRENT_ATTEMPT
+from paceline.model.samples import CURRENT_ATTEMPT, Sample, StepReport
 from paceline.sources import spools
+from paceline.stores import blocks
+from paceline.surfaces import documents
 
 PS0 = ReplicaId(Role.PS, 0)
 
@@ -144,3 +148,38 @@ def test_any_object_is_a_record_or_broken(record: dict[str, object]) -> None:
     reading = spools.parse(json.dumps(record).encode(), replica=PS0, attempt=1, offset=0)
     kept = len(reading.samples) + len(reading.steps) + len(reading.evaluations) + len(reading.events)
     assert kept + reading.broken <= 1
+
+
+@pytest.mark.parametrize("at", ["NaN", "Infinity", "-1", "1e400", "1800000000000", "true", '"12"', "1e10"])
+@pytest.mark.parametrize("kind", ["sample", "step", "note", "started", "fact", "cure", "misread"])
+def test_what_is_no_time_does_not_come_in(kind: str, at: str) -> None:
+    whole = (
+        '{"type": "%s", "at": %s, "interval_seconds": 1, "name": "feeds_bytes_per_step", "value": 3, '
+        '"outcome": "applied"}'
+    )
+    reading = spools.parse((whole % (kind, at)).encode(), replica=PS0, attempt=1, offset=0)
+    assert (reading.samples, reading.steps, reading.events, reading.broken) == ((), (), (), 1)
+    good = spools.parse((whole % (kind, "1.8e9")).encode(), replica=PS0, attempt=1, offset=0)
+    assert good.broken == 0
+    assert {each.at for each in (*good.samples, *good.steps, *good.events)} == {1.8e9}
+
+
+_MEASURED = {"sample": Sample, "step": StepReport}
+
+
+@given(st.sampled_from(sorted(_MEASURED)), st.data())
+def test_what_comes_in_is_kept_and_shown(kind: str, data: st.DataObject) -> None:
+    """Whatever the door lets in, a block holds, an instant can be said of, and JSON has a number for."""
+    names = [field.name for field in dataclasses.fields(_MEASURED[kind])][2:]
+    number = st.floats() | st.integers() | st.sampled_from([2**62 - 1, 2**63, 7.2581184e9, 253402300800])
+    record = data.draw(st.fixed_dictionaries(dict.fromkeys(names, number)))
+    written = json.dumps({"type": kind, **record}).encode()
+    reading = spools.parse(written, replica=PS0, attempt=1, offset=0)
+    for each in (*reading.samples, *reading.steps):
+        values = {name: getattr(each, name) for name in names}
+        documents.instant(each.at)
+        json.dumps(values, allow_nan=False)
+        kept = blocks.unpack(blocks.pack({name: [value] * 3 for name, value in values.items()}))
+        assert {name for name in kept if kept[name][0] is not None} == {
+            name for name, value in values.items() if value is not None
+        }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from support.shell_jobs import fill
 from paceline.errors import InvalidInput, NotFound, StoreError
 from paceline.model import variable_plans
 from paceline.model.recordings import Recording
+from paceline.model.samples import Sample
 from paceline.model.traces import Direction, Split, Trace, Transfer
 from paceline.model.variables import Variable
 from paceline.stores import recordings
@@ -175,3 +177,21 @@ def test_a_damaged_file_is_refused_or_says_the_same(
     broken.write_bytes(content if data.draw(st.booleans()) else content[:cut])
     with contextlib.suppress(InvalidInput):
         assert recordings.read(broken) == whole
+
+
+@pytest.mark.parametrize(
+    ("measured", "said"),
+    [
+        (lambda each: dataclasses.replace(each, at=1.8e12), "at is"),
+        (lambda each: dataclasses.replace(each, cpu_cores=math.nan), "cpu_cores is nan"),
+        (lambda each: dataclasses.replace(each, interval_seconds=math.inf), "interval_seconds is inf"),
+        (lambda each: dataclasses.replace(each, threads=-1), "threads is -1"),
+    ],
+)
+def test_who_only_looks_at_a_file_is_shown_no_number_that_cannot_be(
+    whole: Recording, tmp_path: Path, measured: Callable[[Sample], Sample], said: str
+) -> None:
+    strange = [measured(whole.samples[0]), *whole.samples[1:]]
+    recordings.write(tmp_path / "a.parquet", dataclasses.replace(whole, samples=strange))
+    with pytest.raises(InvalidInput, match=said):
+        recordings.read(tmp_path / "a.parquet")

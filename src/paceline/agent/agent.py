@@ -60,7 +60,7 @@ THREAD_VARIABLES = (
 CODE_CREDENTIALS = ("PACELINE_CODE_USER", "PACELINE_CODE_PASSWORD")  # of its fetcher alone
 PROXY_VARIABLES = ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy")
 SEEN_TYPES = ("instrumentation", "fact", "cure")  # of the script: they hold while it runs
-REPORT_TYPES = ("step", "evaluation", *SEEN_TYPES)
+REPORT_TYPES = ("step", "evaluation", "standing", *SEEN_TYPES)
 REPORT_NUMBERS = {
     "step": (
         "step", "steps", "examples", "loss", "interval_seconds", "input_wait_seconds", "total_steps",
@@ -68,6 +68,8 @@ REPORT_NUMBERS = {
     ),
     "evaluation": ("step", "examples", "auc", "log_loss", "accuracy"),
 }  # fmt: skip
+QUALITIES = ("loss", "auc", "log_loss", "accuracy")  # they may be less than 0
+MOST_QUALITY = 1e100  # so that no sum of losses is infinite
 MOST_FAULTS = 20  # kinds of what is wrong with reports that are told of
 LONGEST_NUMBER = 40  # characters
 DAY_SECONDS = 86400.0
@@ -76,6 +78,8 @@ MAX_CPUS = 8192
 KEPT_FILES = 400
 REPORT_CHUNK_BYTES = 1 << 20
 EXIT_FILE_BYTES = 4096
+LEFT_SECONDS = 0.5  # a process that outlives its command for so long was left behind
+SHOWN_COMMANDS, SHOWN_CHARACTERS = 3, 100
 SWITCHES_BUDGET = 0.0015  # cores that reading context switches may cost on average
 GPU_SECONDS = 5.0
 NOTE_SECONDS = 60.0
@@ -555,7 +559,7 @@ def _whole(text: str) -> Any:
 def mend_report(report: Dict[str, Any], now: float) -> List[str]:
     """Take out of a report what is no number where one belongs; return what was wrong, a sentence each.
 
-    A number that is written as a text is one. A time that is missing, or of tomorrow, is that of its arrival.
+    A number that is written as a text is one. A time that is missing, or of another day, is the arrival's.
     """
     faults = []
     known = REPORT_NUMBERS.get(report["type"], ())
@@ -563,14 +567,14 @@ def mend_report(report: Dict[str, Any], now: float) -> List[str]:
         if report.get(name) is not None:
             value = report[name]
             number = _number(value)
-            if number is None:
+            if number is None or not (name in QUALITIES or 0 <= number < UNLIMITED):
                 del report[name]
                 faults.append("%s is no number that it can be: %s" % (name, _shown(value)))
             elif isinstance(value, str):
                 report[name] = number
                 faults.append("%s is a text, and read as a number: %s" % (name, _shown(value)))
     at = report.get("at")
-    if at is not None and (_number(at) is None or isinstance(at, str) or at > now + DAY_SECONDS):
+    if at is not None and (_number(at) is None or isinstance(at, str) or abs(at - now) > DAY_SECONDS):
         faults.append("at is no time in Unix seconds: %s" % _shown(at))
         at = None
     report["at"] = now if at is None else at
@@ -581,7 +585,7 @@ def mend_report(report: Dict[str, Any], now: float) -> List[str]:
 
 
 def _number(value: Any) -> Any:
-    """Return a number that 64 bits can hold, also one that is written as a text; None for others."""
+    """Return a number that can be meant, also one that is written as a text; None for others."""
     if isinstance(value, str):
         if len(value) > LONGEST_NUMBER:
             return None
@@ -591,7 +595,18 @@ def _number(value: Any) -> Any:
             return None
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         return None
-    return value if abs(value) < 2**63 else None
+    return value if abs(value) < MOST_QUALITY else None
+
+
+def command_line(pid: int) -> str:
+    """Return the command of a process as people write it, less its end; "a process" where it is gone."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            words = file.read(4096).decode("utf-8", "replace").split("\0")
+    except OSError:
+        words = []
+    text = "".join(each if each.isprintable() else "?" for each in " ".join(words).strip())
+    return text[:SHOWN_CHARACTERS] or "a process"
 
 
 def _shown(value: Any) -> str:
@@ -2026,8 +2041,31 @@ class Agent:
             if not self._sampler.gpu_ended(pid):
                 self._sampler.tree.ended_seconds += usage.ru_utime + usage.ru_stime
 
+    def _say_left(self) -> None:
+        """Say which processes still run though the command has ended by itself; helpers take a moment."""
+        tree, until = self._sampler.tree, time.monotonic() + LEFT_SECONDS
+        while not self._stop_kind:
+            self._reap()
+            left = tree.send(0)
+            if not left:
+                return
+            if time.monotonic() >= until:
+                commands = [command_line(pid) for pid in sorted(tree.refresh())]
+                some = ", ".join(commands[:SHOWN_COMMANDS]) + (", ..." if left > SHOWN_COMMANDS else "")
+                message = "%d process%s still ran when the command ended, and %s ended with it: %s" % (
+                    left,
+                    "" if left == 1 else "es",
+                    "was" if left == 1 else "were",
+                    some,
+                )
+                say(message)
+                self._write({"type": "left", "at": time.time(), "message": message})
+                return
+            self._signals.wait(0.05)
+
     def _end_strays(self) -> None:
         """End what the command left behind: at once, or within the grace period if it was told to stop."""
+        self._say_left()
         tree, asked = self._sampler.tree, False
         give_up = max(time.monotonic(), self._grace_until if self._stop_kind else 0.0) + 5.0
         while time.monotonic() < give_up:

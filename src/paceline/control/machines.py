@@ -153,7 +153,7 @@ def _after(replica: ReplicaState) -> str:
 
 
 def _restarts(policy: jobs.RestartPolicy, replica: ReplicaState, reason: ExitReason) -> bool:
-    if replica.restarts >= policy.limit or reason.kind is ExitKind.LAUNCH_FAILED:
+    if replica.restarts >= policy.limit or reason.is_never_started:
         return False
     if reason.kind is ExitKind.COMPLETED:
         return policy.when is jobs.RestartWhen.ALWAYS

@@ -24,6 +24,7 @@ from paceline.diagnosing.progress import (
     limits,
     losses,
     restarts,
+    standing_trainers,
     untrained,
 )
 from paceline.diagnosing.rules import Rule
@@ -88,6 +89,8 @@ RULES: tuple[Rule, ...] = (
     commands.log_flood,
     commands.trainer_ended,
     commands.misread_reports,
+    standing_trainers.standing_trainers,
+    commands.left_behind,
     limits.at_limit,
     restarts.trained_anew,
     addresses.other_addresses,

@@ -10,7 +10,7 @@ from paceline.diagnosing.cases import Case, mean, once
 from paceline.diagnosing.queues import Queues
 from paceline.model import rates
 from paceline.model.causes import Gain, Option, Outlook
-from paceline.model.roles import Role
+from paceline.model.roles import ReplicaId, Role
 from paceline.model.snapshots import ReplicaSnapshot
 
 #: A bound that is used to this share binds: who comes waits three times as long as he is served (M/M/1).
@@ -56,6 +56,17 @@ def _is_alone(case: Case, replica: ReplicaSnapshot) -> bool:
 def link_station(host: str) -> str:
     """Return what the link of a host is called among the stations."""
     return f"{_LINK}{host}"
+
+
+def subjects(case: Case, station: str) -> tuple[ReplicaId | str, ...]:
+    """Return the replicas that use a station, and its host where it is a link; of input the trainers."""
+    for pool, users in usages.pools(case).items():
+        if station == f"{_CPU}{pool.name}":
+            return tuple(each.replica for each in users)
+    for host in usages.links(case):
+        if station == link_station(host):
+            return (*(each.replica for each in case.snapshot.replicas if each.row.host == host), host)
+    return tuple(each.replica for each in case.trainers)
 
 
 def gain(case: Case, change: Callable[[Queues], Queues]) -> Gain | None:

@@ -6,6 +6,9 @@ import json
 
 from paceline.model.statuses import ExitKind, ExitReason
 
+#: What a process ends with has 32 bits.
+_MOST = 2**32
+
 
 def told(text: str) -> ExitReason | None:
     """Return what the agent wrote as its last act; None when the text is something else."""
@@ -13,9 +16,22 @@ def told(text: str) -> ExitReason | None:
         said = json.loads(text)
         return ExitReason(
             kind=ExitKind(said["kind"]),
-            code=None if said["code"] is None else int(said["code"]),
-            signal=None if said["signal"] is None else int(said["signal"]),
+            code=_number(said["code"]),
+            signal=_number(said["signal"]),
             message=str(said["message"]),
         )
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None
+
+
+def _number(said: object) -> int | None:
+    """Return the number of an exit or a signal.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if said is None:
+        return None
+    if not isinstance(said, int | float) or not -_MOST < said < _MOST:
+        raise ValueError("no process ends so")
+    return int(said)

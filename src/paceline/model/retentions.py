@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from paceline.model.runs import Detail, RunSummary
+from paceline.model.runs import Detail, Run, RunSummary
+from paceline.model.statuses import JobPhase
 
 DAY_SECONDS = 86_400.0
 
@@ -58,3 +59,14 @@ def ageing(run: RunSummary, retention: Retention, *, now: float) -> Ageing | Non
             detail = less
     ranks = tuple(Detail)
     return Ageing(run=run, detail=detail) if ranks.index(detail) > ranks.index(run.detail) else None
+
+
+def expires_at(run: Run | RunSummary) -> float | None:
+    """Return when a run is to be deleted by its own time to live; None: it is kept.
+
+    A stopped one is kept, whatever its time: it may go on from its checkpoints, which are in its folder.
+    """
+    ttl = run.spec.ttl_after_finished_seconds if isinstance(run, Run) else run.ttl_after_finished_seconds
+    if ttl is None or run.finished_at is None or run.phase is JobPhase.STOPPED or not run.phase.is_final:
+        return None
+    return run.finished_at + ttl

@@ -21,6 +21,8 @@ STEPS_SEEN = "its steps,"
 FACT = "fact"
 #: Said by agents of what was changed in a script, and what was not, and why (`model.cures`).
 CURED = "cure"
+#: Said by agents of what a trainer does while it makes no step, as of since when (`standings`).
+STANDING = "standing"
 #: Kinds of events that hold for as long as a script runs, and are shown apart from what happened.
 OF_SCRIPTS = (SEEN, FACT, CURED)
 #: What happened to a run that came out of a recording.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 
-from paceline.model import imbalances, rates
+from paceline.model import imbalances, progresses, rates
 from paceline.model.recordings import Recording
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.runs import ReplicaRow, Run
@@ -220,7 +220,7 @@ def joined(
         found.setdefault(row.replica.role, []).append(replica)
     everything = [replica for replicas in found.values() for replica in replicas]
     reports = [*steps, *latest_steps]
-    totals = [report.total_steps for report in reports if report.total_steps is not None]
+    total_steps = progresses.total_steps(reports)
     newest = max((r for r in reports if r.loss is not None), key=lambda r: r.at, default=None)
     return Snapshot(
         run=run,
@@ -228,9 +228,9 @@ def joined(
         lost=lost,
         whole_run=whole_run,
         roles=tuple(_role(role, replicas, everything) for role, replicas in found.items()),
-        step=max((report.step for report in reports if report.step is not None), default=None),
-        total_steps=max(totals, default=_asked_steps(run)),
-        steps_per_second=_step_rate(steps),
+        step=progresses.step(reports),
+        total_steps=_asked_steps(run) if total_steps is None else total_steps,
+        steps_per_second=progresses.rate(steps),
         examples_per_second=rates.total(replica.examples_per_second for replica in everything),
         loss=newest.loss if newest else None,
         evaluation=evaluations[-1] if evaluations else None,
@@ -333,14 +333,6 @@ def _imbalance(
         else None
     )
     return Imbalance(resource=resource, max_over_mean=ratio, gini=gini, hot=hot)
-
-
-def _step_rate(steps: Sequence[StepReport]) -> float | None:
-    """Return how fast the global step moved, whoever reported it."""
-    told = [(report.at, report.step) for report in steps if report.step is not None]
-    if len(told) < 2 or told[-1][0] <= told[0][0]:
-        return None
-    return max(0.0, (max(step for _, step in told) - told[0][1]) / (told[-1][0] - told[0][0]))
 
 
 def _asked_steps(run: Run) -> int | None:

@@ -61,6 +61,15 @@ class ExitKind(enum.StrEnum):
 
 #: What a shell adds to the number of a signal that ended its command (POSIX, "Exit Status for Commands").
 SHELL_CODE = 128
+#: The last of Linux's signals (``signal.h``): a larger number above that of a shell is a program's own code.
+LAST_SIGNAL = 64
+#: What a shell and a container runtime say of a command that cannot be started, however often it is tried.
+NOT_STARTED = (126, 127, 128)
+
+
+def signal_of(code: int) -> int | None:
+    """Return the signal that an exit code of a shell stands for; None: it is a code of the command's own."""
+    return code - SHELL_CODE if SHELL_CODE < code <= SHELL_CODE + LAST_SIGNAL else None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +98,11 @@ class ExitReason:
         """
         if self.kind is ExitKind.SIGNAL:
             return self.signal
-        if self.kind is ExitKind.ERROR and self.code is not None and self.code > SHELL_CODE:
-            return self.code - SHELL_CODE
+        if self.kind is ExitKind.ERROR and self.code is not None:
+            return signal_of(self.code)
         return None
+
+    @property
+    def is_never_started(self) -> bool:
+        """Whether it could not be started and never will be: no moment without a network or a registry."""
+        return self.kind is ExitKind.LAUNCH_FAILED and self.code in NOT_STARTED

@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from paceline.model import outside
 from paceline.model.columns import fields
 from paceline.model.traces import ClockOffset, Event, Operation, Split, Trace, Transfer
 
@@ -78,7 +79,7 @@ def trace(found: Mapping[str, Sequence[Any]], labelled: Mapping[str, str]) -> Tr
         return Trace(
             trainer=labelled["trainer"],
             attempt=int(labelled["attempt"]),
-            at=float(labelled["at"]),
+            at=outside.moment(float(labelled["at"])),
             untraced_step_microseconds=float(untraced) if untraced else None,
             **{attribute: tuple(rows) for attribute, rows in values.items()},
         )

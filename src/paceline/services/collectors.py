@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from paceline.control.reconciliations import Sight
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
@@ -24,6 +24,8 @@ from paceline.stores import Store
 
 #: An agent that has not answered by then is asked again later.
 ANSWER_SECONDS = 10.0
+#: Clocks that differ by less are the same.
+SAME_SECONDS = 2.0
 #: Of one replica at a time; others wait meanwhile.
 MAX_PAGES = 16
 
@@ -70,6 +72,7 @@ class Collector:
         store: where what they say is kept.
         last_bytes: of a spool that nothing is known of yet, only so much of its end; None: all.
         intake: how much of what they say is kept; None: all.
+        clock: Unix seconds; what agents write by other clocks is kept by this one.
     """
 
     def __init__(
@@ -79,9 +82,12 @@ class Collector:
         *,
         last_bytes: int | None = None,
         intake: Intake | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._intake = intake
         self._cluster = cluster
+        self._clock = clock
+        self._behind: dict[tuple[str, str], float] = {}
         self._store = store
         self._last_bytes = last_bytes
         self._tokens = AgentTokens(cluster)
@@ -104,14 +110,16 @@ class Collector:
                 return False
             offset = await self._offset(source)
             last = self._last_bytes if offset == 0 else None
+            asked_at = self._clock()
             page = await self._ask(source, offset, again_seconds, last)
-            reading = agents.reading(page, replica=source.replica, attempt=source.attempt)
+            behind = self._seconds_behind(source, page, asked_at)
+            reading = agents.reading(page, replica=source.replica, attempt=source.attempt).moved(behind)
             if reading.offset <= offset:
                 return False
             if self._intake is not None:
                 reading = self._intake.admit(
                     source.whose, reading, len(page.data),
-                    replica=source.replica, attempt=source.attempt, now=time.time(),
+                    replica=source.replica, attempt=source.attempt, now=self._clock(),
                 )  # fmt: skip
             try:
                 await asyncio.to_thread(
@@ -136,8 +144,22 @@ class Collector:
     def forget(self, source: Source) -> None:
         """Forget where a replica that is gone was read up to; the store knows it."""
         self._offsets.pop(source.key, None)
+        self._behind.pop(source.key, None)
         if self._intake is not None:
             self._intake.forget(source.whose)
+
+    def _seconds_behind(self, source: Source, page: agents.Page, asked_at: float) -> float:
+        """Return by how much the clock of a replica's node is behind; 0: by less than can be said.
+
+        It is the same until it is another by more than an answer may take: measurements keep their distances.
+        """
+        if page.at is None:
+            return 0.0
+        at = min(max(page.at, asked_at), self._clock())
+        behind, known = at - page.at, self._behind.get(source.key, 0.0)
+        if abs(behind - known) > SAME_SECONDS:
+            self._behind[source.key] = known = behind
+        return known
 
     async def _offset(self, source: Source) -> int:
         if source.key not in self._offsets:

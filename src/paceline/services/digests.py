@@ -16,6 +16,7 @@ from paceline.model import rates
 from paceline.model.causes import Cause
 from paceline.model.conclusions import Conclusion
 from paceline.model.digests import Digest
+from paceline.model.retentions import expires_at
 from paceline.model.roles import Role
 from paceline.model.run_queries import RunQuery
 from paceline.model.runs import LOCAL
@@ -219,6 +220,10 @@ class Keeper:
             return
         retentions.forget_audits(self._store, now=now)
         done = 0
+        for run in self._store.list_runs(engine=LOCAL) if self._engine == LOCAL else ():
+            at = expires_at(run)
+            if at is not None and at <= now:
+                self._watched(run.name)[0].delete(run.name)
         for each in retentions.due(self._store, self._retention, now=now):
             if each.detail is not None:
                 done += retentions.thin(self._store, each, now=now)

@@ -19,6 +19,7 @@ from paceline.engines.local import codes, engine, folders, layouts, machines
 from paceline.errors import Conflict, EngineError, PacelineError, StoreError
 from paceline.model.jobs import JobSpec
 from paceline.model.nodes import Node
+from paceline.model.retentions import expires_at
 from paceline.model.run_queries import RunPage, RunQuery
 from paceline.model.runs import IMPORTED, LOCAL, SCALE, STOP, JobEvent, ReplicaRow, Run, RunSummary, Submit
 from paceline.model.statuses import JobPhase
@@ -302,11 +303,14 @@ class Jobs(LifeCycle):
         self._forget(name, folder)
 
     def prune_expired(self) -> list[str]:
-        """Delete the runs whose own time to live has passed; return their names."""
+        """Delete the runs whose own time to live has passed; return their names. Stopped ones are kept."""
         expired = []
         for run in self.runs():
-            ttl = run.ttl_after_finished_seconds
-            if ttl is not None and run.finished_at is not None and run.finished_at + ttl <= self.clock():
+            at = expires_at(run)
+            if at is None or at > self.clock():
+                continue
+            # What cannot be deleted now is no reason not to submit another job; it is tried again.
+            with contextlib.suppress(PacelineError):
                 self.delete(run.name)
                 expired.append(run.name)
         return expired

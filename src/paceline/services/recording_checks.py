@@ -1,13 +1,12 @@
-"""Whether a recording can be what it says: files come from anywhere, and what they say is shown for years."""
+"""Whether a recording can be what it says: files come from anywhere, and what they say is shown for years.
+
+Its times and numbers are checked when it is read (`model.outside`), also by those who only look at it.
+"""
 
 from __future__ import annotations
 
-import dataclasses
-import json
-import math
 import re
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable
 
 from paceline import specs
 from paceline.diagnosing import catalogues
@@ -16,12 +15,9 @@ from paceline.model.recordings import Recording
 from paceline.model.roles import ReplicaId
 from paceline.model.samples import Evaluation, Sample, StepReport
 from paceline.specs import fields, problems
-from paceline.stores import encodings
 
-#: Later than this is no time (Unix seconds); more is no number of an attempt; more no database holds.
-_LATEST, _MOST, _LARGEST = 1e11, 2**31, 2**63
-#: Numbers that a training script reports may be anything.
-_REPORTED = frozenset(("loss", "auc", "log_loss", "accuracy"))
+#: More is no number of an attempt; more no database holds.
+_MOST, _LARGEST = 2**31, 2**63
 _TRAINER = re.compile(r"(worker|chief)-\d{1,9}")
 
 
@@ -49,12 +45,8 @@ def check(recording: Recording) -> None:
         _check_whole(trace.attempt)
     for output in recording.output:
         _check_whole(output.replica.index, output.attempt)
-    for at in _times(recording):
-        _check_time(at)
     if recording.conclusion is not None:
         _check_causes(recording.conclusion.explanation.causes)
-    for value in (recording.conclusion, run.spec):
-        json.loads(encodings.encode(value), parse_constant=_refuse)
 
 
 def _replicas(recording: Recording) -> frozenset[ReplicaId]:
@@ -76,26 +68,6 @@ def _check_measured(measured: Sample | StepReport | Evaluation, replicas: frozen
     if measured.replica not in replicas:
         raise ValueError(f"{measured.replica} was measured, and the job has none")
     _check_whole(measured.attempt)
-    _check_time(measured.at)
-    for field in dataclasses.fields(measured):
-        value = getattr(measured, field.name)
-        if isinstance(value, float) and not math.isfinite(value) and field.name not in _REPORTED:
-            raise ValueError(f"{field.name} is {value}")
-
-
-def _times(recording: Recording) -> Iterator[float | None]:
-    run = recording.run
-    yield from (recording.at, run.submitted_at, run.started_at, run.finished_at)
-    yield from (event.at for event in recording.events)
-    yield from (trace.at for trace in recording.traces)
-    yield from (at for each in recording.changes for at in (each.asked_at, each.done_at))
-    if recording.conclusion is not None:
-        yield recording.conclusion.at
-
-
-def _check_time(at: float | None) -> None:
-    if at is not None and not 0 <= at < _LATEST:
-        raise ValueError(f"{at} is no time")
 
 
 def _check_whole(*numbers: int) -> None:
@@ -108,7 +80,3 @@ def _check_causes(causes: Iterable[Cause]) -> None:
     for each in causes:
         catalogues.topic(each.name)
         _check_causes(each.effects)
-
-
-def _refuse(text: str) -> Any:
-    raise ValueError(f"{text} is no number")

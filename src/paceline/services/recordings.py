@@ -30,6 +30,8 @@ from paceline.stores import Store
 MOST_SAMPLES = 20_000
 #: What is measured anew of a job that runs is never thinned: rules judge its last half minute.
 RECENT_SECONDS = 120.0
+#: Measurements of a job that runs are at most so far ahead of who reads them: clocks of machines differ.
+AHEAD_SECONDS = 5.0
 #: So much of the output of each attempt goes into a file, and so much of each line.
 OUTPUT_LINES, OUTPUT_CHARACTERS = 500, 2000
 #: So many of the newest traces are looked at for one that has steps.
@@ -73,6 +75,10 @@ def read(
     if recent is not None:
         samples += store.samples(run.name, since=recent)
         steps += store.step_reports(run.name, since=recent)
+    if not run.phase.is_final:
+        # A clock that was set back: what was measured before is not of now, whatever its time says.
+        samples = [each for each in samples if each.at <= at + AHEAD_SECONDS]
+        steps = [each for each in steps if each.at <= at + AHEAD_SECONDS]
     return Recording(
         run=run,
         at=at,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 
-from paceline.model import imbalances, rates
+from paceline.model import imbalances, progresses, rates
 from paceline.model.intervals import Interval, covered_seconds, stretch, training_interval
 from paceline.model.recordings import Recording
 from paceline.model.roles import ReplicaId, Role
@@ -93,7 +93,7 @@ class Summary:
     Attributes:
         seconds: how long it ran, from its first launch to its end.
         interval: the training interval; None when nothing was measured at all.
-        steps: the highest global step.
+        steps: the global step that it came to; it goes back when a checkpoint is restored.
         examples: all trainers together, also those that were trained again after a restart.
         examples_per_second: all trainers, over the time in which at least one of them trained.
         loss: the one reported last.
@@ -150,7 +150,7 @@ def summarize(recording: Recording) -> Summary:
         message=run.message,
         seconds=None if run.started_at is None else max(0.0, end - run.started_at),
         interval=interval,
-        steps=max((report.step for report in steps if report.step is not None), default=None),
+        steps=progresses.step(steps),
         examples=rates.total(r.examples for r in steps),
         examples_per_second=_joint_rate(steps),
         loss=max(losses, key=lambda told: told[0])[1] if losses else None,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import json
 
+from paceline.model import outside
 from paceline.model.roles import ReplicaId
 from paceline.rendering.config_maps import METRICS_PORT
 from paceline.sources import spools
@@ -25,11 +26,13 @@ class Page:
         offset: where it begins, in bytes.
         size: of the whole spool when it was read.
         data: what lies there.
+        at: when that was, by the clock of the agent (Unix seconds); None: it does not say.
     """
 
     offset: int
     size: int
     data: bytes
+    at: float | None = None
 
 
 def address(namespace: str, pod: str) -> str:
@@ -60,11 +63,12 @@ def page(answer: bytes) -> Page:
     try:
         values = json.loads(head)
         offset, size = values["offset"], values["size"]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        at = None if values.get("at") is None else outside.moment(values["at"])
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"an agent answers otherwise: {answer[:80]!r}") from error
-    if not (isinstance(offset, int) and isinstance(size, int) and offset >= 0):
+    if not all(isinstance(each, int) and 0 <= each < outside.MOST for each in (offset, size)):
         raise ValueError(f"an agent answers otherwise: {head[:80]!r}")
-    return Page(offset=offset, size=size, data=data)
+    return Page(offset=offset, size=size, data=data, at=at)
 
 
 def reading(found: Page, *, replica: ReplicaId, attempt: int) -> spools.Reading:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-import math
 import re
 from collections.abc import AsyncGenerator, Collection, Iterable, Mapping
 from typing import NamedTuple, Protocol
@@ -18,6 +17,7 @@ from typing import NamedTuple, Protocol
 from prometheus_client import parser
 
 from paceline.errors import EngineError
+from paceline.model import outside
 from paceline.sources.readings import Pod
 
 #: The parser's time grows with the square of a line's length; real lines have some hundred characters.
@@ -130,4 +130,4 @@ def _line(line: str, at: float) -> Line | None:
         value = float(sample.value)
     except (ValueError, IndexError, OverflowError):
         return None
-    return Line(sample.name, sample.labels, value, time) if math.isfinite(time) else None
+    return Line(sample.name, sample.labels, value, time) if outside.is_moment(time) else None

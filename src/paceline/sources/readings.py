@@ -8,9 +8,9 @@ interval are differences of two readings, each over its own time.
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import NamedTuple
 
+from paceline.model import outside
 from paceline.model.roles import ReplicaId
 from paceline.model.samples import Sample
 
@@ -78,14 +78,14 @@ class Reading:
 
 
 def figure(value: object, at: float) -> Figure | None:
-    """Return a figure; None unless it is a finite number that is not negative."""
+    """Return a figure; None unless it is a number that can be meant."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
         number = float(value)
     except OverflowError:
         return None
-    return Figure(number, at) if math.isfinite(number) and number >= 0 else None
+    return Figure(number, at) if 0 <= number < outside.MOST else None
 
 
 def sample(before: Reading, after: Reading, *, replica: ReplicaId, attempt: int) -> Sample | None:

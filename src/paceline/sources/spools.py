@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from paceline.model import script_facts
+from paceline.model import outside, script_facts, standings
 from paceline.model.cures import Outcome
 from paceline.model.roles import ReplicaId
-from paceline.model.runs import CURED, FACT, JobEvent
+from paceline.model.runs import CURED, FACT, STANDING, JobEvent
 from paceline.model.samples import CURRENT_ATTEMPT, Evaluation, Sample, StepReport
 
 #: A reader takes at most so much at once, so that a spool that grew for hours does not fill memory.
@@ -43,6 +42,25 @@ class Reading:
     evaluations: tuple[Evaluation, ...] = ()
     events: tuple[JobEvent, ...] = ()
     broken: int = 0
+
+    def moved(self, seconds: float) -> Reading:
+        """Return what was written by a clock that is so many seconds behind; less than 0: ahead."""
+        if not seconds:
+            return self
+        return dataclasses.replace(
+            self,
+            samples=_moved(self.samples, seconds),
+            steps=_moved(self.steps, seconds),
+            evaluations=_moved(self.evaluations, seconds),
+            events=_moved(self.events, seconds),
+        )
+
+
+_Timed = TypeVar("_Timed", Sample, StepReport, Evaluation, JobEvent)
+
+
+def _moved(records: tuple[_Timed, ...], seconds: float) -> tuple[_Timed, ...]:
+    return tuple(dataclasses.replace(each, at=max(0.0, each.at + seconds)) for each in records)
 
 
 def read(path: Path, *, replica: ReplicaId, attempt: int, offset: int) -> Reading:
@@ -84,18 +102,8 @@ def parse(data: bytes, *, replica: ReplicaId, attempt: int, offset: int) -> Read
                 case "started":
                     started = True
                     happened.append(_started(record, replica, attempt))
-                case "note" | "instrumentation" | "output" | "outlived" | "misread" as kind:
-                    happened.append(_said(kind, record, replica, attempt))
-                case "cure":
-                    happened.append(
-                        _said(CURED, {**record, "message": str(_cured(record))}, replica, attempt)
-                    )
-                case "fact":
-                    message = script_facts.text(record.get("name"), record.get("value"))
-                    at = float(record.get("at") or 0.0)
-                    happened.append(
-                        JobEvent(at=at, kind=FACT, message=message, replica=replica, attempt=attempt)
-                    )
+                case str() as kind if kind in _EVENTS:
+                    happened.append(_EVENTS[kind](record, replica, attempt))
                 case "exited":
                     # Why is in the exit file too, and the engine reports it when all is gone.
                     ended = True
@@ -142,19 +150,42 @@ def _record(kind: type[_Record], record: Mapping[str, Any], replica: ReplicaId, 
         value = record.get(field.name)
         if value is None:
             continue
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-            # A loss that is not a number is news, but no measurement: it is kept as not measured.
-            if field.name == "loss" and isinstance(value, float):
-                continue
+        if isinstance(value, bool) or not isinstance(value, int | float):
             raise ValueError(f"{field.name} is not a number")
+        if not outside.is_number(field.name, value):
+            if field.name in outside.QUALITIES:
+                continue
+            raise ValueError(f"{field.name} is a number that it cannot be")
         values[field.name] = float(value) if "float" in str(field.type) else int(value)
     return kind(**values)
 
 
-def _said(kind: str, record: Mapping[str, Any], replica: ReplicaId, attempt: int) -> JobEvent:
-    at = float(record.get("at") or 0.0)
+def _said(record: Mapping[str, Any], replica: ReplicaId, attempt: int) -> JobEvent:
     message = str(record.get("message") or "")[:MOST_CHARACTERS]
-    return JobEvent(at=at, kind=kind, message=message, replica=replica, attempt=attempt)
+    at = outside.moment(record.get("at"))
+    return JobEvent(at=at, kind=str(record["type"]), message=message, replica=replica, attempt=attempt)
+
+
+def _changed(record: Mapping[str, Any], replica: ReplicaId, attempt: int) -> JobEvent:
+    """Return what a cure says of itself; raises as `_cured` does."""
+    return _said({**record, "type": CURED, "message": str(_cured(record))}, replica, attempt)
+
+
+def _fact(record: Mapping[str, Any], replica: ReplicaId, attempt: int) -> JobEvent:
+    message = script_facts.text(record.get("name"), record.get("value"))
+    at = outside.moment(record.get("at"))
+    return JobEvent(at=at, kind=FACT, message=message, replica=replica, attempt=attempt)
+
+
+def _standing(record: Mapping[str, Any], replica: ReplicaId, attempt: int) -> JobEvent:
+    """Return what a trainer does while it makes no step, as of since when.
+
+    Raises:
+        ValueError: it is nothing that is known.
+    """
+    message = standings.text(str(record.get("doing")), str(record.get("where") or ""))
+    at = outside.moment(record.get("since"))
+    return JobEvent(at=at, kind=STANDING, message=message, replica=replica, attempt=attempt)
 
 
 def _cured(record: Mapping[str, Any]) -> Outcome:
@@ -181,6 +212,15 @@ def _started(record: Mapping[str, Any], replica: ReplicaId, attempt: int) -> Job
     notes = record.get("notes")
     if isinstance(notes, list) and notes:
         message += "; " + "; ".join(str(note)[:MOST_CHARACTERS] for note in notes[:_MOST_NOTES])
-    at = float(record.get("at") or 0.0)
+    at = outside.moment(record.get("at"))
     message = message[:MOST_CHARACTERS]
     return JobEvent(at=at, kind="started", message=message, replica=replica, attempt=attempt)
+
+
+#: How records become events, by their type.
+_EVENTS: Mapping[str, Callable[[Mapping[str, Any], ReplicaId, int], JobEvent]] = {
+    **dict.fromkeys(("note", "instrumentation", "output", "outlived", "misread", "left"), _said),
+    "cure": _changed,
+    "fact": _fact,
+    "standing": _standing,
+}

@@ -18,6 +18,7 @@ from typing import Any
 from google.protobuf import message
 
 from paceline.errors import first_line
+from paceline.model import outside
 from paceline.model.traces import Trace
 from paceline.sources import protobufs
 from paceline.sources.refusals import Refused
@@ -88,6 +89,6 @@ def _trace(metadata: Any, context: dict[str, Any]) -> Trace:
     return record.trace(
         str(context["trainer"]),
         int(context["attempt"]),
-        float(context["at"]),
+        outside.moment(context["at"]),
         None if untraced is None else float(untraced),
     )

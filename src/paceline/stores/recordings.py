@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import json
+import math
 import os
 import tempfile
 import zlib
@@ -16,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow
-from pyarrow import parquet
+from pyarrow import compute, parquet
 
 from paceline.errors import InvalidInput, NotFound, StoreError, first_line
-from paceline.model import columns, saved_plans
+from paceline.model import columns, outside, saved_plans
 from paceline.model.conclusions import Conclusion
 from paceline.model.recordings import Output, Recording
 from paceline.model.roles import ReplicaId
@@ -129,24 +131,30 @@ def read(path: Path) -> Recording:
         _check_size(path)
         table = parquet.read_table(path, page_checksum_verification=True, read_dictionary=[_ROW, _REPLICA])
         head = _head((table.schema.metadata or {}).get(_KEY))
-        plan = None if head.plan is None else saved_plans.read(head.plan)
-        found = _rows(_completed(table).cast(_schema()).to_pydict())
+        table = _completed(table).cast(_schema())
+        _check_numbers(table)
+        found = _recording(head, _rows(table.to_pydict()))
+        _check_times(found)
     except FileNotFoundError as error:
         raise NotFound(f"there is no file {path}", "paceline record NAME makes one") from error
     except (OSError, pyarrow.ArrowException, ValueError, RecursionError, StoreError) as error:
         raise InvalidInput(f"{path} is no recording of Paceline: {first_line(error)}") from error
+    return found
+
+
+def _recording(head: _Head, measured: Mapping[str, tuple[Any, ...]]) -> Recording:
     return Recording(
         run=head.run,
         at=head.at,
         lost=head.lost,
         replicas=head.replicas,
-        samples=found["sample"],
-        steps=found["step"],
-        evaluations=found["evaluation"],
+        samples=measured["sample"],
+        steps=measured["step"],
+        evaluations=measured["evaluation"],
         events=head.events,
         facts=_pairs(head.facts),
         traces=head.traces,
-        plan=plan,
+        plan=None if head.plan is None else saved_plans.read(head.plan),
         conclusion=head.conclusion,
         changes=head.changes,
         output=head.output,
@@ -186,6 +194,45 @@ def _completed(table: pyarrow.Table) -> pyarrow.Table:
     return table
 
 
+def _check_numbers(table: pyarrow.Table) -> None:
+    """Let measurements pass whose times and numbers can be; how good a model is may be anything.
+
+    Raises:
+        ValueError: one cannot.
+    """
+    for name in table.column_names:
+        column = table.column(name)
+        if pyarrow.types.is_dictionary(column.type) or name in outside.QUALITIES:
+            continue
+        ends = compute.min_max(column)
+        strange = [end for end in (ends["min"].as_py(), ends["max"].as_py()) if end is not None]
+        strange = [end for end in strange if not outside.is_number(name, end)]
+        if pyarrow.types.is_floating(column.type) and compute.any(compute.is_nan(column)).as_py():
+            strange.append(math.nan)
+        if strange:
+            raise ValueError(f"{name} is {strange[0]} in a row")
+
+
+def _check_times(recording: Recording) -> None:
+    """Let a recording pass whose times can be, but for those of what was measured.
+
+    Raises:
+        ValueError: one cannot.
+    """
+    for at in _times(recording):
+        outside.moment(at)
+
+
+def _times(recording: Recording) -> Iterator[float | None]:
+    run = recording.run
+    yield from (recording.at, run.submitted_at, run.started_at, run.finished_at)
+    yield from (event.at for event in recording.events)
+    yield from (trace.at for trace in recording.traces)
+    yield from (at for each in recording.changes for at in (each.asked_at, each.done_at))
+    if recording.conclusion is not None:
+        yield recording.conclusion.at
+
+
 def _packed(text: str) -> bytes:
     """Return a text packed, behind a checksum of it."""
     data = text.encode("ascii")
@@ -209,10 +256,17 @@ def _head(data: bytes | None) -> _Head:
         raise ValueError("what is known of its job is too much, or cut off")
     if zlib.crc32(text).to_bytes(4, "big") != data[:4]:
         raise ValueError("it is damaged: its checksum is another")
-    head = encodings.decode(_Head, text.decode("ascii"), what="the recording")
+    head = encodings.value(_Head, json.loads(text, parse_constant=_number, parse_float=_number))
     if head.version != VERSION:
         raise ValueError(f"it has version {head.version}, and this Paceline reads {VERSION}")
     return head
+
+
+def _number(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text} is no number")
+    return value
 
 
 def _pairs(facts: Sequence[tuple[str, ...]]) -> tuple[tuple[str, str], ...]:

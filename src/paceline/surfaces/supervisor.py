@@ -17,6 +17,7 @@ import time
 
 from paceline.engines.local import engine, machines
 from paceline.errors import StoreError
+from paceline.model.retentions import expires_at
 from paceline.services import homes, supervisions, supervisors
 from paceline.stores import Store, open_store
 
@@ -27,6 +28,8 @@ PAUSE_SECONDS = 0.2
 #: Exit code of a supervisor that cannot now, for want of room or of its store (EX_TEMPFAIL in sysexits.h).
 #: That is no death, and is tried again for a day.
 NOT_NOW = 75
+#: That of one whose job has ended and has a time to live: it is deleted then (`expiry`).
+EXPIRES = 76
 NOT_NOW_PAUSE_SECONDS, NOT_NOW_SECONDS = 2.0, 86_400.0
 
 log = logging.getLogger("paceline.supervisor")
@@ -55,6 +58,10 @@ def main(arguments: list[str]) -> int:
             os._exit(_supervise(home, name))
         supervisors.sign(lock, os.getpid(), child)
         status = _wait(child)
+        if os.WIFEXITED(status) and os.WEXITSTATUS(status) == EXPIRES:
+            os.close(lock)
+            again = [sys.executable, "-m", "paceline.surfaces.expiry", str(home.path), name]
+            os.execv(sys.executable, again)
         if os.WIFEXITED(status) and os.WEXITSTATUS(status) == 0:
             return 0
         if os.WIFEXITED(status) and os.WEXITSTATUS(status) == NOT_NOW and time.monotonic() < until:
@@ -88,13 +95,14 @@ def _supervise(home: homes.Home, name: str) -> int:
                 )
                 supervision.run()
                 goes_on = _carries_on(home, store, name)
+            is_kept = expires_at(store.get_run(name)) is None
     except Exception as error:  # The loop's edge: the guard starts another supervisor.
         if _passes(error):
             log.warning("%s cannot be looked after now, trying again: %s", name, error)
             return NOT_NOW
         log.exception("the supervisor of %s failed", name)
         return 1
-    return 0
+    return 0 if is_kept else EXPIRES
 
 
 def _passes(error: Exception) -> bool:

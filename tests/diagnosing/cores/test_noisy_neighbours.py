@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from support import cases
-from support.cases import found, on_kubernetes
+from support.cases import START, found, on_kubernetes
 
 from paceline.diagnosing import catalogues, chains
 from paceline.diagnosing.cores.exclusive_cores import exclusive_not_got
@@ -15,6 +16,7 @@ from paceline.model.causes import Change
 from paceline.model.findings import Severity
 from paceline.model.jobs import CpuPolicy
 from paceline.model.recordings import Recording
+from paceline.model.runs import SEEN, STANDING, JobEvent
 from paceline.model.statuses import ReplicaPhase
 
 #: A machine of 2 cores: the job uses 0.9 of them, somebody else 1.1.
@@ -182,11 +184,10 @@ def test_exclusive_cores_that_were_not_given_come_first() -> None:
     assert [each.name for each in root.effects] == ["noisy-neighbour"]
 
 
-def test_a_job_that_starts_is_promised_nothing() -> None:
-    """It imports TensorFlow and builds its graph, which takes all cores; before, that was a warning."""
+def test_nothing_is_said_of_a_job_that_starts() -> None:
+    """It imports TensorFlow and builds its graph, which takes all cores."""
     for rule, roles in ((noisy_neighbour, ASKED), (fractional_cores, {"worker": {"cpu_cores": 1.5}})):
-        (cause,) = found(rule, _recording(steps={}, roles=roles))
-        assert (cause.severity, cause.gain) == (Severity.INFO, None)
+        assert not found(rule, _recording(steps={}, roles=roles))
         (cause,) = found(rule, _recording(roles=roles))
         assert (cause.severity, cause.gain is None) == (Severity.WARNING, False)
 
@@ -194,3 +195,16 @@ def test_a_job_that_starts_is_promised_nothing() -> None:
 def test_a_gain_needs_steps_that_were_measured() -> None:
     (cause,) = found(noisy_neighbour, _recording(steps={}, seconds=150))
     assert (cause.severity, cause.gain) == (Severity.WARNING, None)
+
+
+def test_nothing_is_said_of_a_job_whose_first_step_would_be_seen_or_that_waits() -> None:
+    long = _recording(steps={}, seconds=150)
+    assert found(noisy_neighbour, long)
+    worker = next(row.replica for row in long.replicas if row.replica.role.trains)
+    seen = JobEvent(at=START, kind=SEEN, message="TensorFlow 2.15.1", replica=worker, attempt=1)
+    assert not found(noisy_neighbour, dataclasses.replace(long, events=(seen,)))
+    waits = tuple(
+        JobEvent(at=long.at, kind=STANDING, message="input: ", replica=row.replica, attempt=1)
+        for row in long.replicas
+    )
+    assert not found(noisy_neighbour, dataclasses.replace(_recording(), events=waits))

@@ -15,7 +15,8 @@ from paceline.diagnosing.memory.memory_limits import memory_near_limit
 from paceline.diagnosing.memory.memory_requests import memory_over_asked
 from paceline.model.causes import Change
 from paceline.model.recordings import Recording
-from paceline.model.roles import Role
+from paceline.model.roles import ReplicaId, Role
+from paceline.model.runs import SEEN, JobEvent
 from paceline.model.samples import Sample
 from paceline.model.statuses import ExitKind, ExitReason, JobPhase
 
@@ -170,3 +171,17 @@ def test_memory_that_is_needed_grows_or_is_hardly_known_is_left_alone() -> None:
     assert not found(memory_over_asked, cases.recording(loads, roles=small))
     growing = _recording(lambda at: MIB * at * 3.0)
     assert [cause.subjects for cause in found(memory_over_asked, growing)] == [("worker-0",)]
+
+
+def test_a_job_whose_first_step_would_be_seen_does_not_grow_before_it() -> None:
+    """It imports TensorFlow and builds a large graph, for longer than others take."""
+    grows = _recording(lambda after: 200 * MIB + 3 * MIB * after, seconds=200, steps={})
+    assert found(memory_near_limit, grows)
+    seen = JobEvent(
+        at=START,
+        kind=SEEN,
+        message="TensorFlow 1.15.5",
+        replica=ReplicaId(Role.WORKER, 0),
+        attempt=1,
+    )
+    assert not found(memory_near_limit, dataclasses.replace(grows, events=(seen,)))

@@ -8,7 +8,9 @@ import pytest
 from support import cases
 from support.cases import START, found
 
-from paceline.diagnosing.progress.commands import log_flood, misread_reports, trainer_ended
+from paceline.diagnosing.diagnoses import diagnose
+from paceline.diagnosing.progress.commands import left_behind, log_flood, misread_reports, trainer_ended
+from paceline.diagnosing.situations import Situation
 from paceline.model.recordings import Recording
 from paceline.model.roles import ReplicaId
 from paceline.model.runs import JobEvent
@@ -70,3 +72,16 @@ def test_a_command_that_outlives_its_trainer_is_told_of(phase: JobPhase, what: s
 def test_what_is_not_so_is_not_told(recording: Recording) -> None:
     assert found(trainer_ended, recording) == ()
     assert found(log_flood, recording) == ()
+
+
+def test_a_job_that_left_a_process_behind_is_no_plain_success() -> None:
+    message = "1 process still ran when the command ended, and was ended with it: python train.py"
+    recording = said("left", message, "worker-0", at=START + 1, phase=JobPhase.SUCCEEDED)
+    assert not found(left_behind, recording)  # It was of another attempt.
+    events = tuple(dataclasses.replace(each, attempt=1) for each in recording.events)
+    recording = dataclasses.replace(recording, events=events)
+    (cause,) = found(left_behind, recording)
+    assert cause.what == "Processes of worker-0 still ran when the command ended, and were ended."
+    assert cause.evidence[0].text == f"worker-0: {message}"
+    situation = Situation.of(recording.run, recording.replicas, recording.events, now=recording.at)
+    assert "nothing is wrong" not in diagnose(recording, situation).summary

@@ -125,3 +125,18 @@ def test_a_job_with_a_replica_at_its_limit_that_others_wait_for_is_never_fine(
         }
         assert all(set(cause.subjects) & bad for cause in told)
         assert "nothing is wrong" not in first_sights.finding(why).plain
+
+
+def test_what_the_model_says_that_binds_the_rules_say_too() -> None:
+    """Two servers share the link of a host, so that no rule of a server's own link speaks of it."""
+    bytes_a_second = {"network_received_bytes": 1_800_000, "network_sent_bytes": 1_780_000}
+    server = {"cpu_cores": 0.2, "cpu_limit_cores": 1.0, **bytes_a_second}
+    loads = {"ps-0": server, "ps-1": server, "worker-0": WAITING, "worker-1": WAITING}
+    hosts = tuple(Host(name=name, bandwidth_bits_per_second=30_000_000) for name in "ab")
+    rows = {name: {"host": "a" if name.startswith("ps") else "b"} for name in loads}
+    recording = cases.recording(loads, rows=rows, spec={"hosts": hosts}, seconds=120)
+    why = answer(recording)
+    assert why.outlook is not None
+    assert why.outlook.binds == "link of a"
+    assert not why.summary.startswith("nothing is wrong")
+    assert {"ps-0", "ps-1"} <= {subject for cause in why.causes for subject in cause.subjects}

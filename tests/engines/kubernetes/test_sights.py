@@ -83,6 +83,8 @@ AGENTS = {"kind": "orphaned", "code": 143, "signal": 15, "message": "no supervis
         ({"exitCode": 0, "reason": "Completed"}, ExitReason(kind=ExitKind.COMPLETED, code=0)),
         ({"exitCode": 3, "reason": "Error"}, ExitReason(kind=ExitKind.ERROR, code=3)),
         ({"exitCode": 137}, ExitReason(kind=ExitKind.SIGNAL, code=137, signal=9)),
+        ({"exitCode": 255}, ExitReason(kind=ExitKind.ERROR, code=255)),
+        ({"exitCode": 247}, ExitReason(kind=ExitKind.ERROR, code=247)),
         (
             {"exitCode": 128, "reason": "StartError", "message": "no such file"},
             ExitReason(kind=ExitKind.LAUNCH_FAILED, code=128, message="no such file"),
@@ -174,6 +176,13 @@ def test_an_image_that_never_comes_ends_with_its_reason(where: Any) -> None:
     assert found.stage is Stage.ENDED
     message = "ImagePullBackOff: no such image: team/clicks:1"
     assert found.reason == ExitReason(kind=ExitKind.LAUNCH_FAILED, message=message)
+
+
+def test_a_container_that_can_never_be_made_is_no_moment_s_trouble() -> None:
+    waiting = {"reason": "InvalidImageName", "message": "a b"}
+    reason = seen(pod(container(waiting=waiting)), now=CREATED + 121).reason
+    assert reason is not None
+    assert reason.is_never_started
 
 
 def test_an_image_that_does_not_come_for_the_code_ends_with_its_reason() -> None:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from paceline.diagnosing import outlooks, usages
 from paceline.diagnosing.cases import Case, once
+from paceline.diagnosing.progress import silences
 from paceline.model import rates
 from paceline.model.causes import Evidence, Gain
 from paceline.model.findings import Severity
@@ -93,8 +94,8 @@ def _measured_place(case: Case, replica: ReplicaSnapshot) -> Place | None:
 @once
 def hurt(case: Case) -> tuple[Hurt, ...]:
     """Return the parameter servers and trainers that other programs keep from the cores they asked for."""
-    found = []
-    for each in (*case.servers, *case.trainers):
+    found: list[Hurt] = []
+    for each in (*case.servers, *case.trainers) if silences.trains(case) else ():
         others, use = usages.neighbours(case, each), usages.cpu(case, each)
         waits = waits_for_others(case, each)
         if others is None or use is None or waits is None:

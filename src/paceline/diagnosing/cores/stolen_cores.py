@@ -8,6 +8,7 @@ from typing import NamedTuple
 from paceline.diagnosing import headrooms, needs, usages
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.cores import crowds
+from paceline.diagnosing.progress import silences
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
 from paceline.model.causes import Evidence, Gain
@@ -48,7 +49,7 @@ def stolen_cores(case: Case) -> Iterator[Hit]:
         for each in (*case.servers, *case.trainers)
         if (victim := _victim(case, each)) is not None and victim.lost >= LEAST_LOST
     )
-    if not victims:
+    if not victims or not silences.trains(case):
         return
     most = max(victims, key=lambda each: each.lost)
     names = [str(each.replica.replica) for each in victims]

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from paceline.diagnosing import headrooms, needs, usages
 from paceline.diagnosing.cases import Case, mean
+from paceline.diagnosing.progress import silences
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
@@ -59,7 +60,7 @@ class _Cut(NamedTuple):
 @rule(TOPIC, needs=(needs.CPU,), explains=("ps-cpu-bound", "slow-host", "slow-decoding", "waiting-for-ps"))
 def throttled(case: Case) -> Iterator[Hit]:
     """Roles whose replicas are throttled far below their limit."""
-    for role in (Role.PS, Role.CHIEF, Role.WORKER):
+    for role in (Role.PS, Role.CHIEF, Role.WORKER) if silences.trains(case) else ():
         cuts = [cut for each in case.of_role(role) if (cut := _cut(case, each))]
         gain = _gain(case, role, cuts)
         if not headrooms.matters(gain):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from paceline.diagnosing.cases import Case
+from paceline.diagnosing.progress import silences
 from paceline.model import trends
-from paceline.model.samples import Sample
+from paceline.model.samples import Sample, StepReport
 from paceline.model.snapshots import ReplicaSnapshot
 from paceline.model.trends import Trend
 
@@ -92,9 +94,18 @@ def training_since(case: Case, replica: ReplicaSnapshot) -> float:
     own = case.histories.get(replica.replica, ())
     started = own[0].at if own else 0.0
     if replica.replica.role.trains:
-        first = next((each.at for each in case.reports.get(replica.replica, ())), None)
-        return started + UNSEEN_START_SECONDS if first is None else first
-    begun = [reports[0].at for reports in case.reports.values() if reports]
+        first = _first_step(case.reports.get(replica.replica, ()))
+        return _unseen_since(case, started) if first is None else first
+    begun = [at for own in case.reports.values() if (at := _first_step(own)) is not None]
     if not begun:
-        return started + UNSEEN_START_SECONDS
+        return _unseen_since(case, started)
     return max(min(begun), started + START_SECONDS) if replica.row.attempt > 1 else min(begun)
+
+
+def _first_step(reports: Sequence[StepReport]) -> float | None:
+    return next((each.at for each in reports if each.steps is None or each.steps > 0), None)
+
+
+def _unseen_since(case: Case, started: float) -> float:
+    """Return when training has begun, of which no step is seen: never, where one would be."""
+    return math.inf if silences.would_be_seen(case) else started + UNSEEN_START_SECONDS

@@ -9,6 +9,7 @@ from paceline.diagnosing import needs
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.memory import growths
 from paceline.diagnosing.memory.growths import Growth
+from paceline.diagnosing.progress import silences
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
@@ -76,7 +77,7 @@ def _near(case: Case, replica: ReplicaSnapshot) -> _Near | None:
         return None
     since = growths.training_since(case, replica)
     growth = growths.growth(case.histories.get(replica.replica, ()), limit, since=since)
-    if growth is not None and not _matters(case, growth):
+    if growth is not None and not (_matters(case, growth) and silences.trains(case)):
         growth = None
     return _Near(replica, used, limit, growth) if growth or used >= NEAR * limit else None
 

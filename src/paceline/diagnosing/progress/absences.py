@@ -32,8 +32,6 @@ IDLE_SHARE, IDLE_CORES = 0.5, 0.25
 FEW_THREADS = 1 / 3
 #: What else is less than half of what its fellows have.
 LITTLE = 0.5
-#: So an agent begins that says why nothing is seen of a trainer.
-UNSEEN = "its steps are not seen"
 
 TOPIC = Topic(
     code="PRG002",
@@ -47,7 +45,7 @@ TOPIC = Topic(
 )
 
 
-@rule(TOPIC, needs=(), explains=("waiting-for-ps", "idle-workers"))
+@rule(TOPIC, needs=(), explains=("standing-trainers", "waiting-for-ps", "idle-workers"))
 def waiting_at_start(case: Case) -> Iterator[Hit]:
     """Jobs without a step of which some replicas wait for another."""
     run = case.recording.run
@@ -76,7 +74,7 @@ def _is_unseen(case: Case) -> bool:
         return False  # The library tells them by itself.
     is_off = spec.instrumentation is Instrumentation.OFF or spec.framework is not Framework.TENSORFLOW
     return is_off or any(
-        each.replica is not None and each.replica.role.trains and each.message.startswith(UNSEEN)
+        each.replica is not None and each.replica.role.trains and each.message.startswith(silences.UNSEEN)
         for each in sayings.of(case, SEEN)
     )
 

@@ -33,7 +33,11 @@ TOPIC = Topic(
 )
 
 
-@rule(TOPIC, needs=(), explains=("nothing-trained", "waiting-at-start", "hang", "idle-workers"))
+@rule(
+    TOPIC,
+    needs=(),
+    explains=("nothing-trained", "standing-trainers", "waiting-at-start", "hang", "idle-workers"),
+)
 def other_addresses(case: Case) -> Iterator[Hit]:
     """Replicas whose TensorFlow server has a cluster with addresses that no replica of the job has."""
     said = [each for each in sayings.of(case, SEEN) if each.message.startswith(NOT_THE_JOBS)]

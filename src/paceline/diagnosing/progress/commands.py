@@ -13,7 +13,7 @@ from paceline.model.statuses import JobPhase
 from paceline.model.words import listed
 
 #: The kinds of the events by which agents and operators say so.
-OUTPUT, OUTLIVED, MISREAD = "output", "outlived", "misread"
+OUTPUT, OUTLIVED, MISREAD, LEFT = "output", "outlived", "misread", "left"
 
 FLOOD = Topic(
     code="PRG006",
@@ -45,6 +45,19 @@ MISREAD_REPORTS = Topic(
     why="The script writes step reports of its own, and fields of them are no numbers, or have other names. "
     "Such a field counts as not measured: steps, rates and losses are missing where they are looked for.",
     fix='Write numbers as numbers: {"type": "step", "step": 12, "steps": 1, "examples": 512, "loss": 0.31}.',
+)
+
+
+LEFT_BEHIND = Topic(
+    code="PRG010",
+    name="left-behind",
+    title="A process of the command still ran when it ended",
+    severity=Severity.WARNING,
+    why="A command is done when it ends, and what it left in the background is ended with it. A line that "
+    "ends in & or starts a daemon returns at once: then the training was cut off, and its replica counts as "
+    "succeeded all the same.",
+    fix="Let the command be the training: no & at its end, wait for what it has started (wait in a shell, "
+    "join() or communicate() in Python).",
 )
 
 
@@ -97,4 +110,24 @@ def trainer_ended(case: Case) -> Iterator[Hit]:
             subjects=tuple(names),
             evidence=sayings.evidence(said),
             next_steps=(f"paceline logs {run.name} --tail 20",),
+        )
+
+
+@rule(LEFT_BEHIND, needs=(), explains=("nothing-trained",))
+def left_behind(case: Case) -> Iterator[Hit]:
+    """Replicas whose command ended by itself before processes that it had started."""
+    attempts = {row.replica: row.attempt for row in case.recording.replicas}
+    said = [
+        each
+        for each in sayings.of(case, LEFT)
+        if each.replica is not None and attempts.get(each.replica) == each.attempt
+    ]
+    if said:
+        names = sayings.names(said)
+        commands = "command" if len(names) == 1 else "commands"
+        yield Hit(
+            what=f"Processes of {listed(names)} still ran when the {commands} ended, and were ended.",
+            subjects=tuple(names),
+            evidence=sayings.evidence(said),
+            next_steps=(f"paceline logs {case.recording.run.name} --tail 20",),
         )

@@ -11,9 +11,11 @@ from paceline.diagnosing.progress import collectives, silences
 from paceline.diagnosing.progress.silences import Silence
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
-from paceline.model import quantities
+from paceline.model import quantities, standings
 from paceline.model.causes import Evidence
 from paceline.model.roles import ReplicaId, Role
+from paceline.model.runs import STANDING
+from paceline.model.standings import Doing
 from paceline.model.statuses import JobPhase, ReplicaPhase
 from paceline.model.words import listed
 
@@ -25,6 +27,8 @@ LONGEST = 2.0
 LEAST_SECONDS = 15.0
 #: While trainers compute, what they do may be an evaluation or a very long step.
 LEAST_BUSY_SECONDS = 120.0
+#: A trainer whose process computes, by its own word, may evaluate or make a step that takes so long.
+LEAST_COMPUTING_SECONDS = 1800.0
 #: Of the CPU that it used while it trained: a trainer above it computes.
 BUSY = 0.3
 #: Fewer reports than that say nothing of what is usual.
@@ -47,7 +51,11 @@ TOPIC = Topic(
 )
 
 
-@rule(TOPIC, needs=(needs.CPU,), explains=("waiting-for-ps", "idle-workers", "slow-storage"))
+@rule(
+    TOPIC,
+    needs=(needs.CPU,),
+    explains=("standing-trainers", "waiting-for-ps", "idle-workers", "slow-storage"),
+)
 def hang(case: Case) -> Iterator[Hit]:
     """Trainers that live and have not made a step for many times as long as one takes."""
     run = case.recording.run
@@ -66,6 +74,8 @@ def hang(case: Case) -> Iterator[Hit]:
     last_heard = max(began, _last_change(case))
     pause = min(each.since + each.seconds for each in trainers) - last_heard
     least = max(_needed(usual, longest), LEAST_BUSY_SECONDS if is_busy or ended else 0.0)
+    if is_busy and _say_they_compute(case):
+        least = max(least, LEAST_COMPUTING_SECONDS)
     stopped = silences.stopped(case)
     if pause >= least and not _is_beginning(case, trainers):
         waiting = collectives.waiting(case, trainers)
@@ -152,7 +162,7 @@ def _ends(case: Case, ended: Sequence[ReplicaId]) -> Iterator[Evidence]:
 
 def _last_change(case: Case) -> float:
     """Return when something last happened after which trainers need some time, or show that they live."""
-    told = [event.at for event in case.recording.events if event.kind != "note"]
+    told = [event.at for event in case.recording.events if event.kind not in ("note", STANDING)]
     told += [each.at for each in case.recording.evaluations if each.replica.role is not Role.EVALUATOR]
     # Of a next attempt somewhere else there may be no event yet.
     told += [own[0].at for own in case.histories.values() if own]
@@ -168,6 +178,11 @@ def _is_busy(case: Case, trainers: list[Silence]) -> bool:
         if now is None or (before and now >= BUSY * before):
             return True
     return False
+
+
+def _say_they_compute(case: Case) -> bool:
+    """Whether a trainer says that it computes, though no step ends."""
+    return any(each.doing is Doing.COMPUTING for each in standings.now(case.recording))
 
 
 def _evidence(

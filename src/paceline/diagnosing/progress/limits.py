@@ -9,7 +9,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Sequence
 
-from paceline.diagnosing import headrooms, needs, usages
+from paceline.diagnosing import headrooms, needs, outlooks, usages
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.progress import silences
 from paceline.diagnosing.rules import Hit, rule
@@ -25,6 +25,8 @@ from paceline.model.words import listed
 
 #: Trainers that use less of their cores wait for one that is at its limit, if all make steps alike.
 RESTING = 0.5
+#: What is used so far while trainers wait is not fine, whatever other rules say of it.
+BINDS = 0.9
 #: Rates that differ by less are the same: trainers that make as many steps wait for each other.
 SAME_RATE = 0.1
 
@@ -51,9 +53,33 @@ def at_limit(case: Case) -> Iterator[Hit]:
     linked = [each for each in _fully_linked(case) if each not in servers]
     if (servers or linked) and _trainers_wait(case):
         yield _hit(case, servers, linked)
+    elif not linked and not servers:
+        yield from _binding(case)
     trainer = _awaited(case)
     if trainer is not None:
         yield _awaited_hit(case, trainer)
+
+
+def _binding(case: Case) -> Iterator[Hit]:
+    """Yield what binds, if it is used so far that nothing is fine: the model says so, and so do the rules."""
+    outlook = outlooks.outlook(case)
+    if outlook is None:
+        return
+    binds, use = outlook.uses[0]
+    if use < BINDS or binds == outlooks.OWN or not _trainers_wait(case):
+        return
+    subjects = [str(each) for each in outlooks.subjects(case, binds)]
+    yield Hit(
+        what=f"The {binds} is used to {use:.0%}, and trainers wait for it."
+        if binds != outlooks.INPUT
+        else f"Trainers wait for their input {use:.0%} of the time.",
+        subjects=tuple(subjects),
+        evidence=tuple(_waiting(case, case.trainers)),
+        next_steps=(
+            f"paceline trace {case.recording.run.name} says what is moved and computed there",
+            f"paceline predict {case.recording.run.name} says what other sizes would bring",
+        ),
+    )
 
 
 def uncovered(found: Sequence[Cause]) -> list[Cause]:

@@ -7,13 +7,21 @@ import statistics
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from paceline.diagnosing import sayings
 from paceline.diagnosing.cases import Case
-from paceline.model import rates
+from paceline.model import rates, standings
 from paceline.model.roles import ReplicaId
+from paceline.model.runs import SEEN
 from paceline.model.samples import Sample, StepReport
 from paceline.model.snapshots import ReplicaSnapshot
+from paceline.model.standings import Doing
 from paceline.model.statuses import ReplicaPhase
 
+#: The first word of what the instrumentation says when it has seen a library that trains. What else it says
+#: is of steps, or of what it could not look into.
+HELLOS = ("TensorFlow ", "PyTorch ")
+#: So an agent begins that says why nothing is seen of a trainer.
+UNSEEN = "its steps are not seen"
 #: The last seconds that say what a replica does now.
 RECENT_SECONDS = 8.0
 #: Where no step is seen, replicas that have run for so long do not start any more: to import TensorFlow, to
@@ -87,11 +95,37 @@ def steps_made(reports: Iterable[StepReport]) -> bool:
 
 
 def has_begun(case: Case) -> bool:
-    """Whether what replicas do is more than their start: a step was seen, or all have run for long enough."""
+    """Whether what replicas do is more than their start: a step was seen, or all have run for long enough.
+
+    Where steps would be seen nothing else counts: to import, to build a graph and to wait may take any time.
+    """
     if steps_made(case.recording.steps):
         return True
+    if would_be_seen(case):
+        return False
     known = [case.histories.get(each.replica, ()) for each in (*case.servers, *case.trainers)]
     return bool(known) and all(own and own[-1].at - own[0].at >= STARTED_SECONDS for own in known)
+
+
+def would_be_seen(case: Case) -> bool:
+    """Whether the first step of the job would be seen, because a trainer is looked into."""
+    said = sayings.of(case, SEEN)
+    unseen = {each.replica for each in said if each.message.startswith(UNSEEN)}
+    return any(
+        each.replica is not None
+        and each.replica.role.trains
+        and each.replica not in unseen
+        and each.message.startswith(HELLOS)
+        for each in said
+    )
+
+
+def trains(case: Case) -> bool:
+    """Whether the job is beyond its start, and not all of its trainers stand and wait."""
+    if not has_begun(case):
+        return False
+    waiting = {each.replica for each in standings.now(case.recording) if each.doing is not Doing.COMPUTING}
+    return not waiting or any(each.replica not in waiting for each in case.trainers)
 
 
 def stopped(case: Case) -> list[ReplicaId]:

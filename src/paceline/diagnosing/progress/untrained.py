@@ -15,10 +15,6 @@ from paceline.model.runs import SEEN, JobEvent
 from paceline.model.statuses import JobPhase, ReplicaPhase
 from paceline.model.words import listed
 
-#: The first word of what the instrumentation says when it has seen a library that trains. What else it says
-#: is of steps, or of what it could not look into.
-HELLOS = ("TensorFlow ", "PyTorch ")
-
 #: Others may go on for so long after the chief has ended before they count as waiting.
 LEAST_SECONDS = 30.0
 
@@ -35,7 +31,7 @@ TOPIC = Topic(
 )
 
 
-@rule(TOPIC, needs=(), explains=("waiting-at-start", "idle-workers"))
+@rule(TOPIC, needs=(), explains=("waiting-at-start", "standing-trainers", "idle-workers"))
 def nothing_trained(case: Case) -> Iterator[Hit]:
     """Trainers that were looked into and made no step, when all or the chief have ended."""
     run = case.recording.run
@@ -48,7 +44,7 @@ def nothing_trained(case: Case) -> Iterator[Hit]:
         and each.replica.role.trains
         and not each.message.startswith(addresses.NOT_THE_JOBS)
     ]
-    if not said or not all(each.message.startswith(HELLOS) for each in said):
+    if not said or not all(each.message.startswith(silences.HELLOS) for each in said):
         return
     names = sayings.names(said)
     if run.phase is JobPhase.SUCCEEDED:

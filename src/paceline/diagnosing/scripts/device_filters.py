@@ -33,7 +33,7 @@ TOPIC = Topic(
 )
 
 
-@rule(TOPIC, needs=(), explains=("waiting-at-start", "idle-workers"))
+@rule(TOPIC, needs=(), explains=("waiting-at-start", "standing-trainers", "idle-workers"))
 def no_device_filters(case: Case) -> Iterator[Hit]:
     """Several trainers of which each has a session of its own that sees all tasks.
 

@@ -30,7 +30,11 @@ TOPIC = Topic(
 )
 
 
-@rule(TOPIC, needs=(), explains=("hang", "waiting-at-start", "idle-workers", "waiting-for-ps"))
+@rule(
+    TOPIC,
+    needs=(),
+    explains=("hang", "standing-trainers", "waiting-at-start", "idle-workers", "waiting-for-ps"),
+)
 def ps_ended(case: Case) -> Iterator[Hit]:
     """Servers that succeeded a while ago while trainers still run, and have made no step since."""
     run, rows = case.recording.run, case.recording.replicas

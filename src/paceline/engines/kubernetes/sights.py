@@ -9,7 +9,7 @@ from paceline.control.reconciliations import Sight, Stage
 from paceline.engines import exit_reasons, fetched_codes
 from paceline.engines.kubernetes import times
 from paceline.model.roles import ReplicaId
-from paceline.model.statuses import ExitKind, ExitReason
+from paceline.model.statuses import NOT_STARTED, ExitKind, ExitReason, signal_of
 from paceline.rendering import labels, pods
 
 #: A pod whose node does not answer for so long is taken for lost.
@@ -24,8 +24,11 @@ _STUCK = (
 )  # fmt: skip
 #: Those that bring what the replica needs, in their order.
 _INIT, _BRINGERS = "initContainerStatuses", (pods.AGENT_CONTAINER, pods.CODE_CONTAINER)
-#: What a shell and a container runtime say of a command that cannot be started.
-_NOT_STARTED = (126, 127, 128)
+#: Of these no other pod would do better; images may come when a registry answers again.
+_NEVER = (
+    "InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError", "CreateContainerError",
+    "RunContainerError",
+)  # fmt: skip
 
 Object = Mapping[str, Any]
 
@@ -78,7 +81,8 @@ def _stage(pod: Object, silent: Mapping[str, float], now: float) -> tuple[Stage,
     waiting = next((each for each in bringing if each and each.get("reason") in _STUCK), state.get("waiting"))
     if waiting and waiting.get("reason") in _STUCK and now - _created_at(pod) > START_SECONDS:
         message = ": ".join(part for part in (waiting["reason"], waiting.get("message")) if part)
-        return Stage.ENDED, ExitReason(kind=ExitKind.LAUNCH_FAILED, message=message)
+        code = NOT_STARTED[-1] if waiting["reason"] in _NEVER else None
+        return Stage.ENDED, ExitReason(kind=ExitKind.LAUNCH_FAILED, code=code, message=message)
     return Stage.COMING, None
 
 
@@ -98,10 +102,11 @@ def exit_reason(terminated: Object) -> ExitReason:
         return told
     if code == 0:
         return ExitReason(kind=ExitKind.COMPLETED, code=0)
-    if code in _NOT_STARTED:
+    if code in NOT_STARTED:
         return ExitReason(kind=ExitKind.LAUNCH_FAILED, code=code, message=message)
-    if code > _NOT_STARTED[-1]:
-        return ExitReason(kind=ExitKind.SIGNAL, code=code, signal=code - 128, message=message)
+    signal = signal_of(code)
+    if signal is not None:
+        return ExitReason(kind=ExitKind.SIGNAL, code=code, signal=signal, message=message)
     return ExitReason(kind=ExitKind.ERROR, code=code, message=message)
 
 

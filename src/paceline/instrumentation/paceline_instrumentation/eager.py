@@ -12,7 +12,7 @@ import sys
 import threading
 import weakref
 
-from . import signatures, stepping
+from . import signatures, standing, stepping
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,6 +52,8 @@ class EagerWatch(object):
         self._optimizer = None  # type: Optional[weakref.ref[Any]]
         #: The variable outlives an optimizer that a function of the script has made and left.
         self._iterations = None  # type: Any
+        self._total = 0
+        self._standing = standing.StandWatch(reporter, guard, lambda: self._total)
         self._ended = threading.Event()
         self._batches = set()  # type: Set[int]
         self._batch = None  # type: Optional[int]
@@ -249,6 +251,8 @@ class EagerWatch(object):
             thread = threading.Thread(target=self._follow, name="paceline reports", daemon=True)
             atexit.register(self._end, thread)
             thread.start()
+            # Of a coordinator other threads hand out what is done; the main one waits for them.
+            self._guard(self._standing.start, threading.main_thread().ident)
 
     def _described(self):
         # type: () -> str
@@ -285,6 +289,7 @@ class EagerWatch(object):
                 self._guard(self._traces.ask_for_profiles, total)
             self._guard(self._report, total, total - done, now - since, _differences(closures, finished))
             since, done, closures = now, total, finished
+            self._total = total
 
     def _done(self):
         # type: () -> Optional[int]

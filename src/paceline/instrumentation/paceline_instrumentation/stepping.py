@@ -8,6 +8,8 @@ import operator
 import threading
 import time
 
+from . import standing
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, Iterator, List, Optional, Tuple
@@ -82,6 +84,7 @@ class Steps(object):
         self.due = self._since + REPORT_SECONDS
         self.style = None  # type: Optional[str]
         self.total_steps = None  # type: Optional[int]
+        self._standing = standing.StandWatch(reporter, guard, self._counted)
 
     def begin(self, style, described):
         # type: (str, str) -> None
@@ -97,6 +100,7 @@ class Steps(object):
             # The first step is reported at once: of a script that ends soon nothing else would say more.
             self._since = self.due = clock()
             atexit.register(self._guard, self._flush)
+            self._guard(self._standing.start)
 
     def say(self, message):
         # type: (str) -> None
@@ -207,6 +211,11 @@ class Steps(object):
         # type: () -> int
         """Return how many steps were made."""
         self.watch()
+        return self._counted()
+
+    def _counted(self):
+        # type: () -> int
+        """Return how many steps were made, but for those that have only taken an item."""
         # The text of a count is the one way to look at it without counting: "count(12)".
         return int(repr(self._count)[6:-1]) - 1
 

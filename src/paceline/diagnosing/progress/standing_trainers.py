@@ -1,0 +1,75 @@
+"""Trainers that have made no step for longer than ten of their steps, and say what they wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from paceline.diagnosing.cases import Case
+from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.topics import Topic
+from paceline.model import quantities, standings
+from paceline.model.causes import Evidence
+from paceline.model.findings import Severity
+from paceline.model.standings import Doing, Standing
+from paceline.model.statuses import JobPhase
+from paceline.model.words import listed
+
+TOPIC = Topic(
+    code="PRG009",
+    name="standing-trainers",
+    title="Trainers make no step, and wait",
+    severity=Severity.WARNING,
+    why="A trainer has made no step for longer than ten of its steps take, and its process does not compute. "
+    "It says where it waits: for its input, within a step (for a parameter server, or for input that its "
+    "graph reads), or in a line of the script between two steps.",
+    fix="See what that place waits for: storage that does not answer, a queue that nothing fills, a "
+    "parameter server that is gone, a lock.",
+)
+_WORDS = {
+    Doing.INPUT: "for input",
+    Doing.STEP: "within a step: for a parameter server, or for input that the graph reads",
+    Doing.BETWEEN: "between two steps, in the script",
+}
+
+
+@rule(TOPIC, needs=(), explains=("slow-storage", "waiting-for-ps", "idle-workers"))
+def standing_trainers(case: Case) -> Iterator[Hit]:
+    """Trainers that say that they wait, and have made no step since."""
+    run = case.recording.run
+    if run.phase is not JobPhase.RUNNING or case.recording.lost or case.snapshot.progress == 1.0:
+        return
+    standing = standings.now(case.recording)
+    waiting = [each for each in standing if each.doing is not Doing.COMPUTING]
+    if not waiting:
+        return
+    # One that computes without a step evaluates or saves, as a rule, and others may wait for it.
+    computes = len(waiting) < len(standing)
+    names = [str(each.replica) for each in waiting]
+    seconds = case.recording.at - min(each.since for each in waiting)
+    what = f"{listed(names)} {'has' if len(names) == 1 else 'have'} waited for up to " + (
+        f"{quantities.format_seconds(round(max(0.0, seconds)))} {_for_what(waiting)}"
+    )
+    yield Hit(
+        what=f"{what}; another trainer computes meanwhile." if computes else f"{what}.",
+        subjects=tuple(names),
+        evidence=tuple(
+            Evidence(
+                text=f"{each.replica} waits {_WORDS[each.doing]}"
+                + (f", at {each.where}" if each.where else ""),
+                at=each.since,
+            )
+            for each in waiting[:5]
+        ),
+        next_steps=(
+            f"paceline logs {run.name} --role {waiting[0].replica.role} --index {waiting[0].replica.index} "
+            "--tail 20",
+            "where it runs, py-spy dump --pid PID says what its threads wait for",
+        ),
+        severity=Severity.INFO if computes else None,
+    )
+
+
+def _for_what(waiting: Sequence[Standing]) -> str:
+    """Return what most of them wait for, in words."""
+    counts = {doing: sum(each.doing is doing for each in waiting) for doing in _WORDS}
+    return _WORDS[max(counts, key=lambda doing: counts[doing])]
