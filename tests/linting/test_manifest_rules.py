@@ -280,6 +280,8 @@ def test_words_elsewhere_make_no_training(old: str, new: str) -> None:
         ("{job: '{{ name }}', role: ps}", True),
         ("{role: '{{ role }}'}", False),
         ("{app: redis, role: master}", True),
+        ("{role: parameter-server}", False),
+        ("{example.com/component: ads-operator}", True),
     ],
 )
 def test_selectors_are_judged_by_their_values(selector: str, is_scoped: bool) -> None:
@@ -364,6 +366,13 @@ def test_requests_are_held_against_limits(requests: str, limits: str, severities
     assert {finding.code for finding in found} <= {"K8S204"}
 
 
+def test_a_name_of_old_beside_that_of_today_is_for_clusters_of_old() -> None:
+    text = "{{ if a }}\n  alpha.kubernetes.io/nvidia-gpu: 1\n{{ else }}\n  nvidia.com/gpu: 1\n{{ end }}\n"
+    text = f"apiVersion: v1\nkind: Pod\nlimits:\n{text}"
+    assert lint(text) == ()
+    assert [finding.code for finding in lint(text.replace("  nvidia.com/gpu: 1\n", ""))] == ["K8S502"]
+
+
 def test_a_template_may_have_a_version_for_clusters_of_old() -> None:
     old, new = ("apiVersion: extensions/v1beta1\n", "apiVersion: apps/v1\n")
     text = f"{{{{- if a }}}}\n{old}{{{{- else }}}}\n{new}{{{{- end }}}}\nkind: Deployment\n"
@@ -416,6 +425,13 @@ spec:
       labels: {{ include "clicks.labels" $root | nindent 8 }}
         role: ps
     spec:
+      initContainers:
+      {{- range $each := $root.Values.initContainers }}
+      - {{- if $each.name }}
+        name: {{ $each.name }}
+        {{- end }}
+        image: {{ $each.image }}
+      {{- end }}
       containers:
       - name: ps
         image: "{{ $root.Values.repository }}:{{ $root.Values.tag }}"{{ if $root.x }}  # {{ .y }}{{ end }}

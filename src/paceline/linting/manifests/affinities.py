@@ -31,6 +31,13 @@ _SCOPES = frozenset(
 _ROLES = frozenset(("component", "index", "replica", "role", "task", "tier", "type"))
 #: Values that the replicas of every job have.
 _ANY_JOB = frozenset(("chief", "evaluator", "master", "ps", "pserver", "tensorflow", "tf", "worker"))
+#: Words of such values, where the key says that it is a role.
+_PARTS = frozenset(
+    (
+        "compute", "coordinator", "job", "launcher", "node", "parameter", "replica", "server", "task",
+        "tfjob", "train", "trainer", "training",
+    )
+)  # fmt: skip
 #: Of a selector so many characters are shown.
 _MOST_SHOWN = 200
 _REPELLING = ("NotIn", "DoesNotExist")
@@ -124,13 +131,14 @@ def _is_of_any_job(manifest: Manifest, key: str, values: tuple[str, ...]) -> boo
 
     Where the value is not known, the key says what it is.
     """
+    named = frozenset(re.findall(r"[a-z]+", key.lower()))
+    is_of_role = bool(named & _ROLES) and not named & _SCOPES
     known = [manifest.template.example(value) for value in values]
     words = [re.findall(r"[a-z]+|\d+", value.lower()) for value in known if "{{" not in value]
-    is_role = all(word in _ANY_JOB or word.isdecimal() for value in words for word in value)
-    if words and len(words) == len(values) and all(words) and is_role:
-        return True
-    named = frozenset(re.findall(r"[a-z]+", key.lower()))
-    return bool(named & _ROLES) and not named & _SCOPES
+    if not words or len(words) < len(values) or not all(words):
+        return is_of_role
+    common = _ANY_JOB | _PARTS if is_of_role else _ANY_JOB
+    return all(word in common or word.isdecimal() for value in words for word in value)
 
 
 def _said(label: tuple[str, tuple[str, ...]]) -> str:

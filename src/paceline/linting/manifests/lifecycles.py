@@ -144,6 +144,8 @@ _NAMES = {
     "security.alpha.kubernetes.io/sysctls": ("1.11", "spec.securityContext.sysctls"),
     "seccomp.security.alpha.kubernetes.io/pod": ("1.27", "spec.securityContext.seccompProfile"),
 }
+#: What has such names as its keys.
+_HOLDERS = (("annotations",), ("limits",), ("requests",), ("nodeSelector",))
 
 
 @rule(
@@ -157,13 +159,15 @@ _NAMES = {
 def removed_name(file: ManifestFile) -> Iterator[Hit]:
     """Resources, labels and annotations must still exist."""
     for manifest in file.manifests:
+        # Beside the name of today, that of old is for clusters of old: another term, or a template's branch.
+        gone = {name for name, (_, use) in _NAMES.items() if use not in manifest.source}
         for path, part in manifest.mappings():
-            for key in part.keys() & _NAMES.keys():
+            for key in part.keys() & gone if path[-1:] in _HOLDERS else ():
                 yield _gone(manifest, (*path, key), key, is_key=True)
             label = readings.scalar(part, "key")
             # A toleration of a taint of old does no harm.
             is_wanted = path[-2:-1] == ("matchExpressions",)
-            if label is not None and label.text in _NAMES and is_wanted:
+            if label is not None and label.text in gone and is_wanted:
                 yield _gone(manifest, (*path, "key"), label.text)
 
 

@@ -28,7 +28,8 @@ _SET = re.compile(r"""-?\s*set\s+(\w+)\s*=\s*(?:"([^"]*)"|'([^']*)'|(\d+))\s*-?"
 _WORD = re.compile(r"-?\s*+(\w+)")
 #: A line whose value, after the key or the mark of an item, is expressions alone.
 _ONLY_VALUE = re.compile(
-    "([ \\t]*+(?:- ++)*+(?:[^\\s#'\"\ue000-\uf8ff][^:#\ue000-\uf8ff]*+:|-) *+)([\ue000-\uf8ff]++)[ \\t]*+\r?$"
+    "([ \\t]*+(?:- ++)*+(?:[^\\s#'\"\ue000-\uf8ff-][^:#\ue000-\uf8ff]*+:)?+ *+)"
+    "([\ue000-\uf8ff]++)[ \\t]*+\r?$"
 )
 #: Functions of Helm that make many lines.
 _BLOCKS = re.compile(r"\b(?:n?indent|toYaml|to_nice_yaml|to_yaml)\b")
@@ -189,8 +190,10 @@ def _without_blocks(text: str, expressions: Sequence[str]) -> str:
 def _goes_on(head: str, below: Sequence[str]) -> bool:
     """Whether what stands below a key with a value is part of that value: it is indented further."""
     following = next((line for line in below if line.strip() and not line.lstrip().startswith("#")), "")
-    key = len(head) - len(head.lstrip(" -"))
     indent = len(following) - len(following.lstrip())
+    if not head.strip(" \t-"):  # an item of a list: what belongs to it stands right of its dash
+        return indent > head.rfind("-") >= 0 and ":" in following
+    key = len(head) - len(head.lstrip(" \t-"))
     return indent >= key if following.lstrip()[:2] == "- " else indent > key and ":" in following
 
 
