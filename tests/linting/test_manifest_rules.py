@@ -446,6 +446,9 @@ spec:
         resources:
           {{- toYaml $root.Values.resources | nindent 10 }}
       restartPolicy: {{ if $root.Values.restart }}"OnFailure"{{ else }}"Never"{{ end }}
+      nodeSelector:
+        disk: ssd
+{{ $root.Values.label | indent 8 }}: "yes"
       tolerations:
 {{ toYaml $root.Values.tolerations | indent 6 }}
 {{- end }}

@@ -34,6 +34,9 @@ _ONLY_VALUE = re.compile(
 #: Functions of Helm that make many lines.
 _BLOCKS = re.compile(r"\b(?:n?indent|toYaml|to_nice_yaml|to_yaml)\b")
 _MOST_BLANK = 50
+#: An expression at the beginning of a line, and how far Helm moves what it makes to the right.
+_BEGIN = re.compile("([\ue000-\uf8ff])\\1*+")
+_INDENT = re.compile(r"\|\s*+indent\s++(\d{1,3})\s*+-?$")
 _OPENERS = frozenset(("if", "range", "with", "define", "block", "for"))
 _ENDERS = frozenset(("end", "endif", "endfor", "endblock", "endwith"))
 _BRANCHING = frozenset(("if", "elif", "else", "for", "range", "with"))
@@ -178,13 +181,25 @@ def _without_blocks(text: str, expressions: Sequence[str]) -> str:
     """
     lines = text.splitlines(keepends=True)
     for number, line in enumerate(lines):
+        begin = _BEGIN.match(line)
+        if begin is not None and (depth := _INDENT.search(_inner(begin[0], expressions))):
+            # What it makes begins that far to the right.
+            spaces = min(int(depth[1]), len(begin[0]) - 1)
+            lines[number] = " " * spaces + line[spaces:]
         value = _ONLY_VALUE.match(line)
         if value is None:
             continue
-        inner = expressions[min(ord(value[2][0]) - _FIRST, len(expressions) - 1)] if expressions else ""
-        if _BLOCKS.search(inner) or _goes_on(value[1], lines[number + 1 : number + 1 + _MOST_BLANK]):
+        if _BLOCKS.search(_inner(value[2], expressions)) or _goes_on(
+            value[1], lines[number + 1 : number + 1 + _MOST_BLANK]
+        ):
             lines[number] = value[1] + _blank(line[len(value[1]) :])
     return "".join(lines)
+
+
+def _inner(run: str, expressions: Sequence[str]) -> str:
+    """Return the expression that the private characters at the beginning of a text stand for."""
+    index = ord(run[0]) - _FIRST
+    return expressions[index] if index < len(expressions) else ""
 
 
 def _goes_on(head: str, below: Sequence[str]) -> bool:
