@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.model import trace_tables, traces
+from paceline.model import outside, trace_tables, traces
 from paceline.model.traces import Trace
 
 PLAIN = st.floats(allow_nan=False, allow_infinity=False)
+MOMENTS = st.floats(0, outside.LATEST, exclude_max=True)
 KINDS = {
     str: st.text(max_size=9),
     int: st.integers(-(2**62), 2**62),
@@ -23,7 +24,8 @@ def values(kind):
     fields = {}
     for name, hint in typing.get_type_hints(kind).items():
         options = typing.get_args(hint) or (hint,)
-        fields[name] = KINDS[options[0]] | (st.none() if len(options) == 2 else st.nothing())
+        own = MOMENTS if name.endswith("_at") else KINDS[options[0]]
+        fields[name] = own | (st.none() if len(options) == 2 else st.nothing())
     return st.lists(st.builds(kind, **fields), max_size=3).map(tuple)
 
 
@@ -31,7 +33,7 @@ TRACES = st.builds(
     Trace,
     trainer=st.text(max_size=9),
     attempt=st.integers(1, 99),
-    at=PLAIN,
+    at=MOMENTS,
     untraced_step_microseconds=st.none() | PLAIN,
     splits=values(traces.Split),
     transfers=values(traces.Transfer),
@@ -88,3 +90,11 @@ def test_names_sort_by_time_and_nothing_else_is_one():
     assert names == sorted(names)
     assert all(traces.is_name(name) for name in names)
     assert not any(traces.is_name(text) for text in ("", "request", "../x", names[0] + "/.."))
+
+
+@pytest.mark.parametrize("at", ["nan", "inf", "-1.0", "1.8e12"])
+def test_what_is_no_time_is_no_trace(at):
+    trace = Trace(trainer="worker-0", attempt=1, at=1.0)
+    labels = trace_tables.labels(trace) | {"at": at}
+    with pytest.raises(ValueError, match="no time"):
+        trace_tables.trace(trace_tables.columns(trace), labels)

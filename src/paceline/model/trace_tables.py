@@ -99,5 +99,7 @@ def _value(kind: type, given: Mapping[str, Any]) -> Any:
             value = wanted(value) if issubclass(wanted, str) and isinstance(value, str) else value
             if not isinstance(value, wanted) or (isinstance(value, float) and not math.isfinite(value)):
                 raise ValueError(f"{name} is {value!r}")
+            if name.endswith("_at"):
+                outside.moment(value)
         values[name] = value
     return kind(**values)

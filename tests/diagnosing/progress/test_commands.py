@@ -11,6 +11,7 @@ from support.cases import START, found
 from paceline.diagnosing.diagnoses import diagnose
 from paceline.diagnosing.progress.commands import left_behind, log_flood, misread_reports, trainer_ended
 from paceline.diagnosing.situations import Situation
+from paceline.model.findings import Severity
 from paceline.model.recordings import Recording
 from paceline.model.roles import ReplicaId
 from paceline.model.runs import JobEvent
@@ -85,3 +86,6 @@ def test_a_job_that_left_a_process_behind_is_no_plain_success() -> None:
     assert cause.evidence[0].text == f"worker-0: {message}"
     situation = Situation.of(recording.run, recording.replicas, recording.events, now=recording.at)
     assert "nothing is wrong" not in diagnose(recording, situation).summary
+    assert cause.severity is Severity.WARNING
+    (cause,) = found(left_behind, dataclasses.replace(recording, steps=()))
+    assert cause.severity is Severity.ERROR

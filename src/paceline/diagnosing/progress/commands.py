@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from paceline.diagnosing import sayings
 from paceline.diagnosing.cases import Case
+from paceline.diagnosing.progress import silences
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
 from paceline.model.findings import Severity
@@ -125,9 +126,12 @@ def left_behind(case: Case) -> Iterator[Hit]:
     if said:
         names = sayings.names(said)
         commands = "command" if len(names) == 1 else "commands"
+        trained = silences.steps_made(case.recording.steps)
         yield Hit(
             what=f"Processes of {listed(names)} still ran when the {commands} ended, and were ended.",
             subjects=tuple(names),
             evidence=sayings.evidence(said),
             next_steps=(f"paceline logs {case.recording.run.name} --tail 20",),
+            # Without a step it was the training, as far as is known.
+            severity=None if trained else Severity.ERROR,
         )
