@@ -105,7 +105,13 @@ def test_what_belongs_together_finds_each_other(objects: list[Object]) -> None:
     [
         MANIFESTS,
         chart(),
-        chart(gate="proxy", proxies=["10.0.0.0/8"], userHeader="X-User", groupsHeader="X-Groups"),
+        chart(
+            gate="proxy",
+            proxies=["10.0.0.0/8"],
+            proxySecret="theirs",
+            userHeader="X-User",
+            groupsHeader="X-Groups",
+        ),
         chart(namespace="ads", hosts=["paceline.example.com"]),
     ],
 )

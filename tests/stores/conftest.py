@@ -48,7 +48,7 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return f"sqlite:///{tmp_path}/paceline.db"
     url: str = request.getfixturevalue("postgresql_url")
     with stores.open_store(url) as store, store._database.writing() as connection:
-        for table in ("runs", "studies", "audits"):
+        for table in ("runs", "studies", "audits", "sessions"):
             connection.exec_driver_sql(f"DELETE FROM {table}")
     return url
 

@@ -19,6 +19,7 @@ from paceline.services.jobs import folder_of
 from paceline.stores import open_store
 from paceline.surfaces import composition
 from paceline.surfaces.cli.main import cli
+from paceline.surfaces.web.job_files import JobFiles
 
 PYTHON = sys.executable
 
@@ -42,6 +43,14 @@ def blank_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("blank") / "paceline.db"
     open_store(f"sqlite:///{path}").close()
     return path
+
+
+@pytest.fixture(scope="session")
+def job_files() -> Iterator[JobFiles]:
+    """Reads the job files of all tests, for to begin its process takes a second."""
+    made = JobFiles()
+    yield made
+    made.close()
 
 
 @pytest.fixture

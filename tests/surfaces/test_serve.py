@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import Result
 
-from paceline.surfaces.web import servers
+from paceline.services import homes
+from paceline.surfaces.web import gates, servers
 
 Paceline = Callable[..., Result]
 CLUSTER = ("--engine", "kubernetes")
@@ -24,7 +27,11 @@ HOST = ("--host", "paceline.example.com")
         (("--gate", "proxy", *HOST), "asks a cluster who may what", "add --engine kubernetes"),
         ((*CLUSTER, "--gate", "kubernetes"), "how is the server called?", "--host paceline.example.com"),
         ((*CLUSTER, "--gate", "proxy", *HOST), "which proxy is to be believed?", "--proxy 10.0.0.0/8"),
-        ((*CLUSTER, "--gate", "proxy", *HOST, "--proxy", "web"), "'web' is no network", "such as 10.0.0.0/8"),
+        (
+            (*CLUSTER, "--gate", "proxy", *HOST, "--proxy", "10.0.0.0/8"),
+            "by what does the proxy show that it is the one?",
+            "x-paceline-proxy-secret",
+        ),
         (("--address", "here"), "'here' is no address", "127.0.0.1"),
     ],
 )
@@ -61,3 +68,45 @@ def test_the_names_of_a_server() -> None:
 def test_beyond_this_machine_only_with_a_gate_that_knows_people() -> None:
     with servers.listening("0.0.0.0", 0, beyond=True) as listener:
         assert servers.url(listener).startswith("http://0.0.0.0:")
+
+
+@pytest.mark.parametrize("secret", ["", "short", "x" * 23, "\u00fc" * 30])
+def test_a_secret_that_could_be_guessed_is_none(paceline: Paceline, secret: str) -> None:
+    options = (*CLUSTER, "--gate", "proxy", *HOST, "--proxy", "10.0.0.0/8")
+    refused = paceline("serve", "--port", "0", *options, PACELINE_PROXY_SECRET=secret)
+    assert refused.exit_code != 0
+    assert "at least 24 characters" in " ".join(refused.stderr.split())
+
+
+def test_with_a_secret_networks_are_looked_at(paceline: Paceline) -> None:
+    options = (*CLUSTER, "--gate", "proxy", *HOST, "--proxy", "web")
+    refused = paceline("serve", "--port", "0", *options, PACELINE_PROXY_SECRET="x" * 24)
+    assert "'web' is no network" in " ".join(refused.stderr.split())
+
+
+def test_a_browser_is_opened_without_the_token_on_its_command_line(
+    paceline: Paceline, home: homes.Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All users of a machine see the command lines of its programs."""
+    launched: list[str] = []
+    seen: list[str] = []
+
+    def launch(url: str) -> int:
+        launched.append(url)
+        file = Path(url.removeprefix("file://"))
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        seen.append(file.read_text())
+        return 0
+
+    def run(*_: object, ready: Callable[[], None], **__: object) -> None:
+        ready()
+
+    monkeypatch.setattr(click, "launch", launch)
+    monkeypatch.setattr(servers, "run", run)
+    said = paceline("serve", "--port", "0", "--open")
+    token = gates.token_file(home.path).read_text()
+    (url,), (text,) = launched, seen
+    assert token not in url
+    link = next(line for line in said.stdout.splitlines() if "/enter?token=" in line)
+    assert f'content="0; url={link}"' in text
+    assert not Path(url.removeprefix("file://")).exists(), "it goes with the server"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import yaml
 
@@ -33,7 +34,25 @@ def change(text: str) -> Change:
         data = yaml.safe_load(value)
     except yaml.YAMLError as error:
         raise InvalidInput(f"{value!r} is no value of {field}", _EXAMPLE) from error
+    try:
+        is_huge = _has_huge(data)
+    except RecursionError as error:  # It is in itself: YAML allows that.
+        raise InvalidInput(f"{value!r} is no value of {field}", _EXAMPLE) from error
+    if is_huge:
+        raise InvalidInput(f"{field} has a number that nothing has so many of", _EXAMPLE)
     return Change(path=where, value=data)
+
+
+def _has_huge(data: Any) -> bool:
+    """Whether there is a whole number of more than 64 bits: YAML makes one of ``1:1:1``, of base 60."""
+    match data:
+        case int():
+            return abs(data) >= 2**63
+        case list():
+            return any(map(_has_huge, data))
+        case dict():
+            return any(map(_has_huge, data.values()))
+    return False
 
 
 def path(field: str) -> tuple[str, ...]:

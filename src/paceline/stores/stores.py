@@ -20,6 +20,7 @@ from paceline.stores import (
     relays,
     run_lists,
     runs,
+    sessions,
     studies,
     thinnings,
 )
@@ -38,6 +39,7 @@ class Store(
     measurements.Measurements,
     studies.Studies,
     audits.Audits,
+    sessions.BrowserSessions,
 ):
     """An open store; close it, or use it as a context manager.
 

@@ -318,3 +318,14 @@ audits = sa.Table(
     sa.Index("audits_by_job", "job", "id"),
     sqlite_autoincrement=True,
 )
+
+sessions = sa.Table(
+    "sessions",
+    metadata,
+    sa.Column("name", Text, primary_key=True),
+    sa.Column("who", Text, nullable=False),
+    sa.Column("sealed", sa.LargeBinary, nullable=False),
+    sa.Column("began_at", sa.Double, nullable=False),
+    sa.Column("ends_at", sa.Double, nullable=False),
+    sa.Index("sessions_by_caller", "who", "began_at"),
+)

@@ -14,6 +14,7 @@ from paceline.surfaces.client.connections import Connection
 from paceline.surfaces.client.server_jobs import ServerJobs
 from paceline.surfaces.web.applications import application
 from paceline.surfaces.web.gates import TokenGate
+from paceline.surfaces.web.job_files import JobFiles
 from paceline.surfaces.web.sites import LocalSite
 
 TOKEN = "the-token"
@@ -27,8 +28,8 @@ def api(home: homes.Home) -> Iterator[jobs.Jobs]:
 
 
 @pytest.fixture
-def connection(api: jobs.Jobs) -> Connection:
-    made = application(LocalSite(api, TokenGate(TOKEN, "ann")))
+def connection(api: jobs.Jobs, job_files: JobFiles) -> Connection:
+    made = application(LocalSite(api, TokenGate(TOKEN, "ann")), job_files=job_files)
     client = TestClient(made, raise_server_exceptions=False, headers={"Authorization": f"Bearer {TOKEN}"})
     return Connection(client, pauses_seconds=(0.0, 0.0))
 

@@ -15,6 +15,7 @@ from paceline.stores import recordings
 from paceline.surfaces import composition
 from paceline.surfaces.web.applications import application
 from paceline.surfaces.web.gates import TokenGate
+from paceline.surfaces.web.job_files import JobFiles
 from paceline.surfaces.web.sites import LocalSite
 
 TOKEN = "the-token"
@@ -34,10 +35,11 @@ def api(home: homes.Home) -> Iterator[jobs.Jobs]:
 
 
 @pytest.fixture
-def stranger(api: jobs.Jobs, clock: Clock) -> TestClient:
+def stranger(api: jobs.Jobs, clock: Clock, job_files: JobFiles) -> TestClient:
     """Asks the server without saying who asks."""
     site = LocalSite(api, TokenGate(TOKEN, "ann"))
-    return TestClient(application(site, hosts={HOST}, clock=clock), raise_server_exceptions=False)
+    made = application(site, hosts={HOST}, clock=clock, job_files=job_files)
+    return TestClient(made, raise_server_exceptions=False)
 
 
 @pytest.fixture

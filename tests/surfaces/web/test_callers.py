@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import collections
 import re
 from collections.abc import Iterator
 
 import pytest
 from fastapi.dependencies.models import Dependant
 from starlette.testclient import TestClient
+from starlette.types import ASGIApp, Message
 from support import site_routes
 
 from paceline.services import jobs
 from paceline.surfaces.web import guards
 from paceline.surfaces.web.applications import application
 from paceline.surfaces.web.gates import Caller, Credentials, Gate
+from paceline.surfaces.web.job_files import JobFiles
 from paceline.surfaces.web.operations import Operation
 from paceline.surfaces.web.sites import LocalSite
 
-COOKIE = {"Cookie": "paceline-http=the-token"}
 BODY = {"source": "x", "workers": 1, "set": []}
 
 
@@ -58,9 +61,9 @@ class Rights(Gate):
         return (caller.name, operation) in self.allowed
 
 
-def test_every_operation_needs_its_own_right_and_no_other(api: jobs.Jobs, clock) -> None:
+def test_every_operation_needs_its_own_right_and_no_other(api: jobs.Jobs, clock, job_files: JobFiles) -> None:
     gate = Rights()
-    made = application(LocalSite(api, gate), clock=clock)
+    made = application(LocalSite(api, gate), clock=clock, job_files=job_files)
     client = TestClient(made, raise_server_exceptions=False, headers={"Authorization": "Bearer bob"})
     used = set()
     for method, path in operations(client):
@@ -111,9 +114,10 @@ def _needed(dependant: Dependant) -> Iterator[Dependant]:
 def test_a_page_of_another_site_changes_nothing(
     stranger: TestClient, headers: dict[str, str], status: int
 ) -> None:
-    assert stranger.post("/api/v1/jobs/nobody/stop", headers=COOKIE | headers).status_code == status
+    stranger.get("/enter", params={"token": "the-token"})
+    assert stranger.post("/api/v1/jobs/nobody/stop", headers=headers).status_code == status
     # To look is allowed: nobody but the page itself can read the answer.
-    assert stranger.get("/api/v1/jobs", headers=COOKIE | headers).status_code == 200
+    assert stranger.get("/api/v1/jobs", headers=headers).status_code == 200
 
 
 def test_a_program_with_the_token_comes_from_nowhere(client: TestClient) -> None:
@@ -126,10 +130,41 @@ def test_tokens_cannot_be_guessed(stranger: TestClient, clock) -> None:
         stranger.get("/api/v1/jobs", headers=wrong).status_code for _ in range(int(guards.WRONG_BURST) + 1)
     ]
     assert answers == [401] * int(guards.WRONG_BURST) + [429]
-    right = {"Authorization": "Bearer the-token"}
-    assert stranger.get("/api/v1/jobs", headers=right).status_code == 429
     clock.now += 1 / guards.WRONG_RATE
+    assert stranger.get("/api/v1/jobs", headers=wrong).status_code == 401
+
+
+def test_a_right_token_is_answered_among_ten_thousand_wrong_ones(stranger: TestClient) -> None:
+    """They come from one address, as of all who stand behind one proxy; and the clock stands still."""
+    wrong = {"Authorization": "Bearer wrong"}
+    right = {"Authorization": "Bearer the-token"}
+    statuses = collections.Counter(asyncio.run(_statuses(stranger.app, "/api/v1/jobs", wrong, 10_000)))
+    assert statuses == {401: int(guards.WRONG_BURST), 429: 10_000 - int(guards.WRONG_BURST)}
     assert stranger.get("/api/v1/jobs", headers=right).status_code == 200
+    assert stranger.post("/enter", data={"token": "the-token"}).status_code == 200  # It led to the page.
+    assert stranger.get("/api/v1/jobs").status_code == 200  # By the session that this began.
+
+
+async def _statuses(app: ASGIApp, path: str, headers: dict[str, str], count: int) -> list[int]:
+    """Return how an application answers as many requests, asked without what a client would take for them."""
+    found: list[int] = []
+    sent = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+
+    async def receive() -> Message:
+        return {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            found.append(message["status"])
+
+    for _ in range(count):
+        scope = {
+            "type": "http", "method": "GET", "path": path, "raw_path": path.encode(), "query_string": b"",
+            "headers": [(b"host", b"testserver"), *sent], "client": ("testclient", 1), "scheme": "http",
+            "server": ("testserver", 80), "root_path": "", "http_version": "1.1",
+        }  # fmt: skip
+        await app(scope, receive, send)
+    return found
 
 
 def test_the_token_is_in_no_answer(client: TestClient) -> None:

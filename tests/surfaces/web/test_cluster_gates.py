@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import collections
+import functools
 import gc
 import logging
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import httpx2 as httpx
 import pytest
 from starlette.testclient import TestClient
+from starlette.types import ASGIApp
 from support import cluster_sites
 from support.cluster_sites import NAMESPACE, OTHER
 from support.memory_clusters import MemoryCluster
@@ -16,14 +23,16 @@ from support.memory_clusters import MemoryCluster
 from paceline.engines.kubernetes import loops
 from paceline.engines.kubernetes.clusters import ClusterError
 from paceline.engines.kubernetes.loops import Loop
-from paceline.surfaces.web import cluster_gates
+from paceline.surfaces.web import cluster_gates, guards, memories
 from paceline.surfaces.web.applications import application
-from paceline.surfaces.web.cluster_gates import KubernetesGate, Memory, ProxyGate
-from paceline.surfaces.web.gates import Caller, Credentials
+from paceline.surfaces.web.cluster_gates import SECRET_HEADER, KubernetesGate, ProxyGate
+from paceline.surfaces.web.gates import Caller, Credentials, Gate
+from paceline.surfaces.web.memories import Memory
 from paceline.surfaces.web.operations import Operation
 from paceline.surfaces.web.origins import Proxies
 
 OURS = Proxies.parse(["10.0.0.0/8"])
+SECRET = "a-secret-of-the-proxy-and-ours"
 
 
 @pytest.fixture
@@ -100,8 +109,8 @@ def test_an_api_server_that_does_not_answer_lets_nobody_in(
 
 
 def test_memories_are_bounded(monkeypatch: pytest.MonkeyPatch, clock) -> None:
-    monkeypatch.setattr(cluster_gates, "MOST_REMEMBERED", 3)
-    memory: Memory[int, int] = Memory(clock)
+    monkeypatch.setattr(memories, "MOST_REMEMBERED", 3)
+    memory: Memory[int, int] = Memory(clock, seconds=10.0)
     asked = []
     for number in (1, 2, 3, 4, 4, 1):
         memory.get(number, lambda: asked.append(number) or number)  # noqa: B023
@@ -119,7 +128,10 @@ def test_no_token_is_kept_in_clear(gate: KubernetesGate, caplog: pytest.LogCaptu
 
 
 def proxied(cluster: MemoryCluster, loop: Loop, clock) -> ProxyGate:
-    return ProxyGate(cluster, loop, clock, proxies=OURS, user="X-Forwarded-User", groups="X-Forwarded-Groups")
+    return ProxyGate(
+        cluster, loop, clock, proxies=OURS, user="X-Forwarded-User", groups="X-Forwarded-Groups",
+        secret=SECRET,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -145,8 +157,18 @@ def proxied(cluster: MemoryCluster, loop: Loop, clock) -> ProxyGate:
 def test_only_a_proxy_says_who_asks(
     cluster: MemoryCluster, loop: Loop, clock, peer: str, headers: dict[str, str], caller: Caller | None
 ) -> None:
-    found = proxied(cluster, loop, clock).caller(Credentials(cluster_sites.token("admin"), headers, peer))
+    said = {SECRET_HEADER: SECRET} | headers
+    found = proxied(cluster, loop, clock).caller(Credentials(cluster_sites.token("admin"), said, peer))
     assert found == caller
+
+
+@pytest.mark.parametrize("secret", [None, "", "wrong", f"{SECRET}x", f"{SECRET},{SECRET}", "\u00fc"])
+def test_an_address_of_a_proxy_alone_is_not_believed(
+    cluster: MemoryCluster, loop: Loop, clock, secret: str | None
+) -> None:
+    """A pod may get an address that was the proxy's."""
+    headers = {"x-forwarded-user": "ann"} | ({} if secret is None else {SECRET_HEADER: secret})
+    assert proxied(cluster, loop, clock).caller(Credentials(None, headers, "10.0.0.1")) is None
 
 
 @pytest.fixture
@@ -155,7 +177,9 @@ def behind(cluster: MemoryCluster, clock, tmp_path: Path) -> Iterator[TestClient
     gate = lambda of, loop: proxied(of, loop, clock)  # noqa: E731
     with cluster_sites.opened(cluster, tmp_path, gate) as site:
         made = application(site, proxies=OURS, clock=clock)
-        headers = {"X-Forwarded-User": "edit", "X-Forwarded-For": "198.51.100.1"}
+        headers = {
+            "X-Forwarded-User": "edit", "X-Forwarded-For": "198.51.100.1", "X-Paceline-Proxy-Secret": SECRET,
+        }  # fmt: skip
         yield TestClient(made, raise_server_exceptions=False, headers=headers, client=("10.0.0.1", 4000))
 
 
@@ -203,6 +227,68 @@ def test_a_browser_enters_with_a_token(cluster: MemoryCluster, clock, tmp_path: 
         assert "HttpOnly" in cookie
         assert "SameSite=strict" in cookie
         assert "Secure" in cookie, "it came encrypted as far as the proxy"
+        assert cluster_sites.token("view") not in cookie
+
+
+def test_a_session_ends_with_its_token(cluster: MemoryCluster, clock, tmp_path: Path) -> None:
+    gate = lambda of, loop: KubernetesGate(of, loop, clock)  # noqa: E731
+    opened = functools.partial(cluster_sites.opened, cluster, tmp_path, gate)
+    with opened() as site, opened() as beside:
+        client, other = (TestClient(application(each, clock=clock)) for each in (site, beside))
+        client.post("/enter", data={"token": cluster_sites.token("view")})
+        other.cookies = client.cookies
+        # Another replica knows the session, too.
+        assert [each.get("/api/v1/jobs").status_code for each in (client, other)] == [200, 200]
+        del cluster.access.users[cluster_sites.token("view")]
+        clock.now += cluster_gates.REMEMBERED_SECONDS
+        assert [each.get("/api/v1/jobs").status_code for each in (client, other)] == [401, 401]
+
+
+def test_wrong_tokens_of_an_address_are_asked_about_one_after_the_other(
+    cluster: MemoryCluster, clock, tmp_path: Path
+) -> None:
+    """So a right one is found among them, and the API server is not asked about hundreds at once."""
+    with cluster_sites.opened(cluster, tmp_path) as site:
+        app = application(site, clock=clock)
+        gate = Counting(site.gate)
+        site.gate = gate
+        tokens = [f"wrong-{number}" for number in range(300)]
+        asyncio.run(statuses(app, tokens[: int(guards.WRONG_BURST)]))
+        gate.most = 0
+        tokens.insert(290, cluster_sites.token("view"))
+        found = asyncio.run(statuses(app, tokens))
+        assert collections.Counter(found) == {429: 300, 200: 1}
+        assert found[290] == 200
+        assert gate.most == 1
+
+
+class Counting:
+    """A gate that counts how many callers it is asked about at once."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate, self._lock = gate, threading.Lock()
+        self.now = self.most = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._gate, name)
+
+    def caller(self, credentials: Credentials) -> Caller | None:
+        with self._lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+        try:
+            return self._gate.caller(credentials)
+        finally:
+            with self._lock:
+                self.now -= 1
+
+
+async def statuses(app: ASGIApp, tokens: list[str]) -> list[int]:
+    """Return how an application answers requests that come at once, each with a token."""
+    transport = httpx.ASGITransport(app)  # type: ignore[arg-type]
+    async with httpx.AsyncClient(transport=transport, base_url="http://testserver") as client:
+        asked = [client.get("/api/v1/jobs", headers={"Authorization": f"Bearer {each}"}) for each in tokens]
+        return [answer.status_code for answer in await asyncio.gather(*asked)]
 
 
 def test_a_cluster_that_does_not_answer_is_said(cluster: MemoryCluster, clock, tmp_path: Path) -> None:

@@ -38,8 +38,11 @@ def test_a_job_that_ends_during_a_look_is_told_of_to_its_end(
     filled_homes.fill(home, "going", phase=JobPhase.RUNNING, loads=(0.5, 0.9), steps=3)
     feed = feeds.Feed(api, SlowLookout(api, time.monotonic), "going", time.monotonic)
 
+    async def allowed() -> None:
+        """Let whoever follows go on."""
+
     async def told() -> list[Any]:
-        return [each async for each in feeds.followed(feed, api, "going", 0, whole=False)]
+        return [each async for each in feeds.followed(feed, api, "going", 0, allowed, whole=False)]
 
     found = asyncio.run(told())
     assert found[-1].event == "end"

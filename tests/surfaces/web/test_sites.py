@@ -25,6 +25,7 @@ from paceline.services.operators.reconcilers import CHANGE
 from paceline.specs import custom_resources
 from paceline.surfaces.web import sites
 from paceline.surfaces.web.applications import application
+from paceline.surfaces.web.job_files import JobFiles
 from paceline.surfaces.web.sites import MOST_NAMESPACES, ClusterSite
 
 JOB = """\
@@ -98,8 +99,9 @@ class Shared:
 
 
 @pytest.fixture
-def client(site: ClusterSite, clock) -> TestClient:
-    return TestClient(application(site, clock=clock), raise_server_exceptions=False, headers=EDITOR)
+def client(site: ClusterSite, clock, job_files: JobFiles) -> TestClient:
+    made = application(site, clock=clock, job_files=job_files)
+    return TestClient(made, raise_server_exceptions=False, headers=EDITOR)
 
 
 def submit(client: TestClient, source: str = JOB, **headers: str) -> str:
@@ -163,11 +165,11 @@ def test_what_there_is_and_who_holds_it(client: TestClient, stage: Stage) -> Non
 
 
 def test_a_submit_that_is_sent_again_to_another_server_makes_one_job(
-    client: TestClient, site: ClusterSite, stage: Stage, clock
+    client: TestClient, site: ClusterSite, stage: Stage, clock, job_files: JobFiles
 ) -> None:
     key = {"Idempotency-Key": "nightly"}
     with cluster_sites.opened(Shared(stage), stage.folder) as beside:  # type: ignore[arg-type]
-        other = TestClient(application(beside, clock=clock), headers=EDITOR)
+        other = TestClient(application(beside, clock=clock, job_files=job_files), headers=EDITOR)
         names = [submit(each, **key) for each in (client, other, client)]
     assert names == ["clicks"] * 3
     assert len(stage.scene.cluster.of_kind(kinds.TRAINING_JOBS)) == 1

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import time
-from collections.abc import Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection
 
 from fastapi import FastAPI, Request
 from fastapi.routing import APIRouter
@@ -16,7 +17,8 @@ from paceline.services.advisors import Advisor
 from paceline.surfaces import templates
 from paceline.surfaces.web import descriptions, guards, problems
 from paceline.surfaces.web.feeds import Feeds
-from paceline.surfaces.web.guards import Guard, Rates
+from paceline.surfaces.web.guards import Guard
+from paceline.surfaces.web.job_files import JobFiles
 from paceline.surfaces.web.namespaces import Namespaces
 from paceline.surfaces.web.origins import Proxies
 from paceline.surfaces.web.pages import advice as advice_pages
@@ -26,6 +28,7 @@ from paceline.surfaces.web.pages import job as job_page
 from paceline.surfaces.web.pages import jobs as job_pages
 from paceline.surfaces.web.pages import models as model_pages
 from paceline.surfaces.web.pages import namespaces as namespace_pages
+from paceline.surfaces.web.rates import Guesses, Rates
 from paceline.surfaces.web.routes import (
     advice,
     audits,
@@ -44,6 +47,7 @@ from paceline.surfaces.web.routes import (
     traces,
 )
 from paceline.surfaces.web.sites import Site
+from paceline.surfaces.web.tickets import Tickets
 
 PREFIX = "/api/v1"
 _TITLE = "Paceline"
@@ -90,6 +94,7 @@ def application(
     hosts: Collection[str] | None = None,
     proxies: Proxies | None = None,
     clock: Callable[[], float] = time.monotonic,
+    job_files: JobFiles | None = None,
 ) -> FastAPI:
     """Return the application of a site.
 
@@ -98,28 +103,45 @@ def application(
         hosts: the names, with ports, by which it may be called; None: any.
         proxies: those that are believed when they say where requests come from; None: none is.
         clock: seconds of any clock that only goes on.
+        job_files: reads those of requests; None: one that ends with the application.
     """
     described = _described()
     # A page of FastAPI's for the description would load scripts from elsewhere.
-    made = FastAPI(title=_TITLE, docs_url=None, redoc_url=None, openapi_url=f"{PREFIX}/openapi.json")
+    made = FastAPI(
+        title=_TITLE, docs_url=None, redoc_url=None, openapi_url=f"{PREFIX}/openapi.json", lifespan=_living
+    )
     made.openapi = lambda: described.schema  # type: ignore[method-assign]
     made.state.queries = described.queries
     made.state.site = site
     made.state.feeds = Feeds()
     made.state.advisor = Advisor(clock)
     made.state.tasks = set()
-    made.state.wrong = Rates(guards.WRONG_RATE, guards.WRONG_BURST, clock)
-    problems.handle(made, sessions.of_problem)
+    made.state.clock = clock
+    made.state.guesses = Guesses(Rates(guards.WRONG_RATE, guards.WRONG_BURST, clock))
+    made.state.tickets = Tickets(lambda: site.store, lambda: site.clock(), clock)
+    made.state.job_files = job_files or JobFiles()
+    refuse = problems.handle(made, sessions.of_problem)
     made.router.routes.extend(_routes())
     made.mount("/static", StaticFiles(directory=rendering.STATIC))
-    made.add_middleware(Namespaces)
     made.add_middleware(
         Guard,
         hosts=None if hosts is None else frozenset(hosts),
         rates=Rates(guards.RATE, guards.BURST, clock),
         proxies=proxies or Proxies(),
+        refuse=refuse,
     )
+    # The last one is passed first: the guard knows paths as they are without the namespace in front of them.
+    made.add_middleware(Namespaces)
     return made
+
+
+@contextlib.asynccontextmanager
+async def _living(application: FastAPI) -> AsyncIterator[None]:
+    """End with the application what it has begun."""
+    try:
+        yield
+    finally:
+        application.state.job_files.close()
 
 
 @functools.cache

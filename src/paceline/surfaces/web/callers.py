@@ -10,18 +10,24 @@ from urllib.parse import urlsplit
 
 from fastapi import Depends, Query, Request
 from fastapi.security import HTTPBearer
+from starlette.concurrency import run_in_threadpool
 
+from paceline.errors import PacelineError
 from paceline.model.audits import Audit
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.lookouts import Lookout
 from paceline.surfaces.web import descriptions
 from paceline.surfaces.web.gates import Caller, Credentials
-from paceline.surfaces.web.guards import Rates
+from paceline.surfaces.web.job_files import JobFiles
 from paceline.surfaces.web.operations import Operation
 from paceline.surfaces.web.problems import Refused
+from paceline.surfaces.web.rates import Guesses
 from paceline.surfaces.web.sites import Site
+from paceline.surfaces.web.tickets import Tickets
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+#: How often whoever follows a stream is asked again who they are, and what they may.
+ASK_AGAIN_SECONDS = 60.0
 Namespace = Annotated[
     str | None,
     Query(
@@ -41,6 +47,7 @@ class Asked:
         lookout: the latest looks at these.
         namespace: None on this machine.
         origin: the address that it came from.
+        job_files: reads those that come in requests.
     """
 
     site: Site
@@ -50,6 +57,7 @@ class Asked:
     lookout: Lookout
     namespace: str | None
     origin: str
+    job_files: JobFiles
 
     def may(self, operation: Operation) -> bool:
         """Whether whoever asks may do something else, too."""
@@ -68,40 +76,106 @@ class Asked:
         self.site.store.append_audit(audit)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Identified:
+    """Who makes a request.
+
+    Attributes:
+        caller: None: that is not known, and ``error`` says why.
+    """
+
+    caller: Caller | None
+    error: Exception | None = None
+
+
 def cookie(request: Request) -> str:
-    """Return the name of the cookie with the token; browsers send those of one port to all others."""
+    """Return the name of the cookie with the session; browsers send those of one port to all others."""
     return f"paceline-{request.url.port or request.url.scheme}"
 
 
-def caller(
-    request: Request, _described: Annotated[object, Depends(HTTPBearer(auto_error=False))] = None
-) -> Caller:
+async def identify(request: Request) -> Identified:
+    """Return who makes a request, by its headers alone: none of its body has been read yet."""
+    try:
+        return Identified(await _caller(request))
+    except (Refused, PacelineError) as error:
+        return Identified(None, error)
+
+
+async def _caller(request: Request) -> Caller:
     """Return who makes a request.
 
     Raises:
         Refused: nobody who is known, or a page of another site lets them make it.
+        PacelineError: the cluster or the store does not say.
     """
-    check_guesses(request)
+    site: Site = request.app.state.site
     scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
     token = bearer.strip() if scheme.lower() == "bearer" else None
-    site: Site = request.app.state.site
-    if token is None and "authorization" not in request.headers:
-        token = request.cookies.get(cookie(request))
-        if token is not None and request.method not in _SAFE:
-            _check_origin(request)
-    if site.gate.believes_headers and request.method not in _SAFE and _is_of_browser(request):
+    is_change, by_headers = request.method not in _SAFE, site.gate.believes_headers
+    session = None
+    if not by_headers and "authorization" not in request.headers:
+        session = request.cookies.get(cookie(request))
+    if is_change and (session is not None or (by_headers and _is_of_browser(request))):
         _check_origin(request)
-    found = site.gate.caller(credentials(request, token))
+    is_said = token is not None or session is not None
+    found = await recognised(request, token, session) if is_said or by_headers else None
+    if found is None and not is_said:
+        raise _unknown("who asks is not known: no token")
+    if found is None and session is not None:  # It has ended, as a rule: none can be guessed.
+        _guesses(request).count(address(request))
+        raise _unknown("who asks is not known: the session has ended")
     if found is None:
-        if token is not None:
-            count_guess(request)
-        raise Refused(
-            HTTPStatus.UNAUTHORIZED,
-            "who asks is not known: the token is wrong" if token else "who asks is not known: no token",
-            hint="send 'Authorization: Bearer TOKEN'",
-            headers={"WWW-Authenticate": 'Bearer realm="paceline"'},
-        )
+        count_guess(request)
+        raise _unknown("who asks is not known: the token is wrong")
     return found
+
+
+async def recognised(request: Request, token: str | None, session: str | None = None) -> Caller | None:
+    """Return whose token, session or headers a request brings; None: nobody's that is known.
+
+    Right ones are recognised however many wrong ones came from the same address (`rates.Guesses`).
+
+    Raises:
+        PacelineError: the cluster or the store does not say.
+    """
+    site: Site = request.app.state.site
+    tickets: Tickets = request.app.state.tickets
+
+    def ask() -> Caller | None:
+        given = tickets.token(session) if session is not None else token
+        if given is None and session is not None:
+            return None
+        return site.gate.caller(credentials(request, given))
+
+    async with _guesses(request).turn(address(request)):
+        if site.gate.is_quick and session is None:
+            return ask()
+        return await run_in_threadpool(ask)
+
+
+def _unknown(why: str) -> Refused:
+    return Refused(
+        HTTPStatus.UNAUTHORIZED,
+        why,
+        hint="send 'Authorization: Bearer TOKEN'",
+        headers={"WWW-Authenticate": 'Bearer realm="paceline"'},
+    )
+
+
+async def caller(
+    request: Request, _described: Annotated[object, Depends(HTTPBearer(auto_error=False))] = None
+) -> Caller:
+    """Return who makes a request, as the guard has found out.
+
+    Raises:
+        Refused: nobody who is known, or a page of another site lets them make it.
+        PacelineError: the cluster or the store does not say.
+    """
+    identity: Identified = request.state.identity
+    if identity.caller is None:
+        assert identity.error is not None
+        raise identity.error
+    return identity.caller
 
 
 def credentials(request: Request, token: str | None) -> Credentials:
@@ -117,23 +191,21 @@ def address(request: Request) -> str:
     return str(request.state.origin)
 
 
-def check_guesses(request: Request) -> None:
-    """Let whoever has not brought too many wrong tokens go on.
+def count_guess(request: Request) -> None:
+    """Count a wrong token.
 
     Raises:
-        Refused: they have.
+        Refused: its address has brought too many.
     """
-    wrong: Rates = request.app.state.wrong
-    wait = wrong.wait_seconds(address(request), cost=0.0)
+    wait = _guesses(request).count(address(request))
     if wait:
         after = {"Retry-After": str(int(wait) + 1)}
         raise Refused(HTTPStatus.TOO_MANY_REQUESTS, "too many wrong tokens", headers=after)
 
 
-def count_guess(request: Request) -> None:
-    """Count a wrong token."""
-    wrong: Rates = request.app.state.wrong
-    wrong.wait_seconds(address(request))
+def _guesses(request: Request) -> Guesses:
+    found: Guesses = request.app.state.guesses
+    return found
 
 
 def _is_of_browser(request: Request) -> bool:
@@ -173,7 +245,40 @@ def may(operation: Operation) -> Callable[..., Asked]:
             where = f" in {namespace}" if namespace else ""
             raise Refused(HTTPStatus.FORBIDDEN, f"{known.name} may not do this{where}: {operation.value}")
         jobs, lookout = site.jobs(namespace), site.lookout(namespace)
-        return Asked(site, known, operation, jobs, lookout, namespace, address(request))
+        job_files: JobFiles = request.app.state.job_files
+        return Asked(site, known, operation, jobs, lookout, namespace, address(request), job_files)
 
     asked.operation = operation  # type: ignore[attr-defined]
     return asked
+
+
+class Rights:
+    """Asks once a minute whether whoever follows a stream may go on: tokens end, and rights are taken away.
+
+    Args:
+        request: that began the stream.
+        asked: what it was found to be then.
+    """
+
+    def __init__(self, request: Request, asked: Asked) -> None:
+        self._request, self._asked = request, asked
+        self._clock: Callable[[], float] = request.app.state.clock
+        self._due = self._clock() + ASK_AGAIN_SECONDS
+
+    async def check(self) -> None:
+        """Let those go on who may.
+
+        Raises:
+            Refused: they may not any more.
+            PacelineError: the cluster or the store does not say.
+        """
+        if self._clock() < self._due:
+            return
+        self._due = self._clock() + ASK_AGAIN_SECONDS
+        identity = await identify(self._request)
+        if identity.error is not None:
+            raise identity.error
+        if identity.caller != self._asked.caller or not await run_in_threadpool(
+            self._asked.may, self._asked.operation
+        ):
+            raise Refused(HTTPStatus.FORBIDDEN, f"{self._asked.caller.name} may not follow this any more")

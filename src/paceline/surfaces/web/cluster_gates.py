@@ -6,58 +6,28 @@ Answers are kept for some seconds, so a right that is taken away, or a token, co
 
 from __future__ import annotations
 
-import collections
 import hashlib
-import threading
+import hmac
 from collections.abc import Callable
-from typing import Generic, TypeVar
 
 from paceline.engines.kubernetes import reviews
 from paceline.engines.kubernetes.clusters import Cluster
 from paceline.engines.kubernetes.loops import Loop
 from paceline.engines.kubernetes.reviews import Subject
 from paceline.surfaces.web.gates import Caller, Credentials, Gate
+from paceline.surfaces.web.memories import Memory
 from paceline.surfaces.web.operations import Operation
 from paceline.surfaces.web.origins import Proxies
 
-K = TypeVar("K")
-V = TypeVar("V")
-
-#: How long answers count, and how many are kept.
+#: How long answers count.
 REMEMBERED_SECONDS = 10.0
-MOST_REMEMBERED = 4096
 #: Longer ones are no tokens: those of Kubernetes have about 1000 characters, those with many groups 10 000.
 MOST_CHARACTERS = 16_384
+#: By which a proxy shows that it is the one; and how long its secret has to be.
+SECRET_HEADER = "x-paceline-proxy-secret"
+LEAST_SECRET_CHARACTERS = 24
 #: Of every user that is authenticated, as the API server has it.
 AUTHENTICATED = "system:authenticated"
-
-
-class Memory(Generic[K, V]):
-    """Answers that are a few seconds old at most.
-
-    Args:
-        clock: seconds of any clock that only goes on.
-    """
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._known: collections.OrderedDict[K, tuple[float, V]] = collections.OrderedDict()
-
-    def get(self, key: K, ask: Callable[[], V]) -> V:
-        """Return the answer of a key, asked for anew when it is too old; an error is none."""
-        asked_at = self._clock()
-        with self._lock:
-            found = self._known.get(key)
-        if found is not None and asked_at < found[0]:
-            return found[1]
-        answer = ask()
-        with self._lock:
-            self._known[key] = asked_at + REMEMBERED_SECONDS, answer
-            self._known.move_to_end(key)
-            while len(self._known) > MOST_REMEMBERED:
-                self._known.popitem(last=False)
-        return answer
 
 
 class ReviewingGate(Gate):
@@ -71,7 +41,7 @@ class ReviewingGate(Gate):
 
     def __init__(self, cluster: Cluster, loop: Loop, clock: Callable[[], float]) -> None:
         self._cluster, self._loop = cluster, loop
-        self._rights: Memory[tuple[Caller, Operation, str | None], bool] = Memory(clock)
+        self._rights: Memory[tuple[Caller, Operation, str | None], bool] = Memory(clock, REMEMBERED_SECONDS)
 
     def allows(self, caller: Caller, operation: Operation, namespace: str | None) -> bool:
         """Whether they may do that in a namespace; of what concerns none, anywhere.
@@ -104,7 +74,10 @@ class KubernetesGate(ReviewingGate):
     def __init__(self, cluster: Cluster, loop: Loop, clock: Callable[[], float]) -> None:
         super().__init__(cluster, loop, clock)
         # By their hashes: whoever reads this process's memory later finds no token here.
-        self._callers: Memory[bytes, Caller | None] = Memory(clock)
+        # Wrong ones apart, so that many of them push out no right one.
+        self._callers: Memory[bytes, Caller] = Memory(clock, REMEMBERED_SECONDS)
+        self._wrong: Memory[bytes, bool] = Memory(clock, REMEMBERED_SECONDS)
+        self._clock = clock
 
     def caller(self, credentials: Credentials) -> Caller | None:
         """Return whose token it is.
@@ -116,11 +89,17 @@ class KubernetesGate(ReviewingGate):
         if not token or len(token) > MOST_CHARACTERS or not token.isascii() or not token.isprintable():
             return None
         key = hashlib.sha256(token.encode()).digest()
-        return self._callers.get(key, lambda: self._reviewed(token))
-
-    def _reviewed(self, token: str) -> Caller | None:
+        known = self._callers.find(key)
+        if known is not None or self._wrong.find(key):
+            return known
+        asked_at = self._clock()
         found = self._loop.run(reviews.subject(self._cluster, token))
-        return None if found is None else Caller(found.name, found.groups, found.uid, found.extra)
+        if found is None:
+            self._wrong.keep(key, True, asked_at)
+            return None
+        caller = Caller(found.name, found.groups, found.uid, found.extra)
+        self._callers.keep(key, caller, asked_at)
+        return caller
 
 
 class ProxyGate(ReviewingGate):
@@ -133,6 +112,8 @@ class ProxyGate(ReviewingGate):
         proxies: whom to believe; requests that come from elsewhere have no caller.
         user: the header with the user's name.
         groups: the header with the names of their groups, with commas between them.
+        secret: what the proxy sends in the header `SECRET_HEADER`: addresses of a cluster go from pod to pod,
+            and whoever gets one of a proxy's is not the proxy yet.
     """
 
     believes_headers = True
@@ -146,9 +127,11 @@ class ProxyGate(ReviewingGate):
         proxies: Proxies,
         user: str,
         groups: str,
+        secret: str,
     ) -> None:
         super().__init__(cluster, loop, clock)
         self._proxies, self._user, self._groups = proxies, user.lower(), groups.lower()
+        self._secret = secret.encode()
 
     def caller(self, credentials: Credentials) -> Caller | None:
         """Return whom the proxy names.
@@ -157,6 +140,9 @@ class ProxyGate(ReviewingGate):
         identity provider has no say about them.
         """
         if not self._proxies.include(credentials.peer):
+            return None
+        said = credentials.headers.get(SECRET_HEADER, "").encode()
+        if not hmac.compare_digest(said, self._secret):
             return None
         name = credentials.headers.get(self._user, "").strip()
         if not name or not name.isprintable() or _is_reserved(name):

@@ -7,7 +7,7 @@ import collections
 import dataclasses
 import json
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 from fastapi.sse import ServerSentEvent
 from starlette.concurrency import run_in_threadpool
@@ -17,6 +17,7 @@ from paceline.services import digests
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.lookouts import Lookout
 from paceline.surfaces import documents
+from paceline.surfaces.web.problems import Refused
 
 #: How often a job is looked at, and those who follow it are told.
 LOOK_SECONDS = 1.0
@@ -117,7 +118,13 @@ class Feeds:
 
 
 async def followed(
-    feed: Feed, jobs: LifeCycle, name: str, last_id: int, *, whole: bool
+    feed: Feed,
+    jobs: LifeCycle,
+    name: str,
+    last_id: int,
+    check: Callable[[], Awaitable[None]],
+    *,
+    whole: bool,
 ) -> AsyncIterator[ServerSentEvent]:
     """Yield what happens to a job until it has ended: its events, each once, and how it does.
 
@@ -126,6 +133,7 @@ async def followed(
         jobs: where it is.
         name: its name.
         last_id: the number of the last event that whoever follows has seen.
+        check: raises once whoever follows may not any more.
         whole: whether snapshots are wanted, or digests.
     """
     for number, text in await run_in_threadpool(events, jobs, name, last_id):
@@ -134,9 +142,10 @@ async def followed(
     kind, last = "snapshot" if whole else "digest", ""
     while True:
         try:
+            await check()
             update = await feed.current()
-        except PacelineError as error:
-            yield ServerSentEvent(event="problem", data={"detail": error.message})
+        except (PacelineError, Refused) as error:
+            yield ServerSentEvent(event="problem", data={"detail": str(error)})
             return
         for number, text in update.events:
             if number > last_id:

@@ -41,7 +41,7 @@ class Credentials:
     """What a request says of who makes it.
 
     Attributes:
-        token: from its ``Authorization`` or its cookie; None: it has none.
+        token: from its ``Authorization``, or that its session began with; None: it has none.
         headers: with names in lower case; what came several times stands there with commas between.
         peer: the address of whoever the connection is with.
     """
@@ -58,6 +58,8 @@ class Gate(abc.ABC):
     believes_headers: ClassVar[bool] = False
     #: Whether a token may stand in a link, which logs of proxies and histories of browsers keep.
     takes_links: ClassVar[bool] = False
+    #: Whether it knows callers at once, so that it needs no thread of its own to ask anything.
+    is_quick: ClassVar[bool] = False
 
     @abc.abstractmethod
     def caller(self, credentials: Credentials) -> Caller | None:
@@ -77,6 +79,7 @@ class TokenGate(Gate):
     """
 
     takes_links = True
+    is_quick = True
 
     def __init__(self, token: str, user: str) -> None:
         self._token = token.encode()

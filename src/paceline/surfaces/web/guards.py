@@ -1,19 +1,27 @@
-"""What every request passes before anything is done for it: its host, its size, its rate; and the headers
-that every answer has.
+"""What every request passes before anything is done for it: its host, who makes it, its rate and its size;
+and the headers that every answer has.
+
+Who makes a request is asked before any of its body is read: a client that is not known costs its headers and
+no more. The bodies of those that are known are bounded, each, by address and in all.
 """
 
 from __future__ import annotations
 
 import asyncio
-import dataclasses
+import re
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from paceline.surfaces.web import problems
+from paceline.surfaces.web import callers, problems
 from paceline.surfaces.web.origins import Proxies
+from paceline.surfaces.web.rates import MOST_ADDRESSES, Budget, Rates
+
+__all__ = ["MOST_ADDRESSES", "Guard", "Rates"]
 
 #: No script, style or picture but our own files: none that is written into a page. No frames, no plug-ins.
 _POLICY = "; ".join(
@@ -38,70 +46,53 @@ MOST_BYTES = 4 << 20
 #: Files are larger: what answers at these paths reads the body itself, piece by piece, and counts.
 STREAMED = frozenset({("POST", "/api/v1/recordings")})
 MOST_STREAMED_BYTES = 256 << 20
-#: In which it has to come.
-BODY_SECONDS = 30.0
-#: Requests a second of one address in the long run, and at once; a page that is open asks for one in two
-#: seconds, and all of a team may come through one proxy.
+#: How a client that is not known yet says who it is: a form with a token, which may be of 16,384 characters.
+ENTRANCE = "/enter"
+MOST_ENTRY_BYTES = 64 << 10
+#: In which a body has to come; and that of a client that is not known yet.
+BODY_SECONDS, ENTRY_SECONDS = 30.0, 10.0
+#: Bytes of bodies that are held at once, of one address and in all, until their requests are answered.
+MOST_HELD_EACH, MOST_HELD = 32 << 20, 128 << 20
+MOST_ENTRIES_EACH, MOST_ENTRIES = 1 << 20, 8 << 20
+#: The same of files that lie on the disk meanwhile: two of the largest of one address, three in all.
+MOST_FILES_EACH, MOST_FILES = 2 * MOST_STREAMED_BYTES, 3 * MOST_STREAMED_BYTES
+#: Requests a second of one caller, or of one address whose callers are not known, in the long run and at
+#: once; a page that is open asks for one in two seconds.
 RATE, BURST = 200.0, 500.0
 #: Wrong tokens a second of one address in the long run, and at once.
 WRONG_RATE, WRONG_BURST = 0.2, 20.0
-#: More addresses than this are not told apart: those that have waited longest begin anew.
-MOST_ADDRESSES = 10_000
-
-
-@dataclasses.dataclass(slots=True)
-class _Bucket:
-    """What somebody may still ask at once, as of a moment."""
-
-    left: float
-    at: float
-
-
-class Rates:
-    """Token buckets, one for each who asks.
-
-    Args:
-        rate: how many more each may ask a second.
-        burst: how many at once.
-        clock: seconds of any clock that only goes on.
-    """
-
-    def __init__(self, rate: float, burst: float, clock: Callable[[], float]) -> None:
-        self._rate, self._burst, self._clock = rate, burst, clock
-        self._buckets: dict[str, _Bucket] = {}
-
-    def wait_seconds(self, who: str, cost: float = 1.0) -> float:
-        """Take ``cost`` from what somebody may ask; return 0, or for how long they have to wait first."""
-        now = self._clock()
-        bucket = self._buckets.pop(who, None) or _Bucket(self._burst, now)
-        while len(self._buckets) >= MOST_ADDRESSES:
-            del self._buckets[next(iter(self._buckets))]
-        self._buckets[who] = bucket
-        bucket.left = min(self._burst, bucket.left + (now - bucket.at) * self._rate)
-        bucket.at = now
-        # What costs nothing asks whether anything is left.
-        if bucket.left < max(cost, 1.0):
-            return (max(cost, 1.0) - bucket.left) / self._rate
-        bucket.left -= cost
-        return 0.0
+#: The length of a body: no number of ours has more digits.
+_LENGTH = re.compile("[0-9]{1,20}", re.ASCII)
+#: Answers an error: a program by a problem, a browser by a page.
+Refuse = Callable[[Request, Exception], Response]
 
 
 class Guard:
-    """Turns away what is not for this server, too large or too frequent.
+    """Turns away what is not for this server, of nobody who is known, too large or too frequent.
 
     Args:
         application: what answers the rest.
         hosts: the names by which this server is called, with ports where these belong to them; a page of
             another name that resolves to this address must not reach it. None: any.
-        rates: how often an address may ask.
+        rates: how often a caller, or an address, may ask.
         proxies: those that are believed when they say where requests come from.
+        refuse: answers a request that has a body, and no caller.
     """
 
     def __init__(
-        self, application: ASGIApp, *, hosts: frozenset[str] | None, rates: Rates, proxies: Proxies
+        self,
+        application: ASGIApp,
+        *,
+        hosts: frozenset[str] | None,
+        rates: Rates,
+        proxies: Proxies,
+        refuse: Refuse,
     ) -> None:
         self._application, self._hosts, self._rates = application, hosts, rates
-        self._proxies = proxies
+        self._proxies, self._refuse = proxies, refuse
+        self._bodies = Budget(MOST_HELD, MOST_HELD_EACH)
+        self._entries = Budget(MOST_ENTRIES, MOST_ENTRIES_EACH)
+        self._files = Budget(MOST_FILES, MOST_FILES_EACH)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or have it answered."""
@@ -110,32 +101,67 @@ class Guard:
             return
         headers = Headers(scope=scope)
         self._note_origin(scope, headers)
-
-        async def with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                answered = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
-                    answered.setdefault(name, value)
-                # Files of the server itself are asked for again, and sent only when they have changed.
-                is_file = scope["path"].startswith("/static/")
-                answered.setdefault("Cache-Control", "no-cache" if is_file else "no-store")
-            await send(message)
-
-        refused = self._refused(scope, headers)
+        answer = _with_headers(scope, send)
+        refused = await self._refused(scope, headers)
         if refused is not None:
-            await refused(scope, receive, with_headers)
-            return
-        if _is_streamed(scope):
-            await self._application(scope, receive, with_headers)
-            return
+            await refused(scope, receive, answer)
+        elif not _has_body(headers):
+            await self._application(scope, receive, answer)
+        else:
+            await self._read(scope, headers, receive, answer)
+
+    async def _refused(self, scope: Scope, headers: Headers) -> ASGIApp | None:
+        """Return what answers a request that goes no further; note who makes the others."""
+        host = headers.get("host", "")
+        # A cluster that looks whether this server lives calls it by the address of its pod.
+        is_probe = scope["path"] in PROBES
+        if self._hosts is not None and host.lower() not in self._hosts and not is_probe:
+            return problems.response(HTTPStatus.MISDIRECTED_REQUEST, f"this server is not {host[:100]!r}")
+        request = Request(scope)
+        identity = await callers.identify(request)
+        scope["state"]["identity"] = identity
+        # Each caller has a rate of its own, so that others of its address do not use it up; nor do they keep
+        # a browser from coming in: wrong tokens are counted where they are looked at.
+        who = scope["state"]["origin"] if identity.caller is None else f"caller {identity.caller.name}"
+        wait = 0.0 if scope["path"] == ENTRANCE else self._rates.wait_seconds(who)
+        if wait:
+            return _later(HTTPStatus.TOO_MANY_REQUESTS, "too many requests", wait)
+        length, most = headers.get("content-length", "0"), _most(scope)
+        if not _LENGTH.fullmatch(length) or int(length) > most:
+            return _too_large(most)
+        if identity.error is not None and _has_body(headers) and not _is_entry(scope):
+            return self._refuse(request, identity.error)
+        return None
+
+    async def _read(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
+        """Have a request answered that has a body, within its budget."""
+        budget = self._entries if _is_entry(scope) else self._files if _is_streamed(scope) else self._bodies
+        origin, most = scope["state"]["origin"], _most(scope)
+        # Of a body that comes in pieces nobody knows the size.
+        size = int(headers.get("content-length", most))
+        if budget.is_spent(origin, size):
+            spent = _later(HTTPStatus.TOO_MANY_REQUESTS, "too large requests are under way from there", 1.0)
+            await spent(scope, receive, send)
+        elif not budget.has_room(size):
+            full = _later(HTTPStatus.SERVICE_UNAVAILABLE, "too large requests are under way", 1.0)
+            await full(scope, receive, send)
+        else:
+            with budget.holding(origin, size):
+                if _is_streamed(scope):
+                    await self._application(scope, receive, send)
+                else:
+                    await self._read_whole(scope, receive, send, most)
+
+    async def _read_whole(self, scope: Scope, receive: Receive, send: Send, most: int) -> None:
+        seconds = ENTRY_SECONDS if _is_entry(scope) else BODY_SECONDS
         try:
-            body = await asyncio.wait_for(_body(receive), BODY_SECONDS)
+            body = await asyncio.wait_for(_body(receive, most), seconds)
         except TimeoutError:
             late = problems.response(HTTPStatus.REQUEST_TIMEOUT, "the rest of the request did not come")
-            await late(scope, receive, with_headers)
+            await late(scope, receive, send)
         else:
-            given = _too_large() if body is None else self._application
-            await given(scope, _again(body or b"", receive), with_headers)
+            given = _too_large(most) if body is None else self._application
+            await given(scope, _again(body or b"", receive), send)
 
     def _note_origin(self, scope: Scope, headers: Headers) -> None:
         """Note where a request comes from; and whether it came encrypted, so that its cookie has to."""
@@ -145,25 +171,45 @@ class Guard:
         if self._proxies.include(peer) and headers.get("x-forwarded-proto") in ("http", "https"):
             scope["scheme"] = headers["x-forwarded-proto"]
 
-    def _refused(self, scope: Scope, headers: Headers) -> ASGIApp | None:
-        host = headers.get("host", "")
-        # A cluster that looks whether this server lives calls it by the address of its pod.
-        is_probe = scope["path"] in PROBES
-        if self._hosts is not None and host.lower() not in self._hosts and not is_probe:
-            return problems.response(HTTPStatus.MISDIRECTED_REQUEST, f"this server is not {host[:100]!r}")
-        wait = self._rates.wait_seconds(scope["state"]["origin"])
-        if wait:
-            after = {"Retry-After": str(int(wait) + 1)}
-            return problems.response(HTTPStatus.TOO_MANY_REQUESTS, "too many requests", headers=after)
-        length = headers.get("content-length", "0")
-        most = MOST_STREAMED_BYTES if _is_streamed(scope) else MOST_BYTES
-        if not length.isascii() or not length.isdigit() or int(length[:20]) > most:
-            return _too_large(most)
-        return None
+
+def _with_headers(scope: Scope, send: Send) -> Send:
+    """Return what sends an answer with the headers that every one has."""
+
+    async def with_headers(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            answered = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                answered.setdefault(name, value)
+            # Files of the server itself are asked for again, and sent only when they have changed.
+            is_file = scope["path"].startswith("/static/")
+            answered.setdefault("Cache-Control", "no-cache" if is_file else "no-store")
+        await send(message)
+
+    return with_headers
+
+
+def _has_body(headers: Headers) -> bool:
+    """Whether a request has a body: HTTP says so in its headers."""
+    return "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
 
 
 def _is_streamed(scope: Scope) -> bool:
     return (scope["method"], scope["path"]) in STREAMED
+
+
+def _is_entry(scope: Scope) -> bool:
+    return bool(scope["path"] == ENTRANCE)
+
+
+def _most(scope: Scope) -> int:
+    """Return how many bytes the body of a request may have."""
+    if _is_entry(scope):
+        return MOST_ENTRY_BYTES
+    return MOST_STREAMED_BYTES if _is_streamed(scope) else MOST_BYTES
+
+
+def _later(status: HTTPStatus, why: str, wait_seconds: float) -> ASGIApp:
+    return problems.response(status, why, headers={"Retry-After": str(int(wait_seconds) + 1)})
 
 
 def _too_large(most: int = MOST_BYTES) -> ASGIApp:
@@ -171,16 +217,16 @@ def _too_large(most: int = MOST_BYTES) -> ASGIApp:
     return problems.response(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, said)
 
 
-async def _body(receive: Receive) -> bytes | None:
+async def _body(receive: Receive, most: int) -> bytes | None:
     """Return the body of a request; None: it is too large, whatever it said of its length."""
-    body = b""
+    body = bytearray()
     while True:
         message = await receive()
-        body += bytes(message.get("body", b""))
-        if len(body) > MOST_BYTES:
+        body += message.get("body", b"")
+        if len(body) > most:
             return None
         if not message.get("more_body", False):
-            return body
+            return bytes(body)
 
 
 def _again(body: bytes, receive: Receive) -> Receive:

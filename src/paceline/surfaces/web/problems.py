@@ -96,8 +96,11 @@ def response(
 Page = Callable[[Request, Refused], Response]
 
 
-def handle(application: FastAPI, page: Page) -> None:
-    """Let every error of an application be answered: to programs as a problem, to people by a page."""
+def handle(application: FastAPI, page: Page) -> Callable[[Request, Exception], Response]:
+    """Let every error of an application be answered: to programs as a problem, to people by a page.
+
+    Returns what answers them.
+    """
 
     def handler(request: Request, error: Exception) -> Response:
         found = _of_any(request, error)
@@ -109,6 +112,7 @@ def handle(application: FastAPI, page: Page) -> None:
 
     for kind in (PacelineError, Refused, RequestValidationError, HTTPException, Exception):
         application.add_exception_handler(kind, handler)
+    return handler
 
 
 def _of_any(request: Request, error: Exception) -> Refused:

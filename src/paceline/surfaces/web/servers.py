@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import html
 import ipaddress
+import os
 import socket
 import sys
 import threading
 from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
 from urllib.parse import quote
 
 import uvicorn
@@ -15,6 +18,7 @@ import uvicorn
 from paceline.errors import EngineError, InvalidInput
 from paceline.services.digests import Keeper
 from paceline.surfaces.web.applications import application
+from paceline.surfaces.web.connections import TimedConnection
 from paceline.surfaces.web.origins import Proxies
 from paceline.surfaces.web.sites import Site
 
@@ -23,6 +27,16 @@ from paceline.surfaces.web.sites import Site
 SWITCH_SECONDS = 0.0005
 #: Streams of events never end by themselves.
 GRACE_SECONDS = 3
+#: More connections than this, those that wait for their next request included, are told to come again later.
+MOST_CONNECTIONS = 800
+#: A page that is left as a file for the browser, which then goes on by itself.
+_OPENING = """<!DOCTYPE html>
+<meta charset="utf-8">
+<meta name="referrer" content="no-referrer">
+<meta http-equiv="refresh" content="0; url={link}">
+<title>Paceline</title>
+<a href="{link}">Paceline</a>
+"""
 
 
 @contextlib.contextmanager
@@ -72,6 +86,27 @@ def entrance(listener: socket.socket, token: str) -> str:
     return f"{url(listener)}/enter?token={quote(token)}"
 
 
+@contextlib.contextmanager
+def opening(folder: Path, link: str) -> Iterator[Path]:
+    """Give a file that leads a browser to a link, for as long as this lasts.
+
+    All users of a machine see the command lines of its programs, and with one of a browser the token in the
+    link. So the browser is given the file, which its user alone may read.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    path = folder / f"open-{os.getpid()}.html"
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(_OPENING.format(link=html.escape(link)))
+        yield path
+    finally:
+        path.unlink(missing_ok=True)
+
+
 def hosts(listener: socket.socket, named: Collection[str] = ()) -> frozenset[str]:
     """Return the names by which a server is called: those of this machine, and others."""
     port = listener.getsockname()[1]
@@ -102,6 +137,9 @@ def run(
     server = _Server(
         uvicorn.Config(
             application(site, hosts=hosts(listener, named), proxies=proxies),
+            http=TimedConnection,
+            ws="none",  # There are none here.
+            limit_concurrency=MOST_CONNECTIONS,
             proxy_headers=False,  # What they say is read where it is known who may say it (`guards`).
             log_config=None,
             access_log=False,  # A link may have the token in it.

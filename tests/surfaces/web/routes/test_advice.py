@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import tracemalloc
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,6 +13,7 @@ from click.testing import Result
 from starlette.testclient import TestClient
 
 from paceline.services import proposals
+from paceline.specs import assignments
 
 
 @pytest.mark.slow
@@ -61,3 +63,34 @@ def test_who_waits_for_proposals_keeps_nobody_from_being_answered(
 def test_a_change_that_is_wrong(client: TestClient, recorded: str, change: str) -> None:
     answer = client.post(f"/api/v1/jobs/{recorded}/predict", json={"set": [change]})
     assert answer.status_code == 422
+
+
+def test_values_of_a_prediction_are_read_where_reading_can_be_given_up(
+    client: TestClient, recorded: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """YAML reads numbers of base sixty, in the square of their length: not in here, nor on the loop."""
+    monkeypatch.setattr(assignments, "change", lambda text: pytest.fail(f"read in the server: {text[:20]}"))
+    url = f"/api/v1/jobs/{recorded}/predict"
+    assert client.post(url, json={"set": ["ps.cpu=500m"]}).status_code == 200
+    assert client.post(url, json={"set": ["ps.cpu=" + "1:" * 8000 + "1"]}).status_code == 422
+
+
+@pytest.mark.parametrize("number", ["9" * (1 << 20), "1:" * (1 << 19), "0x" + "f" * (1 << 20)])
+def test_a_number_of_a_megabyte_costs_the_server_no_more_than_its_body(
+    client: TestClient, recorded: str, number: str
+) -> None:
+    """What is allocated is counted: a few copies of the request, and no number."""
+    name = f"/api/v1/jobs/{recorded}"
+    requests = [
+        (f"{name}/predict", {"set": [f"ps.replicas={number}"]}),
+        ("/api/v1/lint", {"source": f"spec: {number[:1_000_000]}"}),
+        (f"{name}/change", {"source": f"spec: {number[:1_000_000]}"}),
+    ]
+    client.post("/api/v1/lint", json={"source": "x"})  # What is imported late has been imported.
+    for url, body in requests:
+        tracemalloc.start()
+        try:
+            assert client.post(url, json=body).status_code == 422
+            assert tracemalloc.get_traced_memory()[1] < 32 << 20
+        finally:
+            tracemalloc.stop()

@@ -58,3 +58,15 @@ def test_what_is_too_large_is_refused_whatever_it_says_of_its_length(
     # All else is as small as before.
     assert client.post("/api/v1/lint", content=b"x" * (guards.MOST_BYTES + 1)).status_code == 413
     assert api.runs() == []
+
+
+def test_in_a_namespace_a_recording_is_as_large_and_all_else_as_small(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The namespace of a cluster may stand in front of every path."""
+    monkeypatch.setattr(guards, "MOST_BYTES", 1000)
+    monkeypatch.setattr(guards, "MOST_STREAMED_BYTES", 2000)
+    statuses = [client.post(f"/n/ads{URL}", content=b"x" * size).status_code for size in (1500, 2001)]
+    assert statuses == [422, 413]  # On this machine there are no namespaces.
+    assert client.post("/n/ads/api/v1/lint", content=b"x" * 1500).status_code == 413
+    assert client.post("/n/ads/n/ads/api/v1/recordings", content=b"x" * 1500).status_code == 413

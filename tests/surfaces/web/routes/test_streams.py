@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import pytest
@@ -9,8 +10,12 @@ from starlette.testclient import TestClient
 from support import filled_homes
 from support.event_streams import Sent, sent
 
+from paceline.model.statuses import JobPhase
 from paceline.services import homes, jobs
-from paceline.surfaces.web import feeds
+from paceline.surfaces.web import callers, feeds
+from paceline.surfaces.web.gates import Caller, Credentials, Gate
+from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.routes import logs
 
 Sleeping = Callable[[str], str]
 
@@ -61,3 +66,74 @@ def test_what_is_not_there_is_not_followed(client: TestClient) -> None:
 def test_a_number_that_is_none(client: TestClient, home: homes.Home, last: str) -> None:
     filled_homes.fill(home, "census")
     assert client.get("/api/v1/jobs/census/stream", headers={"Last-Event-ID": last}).status_code == 422
+
+
+@pytest.mark.parametrize("path", ["stream", "logs/stream"])
+def test_whoever_follows_is_asked_again_who_they_are(
+    client: TestClient, home: homes.Home, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job may run for weeks: a token that was taken back ends what it began."""
+    monkeypatch.setattr(feeds, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(logs, "LOOK_SECONDS", 0.01)
+    filled_homes.fill(home, "going", phase=JobPhase.RUNNING, loads=(0.5, 0.9), steps=3)
+    # To tell of a job that goes on, somebody has to look after it.
+    monkeypatch.setattr(jobs.Jobs, "is_lost", lambda *_: False)
+    gate = Turning(client.app.state.site.gate)
+    client.app.state.site.gate = gate
+    client.app.state.clock = ticking()
+    with client.stream("GET", f"/api/v1/jobs/going/{path}") as answer:
+        found = list(sent(answer.iter_lines()))
+    assert found[-1].kind == "problem"
+    assert "not known" in found[-1].data["detail"]
+    assert gate.asked == 2 + gate.MORE, "once when it began, and once a minute"
+
+
+@pytest.mark.parametrize("path", ["stream", "logs/stream"])
+def test_whoever_follows_is_asked_again_what_they_may(
+    client: TestClient, home: homes.Home, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feeds, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(logs, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(jobs.Jobs, "is_lost", lambda *_: False)
+    filled_homes.fill(home, "going", phase=JobPhase.RUNNING, loads=(0.5, 0.9), steps=3)
+    client.app.state.site.gate = Narrowing(client.app.state.site.gate)
+    client.app.state.clock = ticking()
+    with client.stream("GET", f"/api/v1/jobs/going/{path}") as answer:
+        found = list(sent(answer.iter_lines()))
+    assert found[-1].kind == "problem"
+    assert found[-1].data["detail"] == "ann may not follow this any more"
+
+
+def ticking() -> Callable[[], float]:
+    """Return a clock on which half a minute passes whenever it is looked at."""
+    ticks = itertools.count(0.0, callers.ASK_AGAIN_SECONDS / 2)
+    return lambda: next(ticks)
+
+
+class Turning(Gate):
+    """A gate that knows nobody any more after it was asked some times."""
+
+    MORE = 2
+    is_quick = True
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+        self.asked = 0
+
+    def caller(self, credentials: Credentials) -> Caller | None:
+        self.asked += 1
+        return None if self.asked > 1 + self.MORE else self._gate.caller(credentials)
+
+    def allows(self, caller: Caller, operation: Operation, namespace: str | None) -> bool:
+        return True
+
+
+class Narrowing(Turning):
+    """A gate that allows nothing any more but the first time."""
+
+    def caller(self, credentials: Credentials) -> Caller | None:
+        return self._gate.caller(credentials)
+
+    def allows(self, caller: Caller, operation: Operation, namespace: str | None) -> bool:
+        self.asked += 1
+        return self.asked == 1 and super().allows(caller, operation, namespace)

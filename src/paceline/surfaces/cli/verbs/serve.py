@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import os
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     from paceline.surfaces.web.gates import Gate
     from paceline.surfaces.web.origins import Proxies
     from paceline.surfaces.web.sites import Site
+
+
+#: What the proxy sends along, so that its address alone is not believed.
+PROXY_SECRET = "PACELINE_PROXY_SECRET"
 
 
 class GateKind(enum.StrEnum):
@@ -92,8 +97,9 @@ def command(
 
     Only this machine can reach it, and only who knows the token, which is in server.token in the home and
     in the link that is printed. With --engine kubernetes it is about the jobs of a cluster; with --gate
-    kubernetes or proxy it serves a team there, each with their own rights. The API is described at
-    /api/v1/openapi.json. Needs the extra `web`.
+    kubernetes or proxy it serves a team there, each with their own rights; a proxy has to send what is in
+    PACELINE_PROXY_SECRET as X-Paceline-Proxy-Secret. The API is described at /api/v1/openapi.json. Needs the
+    extra `web`.
     """
     import logging
 
@@ -112,14 +118,16 @@ def command(
     with (
         servers.listening(address, port, beyond=gate is not GateKind.TOKEN) as listener,
         _site(session, gate, known, headers) as site,
+        contextlib.ExitStack() as stack,
     ):
         link = _entrance(session, gate, listener)
+        opened = stack.enter_context(servers.opening(session.home.path, link)) if opens else None
 
         def ready() -> None:
             click.echo(link)
             session.say("Ctrl-C ends the server; jobs go on")
-            if opens:
-                click.launch(link)
+            if opened is not None:
+                click.launch(opened.as_uri())
 
         servers.run(site, listener, ready=ready, named=hosts, proxies=known)
 
@@ -140,6 +148,27 @@ def _check(
         raise InvalidInput("how is the server called?", "--host paceline.example.com")
     if gate is GateKind.PROXY and not proxies:
         raise InvalidInput("which proxy is to be believed?", "--proxy 10.0.0.0/8")
+    if gate is GateKind.PROXY:
+        _proxy_secret()
+
+
+def _proxy_secret() -> str:
+    """Return what the proxy shows that it is the one: from the environment, as all see command lines.
+
+    Raises:
+        InvalidInput: there is none, or it could be guessed.
+    """
+    from paceline.surfaces.web import cluster_gates
+
+    secret = os.environ.get(PROXY_SECRET, "").strip()
+    least = cluster_gates.LEAST_SECRET_CHARACTERS
+    if len(secret) < least or not secret.isascii() or not secret.isprintable():
+        raise InvalidInput(
+            f"by what does the proxy show that it is the one? {PROXY_SECRET} has to hold at least {least} "
+            "characters",
+            f"set it to `openssl rand -hex 24`, and let the proxy send it as {cluster_gates.SECRET_HEADER}",
+        )
+    return secret
 
 
 @contextlib.contextmanager
@@ -162,7 +191,13 @@ def _site(
         if gate is GateKind.PROXY:
             user, groups = headers
             return cluster_gates.ProxyGate(
-                cluster, loop, time.monotonic, proxies=proxies, user=user, groups=groups
+                cluster,
+                loop,
+                time.monotonic,
+                proxies=proxies,
+                user=user,
+                groups=groups,
+                secret=_proxy_secret(),
             )
         return _token_gate(session)
 

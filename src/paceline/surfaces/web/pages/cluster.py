@@ -86,7 +86,7 @@ def _fit(asked: Asked, given: Mapping[str, str]) -> dict[str, Any]:
         source = given["source"]
         if not source.strip() and given["file"] and asked.may(Operation.GET):
             source = specs.source_of(asked.jobs.get(given["file"]))
-        spec = specs.parse_job(source, file="job file").spec
+        spec = asked.job_files.spec(source)
         nodes = asked.jobs.nodes()
         free = sum((each.free for each in nodes), Resources())
         return {"fit": asked.jobs.fit(spec), "spec": spec, "free": free, "complaint": ""}

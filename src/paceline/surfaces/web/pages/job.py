@@ -14,7 +14,6 @@ from paceline.errors import Conflict
 from paceline.model.runs import Run
 from paceline.services import changes
 from paceline.sources import traces
-from paceline.specs import edits
 from paceline.surfaces import answers, scripts
 from paceline.surfaces.charts import steps
 from paceline.surfaces.diffs import Diffs
@@ -140,7 +139,7 @@ def apply(
     if cause is None or not cause.changes:
         raise Conflict(f"{code} is not there any more, or proposes nothing", f"paceline why {name}")
     source = specs.source_of(asked.jobs.get(name))
-    change_routes.made(asked, name, source, edits.edited(source, cause.changes), dry_run=False)
+    change_routes.made(asked, name, source, asked.job_files.edited(source, cause.changes), dry_run=False)
     return show_now(request, asked, name)
 
 

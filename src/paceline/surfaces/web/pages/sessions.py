@@ -1,4 +1,7 @@
-"""How a browser comes in: the link with the token leaves a cookie, which no script and no other site sees."""
+"""How a browser comes in: the link with the token leaves a cookie, which no script and no other site sees.
+
+The cookie is the ticket of a session, not the token (`tickets`).
+"""
 
 from __future__ import annotations
 
@@ -6,41 +9,51 @@ from http import HTTPStatus
 
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
+from starlette.concurrency import run_in_threadpool
 
 from paceline.surfaces.web import callers, problems
 from paceline.surfaces.web.pages import rendering
 from paceline.surfaces.web.pages.forms import Fields
 from paceline.surfaces.web.sites import Site
+from paceline.surfaces.web.tickets import SESSION_SECONDS, Tickets
 
 router = APIRouter(include_in_schema=False)
-SESSION_SECONDS = 7 * 86_400
 
 
 @router.get("/enter")
-def enter_by_link(request: Request, token: str = "") -> Response:
+async def enter_by_link(request: Request, token: str = "") -> Response:
     """Let a browser in that has followed the link."""
     site: Site = request.app.state.site
     if not site.gate.takes_links:
         return entrance(request, HTTPStatus.UNAUTHORIZED if token else HTTPStatus.OK)
-    return _entered(request, token)
+    return await _entered(request, token)
 
 
 @router.post("/enter")
-def enter_by_form(request: Request, fields: Fields) -> Response:
+async def enter_by_form(request: Request, fields: Fields) -> Response:
     """Let a browser in whose user has entered the token."""
-    return _entered(request, fields.get("token", "").strip())
+    return await _entered(request, fields.get("token", "").strip())
 
 
-def _entered(request: Request, token: str) -> Response:
-    callers.check_guesses(request)
+async def _entered(request: Request, token: str) -> Response:
     site: Site = request.app.state.site
-    if site.gate.caller(callers.credentials(request, token)) is None:
+    if site.gate.believes_headers:  # There the proxy says who asks, each time.
+        return entrance(request, HTTPStatus.UNAUTHORIZED)
+    found = await callers.recognised(request, token)
+    if found is None:
         callers.count_guess(request)
         return entrance(request, HTTPStatus.UNAUTHORIZED)
-    answer = RedirectResponse("/", HTTPStatus.SEE_OTHER)
+    tickets: Tickets = request.app.state.tickets
+    ticket = await run_in_threadpool(tickets.begin, token, found.name)
+    if request.headers.get("sec-fetch-site") == "cross-site":
+        # A browser that comes from elsewhere, such as a file, brings no strict cookie to where it is sent on:
+        # it has to go there from a page of this server.
+        answer: Response = rendering.page(request, "entered.html")
+    else:
+        answer = RedirectResponse("/", HTTPStatus.SEE_OTHER)
     answer.set_cookie(
         callers.cookie(request),
-        token,
+        ticket,
         max_age=SESSION_SECONDS,
         httponly=True,
         samesite="strict",
@@ -51,7 +64,9 @@ def _entered(request: Request, token: str) -> Response:
 
 @router.post("/leave")
 def leave(request: Request) -> Response:
-    """Forget the cookie."""
+    """End the session, and forget its cookie."""
+    tickets: Tickets = request.app.state.tickets
+    tickets.end(request.cookies.get(callers.cookie(request), ""))
     answer = RedirectResponse("/enter", HTTPStatus.SEE_OTHER)
     answer.delete_cookie(callers.cookie(request), httponly=True, samesite="strict")
     return answer
@@ -69,7 +84,7 @@ def of_problem(request: Request, problem: problems.Refused) -> Response:
     is_part = "hx-request" in request.headers
     if problem.status is HTTPStatus.UNAUTHORIZED and not is_part:
         return entrance(request, problem.status)
-    return rendering.page(
+    answer = rendering.page(
         request,
         "complaint.html" if is_part else "problem.html",
         status=problem.status.value,
@@ -77,3 +92,8 @@ def of_problem(request: Request, problem: problems.Refused) -> Response:
         detail=problem.detail,
         hint=problem.hint,
     )
+    if problem.status is HTTPStatus.UNAUTHORIZED:
+        # A part of a page that asks every few seconds: once nobody knows who asks, the whole page is loaded
+        # again, becomes the entrance, and asks for nothing more.
+        answer.headers["HX-Refresh"] = "true"
+    return answer

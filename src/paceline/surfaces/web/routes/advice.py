@@ -11,7 +11,6 @@ from starlette.concurrency import run_in_threadpool
 
 from paceline.services import predictions
 from paceline.services.advisors import Advisor
-from paceline.specs import assignments
 from paceline.surfaces import documents
 from paceline.surfaces.diffs import Diffs
 from paceline.surfaces.web.callers import Asked, may
@@ -39,7 +38,7 @@ async def list_proposals(request: Request, asked: Readable, name: Name) -> dict[
 async def predict(request: Request, asked: Readable, name: Name, body: schemas.Prediction) -> dict[str, Any]:
     """Return how fast a job would train with another layout, from what was measured of it."""
     advisor: Advisor = request.app.state.advisor
-    changes = [assignments.change(each) for each in body.set]
+    changes = await run_in_threadpool(asked.job_files.changes, body.set)
     run = await run_in_threadpool(asked.jobs.get, name)
     model = await computed(advisor.model(asked.namespace, run, asked.lookout))
     found = await run_in_threadpool(predictions.forecast, model, changes)

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends
 
-from paceline import specs
 from paceline.diagnosing import catalogues
 from paceline.model.nodes import Node, Resources
 from paceline.services import capacities
@@ -42,7 +41,7 @@ def get_cluster(asked: Looking) -> dict[str, Any]:
 @router.post("/fit", operation_id="fitJobFile", response_model=schemas.Fit)
 def fit(asked: Looking, body: JobFile) -> dict[str, Any]:
     """Return whether all of a job fits now; if not, how many workers would, and what blocks the others."""
-    spec = specs.parse_job(body.source, file="job file").spec
+    spec = asked.job_files.spec(body.source)
     return documents.document("Fit", documents.fit(spec, asked.jobs.fit(spec)))
 
 

@@ -13,7 +13,6 @@ from paceline.model.runs import KUBERNETES, Run
 from paceline.model.statuses import JobPhase
 from paceline.services import changes
 from paceline.services.changes import Changed
-from paceline.specs import edits
 from paceline.surfaces import documents
 from paceline.surfaces.web.callers import Asked, may
 from paceline.surfaces.web.operations import Operation
@@ -34,9 +33,10 @@ def change(asked: Changing, name: Name, body: schemas.Change) -> dict[str, Any]:
     if bool(body.edits) is (body.source is not None):
         raise InvalidInput("give edits of the job file, or another one", "one of the two")
     if body.source is not None:
-        wanted = specs.parse_job(body.source, file="job file").text
+        wanted = asked.job_files.read(body.source).text
     else:
-        wanted = edits.edited(source, [causes.Change(path=tuple(e.path), value=e.value) for e in body.edits])
+        edits = [causes.Change(path=tuple(each.path), value=each.value) for each in body.edits]
+        wanted = asked.job_files.edited(source, edits)
     return made(asked, name, source, wanted, dry_run=body.dry_run)
 
 
@@ -53,7 +53,7 @@ def undo(asked: Changing, name: Name) -> dict[str, Any]:
 @router.get("/changes", operation_id="listChanges", response_model=schemas.ChangedList)
 def list_changes(asked: Annotated[Asked, Depends(may(Operation.GET))], name: Name) -> dict[str, Any]:
     """Return the changes of a job that ran, and how fast it was before and after each."""
-    items = [_item(each) for each in changes.changes(asked.jobs, name)]
+    items = [_item(asked, each) for each in changes.changes(asked.jobs, name)]
     return documents.document("ChangeList", {"items": items})
 
 
@@ -69,14 +69,14 @@ def made(asked: Asked, name: str, source: str, wanted: str, *, dry_run: bool) ->
         Conflict: it cannot.
         InvalidInput: the file is wrong, or runs something else.
     """
-    diff = edits.difference(source, wanted)
+    diff = asked.job_files.difference(source, wanted)
     if not dry_run:
         asked.note(name, diff)
         asked.jobs.change(name, wanted)
     return documents.document("Change", {"name": name, "diff": diff, "dry_run": dry_run})
 
 
-def _item(each: Changed) -> dict[str, Any]:
+def _item(asked: Asked, each: Changed) -> dict[str, Any]:
     judgement = each.judgement
     return {
         "id": each.relay.id,
@@ -84,7 +84,7 @@ def _item(each: Changed) -> dict[str, Any]:
         "done_at": documents.instant(each.relay.done_at),
         "before": each.relay.before,
         "source": each.relay.source,
-        "diff": edits.difference(each.relay.before, each.relay.source),
+        "diff": asked.job_files.difference(each.relay.before, each.relay.source),
         "before_examples_per_second": each.before,
         "after_examples_per_second": each.after,
         "gained": judgement

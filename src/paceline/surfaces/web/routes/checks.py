@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends
 from fastapi.responses import JSONResponse
 
-from paceline import linting, specs
+from paceline import specs
 from paceline.surfaces import documents, explanations
 from paceline.surfaces.web.callers import Asked, may
 from paceline.surfaces.web.operations import Operation
@@ -18,9 +18,9 @@ Known = Annotated[Asked, Depends(may(Operation.ASK))]
 
 
 @router.post("/lint", operation_id="lintJobFile", response_model=schemas.FindingList)
-def lint(_asked: Known, body: schemas.JobFile) -> dict[str, Any]:
+def lint(asked: Known, body: schemas.JobFile) -> dict[str, Any]:
     """Return what is legal in a job file, but wrong; one that is not legal is a problem (422) with places."""
-    found = linting.lint_job(specs.parse_job(body.source, file="job file"))
+    found = asked.job_files.read(body.source).findings
     return documents.document("FindingList", {"items": [documents.plain(each) for each in found]})
 
 

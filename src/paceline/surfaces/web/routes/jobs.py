@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Header, Path, Query, Response
 from fastapi.responses import PlainTextResponse
 
-from paceline import linting, specs
+from paceline import specs
 from paceline.errors import Conflict, InvalidInput, NotFound
 from paceline.model import selectors
 from paceline.model.roles import ReplicaId
@@ -131,8 +131,8 @@ def submitted(asked: Asked, body: schemas.Submit, idempotency_key: str | None = 
         InvalidInput: its file is wrong, or `Findings`: lint says so.
         EngineError: there is no room for it.
     """
-    job_file = specs.parse_job(body.source, file="job file")
-    found = linting.lint_job(job_file)
+    job_file = asked.job_files.read(body.source)
+    found = job_file.findings
     bad = [each for each in found if body.fail_on and each.severity.rank >= body.fail_on.rank]
     if bad:
         raise Findings(f"{len(bad)} of {len(found)} findings are {body.fail_on} or worse", found)

@@ -8,7 +8,7 @@ import itertools
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Header, Query
+from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from starlette.concurrency import run_in_threadpool
 
@@ -17,8 +17,9 @@ from paceline.model.roles import ReplicaId
 from paceline.services.logs import LogLine, Reader, Wanted
 from paceline.surfaces import documents
 from paceline.surfaces.web import log_cursors
-from paceline.surfaces.web.callers import Asked, may
+from paceline.surfaces.web.callers import Asked, Rights, may
 from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.problems import Refused
 from paceline.surfaces.web.routes.jobs import Name, replica
 from paceline.surfaces.web.schemas import logs as schemas
 
@@ -146,25 +147,28 @@ def followed(
 
 @router.get("/logs/stream", operation_id="followLogs", response_class=EventSourceResponse)
 async def follow(
-    name: Name, asked_for: Annotated[tuple[Asked, Reader, str], Depends(followed)]
+    request: Request, name: Name, asked_for: Annotated[tuple[Asked, Reader, str], Depends(followed)]
 ) -> AsyncIterator[ServerSentEvent]:
     """Follow the output of a job's replicas until the job has ended.
 
     ``lines``: some that came, as ``items``; the event's id is the place behind them, so that a connection
     that broke goes on there (``Last-Event-ID``), with no line missed or there twice. ``end``: nothing more
-    will come. ``problem``: it cannot be followed any more.
+    will come. ``problem``: it cannot be followed any more, or not by whoever asks: that is asked again each
+    minute.
     """
     asked, reader, search = asked_for
+    rights = Rights(request, asked)
     while True:
         try:
+            await rights.check()
             is_over = await run_in_threadpool(_is_over, asked, name)
             found = _shown(reader, search, ended=is_over)
             while items := await run_in_threadpool(_batch, found):
                 yield ServerSentEvent(
                     event="lines", data={"items": items}, id=log_cursors.text(reader.positions)
                 )
-        except PacelineError as error:
-            yield ServerSentEvent(event="problem", data={"detail": error.message})
+        except (PacelineError, Refused) as error:
+            yield ServerSentEvent(event="problem", data={"detail": str(error)})
             return
         if is_over:
             yield ServerSentEvent(event="end", data={})

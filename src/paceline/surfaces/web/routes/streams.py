@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from paceline.surfaces.web import feeds
-from paceline.surfaces.web.callers import Asked, may
+from paceline.surfaces.web.callers import Asked, Rights, may
 from paceline.surfaces.web.feeds import Feeds
 from paceline.surfaces.web.operations import Operation
 from paceline.surfaces.web.routes.jobs import Name
@@ -39,9 +39,11 @@ async def follow(
     ``event``: something happened to it; its number is the event's id, so a connection that broke goes on
     behind the last one (``Last-Event-ID``). ``digest``: how it does, in the numbers that a list shows, when
     that has changed; or ``snapshot``, with all replicas, where these are asked for. ``end``: nothing more
-    will come. ``problem``: it cannot be followed any more.
+    will come. ``problem``: it cannot be followed any more, or not by whoever asks: that is asked again each
+    minute.
     """
     made: Feeds = request.app.state.feeds
     feed = made.of(asked.namespace, name, asked.jobs, asked.lookout)
-    async for each in feeds.followed(feed, asked.jobs, name, last_event_id, whole=snapshots):
+    rights = Rights(request, asked)
+    async for each in feeds.followed(feed, asked.jobs, name, last_event_id, rights.check, whole=snapshots):
         yield each

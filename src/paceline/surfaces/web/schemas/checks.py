@@ -10,6 +10,9 @@ from paceline.model.findings import Severity
 from paceline.surfaces.web.schemas.bases import Document, Schema
 from paceline.surfaces.web.schemas.measurements import Change, Gain
 
+#: Of one change; a value may be a command.
+MOST_CHARACTERS = 16_384
+
 
 class JobFile(Schema):
     """A job file that is looked at, and not run."""
@@ -110,7 +113,7 @@ class Prediction(Schema):
     """A layout that is asked about."""
 
     set: Annotated[
-        list[str],
+        list[Annotated[str, Field(max_length=MOST_CHARACTERS)]],
         Field(description="changes of the job file, made together, such as ps.replicas=4", max_length=50),
     ]
 

@@ -1,5 +1,6 @@
 // The page of a job: charts of its course, its output as it comes, traces. Without it the page has the same as text.
 
+import { ask } from "./asking.js";
 import { Curve } from "./curves.js";
 import * as formats from "./formats.js";
 import { HeatMap } from "./heat_map.js";
@@ -44,7 +45,7 @@ class Course {
     if (known) query.set("since", String(known.since_unix_seconds + known.cells * known.cell_seconds - Math.max(LATE_SECONDS, 2 * known.cell_seconds)));
     let part = null;
     try {
-      const answer = await fetch(`${this.section.dataset.url}?${query}`);
+      const answer = await ask(`${this.section.dataset.url}?${query}`);
       if (answer.ok) part = await answer.json();
     } catch {
       // The server is away; it is asked again.

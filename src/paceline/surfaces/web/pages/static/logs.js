@@ -1,5 +1,7 @@
 // The output of replicas as it comes. Lines are only ever text: whatever a job prints does nothing here.
 
+import { ask } from "./asking.js";
+
 const POLL_MS = 1500, FIRST_LINES = 500, MOST_LINES = 5000;
 // What would colour a terminal (ECMA-48) is left out; other control characters are shown as such.
 const ESCAPES = /\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])/g;
@@ -58,7 +60,7 @@ export class Logs {
     query.set("unfinished", String(!isLive));
     let page = null;
     try {
-      const answer = await fetch(`${this.section.dataset.url}?${query}`);
+      const answer = await ask(`${this.section.dataset.url}?${query}`);
       if (answer.ok) page = await answer.json();
       else this.say((await answer.json()).detail ?? answer.statusText);
     } catch {

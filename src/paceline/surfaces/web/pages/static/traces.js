@@ -1,5 +1,7 @@
 // Asks the trainers of a job for a trace, says how many have answered, and shows what they have traced.
 
+import { ask } from "./asking.js";
+
 const POLL_MS = 1000, WAIT_MS = 65_000;
 // So long trainers may take to trace a step of their session before TensorFlow's profiler is asked, and so long
 // that looks then. Both as `paceline trace` has it.
@@ -24,25 +26,25 @@ async function take(section, button) {
   const { url, waiting, done, failed } = section.dataset;
   const progress = section.querySelector("progress"), said = section.querySelector("[role=status]");
   const headers = { "Content-Type": "application/json" };
-  const ask = (body) => answered(fetch(url, { method: "POST", headers, body: JSON.stringify(body) }));
+  const post = (body) => answered(ask(url, { method: "POST", headers, body: JSON.stringify(body) }));
   button.disabled = true;
   progress.hidden = false;
   try {
-    const began = Date.now(), { name } = await ask({});
+    const began = Date.now(), { name } = await post({});
     const replicas = [...document.querySelectorAll("#replicas tbody th")];
     const trainers = replicas.filter((each) => /^(chief|worker)-/.test(each.textContent)).length;
     let files = 0, trace = null, profiled = false;
     for (let quiet = 0; Date.now() - began < WAIT_MS && quiet < (profiled ? QUIET_PROFILED : QUIET); ) {
       await new Promise((resolve) => setTimeout(resolve, POLL_MS));
-      const { items } = await answered(fetch(url));
+      const { items } = await answered(ask(url));
       const found = items.find((each) => each.name === name)?.files.length ?? 0;
       quiet = found && found === files && (profiled || trace?.trainers.length) ? quiet + 1 : 0;
-      if (found !== files) trace = await answered(fetch(`${url}/${name}`));
+      if (found !== files) trace = await answered(ask(`${url}/${name}`));
       files = found;
       said.textContent = `${trace?.trainers.length ?? 0} ${waiting}`;
       if (trace?.trainers.length >= trainers) break;
       if (!profiled && !trace?.trainers.length && Date.now() - began > SESSION_MS) {
-        await ask({ name, profile_milliseconds: PROFILE_MS });
+        await post({ name, profile_milliseconds: PROFILE_MS });
         profiled = true;
       }
     }

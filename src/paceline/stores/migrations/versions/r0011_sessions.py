@@ -1,0 +1,24 @@
+"""Sessions of browsers are kept, so that a cookie is no token."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0011"
+down_revision = "0010"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Add their table."""
+    op.create_table(
+        "sessions",
+        sa.Column("name", sa.Text, primary_key=True),
+        sa.Column("who", sa.Text, nullable=False),
+        sa.Column("sealed", sa.LargeBinary, nullable=False),
+        sa.Column("began_at", sa.Double, nullable=False),
+        sa.Column("ends_at", sa.Double, nullable=False),
+    )
+    op.create_index("sessions_by_caller", "sessions", ["who", "began_at"])

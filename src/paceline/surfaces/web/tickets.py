@@ -1,0 +1,80 @@
+"""The sessions of browsers: what their cookies hold instead of a token.
+
+A cookie is a number of chance that means something to servers of this store alone, and only until it ends or
+its user leaves. The token that the session began with lies in the store, so that every replica of a server
+finds it, and is asked about anew with each request: one that is taken back ends its sessions. It lies there
+under a key that only the cookie has, so whoever reads the store has no token.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from collections.abc import Callable
+
+from paceline.stores import Store
+from paceline.surfaces.web.memories import Memory
+
+SESSION_SECONDS = 7 * 86_400
+#: Of one caller; older ones end.
+MOST_SESSIONS = 100
+#: How long one counts that was looked up, and so how long one may that was ended at another replica.
+REMEMBERED_SECONDS = 10.0
+_BYTES = 32
+_TICKET = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
+
+
+class Tickets:
+    """Begins sessions, and finds them again.
+
+    Args:
+        store: gives the store where they are kept.
+        now: Unix seconds.
+        clock: seconds of any clock that only goes on.
+    """
+
+    def __init__(
+        self, store: Callable[[], Store], now: Callable[[], float], clock: Callable[[], float]
+    ) -> None:
+        self._store, self._now = store, now
+        # Sealed as they are in the store: whoever reads this process's memory later finds no token here.
+        self._known: Memory[str, bytes] = Memory(clock, REMEMBERED_SECONDS)
+
+    def begin(self, token: str, who: str) -> str:
+        """Begin a session of a caller with a token; return its ticket."""
+        ticket, now = secrets.token_urlsafe(_BYTES), self._now()
+        self._store().begin_session(
+            _name(ticket), who=who, sealed=_sealed(ticket, token.encode()), at=now,
+            ends_at=now + SESSION_SECONDS, most=MOST_SESSIONS,
+        )  # fmt: skip
+        return ticket
+
+    def token(self, ticket: str) -> str | None:
+        """Return the token that a session began with; None: there is no such session, or it has ended."""
+        if not _TICKET.fullmatch(ticket):
+            return None
+        name = _name(ticket)
+        sealed = self._known.find(name)
+        if sealed is None:
+            sealed = self._store().session(name, at=self._now())
+            if sealed is None:
+                return None
+            self._known.keep(name, sealed)
+        return _sealed(ticket, sealed).decode()
+
+    def end(self, ticket: str) -> None:
+        """End a session."""
+        if _TICKET.fullmatch(ticket):
+            self._known.forget(_name(ticket))
+            self._store().end_session(_name(ticket))
+
+
+def _name(ticket: str) -> str:
+    return hashlib.sha256(b"name of " + ticket.encode()).hexdigest()
+
+
+def _sealed(ticket: str, text: bytes) -> bytes:
+    """Return a text sealed, or a sealed one opened: each ticket is of 256 bits, and seals just once."""
+    stream = hashlib.shake_256(b"seal of " + ticket.encode()).digest(len(text))
+    return bytes(each ^ other for each, other in zip(text, stream, strict=True))
