@@ -41,7 +41,7 @@ class Guarded(MemoryCluster):
         return await super().list(kind, namespace=namespace, selector=selector)
 
     def phase(self, namespace: str) -> str | None:
-        found = self.objects["trainingjobs", namespace, "clicks"]
+        found = self.objects["trainingjobs", namespace, f"clicks-{namespace}"]
         phase = (found.get("status") or {}).get("phase")
         return None if phase is None else str(phase)
 
@@ -54,9 +54,11 @@ async def until(holds: Callable[[], Any]) -> None:
 
 
 async def with_operator(cluster: Guarded, told: list[str], play: Callable[[Operator], Any]) -> None:
-    """Submit a job of one name in three namespaces, and run an operator meanwhile."""
+    """Submit a job in each of three namespaces, and run an operator meanwhile."""
     for namespace in ("a", "b", "c"):
-        await cluster.create(JOBS, custom_resources.resource(job(workers=1), namespace))
+        await cluster.create(
+            JOBS, custom_resources.resource(job(f"clicks-{namespace}", workers=1), namespace)
+        )
     kubelet = asyncio.create_task(cluster.kubelet.run())
     cluster.trusted = {kubelet}
     operator = Operator(cluster, agent_image="paceline:test", clock=time.time, namespaces=told)
@@ -93,8 +95,8 @@ def test_one_that_it_may_not_look_at_keeps_the_others_not_waiting(
     async def play(operator: Operator) -> None:
         rounds = Rounds(cluster, operator, store_url=url, home=tmp_path, clock=time.time, keep_seconds=0.0)
         with open_store(url) as store:
-            resource = cluster.objects["trainingjobs", "b", "clicks"]
-            run = cluster_runs.keep(store, resource, job(workers=1), tmp_path, now=1.0)
+            resource = cluster.objects["trainingjobs", "b", "clicks-b"]
+            run = cluster_runs.keep(store, resource, job("clicks-b", workers=1), tmp_path, now=1.0)
             going_round = asyncio.create_task(rounds.run())
             try:
                 await until(lambda: cluster.phase("a") == "running")
