@@ -41,7 +41,7 @@ class Fake(MemoryCluster):
         self.set_phase(name, phase, namespace)
 
     def set_phase(self, name: str, phase: str, namespace: str = "default") -> None:
-        status: dict[str, Any] = {"phase": phase, "startedAt": "2027-01-15T08:00:00Z"}
+        status: dict[str, Any] = {"phase": phase, "replicas": [], "startedAt": "2027-01-15T08:00:00Z"}
         self.change(kinds.TRAINING_JOBS, name, namespace, status=status)
 
     def of(self, name: str) -> dict[str, Any]:
