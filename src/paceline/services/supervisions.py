@@ -262,8 +262,10 @@ class Supervision:
         try:
             launched = self._engine.launch(replica, attempt, memory_bytes)
         except EngineError as error:
+            # What this machine refuses it would refuse again; code was fetched before.
             reason = ExitReason(kind=ExitKind.LAUNCH_FAILED, message=error.message)
-            self._apply(events.ReplicaExited(replica=replica, attempt=attempt, reason=reason))
+            exited = events.ReplicaExited(replica=replica, attempt=attempt, reason=reason, is_lasting=True)
+            self._apply(exited)
             return
         try:
             self._store.set_replica_facts(

@@ -195,7 +195,9 @@ class Executor:
         except ClusterError as error:
             if error.is_refusal:
                 reason = ExitReason(kind=ExitKind.LAUNCH_FAILED, message=error.message)
-                return events.ReplicaExited(replica=launch.replica, attempt=launch.attempt, reason=reason)
+                return events.ReplicaExited(
+                    replica=launch.replica, attempt=launch.attempt, reason=reason, is_lasting=True
+                )
             if not error.is_taken:
                 raise
         return None
