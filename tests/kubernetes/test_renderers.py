@@ -249,6 +249,6 @@ def test_wrong_output_would_be_refused(
 def test_a_field_that_nobody_knows_would_be_seen(tmp_path: Path) -> None:
     path = tmp_path / "job.yaml"
     path.write_text(JOBS["plain"])
-    _, tfjob = rendered(path, "--to", "tfjob")
+    (tfjob,) = (each for each in rendered(path, "--to", "tfjob") if each["kind"] == "TFJob")
     tfjob["spec"]["runPolicy"]["unheardOf"] = 1
     assert vanished(tfjob) == [".spec.runPolicy.unheardOf: 1 became None"]

@@ -122,7 +122,8 @@ def clear() -> None:
 def _removed() -> list[str]:
     """Delete what there is of jobs, and return what that was. Once jobs are gone nothing is made for them."""
     left = []
-    for kind in (kinds.TRAINING_JOBS, kinds.PODS, kinds.SERVICES, kinds.CONFIG_MAPS):
+    of_jobs = (kinds.PODS, kinds.SERVICES, kinds.NETWORK_POLICIES, kinds.SECRETS, kinds.CONFIG_MAPS)
+    for kind in (kinds.TRAINING_JOBS, *of_jobs):
         # Jobs may be wrong in any way; the cluster's own config map comes back at once.
         present = objects(kind, "" if kind is kinds.TRAINING_JOBS else labels.JOB)
         for each in present:

@@ -101,7 +101,8 @@ def _serve(line: Connection, read: Callable[[Any], Any], memory_bytes: int) -> N
     """Read what comes, until nothing more does."""
     resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
     sys.setrecursionlimit(MOST_LEVELS)
-    with contextlib.suppress(EOFError, KeyboardInterrupt):
+    # Who asks may be killed at any moment.
+    with contextlib.suppress(EOFError, ConnectionError, KeyboardInterrupt):
         while True:
             given = line.recv()
             try:
