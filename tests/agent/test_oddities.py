@@ -141,8 +141,8 @@ def test_words_of_another_command_do_nothing_to_a_terminal(
     tmp_path: Path, command: bytes, shown: str
 ) -> None:
     (tmp_path / "cmdline").write_bytes(command)
-    assert oddities._command(str(tmp_path / "cmdline")) == shown
-    assert oddities._command(str(tmp_path / "missing")) == "unknown"
+    assert oddities.command(str(tmp_path / "cmdline")) == shown
+    assert oddities.command(str(tmp_path / "missing")) == "unknown"
 
 
 @given(st.text(max_size=30))

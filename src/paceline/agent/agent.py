@@ -79,7 +79,7 @@ KEPT_FILES = 400
 REPORT_CHUNK_BYTES = 1 << 20
 EXIT_FILE_BYTES = 4096
 LEFT_SECONDS = 0.5  # a process that outlives its command for so long was left behind
-SHOWN_COMMANDS, SHOWN_CHARACTERS = 3, 100
+SHOWN_COMMANDS = 3
 SWITCHES_BUDGET = 0.0015  # cores that reading context switches may cost on average
 GPU_SECONDS = 5.0
 NOTE_SECONDS = 60.0
@@ -596,17 +596,6 @@ def _number(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         return None
     return value if abs(value) < MOST_QUALITY else None
-
-
-def command_line(pid: int) -> str:
-    """Return the command of a process as people write it, less its end; "a process" where it is gone."""
-    try:
-        with open(f"/proc/{pid}/cmdline", "rb") as file:
-            words = file.read(4096).decode("utf-8", "replace").split("\0")
-    except OSError:
-        words = []
-    text = "".join(each if each.isprintable() else "?" for each in " ".join(words).strip())
-    return text[:SHOWN_CHARACTERS] or "a process"
 
 
 def _shown(value: Any) -> str:
@@ -1451,7 +1440,7 @@ def read_token(path: Optional[str]) -> Optional[str]:
 
 
 def is_same(one: str, other: str) -> bool:
-    """Compare two secrets in a time that does not say where they differ."""
+    """Compare two secrets in a time that does not say where they differ; hmac would bring OpenSSL with it."""
     first, second = one.encode("utf-8"), other.encode("utf-8")
     difference = len(first) ^ len(second)
     for mine, theirs in zip(first, second):  # noqa: B905 - 3.6
@@ -2050,7 +2039,8 @@ class Agent:
             if not left:
                 return
             if time.monotonic() >= until:
-                commands = [command_line(pid) for pid in sorted(tree.refresh())]
+                shown = load("oddities").command
+                commands = [shown(f"/proc/{pid}/cmdline", "a process") for pid in sorted(tree.refresh())]
                 some = ", ".join(commands[:SHOWN_COMMANDS]) + (", ..." if left > SHOWN_COMMANDS else "")
                 message = "%d process%s still ran when the command ended, and %s ended with it: %s" % (
                     left,

@@ -22,8 +22,8 @@ NOT_THE_JOBS = "its cluster is not the job's: "
 _STDOUT = 1
 #: In `/proc/net/tcp`: a socket that waits for connections.
 _LISTENS = "0A"
-#: So much is shown of another process's command.
-_SHOWN = 80
+#: So much is read and shown of a process's command.
+_READ_BYTES, SHOWN_CHARACTERS = 4096, 100
 
 
 class Watch:
@@ -143,7 +143,7 @@ def holder(port: int, proc: str = "/proc") -> Optional[str]:
         except OSError:  # It has ended, or is another user's.
             continue
         if held & sockets:
-            return "process %s (%s)" % (name, _command(os.path.join(proc, name, "cmdline")))
+            return "process %s (%s)" % (name, command(os.path.join(proc, name, "cmdline")))
     return "a process of another user"
 
 
@@ -158,14 +158,14 @@ def _opened(place: str) -> Set[str]:
     return found
 
 
-def _command(path: str) -> str:
-    """Return the beginning of a command."""
+def command(path: str, gone: str = "unknown") -> str:
+    """Return the beginning of a command as it may be shown, by its file in ``/proc``; or ``gone``."""
     try:
         with open(path, "rb") as file:
-            words = file.read(_SHOWN).replace(b"\0", b" ").strip().decode("ascii", "backslashreplace")
+            words = file.read(_READ_BYTES).replace(b"\0", b" ").strip().decode("utf-8", "backslashreplace")
     except OSError:
         words = ""
-    return "".join(each if each.isprintable() else "?" for each in words) or "unknown"
+    return "".join(each if each.isprintable() else "?" for each in words)[:SHOWN_CHARACTERS] or gone
 
 
 def _ports(path: str, sockets: Set[str]) -> Set[int]:

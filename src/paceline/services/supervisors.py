@@ -76,9 +76,13 @@ def pids(folder: folders.RunFolder) -> tuple[int, ...]:
     return tuple(int(pid) for pid in folder.lock.read_text().split())
 
 
+#: The right to a server, and that to the source of the job's code.
+_CREDENTIALS = ("PACELINE_TOKEN", *codes.CREDENTIALS)
+
+
 def _without_credentials(inherited: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment without what code was fetched with: what runs of a job is not to have it."""
-    return {name: value for name, value in inherited.items() if name not in codes.CREDENTIALS}
+    """Return an environment without what no part of a job is to have: all inherit from the supervisor."""
+    return {name: value for name, value in inherited.items() if name not in _CREDENTIALS}
 
 
 def start(home: Path, store_url: str, name: str, folder: folders.RunFolder) -> None:

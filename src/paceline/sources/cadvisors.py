@@ -5,7 +5,6 @@ Names and meanings: cAdvisor's ``docs/storage/prometheus.md``.
 
 from __future__ import annotations
 
-import contextlib
 import urllib.parse
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -45,12 +44,9 @@ async def read(server: ApiServer, node: str, at: float, pods: Collection[Pod]) -
         EngineError: the API server refused, does not reach the node, or the answer is too large.
     """
     path = f"/api/v1/nodes/{urllib.parse.quote(node, safe='')}/proxy/metrics/cadvisor"
-    gathered = _Gathered()
-    answer = expositions.fetched(server, path, NAMES, at, pods=pods, limits=LIMITS_OF_ANSWER)
-    async with contextlib.aclosing(answer) as lines:
-        async for line in lines:
-            gathered.add(line)
-    return gathered.readings()
+    return await expositions.gathered(
+        _Gathered(), server, path, NAMES, at, pods=pods, limits=LIMITS_OF_ANSWER
+    )
 
 
 def parse(text: str, at: float) -> dict[Pod, Reading]:
@@ -58,10 +54,7 @@ def parse(text: str, at: float) -> dict[Pod, Reading]:
 
     Of the same metric said twice the newer line counts.
     """
-    gathered = _Gathered()
-    for line in expositions.lines(text, NAMES, at):
-        gathered.add(line)
-    return gathered.readings()
+    return expositions.parsed(_Gathered(), text, NAMES, at)
 
 
 class _Gathered:

@@ -18,7 +18,7 @@ from prometheus_client import parser
 
 from paceline.errors import EngineError
 from paceline.model import outside
-from paceline.sources.readings import Pod
+from paceline.sources.readings import Pod, Reading
 
 #: The parser's time grows with the square of a line's length; real lines have some hundred characters.
 MAX_LINE = 4096
@@ -51,7 +51,45 @@ class Line(NamedTuple):
     at: float
 
 
-async def fetched(
+class Gathered(Protocol):
+    """What lines have said so far of the pods of replicas."""
+
+    def add(self, line: Line) -> None:
+        """Take in a line."""
+
+    def readings(self) -> dict[Pod, Reading]:
+        """Return what is known of each pod."""
+
+
+async def gathered(
+    into: Gathered,
+    server: ApiServer,
+    path: str,
+    names: Collection[str],
+    at: float,
+    *,
+    pods: Collection[Pod],
+    limits: Limits,
+) -> dict[Pod, Reading]:
+    """Return what the lines of some metrics, of some pods alone, say that the API server has at a path.
+
+    Raises:
+        EngineError: the API server refused, or the answer is too large.
+    """
+    async with contextlib.aclosing(_fetched(server, path, names, at, pods=pods, limits=limits)) as found:
+        async for line in found:
+            into.add(line)
+    return into.readings()
+
+
+def parsed(into: Gathered, text: str, names: Collection[str], at: float) -> dict[Pod, Reading]:
+    """Return what the lines of some metrics say in an exposition that was asked for at a time."""
+    for line in lines(text, names, at):
+        into.add(line)
+    return into.readings()
+
+
+async def _fetched(
     server: ApiServer, path: str, names: Collection[str], at: float, *, pods: Collection[Pod], limits: Limits
 ) -> AsyncGenerator[Line]:
     """Yield the lines of some metrics, of some pods alone, that the API server has at a path.

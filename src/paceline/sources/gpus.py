@@ -6,7 +6,6 @@ when it runs on Kubernetes (``DCGM_EXPORTER_KUBERNETES``).
 
 from __future__ import annotations
 
-import contextlib
 import urllib.parse
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
@@ -52,12 +51,9 @@ async def read(server: ApiServer, exporter: Exporter, at: float, pods: Collectio
     """
     namespace, name = (urllib.parse.quote(part, safe="") for part in exporter.pod)
     path = f"/api/v1/namespaces/{namespace}/pods/{name}:{exporter.port}/proxy/metrics"
-    gathered = _Gathered()
-    answer = expositions.fetched(server, path, NAMES, at, pods=pods, limits=LIMITS_OF_ANSWER)
-    async with contextlib.aclosing(answer) as lines:
-        async for line in lines:
-            gathered.add(line)
-    return gathered.readings()
+    return await expositions.gathered(
+        _Gathered(), server, path, NAMES, at, pods=pods, limits=LIMITS_OF_ANSWER
+    )
 
 
 def parse(text: str, at: float) -> dict[Pod, Reading]:
@@ -65,10 +61,7 @@ def parse(text: str, at: float) -> dict[Pod, Reading]:
 
     Of the same GPU said twice the newer line counts.
     """
-    gathered = _Gathered()
-    for line in expositions.lines(text, NAMES, at):
-        gathered.add(line)
-    return gathered.readings()
+    return expositions.parsed(_Gathered(), text, NAMES, at)
 
 
 class _Gathered:

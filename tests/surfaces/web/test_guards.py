@@ -6,7 +6,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from paceline.surfaces.web import guards
-from paceline.surfaces.web.guards import Rates
+from paceline.surfaces.web.rates import MOST_ADDRESSES, Rates
 
 
 def test_another_name_is_not_this_server(client: TestClient) -> None:
@@ -47,9 +47,9 @@ def test_whoever_asks_too_often_waits(client: TestClient, clock) -> None:
 
 def test_many_addresses_take_no_more_room() -> None:
     rates = Rates(rate=1.0, burst=2.0, clock=lambda: 0.0)
-    for number in range(2 * guards.MOST_ADDRESSES):
+    for number in range(2 * MOST_ADDRESSES):
         assert rates.wait_seconds(str(number)) == 0.0
-    assert len(rates._buckets) == guards.MOST_ADDRESSES
+    assert len(rates._buckets) == MOST_ADDRESSES
 
 
 def test_a_bucket_fills_up_again_and_no_further(clock) -> None:

@@ -130,7 +130,8 @@ class Mirrors:
 
     def get(self, key: Key) -> Object | None:
         """Return an object; None when there is none."""
-        return next((found for each in self._of.values() if (found := each.get(key)) is not None), None)
+        mirror = self._of.get(key[0], self._of.get(None))
+        return None if mirror is None else mirror.get(key)
 
     def __iter__(self) -> Iterator[Object]:
         return itertools.chain.from_iterable(self._of.values())

@@ -19,16 +19,12 @@ from pathlib import Path
 
 import psutil
 
-from paceline.model import codes
-
 #: What says how many threads a process has and which one of several it is: each replica is told its own.
 _OF_A_REPLICA = re.compile(
     r"(?:OMP|OPENBLAS|MKL|NUMEXPR)_NUM_THREADS|TF_NUM_INT(?:RA|ER)OP_THREADS|TF_CONFIG"
     r"|(?:LOCAL_|NODE_|GROUP_|ROLE_)?RANK|(?:LOCAL_|GROUP_|ROLE_)?WORLD_SIZE|MASTER_(?:ADDR|PORT)"
     r"|(?:PET|TORCHELASTIC)_\w+"
 )
-#: What this program needs and no replica: a URL that may hold a password, a token, the right to fetch code.
-_SECRETS = ("PACELINE_STORE", "PACELINE_TOKEN", *codes.CREDENTIALS)
 #: Enters the cgroups given before ``--``, then becomes the command after it.
 _ENTER = 'while [ "$1" != -- ]; do echo $$ > "$1" || exit 126; shift; done; shift; exec "$@"'
 
@@ -67,8 +63,7 @@ def _environment(inherited: os._Environ[str]) -> dict[str, str]:
     """Return the environment for replicas: ours, and our own Python first when its venv was not activated."""
     # The job file says how many threads a replica has, and which it is; not the shell that happens to submit.
     environment = {name: value for name, value in inherited.items() if not _OF_A_REPLICA.fullmatch(name)}
-    for name in _SECRETS:
-        environment.pop(name, None)
+    environment.pop("PACELINE_STORE", None)  # It may hold a password.
     if sys.prefix != sys.base_prefix and "VIRTUAL_ENV" not in environment:
         folder = str(Path(sys.executable).parent)
         path = environment.get("PATH", os.defpath)

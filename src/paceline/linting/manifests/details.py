@@ -74,16 +74,15 @@ def misspelt_headless(file: ManifestFile) -> Iterator[Hit]:
 )
 def downloading_command(file: ManifestFile) -> Iterator[Hit]:
     """Code belongs into the image."""
-    for manifest in file.manifests:
-        for path, container in manifest.containers():
-            for key in ("command", "args"):
-                words = container.get(key)
-                for index, word in enumerate(words if isinstance(words, list) else ()):
-                    line = word.text if isinstance(word, Scalar) else ""
-                    what = shells.download_in(manifest.template.resolved(line))
-                    if what:
-                        message = f"the command runs {problems.shown(what)}"
-                        yield Hit(manifest.document, (*path, key, index), message)
+    for manifest, path, container in file.containers():
+        for key in ("command", "args"):
+            words = container.get(key)
+            for index, word in enumerate(words if isinstance(words, list) else ()):
+                line = word.text if isinstance(word, Scalar) else ""
+                what = shells.download_in(manifest.template.resolved(line))
+                if what:
+                    message = f"the command runs {problems.shown(what)}"
+                    yield Hit(manifest.document, (*path, key, index), message)
 
 
 @rule(
@@ -96,12 +95,11 @@ def downloading_command(file: ManifestFile) -> Iterator[Hit]:
 )
 def floating_image(file: ManifestFile) -> Iterator[Hit]:
     """Images need versions."""
-    for manifest in file.manifests:
-        for path, container in manifest.containers():
-            image = readings.scalar(container, "image")
-            name = manifest.template.resolved(image.text) if image is not None else "{{"
-            if "{{" not in name and name and (what := shells.floating_tag(name)):
-                yield Hit(manifest.document, (*path, "image"), f"the image {problems.shown(name)} {what}")
+    for manifest, path, container in file.containers():
+        image = readings.scalar(container, "image")
+        name = manifest.template.resolved(image.text) if image is not None else "{{"
+        if "{{" not in name and name and (what := shells.floating_tag(name)):
+            yield Hit(manifest.document, (*path, "image"), f"the image {problems.shown(name)} {what}")
 
 
 @rule(

@@ -99,6 +99,12 @@ class ManifestFile:
     failures: tuple[Problem, ...]
     words: frozenset[str]
 
+    def containers(self) -> Iterator[tuple[Manifest, Path, Mapping[str, Any]]]:
+        """Yield every container of all objects, as `Manifest.containers` does."""
+        for manifest in self.manifests:
+            for path, container in manifest.containers():
+                yield manifest, path, container
+
 
 def read(text: str | bytes, file: str) -> ManifestFile:
     """Return what a file of manifests holds; whatever cannot be read is among the failures."""

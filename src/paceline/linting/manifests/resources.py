@@ -27,18 +27,17 @@ from paceline.specs.documents import Path
 )
 def requests_without_limits(file: ManifestFile) -> Iterator[Hit]:
     """CPU requests need equal limits."""
-    for manifest in file.manifests:
-        for path, container in manifest.containers():
-            cpu = readings.scalar(container, "resources", "requests", "cpu")
-            limits = (*path, "resources", "limits")
-            if cpu is None or readings.field(container, "resources", "limits", "cpu") is not None:
-                continue
-            if _is_known(manifest, container, limits):
-                asked = manifest.template.shown(cpu.text)
-                message = (
-                    f"the container requests {asked} CPU but has no CPU limit: it never gets exclusive cores"
-                )
-                yield Hit(manifest.document, (*path, "resources", "requests"), message, key=True)
+    for manifest, path, container in file.containers():
+        cpu = readings.scalar(container, "resources", "requests", "cpu")
+        limits = (*path, "resources", "limits")
+        if cpu is None or readings.field(container, "resources", "limits", "cpu") is not None:
+            continue
+        if _is_known(manifest, container, limits):
+            asked = manifest.template.shown(cpu.text)
+            message = (
+                f"the container requests {asked} CPU but has no CPU limit: it never gets exclusive cores"
+            )
+            yield Hit(manifest.document, (*path, "resources", "requests"), message, key=True)
 
 
 @rule(
@@ -51,14 +50,13 @@ def requests_without_limits(file: ManifestFile) -> Iterator[Hit]:
 )
 def no_memory_limit(file: ManifestFile) -> Iterator[Hit]:
     """Memory needs a limit."""
-    for manifest in file.manifests:
-        for path, container in manifest.containers():
-            limits = (*path, "resources", "limits")
-            if readings.field(container, "resources", "limits", "memory") is not None:
-                continue
-            if _is_known(manifest, container, limits):
-                message = "the container has no memory limit"
-                yield Hit(manifest.document, (*path, "resources"), message, key=True)
+    for manifest, path, container in file.containers():
+        limits = (*path, "resources", "limits")
+        if readings.field(container, "resources", "limits", "memory") is not None:
+            continue
+        if _is_known(manifest, container, limits):
+            message = "the container has no memory limit"
+            yield Hit(manifest.document, (*path, "resources"), message, key=True)
 
 
 @rule(
@@ -71,14 +69,13 @@ def no_memory_limit(file: ManifestFile) -> Iterator[Hit]:
 )
 def fractional_cpu(file: ManifestFile) -> Iterator[Hit]:
     """Exclusive cores are whole."""
-    for manifest in file.manifests:
-        for path, container in manifest.containers():
-            for section in ("requests", "limits"):
-                cpu = readings.scalar(container, "resources", section, "cpu")
-                if cpu is not None and _is_fraction(manifest.template.resolved(cpu.text)):
-                    message = f"{manifest.template.shown(cpu.text)} CPU is no whole number of cores"
-                    yield Hit(manifest.document, (*path, "resources", section, "cpu"), message)
-                    break
+    for manifest, path, container in file.containers():
+        for section in ("requests", "limits"):
+            cpu = readings.scalar(container, "resources", section, "cpu")
+            if cpu is not None and _is_fraction(manifest.template.resolved(cpu.text)):
+                message = f"{manifest.template.shown(cpu.text)} CPU is no whole number of cores"
+                yield Hit(manifest.document, (*path, "resources", section, "cpu"), message)
+                break
 
 
 @rule(
@@ -93,21 +90,18 @@ def fractional_cpu(file: ManifestFile) -> Iterator[Hit]:
 )
 def requests_unlike_limits(file: ManifestFile) -> Iterator[Hit]:
     """Requests equal limits."""
-    for manifest in file.manifests:
-        for path, container in manifest.containers():
-            listed = readings.field(container, "resources", "requests")
-            devices = [name for name in listed if "/" in name] if isinstance(listed, Mapping) else []
-            for name, what in (("cpu", "CPU"), ("memory", "of memory"), *((each, each) for each in devices)):
-                asked, most = (
-                    _amount(manifest, container, section, name) for section in ("requests", "limits")
-                )
-                if asked is None or most is None or asked[1] == most[1]:
-                    continue
-                message = f"the container requests {asked[0]} {what} and is limited to {most[0]}"
-                is_refused = asked[1] > most[1] or name in devices
-                severity = Severity.ERROR if is_refused else None
-                where = (*path, "resources", "requests", name)
-                yield Hit(manifest.document, where, message, severity=severity)
+    for manifest, path, container in file.containers():
+        listed = readings.field(container, "resources", "requests")
+        devices = [name for name in listed if "/" in name] if isinstance(listed, Mapping) else []
+        for name, what in (("cpu", "CPU"), ("memory", "of memory"), *((each, each) for each in devices)):
+            asked, most = (_amount(manifest, container, section, name) for section in ("requests", "limits"))
+            if asked is None or most is None or asked[1] == most[1]:
+                continue
+            message = f"the container requests {asked[0]} {what} and is limited to {most[0]}"
+            is_refused = asked[1] > most[1] or name in devices
+            severity = Severity.ERROR if is_refused else None
+            where = (*path, "resources", "requests", name)
+            yield Hit(manifest.document, where, message, severity=severity)
 
 
 @rule(
@@ -121,20 +115,17 @@ def requests_unlike_limits(file: ManifestFile) -> Iterator[Hit]:
 )
 def odd_quantity(file: ManifestFile) -> Iterator[Hit]:
     """Memory and cores must be those of a process."""
-    for manifest in file.manifests:
-        for path, container in manifest.containers():
-            for section in ("limits", "requests"):
-                for name in ("cpu", "memory"):
-                    value = readings.scalar(container, "resources", section, name)
-                    text = manifest.template.resolved(value.text) if value is not None else ""
-                    least = (
-                        quantities.LEAST_PROCESS_BYTES if training.trains(manifest, container) else 1 << 20
-                    )
-                    found = _oddity(name, text, least) if text and "{{" not in text else None
-                    if found is not None:
-                        message, severity = found
-                        where = (*path, "resources", section, name)
-                        yield Hit(manifest.document, where, message, severity=severity)
+    for manifest, path, container in file.containers():
+        for section in ("limits", "requests"):
+            for name in ("cpu", "memory"):
+                value = readings.scalar(container, "resources", section, name)
+                text = manifest.template.resolved(value.text) if value is not None else ""
+                least = quantities.LEAST_PROCESS_BYTES if training.trains(manifest, container) else 1 << 20
+                found = _oddity(name, text, least) if text and "{{" not in text else None
+                if found is not None:
+                    message, severity = found
+                    where = (*path, "resources", section, name)
+                    yield Hit(manifest.document, where, message, severity=severity)
 
 
 def _oddity(name: str, text: str, least: int) -> tuple[str, Severity] | None:

@@ -19,9 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from paceline.surfaces.web import callers, problems
 from paceline.surfaces.web.origins import Proxies
-from paceline.surfaces.web.rates import MOST_ADDRESSES, Budget, Rates
-
-__all__ = ["MOST_ADDRESSES", "Guard", "Rates"]
+from paceline.surfaces.web.rates import Budget, Rates
 
 #: No script, style or picture but our own files: none that is written into a page. No frames, no plug-ins.
 _POLICY = "; ".join(
