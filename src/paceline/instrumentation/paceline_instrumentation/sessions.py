@@ -36,7 +36,7 @@ MOST_JUDGING_SECONDS = 5.0
 _DO_RUN = ("self", "handle", "target_list", "fetch_list", "feed_dict", "options", "run_metadata")
 _MAKE_CALLABLE = ("self", "fetches", "feed_list", "accept_options")
 _FROM_OPTIONS = ("self", "callable_options")
-_SOFTWARE_TRACE, _FULL_TRACE = 1, 3  # RunOptions.TraceLevel of config.proto.
+_FULL_TRACE = 3  # RunOptions.TraceLevel of config.proto.
 
 
 class _Trace(object):
@@ -265,7 +265,7 @@ class SessionWatch(object):
 
             def traced():
                 # type: () -> Callable[..., Any]
-                options = self._config_pb2.RunOptions(trace_level=_level(session))
+                options = self._config_pb2.RunOptions(trace_level=_FULL_TRACE)
                 return functools.partial(original(session, fetches, None, True), options=options)
 
             return self._counting(plain, run, traced)
@@ -293,7 +293,7 @@ class SessionWatch(object):
                 # type: () -> Callable[..., Any]
                 options = self._config_pb2.CallableOptions()
                 options.CopyFrom(callable_options)
-                options.run_options.trace_level = _level(session)
+                options.run_options.trace_level = _FULL_TRACE
                 call = original(session, options)  # type: Callable[..., Any]
                 return call
 
@@ -361,18 +361,6 @@ class SessionWatch(object):
             return found
 
         return step
-
-
-def _level(session):
-    # type: (Any) -> int
-    """Return how a function of a session is traced.
-
-    A full trace also begins the tracer of devices, which takes longer than a short step. Without a GPU, and
-    without other processes, which give nothing for less, the executor's own times are all that there is.
-    """
-    if session.sess_str or any("GPU" in each.device_type for each in session.list_devices()):
-        return _FULL_TRACE
-    return _SOFTWARE_TRACE
 
 
 class _CallTracer(object):
