@@ -21,8 +21,8 @@ clock = time.perf_counter
 #: A report comes about as often as the agent takes a sample.
 REPORT_SECONDS = 1.0
 #: Of a script that makes more steps a second, one is looked at so often, and the others are only counted, at
-#: most so many one after the other: where steps get slow all at once, reports still come.
-FAST_PER_SECOND, LOOK_SECONDS, MOST_UNWATCHED = 200, 0.02, 50
+#: most so many one after the other. A look costs as much as all that is done for some hundred other steps.
+FAST_PER_SECOND, LOOK_SECONDS, MOST_UNWATCHED = 200, 0.05, 150
 _NONE = iter(())  # type: Iterator[None]
 
 
@@ -84,7 +84,7 @@ class Steps(object):
         self.due = self._since + REPORT_SECONDS
         self.style = None  # type: Optional[str]
         self.total_steps = None  # type: Optional[int]
-        self._standing = standing.StandWatch(reporter, guard, self._counted)
+        self._standing = standing.StandWatch(reporter, guard, self._looked_on)
 
     def begin(self, style, described):
         # type: (str, str) -> None
@@ -218,6 +218,15 @@ class Steps(object):
         """Return how many steps were made, but for those that have only taken an item."""
         # The text of a count is the one way to look at it without counting: "count(12)".
         return int(repr(self._count)[6:-1]) - 1
+
+    def _looked_on(self):
+        # type: () -> int
+        """Return how many steps another thread sees, and have the step that is made now looked at.
+
+        Steps that get slow all at once would else be only counted for minutes, and nothing would be said.
+        """
+        self.unwatched.left = _NONE
+        return self._counted()
 
     def report(self, said, is_fed):
         # type: (Dict[str, Any], bool) -> None
