@@ -42,7 +42,8 @@ def store(tmp_path: Path) -> Iterator[Store]:
 def source(store: Store, tmp_path: Path) -> Source:
     resource = custom_resources.resource(job(), "default")
     resource["metadata"] |= {"uid": "uid-1", "creationTimestamp": "2027-01-15T08:00:00Z"}
-    run = cluster_runs.keep(store, resource, custom_resources.job_spec(resource), tmp_path, now=0.0)
+    run = cluster_runs.run_name(resource, "default.uid-0/")
+    cluster_runs.keep(store, run, resource, custom_resources.job_spec(resource), tmp_path, now=0.0)
     return Source(run=run, replica=WORKER, attempt=1, namespace="default", pod="clicks-worker-0-1")
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import sys
+from collections.abc import Callable, Iterator
 
 import pytest
-from support import kills, leftovers
+from support import hadoop, kills, leftovers
 from support.neighbours import neighbour
 from support.s3_stores import s3_store
 from support.shell_jobs import Submit, enough, shell_job
@@ -19,20 +21,42 @@ from paceline.services import jobs
 LACKS = firewalls.lacks()
 #: Listens as a TensorFlow server does: on every address, whatever it is told.
 SERVE = """
-import os, socket, sys, time, s3fs
+import os, socket, sys, time
 server = socket.create_server(("0.0.0.0", int(sys.argv[1].rpartition(":")[2])))
-print(s3fs.S3FileSystem().cat("data/clicks").decode(), flush=True)
+print(read(), flush=True)
 while not os.path.exists(sys.argv[2]): time.sleep(0.05)
+"""
+READ_S3 = """
+import s3fs
+def read(): return s3fs.S3FileSystem().cat("data/clicks").decode()
+"""
+READ_HDFS = """
+import urllib.request
+def read(): return urllib.request.urlopen("http://127.0.0.1:9870/webhdfs/v1/clicks?op=OPEN").read().decode()
 """
 
 
+@contextlib.contextmanager
+def _in_s3() -> Iterator[str]:
+    with s3_store("data") as store:
+        store.pipe("data/clicks", b"what it reads")
+        yield READ_S3
+
+
+@contextlib.contextmanager
+def _in_hdfs() -> Iterator[str]:
+    with hadoop.hdfs():
+        hadoop.put("/clicks", b"what it reads")
+        yield READ_HDFS
+
+
+@pytest.mark.parametrize("storage", [_in_s3, pytest.param(_in_hdfs, marks=pytest.mark.nightly)])
 @pytest.mark.skipif(bool(LACKS), reason=f"no firewall: {LACKS}")
 def test_other_machines_reach_no_port_of_a_job_that_reads_from_this_machine(
-    api: jobs.Jobs, submit: Submit
+    storage: Callable[[], contextlib.AbstractContextManager[str]], api: jobs.Jobs, submit: Submit
 ) -> None:
-    serve = f'exec {shlex.join([sys.executable, "-c", SERVE])} {{address}} "{{run_dir}}/enough"'
-    with s3_store("data") as store, neighbour() as other:
-        store.pipe("data/clicks", b"what it reads")
+    with storage() as read, neighbour() as other:
+        serve = f'exec {shlex.join([sys.executable, "-c", read + SERVE])} {{address}} "{{run_dir}}/enough"'
         run = submit(shell_job(serve, ps=serve))
         log = jobs.folder_of(run).log(ReplicaId.parse("worker-1"), 1)
         kills.until(lambda: log.exists() and "what it reads" in log.read_text())

@@ -6,15 +6,16 @@ from paceline.model.audits import Audit
 
 STOP = Audit(at=1.0, who="ann", origin="10.0.0.7", action="jobs.stop", job="demo")
 SCALE = Audit(at=2.0, who="bob", origin="::1", action="jobs.scale", job="other", detail="workers: 2 -> 4")
-AWAY = Audit(at=3.0, who="ann", origin="10.0.0.7", action="jobs.stop", job="demo", namespace="ads")
+AWAY = Audit(at=3.0, who="ann", origin="10.0.0.7", action="jobs.stop", job="demo", namespace="ads", scope="ads.1/")
 
 
 def test_the_latest_comes_first_and_each_namespace_has_its_own(store):
     for each in (STOP, SCALE, AWAY):
         store.append_audit(each)
     assert [audit for _, audit in store.audits()] == [SCALE, STOP]
-    assert [audit for _, audit in store.audits(namespace="ads")] == [AWAY]
+    assert [audit for _, audit in store.audits(scope="ads.1/")] == [AWAY]
     assert [audit for _, audit in store.audits(job="demo")] == [STOP]
+    assert store.audits(scope="ads.2/") == [], "one that was made anew does not inherit"
 
 
 def test_page_by_page(store):

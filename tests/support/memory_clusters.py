@@ -40,6 +40,8 @@ class MemoryCluster:
         self.access = Access()
         self.denied: set[tuple[str, str]] = set()  # verbs of resources that the user may not use
         self.calls: builtins.list[tuple[str, str]] = []
+        #: The identities of namespaces; one that is named for the first time has been there all the time.
+        self.namespaces: dict[str, str] = {}
         self.trouble: Callable[[str, str, str], None] = lambda verb, plural, name: None
         self._versions = itertools.count(1)
         self._version = 0
@@ -76,6 +78,9 @@ class MemoryCluster:
 
     async def get(self, kind: Kind, name: str, namespace: str | None = None) -> Mapping[str, Any]:
         self._called("get", kind, name)
+        if kind is kinds.NAMESPACES:
+            uid = self.namespaces.setdefault(name, f"uid-of-{name}")
+            return {"metadata": {"name": name, "uid": uid}}
         return copy.deepcopy(self._found(kind, name, namespace))
 
     async def create(

@@ -183,6 +183,29 @@ def test_settings_without_a_meaning_are_refused(make):
 
 
 @pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ((), "two features or more, not of 0"),
+        ((features.Identity("x", 2),), "two features or more, not of 1"),
+        (
+            (features.Identity("x", 2), features.Hashed("x", 5)),
+            "column 'x' is read as integer by 'x' and as string by 'x'",
+        ),
+        (
+            (
+                features.Cross((features.Bucketised("x", (1.0,)), features.Identity("y", 2))),
+                features.Identity("x", 3),
+            ),
+            "column 'x' is read as number by 'x_bucket_x_y' and as integer by 'x'",
+        ),
+    ],
+)
+def test_crosses_that_cannot_be_made_are_refused(parts, message):
+    with pytest.raises(errors.SettingsError, match=message):
+        features.Cross(parts)
+
+
+@pytest.mark.parametrize(
     ("numeric", "categorical", "message"),
     [
         (("x", "x"), (), "two numbers have the name 'x'"),

@@ -16,6 +16,8 @@ class Audit:
         action: such as ``jobs.stop``.
         job: that it was about; None: it was about none.
         namespace: of the cluster; None on this machine.
+        scope: how the names of the namespace's runs begin in the store. One that is made anew under the same
+            name has another, and so sees nothing of this.
         detail: what changed, such as the diff of a job file; empty: the action says all.
     """
 
@@ -25,4 +27,5 @@ class Audit:
     action: str
     job: str | None = None
     namespace: str | None = None
+    scope: str = ""
     detail: str = ""

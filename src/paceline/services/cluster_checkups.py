@@ -62,6 +62,7 @@ RIGHTS = (
     Right("list", kinds.TRAINING_JOBS, "list -A and why", everywhere=True),
     Right("list", kinds.LEASES, "doctor and why, on the operator", everywhere=True),
     Right("get", kinds.NODES, "doctor on exclusive cores", "proxy"),
+    Right("get", kinds.NAMESPACES, "--store: which runs are this namespace's"),
 )
 
 #: What else may be on a cluster, by the group of its API.

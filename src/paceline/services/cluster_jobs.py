@@ -96,6 +96,25 @@ class ClusterJobs(LifeCycle):
         """Whether the operator's store is known: agents take along what only they know."""
         return self.measurements.has_store
 
+    @property
+    def scope(self) -> str:
+        """Return how the names of the namespace's runs begin in the store.
+
+        Raises:
+            NotFound: the namespace is gone.
+            ClusterError: the cluster does not say.
+        """
+        if not self.measurements.has_store:
+            return f"{self.namespace}/"  # Nothing was kept that it could inherit.
+        try:
+            return cluster_runs.scope(self._do(self.cluster.get(kinds.NAMESPACES, self.namespace)))
+        except ClusterError as error:
+            if error.is_missing:
+                raise NotFound(f"there is no namespace {self.namespace!r}") from error
+            raise ClusterError(
+                error.message, code=error.code, hint=error.hint or "reading a store needs the right to get it"
+            ) from error
+
     def submit(
         self, spec: JobSpec, *, source: str, base: Path, name: str | None = None, submit: Submit | None = None
     ) -> Run:
@@ -171,12 +190,11 @@ class ClusterJobs(LifeCycle):
 
     def summaries(self) -> list[RunSummary]:
         """Return all runs of the namespace, with their digests if a store was named."""
-        known = {}
-        if self.measurements.has_store:
-            known = self.measurements.store.digests(f"{self.namespace}/")
+        scope = self.scope
+        known = self.measurements.store.digests(scope) if self.measurements.has_store else {}
         return [
             dataclasses.replace(
-                cluster_resources.summary(each), digest=known.get(cluster_runs.run_name(each))
+                cluster_resources.summary(each), digest=known.get(cluster_runs.run_name(each, scope))
             )
             for each in self._resources(self.namespace)
         ]
@@ -189,7 +207,7 @@ class ClusterJobs(LifeCycle):
         """
         resource = self._found(name)
         if resource is None:
-            return self.measurements.kept(self.namespace, name, None).named(name)
+            return self.measurements.kept(self.scope, name, None).named(name)
         return cluster_resources.run(resource)
 
     def is_lost(self, run: Run | RunSummary) -> bool:
@@ -277,7 +295,7 @@ class ClusterJobs(LifeCycle):
         """Return the replicas of a run."""
         resource = self._found(name)
         if resource is None:
-            found = self.measurements.kept(self.namespace, name, None)
+            found = self.measurements.kept(self.scope, name, None)
             return found.store.replicas(found.run.name)
         return self._replicas(resource)
 
@@ -293,7 +311,7 @@ class ClusterJobs(LifeCycle):
         """
         if self.measurements.has_store:
             with contextlib.suppress(NotFound):  # The operator has not seen it yet, or keeps it elsewhere.
-                found = self.measurements.kept(self.namespace, name, self._found(name))
+                found = self.measurements.kept(self.scope, name, self._found(name))
                 return found.store.events(found.run.name, since_id=since_id)
         return [(number, event) for number, event in self._told(name) if number > since_id]
 
@@ -310,7 +328,7 @@ class ClusterJobs(LifeCycle):
         """Return what reads the output of a run's replicas; of pods that are gone as far as an operator on
         this machine has kept it.
         """
-        folder = self.measurements.folder(self.namespace, run.name, self._found(run.name))
+        folder = self.measurements.folder(self.scope, run.name, self._found(run.name))
         return PodReader(
             lambda: [(attempt, pod["metadata"]["name"]) for attempt, pod in self._attempts(run.name)],
             self._lines,
@@ -321,7 +339,7 @@ class ClusterJobs(LifeCycle):
 
     def gone(self, name: str) -> list[tuple[ReplicaId, int]]:
         """Return the attempts of a run whose pods are gone, with their output when nobody has kept it."""
-        folder = self.measurements.folder(self.namespace, name, self._found(name))
+        folder = self.measurements.folder(self.scope, name, self._found(name))
         present = {each for each, _ in self._attempts(name)}
         begun = [(row.replica, number) for row in self.replicas(name) for number in range(1, row.attempt + 1)]
         return [each for each in begun if each not in present and not folder.log(*each).exists()]
@@ -355,16 +373,16 @@ class ClusterJobs(LifeCycle):
             return []
 
     def _measured(self, name: str, *, whole: bool) -> Found:
-        resource = self._found(name)
+        resource, scope = self._found(name), self.scope
         if resource is None or self.measurements.has_store:
             try:
-                return self.measurements.kept(self.namespace, name, resource)
+                return self.measurements.kept(scope, name, resource)
             except NotFound:
                 if resource is None:
                     raise
                 # The operator has not seen it yet, or keeps it elsewhere: agents know what there is.
         pods_of = self._pods(name)
-        return self._do(self.measurements.read(resource, pods_of, whole=whole, now=self.clock()))
+        return self._do(self.measurements.read(resource, pods_of, scope=scope, whole=whole, now=self.clock()))
 
     def stored(self, name: str) -> Stored:
         """Return where what was measured of a run lies (see `snapshot`)."""
@@ -378,7 +396,7 @@ class ClusterJobs(LifeCycle):
             for (replica, _), pod in self._attempts(run.name)
             if replica.role is not Role.EVALUATOR and (pod.get("status") or {}).get("phase") == "Running"
         ]
-        folder = self.measurements.folder(self.namespace, run.name, self._found(run.name))
+        folder = self.measurements.folder(self.scope, run.name, self._found(run.name))
         return PodSite(
             self.cluster, self.runner, addresses, folder.path, namespace=self.namespace, job=run.name
         )

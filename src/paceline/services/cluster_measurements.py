@@ -93,11 +93,11 @@ class ClusterMeasurements:
         """Close what was opened."""
         self._stack.close()
 
-    def kept(self, namespace: str, name: str, resource: Object | None) -> Found:
+    def kept(self, scope: str, name: str, resource: Object | None) -> Found:
         """Return what the operator's store has of a job.
 
         Args:
-            namespace: that of the job.
+            scope: that of its namespace (`cluster_runs`).
             name: the job.
             resource: its resource, which knows earlier than the store how far the job is; None: it is gone.
 
@@ -107,16 +107,19 @@ class ClusterMeasurements:
         """
         store = self.store
         if resource is None:
-            return Found(store, cluster_runs.find(store, namespace, name))
-        run = cluster_runs.find(store, namespace, name, resource["metadata"]["uid"])
+            return Found(store, cluster_runs.find(store, scope, name))
+        run = cluster_runs.find(store, scope, name, resource["metadata"]["uid"])
         return Found(store, dataclasses.replace(run, **cluster_runs.progress(resource)))
 
-    async def read(self, resource: Object, found: Sequence[Object], *, whole: bool, now: float) -> Found:
+    async def read(
+        self, resource: Object, found: Sequence[Object], *, scope: str, whole: bool, now: float
+    ) -> Found:
         """Return what the agents of a job say now.
 
         Args:
             resource: the job.
             found: its pods.
+            scope: that of its namespace (`cluster_runs`).
             whole: all that they have written, instead of the last minute.
             now: Unix seconds.
 
@@ -125,7 +128,8 @@ class ClusterMeasurements:
         """
         store, collector = self._scratch(whole)
         spec = custom_resources.job_spec(resource)
-        run = await asyncio.to_thread(cluster_runs.keep, store, resource, spec, self._home, now=now)
+        run = cluster_runs.run_name(resource, scope)
+        await asyncio.to_thread(cluster_runs.keep, store, run, resource, spec, self._home, now=now)
         running = [
             Source.of(run, pod, sight)
             for pod in found
@@ -153,11 +157,11 @@ class ClusterMeasurements:
         store = self._stack.enter_context(open_store(f"sqlite:///{folder}/paceline.db"))
         return store, Collector(self._cluster, store, last_bytes=None if whole else LOOK_BYTES)
 
-    def folder(self, namespace: str, name: str, resource: Object | None) -> RunFolder:
+    def folder(self, scope: str, name: str, resource: Object | None) -> RunFolder:
         """Return where files of a job are kept on this machine, if they are.
 
         Args:
-            namespace: that of the job.
+            scope: that of its namespace (`cluster_runs`).
             name: the job.
             resource: its resource; None: it is gone, and the store knows it.
 
@@ -166,7 +170,7 @@ class ClusterMeasurements:
         """
         if resource is None or self.has_store:
             with contextlib.suppress(NotFound):
-                return RunFolder(Path(self.kept(namespace, name, resource).run.directory))
+                return RunFolder(Path(self.kept(scope, name, resource).run.directory))
         if resource is None:
             raise NotFound(f"there is no job {name!r}")
-        return RunFolder(cluster_runs.folder(self._home, cluster_runs.run_name(resource)))
+        return RunFolder(cluster_runs.folder(self._home, cluster_runs.run_name(resource, scope)))

@@ -1,7 +1,8 @@
 """Runs of a store that are jobs of a cluster: named, kept up with their resources, found again.
 
-Two namespaces may have jobs of one name, and a name may be used again when a job was deleted. So a run is
-named by namespace, name and the resource's identity, and the newest of a name is the one that is meant.
+Two namespaces may have jobs of one name, and a name may be used again when a job or its namespace was deleted.
+So a run is named by the namespace and its identity, the job's name, and its resource's identity. The newest of
+a name is the one that is meant; whoever has a namespace now sees nothing of one that had its name before.
 """
 
 from __future__ import annotations
@@ -26,10 +27,22 @@ from paceline.stores import Store
 DELETED = "its TrainingJob was deleted"
 
 
-def run_name(resource: Object) -> str:
+def scope(namespace: Object) -> str:
+    """Return how the names of a namespace's runs begin in a store."""
+    metadata = namespace["metadata"]
+    return f"{metadata['name']}.{metadata['uid']}/"
+
+
+def run_name(resource: Object, scope: str) -> str:
     """Return the name that a job has in a store."""
     metadata = resource["metadata"]
-    return f"{metadata['namespace']}/{metadata['name']}/{metadata['uid']}"
+    return f"{scope}{metadata['name']}/{metadata['uid']}"
+
+
+def job_of(run: str) -> tuple[str, str]:
+    """Return the namespace and the name of the job that has a name in a store."""
+    where, name, _ = run.split("/")
+    return where.partition(".")[0], name
 
 
 def folder(home: Path, run: str) -> Path:
@@ -55,27 +68,34 @@ def progress(resource: Object) -> dict[str, Any]:
     }
 
 
-def find(store: Store, namespace: str, name: str, uid: str = "") -> Run:
+def find(store: Store, scope: str, name: str, uid: str = "") -> Run:
     """Return the newest run of a job, or that of the resource with an identity.
+
+    Args:
+        store: the store.
+        scope: that of the namespace.
+        name: the job.
+        uid: the identity of its resource.
 
     Raises:
         NotFound: the store has none.
         StoreError: the store cannot be read.
     """
-    found = [store.get_run(each) for each in store.run_names_like(f"{namespace}/{name}/{uid}")]
+    found = [store.get_run(each) for each in store.run_names_like(f"{scope}{name}/{uid}")]
     if not found:
         raise NotFound(
-            f"the store has nothing of job {name!r} in {namespace}",
+            f"the store has nothing of job {name!r} in {scope.partition('.')[0]}",
             "the operator that looks after it has to keep it there: paceline operator --store URL",
         )
     return max(found, key=lambda run: run.submitted_at)
 
 
-def keep(store: Store, resource: Object, spec: JobSpec, home: Path, *, now: float) -> str:
-    """Make a store know a job as it is now, and what has happened to it since; return its run's name.
+def keep(store: Store, name: str, resource: Object, spec: JobSpec, home: Path, *, now: float) -> None:
+    """Make a store know a job as it is now, and what has happened to it since.
 
     Args:
         store: the store.
+        name: of its run there.
         resource: the job.
         spec: what it asks for.
         home: where files of runs are kept.
@@ -85,7 +105,6 @@ def keep(store: Store, resource: Object, spec: JobSpec, home: Path, *, now: floa
         UnreadableStatus: it cannot be read where it stands.
         StoreError: the store cannot be written.
     """
-    name = run_name(resource)
     status = resource.get("status") or {}
     record = records.read(status, spec)
     state = states.initial(spec) if record is None else record.state
@@ -103,13 +122,12 @@ def keep(store: Store, resource: Object, spec: JobSpec, home: Path, *, now: floa
             before = store.load_state(name)
     _settle(store, name, resource, now)
     if state == before:
-        return name
+        return
     reached = progress(resource)
     started, finished = reached["started_at"], reached["finished_at"]
     told = happened(before, state, at=finished or now)
     store.save_state(name, state, at=finished or started or now, events=told)
     store.update_run(name, started_at=started)
-    return name
 
 
 def _settle(store: Store, name: str, resource: Object, now: float) -> None:
@@ -168,5 +186,5 @@ def forget_old(
 
 def _of(store: Store, namespaces: Collection[str] | None) -> Iterable[RunSummary]:
     for run in store.list_runs(engine=KUBERNETES):
-        if namespaces is None or run.name.partition("/")[0] in namespaces:
+        if namespaces is None or job_of(run.name)[0] in namespaces:
             yield run

@@ -72,6 +72,11 @@ class LifeCycle(abc.ABC):
         """Whether all that was measured of a run is still known when it has ended."""
         return True
 
+    @property
+    def scope(self) -> str:
+        """Return how the names of its runs begin in a store that has other runs, too."""
+        return ""
+
     @abc.abstractmethod
     def submit(
         self, spec: JobSpec, *, source: str, base: Path, name: str | None = None, submit: Submit | None = None

@@ -9,7 +9,7 @@ from paceline import specs
 from paceline.errors import NotFound
 from paceline.model.runs import KUBERNETES
 from paceline.model.trained_models import Trained, TrainedModel
-from paceline.services import memories
+from paceline.services import cluster_runs, memories
 from paceline.stores import Store
 from paceline.tuning import memories as judging
 from paceline.tuning.memories import PastRun, Regression
@@ -32,33 +32,33 @@ class Trend:
     regressions: tuple[Regression, ...]
 
 
-def models(store: Store, *, engine: str, namespace: str | None, limit: int) -> Sequence[TrainedModel]:
+def models(store: Store, *, engine: str, scope: str, limit: int) -> Sequence[TrainedModel]:
     """Return the models that were trained last.
 
     Args:
         store: where runs are kept.
         engine: what runs them.
-        namespace: of a cluster; None: this machine.
+        scope: how the names of the runs begin that may be seen.
         limit: at most so many.
 
     Raises:
         StoreError: the store cannot be read.
     """
-    return store.models(engine=engine, prefix=_prefix(namespace), limit=limit)
+    return store.models(engine=engine, prefix=scope, limit=limit)
 
 
-def trend(store: Store, model: str, *, engine: str, namespace: str | None) -> Trend:
+def trend(store: Store, model: str, *, engine: str, scope: str) -> Trend:
     """Return how a model did from run to run; as ``models``.
 
     Raises:
         NotFound: no run trains it.
         StoreError: the store cannot be read.
     """
-    found = store.runs_of_model(model, engine=engine, prefix=_prefix(namespace), limit=MOST_RUNS)
+    found = store.runs_of_model(model, engine=engine, prefix=scope, limit=MOST_RUNS)
     if not found:
         raise NotFound(f"no job trains a model {model!r}", "paceline list -o wide says what jobs train")
     if engine == KUBERNETES:  # Where a job is called by namespace, name and identity.
-        found = [dataclasses.replace(each, name=each.name.split("/")[1]) for each in found]
+        found = [dataclasses.replace(each, name=cluster_runs.job_of(each.name)[1]) for each in found]
     past = [
         PastRun(
             name=each.name,
@@ -73,7 +73,3 @@ def trend(store: Store, model: str, *, engine: str, namespace: str | None) -> Tr
         if each.digest is not None and each.digest.examples_per_second
     ]
     return Trend(model=model, runs=tuple(found), regressions=judging.regressions(past))
-
-
-def _prefix(namespace: str | None) -> str:
-    return "" if namespace is None else f"{namespace}/"

@@ -42,7 +42,7 @@ class Audits(rows.Part):
     def audits(
         self,
         *,
-        namespace: str | None = None,
+        scope: str = "",
         job: str | None = None,
         limit: int = 100,
         before_id: int | None = None,
@@ -50,7 +50,7 @@ class Audits(rows.Part):
         """Return who changed what, the latest first, each with its number.
 
         Args:
-            namespace: only in this one; None: on this machine.
+            scope: only of jobs whose runs' names begin so.
             job: only of this one; None: of all.
             limit: at most so many.
             before_id: only what has a lower number: whoever pages gives the lowest that it has seen.
@@ -59,7 +59,7 @@ class Audits(rows.Part):
             StoreError: the store cannot be read.
         """
         columns = tables.audits.c
-        query = sa.select(tables.audits).where(columns.namespace.is_not_distinct_from(namespace))
+        query = sa.select(tables.audits).where(columns.scope == scope)
         if job is not None:
             query = query.where(columns.job == job)
         if before_id is not None:

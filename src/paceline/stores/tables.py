@@ -314,6 +314,7 @@ audits = sa.Table(
     sa.Column("action", Text, nullable=False),
     sa.Column("job", Text),
     sa.Column("namespace", Text),
+    sa.Column("scope", Text, nullable=False),
     sa.Column("detail", Text, nullable=False),
     sa.Index("audits_by_job", "job", "id"),
     sqlite_autoincrement=True,

@@ -265,8 +265,12 @@ class Cross:
         """Refuses parts without a single id for each row.
 
         Raises:
-            SettingsError: a part takes several values, or there is no bucket.
+            SettingsError: there are less than two, one takes several values, two read a column in two ways,
+                or there is no bucket.
         """
+        if len(self.parts) < 2:
+            raise errors.SettingsError(f"a cross is of two features or more, not of {len(self.parts)}")
+        _check_columns(self.parts)
         for part in self.parts:
             if isinstance(part, Several):
                 raise errors.SettingsError(f"feature {part.name!r} has several values, so it has no crosses")
@@ -433,15 +437,7 @@ class FeatureSet:
             twice = next((name for name in names if names.count(name) > 1), None)
             if twice is not None:
                 raise errors.SettingsError(f"two {what} have the name {twice!r}")
-        read: dict[str, tuple[str, Kind]] = {}
-        for each in self._every:
-            for column, kind in each.kinds().items():
-                name, before = read.setdefault(column, (each.name, kind))
-                if before != kind:
-                    raise errors.SettingsError(
-                        f"column {column!r} is read as {_named(before)} by {name!r} and as {_named(kind)} by "
-                        f"{each.name!r}; give one of them a column of its own"
-                    )
+        _check_columns(self._every)
 
     @property
     def _every(self) -> tuple[Numeric | Categorical | Label, ...]:
@@ -478,6 +474,23 @@ _MOST_ROWS = 2**31 - 1
 def _check_rows(name: str, rows: int) -> None:
     if not 1 <= rows <= _MOST_ROWS:
         raise errors.SettingsError(f"feature {name!r}: a table has 1 to {_MOST_ROWS:,} rows, not {rows}")
+
+
+def _check_columns(features: Iterable[Numeric | Categorical | Label]) -> None:
+    """Refuse features that read one column in two ways.
+
+    Raises:
+        SettingsError: two do.
+    """
+    read: dict[str, tuple[str, Kind]] = {}
+    for each in features:
+        for column, kind in each.kinds().items():
+            name, before = read.setdefault(column, (each.name, kind))
+            if before != kind:
+                raise errors.SettingsError(
+                    f"column {column!r} is read as {_named(before)} by {name!r} and as {_named(kind)} by "
+                    f"{each.name!r}; give one of them a column of its own"
+                )
 
 
 def _named(kind: Kind) -> str:

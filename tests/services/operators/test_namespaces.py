@@ -96,7 +96,8 @@ def test_one_that_it_may_not_look_at_keeps_the_others_not_waiting(
         rounds = Rounds(cluster, operator, store_url=url, home=tmp_path, clock=time.time, keep_seconds=0.0)
         with open_store(url) as store:
             resource = cluster.objects["trainingjobs", "b", "clicks-b"]
-            run = cluster_runs.keep(store, resource, job("clicks-b", workers=1), tmp_path, now=1.0)
+            run = cluster_runs.run_name(resource, "b.uid-of-b/")
+            cluster_runs.keep(store, run, resource, job("clicks-b", workers=1), tmp_path, now=1.0)
             going_round = asyncio.create_task(rounds.run())
             try:
                 await until(lambda: cluster.phase("a") == "running")

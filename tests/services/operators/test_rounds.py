@@ -31,6 +31,7 @@ from paceline.services.operators.rounds import Rounds
 from paceline.stores import Store, open_store
 
 WORKER = ReplicaId(Role.WORKER, 0)
+SCOPE = "default.uid-of-default/"
 
 
 @pytest.fixture(autouse=True)
@@ -100,7 +101,7 @@ class Kept:
             return found
 
     def run(self, store: Store, name: str = "clicks") -> str:
-        return cluster_runs.find(store, "default", name).name
+        return cluster_runs.find(store, SCOPE, name).name
 
 
 @contextlib.asynccontextmanager
@@ -131,7 +132,7 @@ def test_agents_that_an_older_operator_began_are_read(tmp_path: Path) -> None:
             kept.scene.cluster.remove(kinds.SECRETS, "clicks-agent")
             kept.agent("clicks-worker-0-1", has_token=False)
             kept.start()
-            await kept.until(lambda store: store.run_names_like("default/clicks/"))
+            await kept.until(lambda store: store.run_names_like(f"{SCOPE}clicks/"))
             await kept.until(lambda store: store.step_reports(kept.run(store)))
 
     asyncio.run(play())
@@ -159,7 +160,7 @@ def test_samples_steps_and_output_outlive_the_pods(tmp_path: Path) -> None:
             agent = kept.agent("clicks-worker-0-1")
             cluster.outputs["clicks-worker-0-1"] = [Line("2027-01-15T08:00:00Z", "begun")]
             kept.start()
-            await kept.until(lambda store: store.run_names_like("default/clicks/"))
+            await kept.until(lambda store: store.run_names_like(f"{SCOPE}clicks/"))
             await kept.until(lambda store: store.step_reports(kept.run(store)))
             cluster.outputs["clicks-worker-0-1"].append(Line("2027-01-15T08:00:09Z", "done"))
             agent.finish()
@@ -167,7 +168,7 @@ def test_samples_steps_and_output_outlive_the_pods(tmp_path: Path) -> None:
             kept.scene.kubelet.exit_code = lambda pod: 0
             await kept.scene.until_phase("succeeded")
             run = await kept.until(
-                lambda store: (run := cluster_runs.find(store, "default", "clicks")).phase.is_final and run
+                lambda store: (run := cluster_runs.find(store, SCOPE, "clicks")).phase.is_final and run
             )
             assert run.phase is JobPhase.SUCCEEDED
             await cluster.delete(JOBS, "clicks", "default")
@@ -198,7 +199,7 @@ def test_another_operator_goes_on_where_one_was_killed(tmp_path: Path) -> None:
                 kept.start()
                 await kept.until(
                     lambda store, before=before: (
-                        store.run_names_like("default/clicks/")
+                        store.run_names_like(f"{SCOPE}clicks/")
                         and len(store.step_reports(kept.run(store))) > before
                     )
                 )
@@ -208,7 +209,7 @@ def test_another_operator_goes_on_where_one_was_killed(tmp_path: Path) -> None:
             agent.finish()
             await kept.scene.until(lambda: not agent.is_alive())
             with open_store(kept.url) as store:
-                run = cluster_runs.find(store, "default", "clicks")
+                run = cluster_runs.find(store, SCOPE, "clicks")
                 steps = [each.step for each in store.step_reports(run.name)]
             assert steps == [line["step"] for line in agent.lines("step")]
             assert printed(Path(run.directory)) == [f"line {number}" for number in range(5)]
@@ -272,9 +273,9 @@ def test_a_broken_store_and_silent_pods_disturb_nobody(
             (tmp_path / "paceline.db").rmdir()
             # Nobody answers in the pods; their output is kept all the same.
             kept.scene.cluster.outputs["clicks-ps-0-1"] = [Line("2027-01-15T08:00:00Z", "serving")]
-            await kept.until(lambda store: store.run_names_like("default/clicks/"))
+            await kept.until(lambda store: store.run_names_like(f"{SCOPE}clicks/"))
             with open_store(kept.url) as store:
-                folder = Path(cluster_runs.find(store, "default", "clicks").directory)
+                folder = Path(cluster_runs.find(store, SCOPE, "clicks").directory)
             await kept.scene.until(lambda: printed(folder) == ["serving"])
             await kept.scene.edit("clicks", suspend=True)
             await kept.scene.until_phase("stopped")
@@ -307,7 +308,7 @@ def test_replicas_whose_agents_are_silent_are_measured_from_outside(
 
             answer(1)
             kept.start()
-            await kept.until(lambda store: store.run_names_like("default/clicks/"))
+            await kept.until(lambda store: store.run_names_like(f"{SCOPE}clicks/"))
             await until_asked_again()
             answer(2)
             (sample,) = await kept.until(lambda store: store.samples(kept.run(store), role=Role.PS))
@@ -327,20 +328,61 @@ def test_two_jobs_of_one_name_are_told_apart(tmp_path: Path) -> None:
     async def play() -> None:
         async with keeping(tmp_path) as kept:
             kept.start()
-            await kept.until(lambda store: store.run_names_like("default/clicks/"))
+            await kept.until(lambda store: store.run_names_like(f"{SCOPE}clicks/"))
             await kept.scene.cluster.delete(JOBS, "clicks", "default")
-            await kept.until(lambda store: cluster_runs.find(store, "default", "clicks").phase.is_final)
+            await kept.until(lambda store: cluster_runs.find(store, SCOPE, "clicks").phase.is_final)
             await asyncio.sleep(1.1)  # resources are as old as whole seconds
             await kept.scene.submit(job(workers=3))
             await kept.scene.cluster.create(JOBS, _elsewhere())
-            await kept.until(lambda store: len(store.run_names_like("default/clicks/")) == 2)
-            await kept.until(lambda store: store.run_names_like("ads/clicks/"))
+            await kept.until(lambda store: len(store.run_names_like(f"{SCOPE}clicks/")) == 2)
+            await kept.until(lambda store: store.run_names_like("ads.uid-of-ads/clicks/"))
             with open_store(kept.url) as store:
-                newest = cluster_runs.find(store, "default", "clicks")
+                newest = cluster_runs.find(store, SCOPE, "clicks")
                 assert len(newest.spec.replicas()) == 4
                 assert newest.phase is not JobPhase.STOPPED
-                (old,) = store.run_names_like("default/clicks/") - {newest.name}
+                (old,) = store.run_names_like(f"{SCOPE}clicks/") - {newest.name}
                 assert store.get_run(old).message == cluster_runs.DELETED
+
+    asyncio.run(play())
+
+
+def test_a_namespace_that_is_made_anew_does_not_inherit(tmp_path: Path) -> None:
+    async def play() -> None:
+        async with keeping(tmp_path) as kept:
+            kept.start()
+            await kept.until(lambda store: store.run_names_like(f"{SCOPE}clicks/"))
+            cluster = kept.scene.cluster
+            await cluster.delete(JOBS, "clicks", "default")
+            await kept.until(lambda store: cluster_runs.find(store, SCOPE, "clicks").phase.is_final)
+            cluster.namespaces["default"] = "another"
+            await kept.scene.submit(job(workers=2))
+            await kept.until(lambda store: store.run_names_like("default.another/clicks/"))
+            with open_store(kept.url) as store:
+                assert len(store.run_names_like(f"{SCOPE}clicks/")) == 1
+                assert len(cluster_runs.find(store, "default.another/", "clicks").spec.replicas()) == 3
+
+    asyncio.run(play())
+
+
+def test_a_job_is_not_held_to_be_deleted_while_its_namespace_cannot_be_asked(tmp_path: Path) -> None:
+    async def play() -> None:
+        async with keeping(tmp_path) as kept:
+            kept.start(keep_seconds=0.0)
+            await kept.until(lambda store: store.run_names_like(f"{SCOPE}clicks/"))
+            await kept.stop()
+
+            def refuse(verb: str, plural: str, name: str) -> None:
+                if (verb, plural) == ("get", "namespaces"):
+                    raise ClusterError("namespaces is forbidden", code=403)
+
+            kept.scene.cluster.trouble = refuse
+            kept.start(keep_seconds=0.0)
+            assert kept.rounds is not None
+            counters = kept.rounds.counters
+            await kept.scene.until(lambda: counters.rounds > 3)
+            assert counters.failures > 0
+            with open_store(kept.url) as store:
+                assert not cluster_runs.find(store, SCOPE, "clicks").phase.is_final
 
     asyncio.run(play())
 
@@ -356,9 +398,9 @@ def test_runs_are_forgotten_in_time(tmp_path: Path) -> None:
         async with keeping(tmp_path) as kept:
             kept.scene.cluster.outputs["clicks-ps-0-1"] = [Line("2027-01-15T08:00:00Z", "serving")]
             kept.start(keep_seconds=0.5)
-            await kept.until(lambda store: store.run_names_like("default/clicks/"))
+            await kept.until(lambda store: store.run_names_like(f"{SCOPE}clicks/"))
             with open_store(kept.url) as store:
-                folder = Path(cluster_runs.find(store, "default", "clicks").directory)
+                folder = Path(cluster_runs.find(store, SCOPE, "clicks").directory)
             await kept.scene.until(folder.exists)
             assert kept.rounds is not None
             counters = kept.rounds.counters
@@ -367,7 +409,7 @@ def test_runs_are_forgotten_in_time(tmp_path: Path) -> None:
             await kept.scene.until(lambda: counters.rounds > seen + 4)
             assert folder.exists()
             await kept.scene.cluster.delete(JOBS, "clicks", "default")
-            await kept.until(lambda store: not store.run_names_like("default/clicks/"))
+            await kept.until(lambda store: not store.run_names_like(f"{SCOPE}clicks/"))
             assert not folder.exists()
 
     asyncio.run(play())

@@ -41,6 +41,7 @@ spec:
     worker: {replicas: 2, max_replicas: 4}
 """
 EDITOR = {"Authorization": f"Bearer {cluster_sites.token('edit')}"}
+ADMIN = {"Authorization": f"Bearer {cluster_sites.token('admin')}"}
 
 
 class Stage:
@@ -228,9 +229,11 @@ def keeper(site: ClusterSite) -> Keeper:
 def kept(site: ClusterSite, stage: Stage, name: str = "clicks") -> str:
     """Let the store know a job, as an operator does; return its run."""
     resource = stage.scene.cluster.of_kind(kinds.TRAINING_JOBS)[name]
-    return cluster_runs.keep(
-        site.store, resource, custom_resources.job_spec(resource), stage.folder, now=site.clock()
+    run = cluster_runs.run_name(resource, site.jobs(None).scope)
+    cluster_runs.keep(
+        site.store, run, resource, custom_resources.job_spec(resource), stage.folder, now=site.clock()
     )
+    return run
 
 
 def test_lists_say_how_jobs_do(client: TestClient, site: ClusterSite, stage: Stage) -> None:
@@ -274,6 +277,27 @@ def test_a_job_whose_name_was_taken_again_is_not_mistaken_for_the_new_one(
     assert conclusion is not None
     assert site.store.conclusion(new) is None
     assert site.store.digest(new) is not None
+
+
+def test_a_namespace_that_is_made_anew_sees_nothing_of_the_one_before(
+    client: TestClient, site: ClusterSite, stage: Stage
+) -> None:
+    name = submit(client)
+    wait_until(lambda: phase(client, name) == "running")
+    kept(site, stage)
+    client.delete(f"/api/v1/jobs/{name}?force=true")
+    cluster_runs.end_all_but(site.store, (), namespaces=None, now=site.clock())
+    paths = (f"/jobs/{name}", f"/jobs/{name}/source", f"/jobs/{name}/samples", f"/jobs/{name}/events")
+
+    def seen() -> tuple[list[int], int, int, int]:
+        statuses = [client.get(f"/api/v1{path}").status_code for path in paths]
+        audits = client.get("/api/v1/audits", headers=ADMIN).json()["items"]
+        models = client.get("/api/v1/models").json()["items"]
+        return statuses, len(audits), len(models), sum(client.get("/api/v1/history").json()["runs"].values())
+
+    assert seen() == ([200] * len(paths), 2, 1, 1)
+    stage.scene.cluster.namespaces["ads"] = "another"
+    assert seen() == ([404] * len(paths), 0, 0, 0)
 
 
 def test_many_who_look_at_a_list_make_one_list_of_the_cluster(

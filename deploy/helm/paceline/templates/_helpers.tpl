@@ -27,6 +27,9 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 
 {{- /* What it may do in each namespace: as in deploy/kustomize/rbac.yaml. */}}
 {{- define "paceline.rules" -}}
+- apiGroups: [""]
+  resources: [namespaces]
+  verbs: [get]
 - apiGroups: [paceline.dev]
   resources: [trainingjobs]
   verbs: [get, list, watch, delete]

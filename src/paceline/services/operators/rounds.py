@@ -13,7 +13,7 @@ import functools
 import logging
 import math
 import time
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -152,6 +152,7 @@ class Rounds:
         self._visits: dict[Source, _Visit] = {}
         self._outside = OutsideMeasurements(cluster, clock, exporters=exporters)
         self._measured_at = -math.inf
+        self._runs: dict[str, str] = {}
         self._kept: dict[str, str] = {}
         self._wrong: dict[str, str] = {}
         self._gate = asyncio.Semaphore(AT_ONCE)
@@ -250,11 +251,11 @@ class Rounds:
 
     async def _keep_jobs(self, store: Store) -> None:
         """Have the store know all jobs as they are now."""
-        present = {}
-        for resource in list(self._present.jobs()):
-            name, version = cluster_runs.run_name(resource), resource["metadata"]["resourceVersion"]
-            present[name] = resource
-            if version in (self._kept.get(name), self._wrong.get(name)):
+        resources = list(self._present.jobs())
+        await self._name_runs(resources)
+        for resource in resources:
+            name, version = self._run_of(resource), resource["metadata"]["resourceVersion"]
+            if name is None or version in (self._kept.get(name), self._wrong.get(name)):
                 continue
             spec = self._present.wanted(resource)
             if spec is None:
@@ -263,19 +264,48 @@ class Rounds:
                 self._wrong[name] = version  # its status says what is wrong
                 continue
             try:
-                keep = functools.partial(cluster_runs.keep, store, resource, spec, self._home)
+                keep = functools.partial(cluster_runs.keep, store, name, resource, spec, self._home)
                 await asyncio.to_thread(keep, now=self._clock())
             except UnreadableStatus:
                 self._wrong[name] = version
                 continue
             self._kept[name] = version
+        present = set(self._runs.values())
         for known in (self._kept, self._wrong):
-            for gone in known.keys() - present.keys():
+            for gone in known.keys() - present:
                 del known[gone]
         now = self._clock()
-        if now - self._tidied_at >= TIDY_SECONDS:
+        # A job whose run has no name yet must not look as if it were deleted.
+        if now - self._tidied_at >= TIDY_SECONDS and len(self._runs) == len(resources):
             self._tidied_at = now
-            await asyncio.to_thread(self._tidy, store, set(present), now)
+            await asyncio.to_thread(self._tidy, store, present, now)
+
+    async def _name_runs(self, resources: Sequence[Object]) -> None:
+        """Find out what runs are called in the store: their namespaces have to be asked who they are."""
+        uids = {resource["metadata"]["uid"] for resource in resources}
+        for gone in self._runs.keys() - uids:
+            del self._runs[gone]
+        scopes: dict[str, str | None] = {}
+        for resource in resources:
+            if self._run_of(resource) is not None:
+                continue
+            namespace = resource["metadata"]["namespace"]
+            if namespace not in scopes:
+                scopes[namespace] = await self._scope(namespace)
+            scope = scopes[namespace]
+            if scope is not None:
+                self._runs[resource["metadata"]["uid"]] = cluster_runs.run_name(resource, scope)
+
+    async def _scope(self, namespace: str) -> str | None:
+        try:
+            return cluster_runs.scope(await self._cluster.get(kinds.NAMESPACES, namespace))
+        except ClusterError as error:
+            self._count(error)
+            return None
+
+    def _run_of(self, resource: Object) -> str | None:
+        """Return what a job's run is called in the store; None: that is not known yet."""
+        return self._runs.get(resource["metadata"]["uid"])
 
     def _tidy(self, store: Store, present: set[str], now: float) -> None:
         where = self._present.namespaces()
@@ -290,8 +320,8 @@ class Rounds:
     def _sources(self) -> Iterable[tuple[Source, Sight]]:
         """Yield the attempts of the jobs that the store knows, which run or have run."""
         for resource in self._present.jobs():
-            run = cluster_runs.run_name(resource)
-            if run not in self._kept:
+            run = self._run_of(resource)
+            if run is None or run not in self._kept:
                 continue
             for pod in self._present.pods_of(resource["metadata"]["uid"]):
                 for sight in sights.sights([pod], silent={}, now=self._clock()):
@@ -367,7 +397,7 @@ class Rounds:
         """Tell those who cannot read the store."""
         flood = announcements.Announcement(commands.OUTPUT, message, True, source.replica, source.attempt)
         for resource in self._present.jobs():
-            if cluster_runs.run_name(resource) == source.run:
+            if self._run_of(resource) == source.run:
                 event = announcements.event(resource, flood, now=now, number=0)
                 try:
                     await self._cluster.create(kinds.EVENTS, event)

@@ -16,7 +16,7 @@ from paceline.engines.kubernetes.loops import Loop
 from paceline.errors import InvalidInput
 from paceline.model.quotas import QuotaUses
 from paceline.model.runs import KUBERNETES, LOCAL
-from paceline.services import quotas
+from paceline.services import cluster_runs, quotas
 from paceline.services.cluster_jobs import ClusterJobs
 from paceline.services.cluster_measurements import ClusterMeasurements
 from paceline.services.digests import Watched
@@ -210,7 +210,7 @@ class ClusterSite(Site):
 
     def watched(self, run: str) -> Watched:
         """Return a run as a job: its name in the store begins with namespace and name."""
-        namespace, name, _ = run.split("/")
+        namespace, name = cluster_runs.job_of(run)
         return Watched(*self._of(namespace), name)
 
     def base(self, named: str | None) -> Path:

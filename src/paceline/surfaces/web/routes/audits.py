@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query
 
+from paceline.model.audits import Audit
 from paceline.surfaces import documents
 from paceline.surfaces.web.callers import Asked, may
 from paceline.surfaces.web.operations import Operation
@@ -22,10 +23,14 @@ def list_audits(
     before_id: Annotated[int | None, Query(description="as the page before says", ge=0, le=2**63 - 1)] = None,
 ) -> dict[str, Any]:
     """Return who changed what through the server, the latest first."""
-    found = asked.site.store.audits(namespace=asked.namespace, job=job, limit=limit + 1, before_id=before_id)
+    found = asked.site.store.audits(scope=asked.jobs.scope, job=job, limit=limit + 1, before_id=before_id)
     shown = found[:limit]
-    items = [
-        {"id": number, **documents.plain(each), "at": documents.instant(each.at)} for number, each in shown
-    ]
+    items = [_shown(number, each) for number, each in shown]
     before = shown[-1][0] if len(found) > limit else None
     return documents.document("AuditList", {"items": items, "before_id": before})
+
+
+def _shown(number: int, audit: Audit) -> dict[str, Any]:
+    found = documents.plain(audit)
+    del found["scope"]
+    return {"id": number, **found, "at": documents.instant(audit.at)}

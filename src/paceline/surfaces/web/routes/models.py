@@ -29,9 +29,8 @@ def list_models(
 
     Jobs of one command, or label `model`, and one shape are of one model.
     """
-    found = model_trends.models(
-        asked.site.store, engine=asked.site.engine, namespace=asked.namespace, limit=limit
-    )
+    store, engine = asked.site.store, asked.site.engine
+    found = model_trends.models(store, engine=engine, scope=asked.jobs.scope, limit=limit)
     return documents.document("ModelList", {"items": [listed(each) for each in found]})
 
 
@@ -65,7 +64,7 @@ def trend(asked: Asked, name: str) -> model_trends.Trend:
     Raises:
         NotFound: no job that may be seen trains it.
     """
-    return model_trends.trend(asked.site.store, name, engine=asked.site.engine, namespace=asked.namespace)
+    return model_trends.trend(asked.site.store, name, engine=asked.site.engine, scope=asked.jobs.scope)
 
 
 def trained(run: Trained) -> dict[str, Any]:
@@ -98,7 +97,5 @@ def kept(asked: Asked) -> dict[str, Any]:
     return {
         **documents.plain(retentions.of_environment()),
         "store_bytes": store.size_bytes(),
-        "runs": store.detail_counts(
-            engine=asked.site.engine, prefix="" if asked.namespace is None else f"{asked.namespace}/"
-        ),
+        "runs": store.detail_counts(engine=asked.site.engine, prefix=asked.jobs.scope),
     }
