@@ -56,10 +56,8 @@ test-fast: $(READY) ## only the tests that run in seconds
 soak: $(READY) ## test-fast ten times and test once, three runs at once; goes on where it was cut off (hours)
 	$(BIN)/python tests/soak.py
 
-nightly: $(READY) ## test with all examples, seeds, widths and kill loops, and the coverage of src/ (hours)
-	$(BIN)/coverage erase
-	$(MAKE) test PYTEST="$(BIN)/coverage run -m pytest --nightly"; passed=$$?; \
-	  $(BIN)/coverage combine --quiet && $(BIN)/coverage report; exit $$passed
+nightly: $(READY) ## test with all examples, seeds, widths and kill loops, and the coverage of src/; as soak goes on (hours)
+	$(BIN)/python tests/nightly.py
 
 e2e: $(READY) ## tests on a Kubernetes cluster: that of KUBECONFIG, one by kind, or ../shared/ground
 	tests/kubernetes/with-cluster $(abspath $(BIN))/python -m pytest -m kubernetes --durations=8
@@ -107,4 +105,4 @@ format: $(READY) ## format and mend what ruff can
 	$(BIN)/ruff check --fix .
 
 clean: ## remove everything that make made
-	rm -rf $(VENV) .venv-uv demo-out bench-out screenshots .soak .coverage dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-uv demo-out bench-out screenshots .soak .nightly .coverage dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -13,55 +13,18 @@ from __future__ import annotations
 import collections
 import concurrent.futures
 import contextlib
-import dataclasses
-import json
 import os
-import shlex
 import subprocess
 import sys
-import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
-from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+from support.pytest_runs import ROOT, Notes, Run, commands
+
 FOLDER = ROOT / ".soak"
 FAST_RUNS = 10
 RUNS_AT_ONCE = 3
 #: Stand in for a run that is done.
 BUSY_PROCESSES = 4
-#: What pytest exits with when all passed, some failed, or a stage has no test.
-_JUDGED = (0, 1, 5)
-
-
-@dataclasses.dataclass(frozen=True)
-class Run:
-    """One command of pytest, once."""
-
-    name: str
-    command: tuple[str, ...]
-
-    @property
-    def report(self) -> Path:
-        """Return the file that pytest writes its outcomes to."""
-        return FOLDER / f"{self.name}.xml"
-
-    @property
-    def output(self) -> Path:
-        """Return the file of what pytest says."""
-        return FOLDER / f"{self.name}.log"
-
-
-def commands(target: str) -> list[tuple[str, ...]]:
-    """Return the commands of pytest by which make makes a target."""
-    shown = subprocess.run(
-        ["make", "--dry-run", "--no-print-directory", target],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    lines = [tuple(shlex.split(line)) for line in shown.stdout.splitlines() if "-m pytest" in line]
-    return [without_speed(line) for line in lines]
 
 
 def without_speed(command: tuple[str, ...]) -> tuple[str, ...]:
@@ -72,10 +35,11 @@ def without_speed(command: tuple[str, ...]) -> tuple[str, ...]:
 
 def runs() -> list[Run]:
     """Return all runs, in order."""
-    (fast,) = commands("test-fast")
+    (fast,) = map(without_speed, commands("test-fast"))
+    whole = map(without_speed, reversed(commands("test")))
     return [
-        *(Run(f"whole-{number}", command) for number, command in enumerate(reversed(commands("test")), 1)),
-        *(Run(f"fast-{number}", fast) for number in range(1, FAST_RUNS + 1)),
+        *(Run(f"whole-{number}", command, FOLDER) for number, command in enumerate(whole, 1)),
+        *(Run(f"fast-{number}", fast, FOLDER) for number in range(1, FAST_RUNS + 1)),
     ]
 
 
@@ -91,42 +55,12 @@ def loaded(processes: int) -> Iterator[None]:
             process.wait()
 
 
-def failures(report: Path) -> list[str]:
-    """Return the tests that failed, or could not be run, in a run."""
-    return [
-        f"{case.attrib['classname']}::{case.attrib['name']}"
-        for case in ElementTree.parse(report).iter("testcase")
-        if case.find("failure") is not None or case.find("error") is not None
-    ]
-
-
-def done(run: Run) -> list[str]:
-    """Make a run and return the tests that failed.
-
-    Raises:
-        SystemExit: pytest could not judge: it was interrupted, or met an error of its own.
-    """
-    run.report.unlink(missing_ok=True)
-    command = [*run.command, f"--junitxml={run.report}"]
-    with run.output.open("w") as output:
-        code = subprocess.run(command, cwd=ROOT, check=False, stdout=output, stderr=output).returncode
-    if code not in _JUDGED or not run.report.exists():
-        raise SystemExit(f"soak: pytest ended with {code}, see {run.output}; make soak goes on from there")
-    return failures(run.report)
-
-
-def commit() -> str:
-    """Return the commit that is checked out, marked if files differ from it."""
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
-    return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
-
-
 def finished(left: list[Run]) -> Iterator[tuple[Run, list[str]]]:
     """Make runs side by side; yield each with the tests that failed in it as it ends."""
     with concurrent.futures.ThreadPoolExecutor(RUNS_AT_ONCE) as pool, contextlib.ExitStack() as stack:
         stack.callback(pool.shutdown, cancel_futures=True)
         stack.enter_context(loaded(BUSY_PROCESSES * max(0, RUNS_AT_ONCE - len(left))))
-        started = {pool.submit(done, run): run for run in left}
+        started = {pool.submit(run.failures): run for run in left}
         for ended in concurrent.futures.as_completed(started):
             left = [run for run in left if run is not started[ended]]
             if len(left) < RUNS_AT_ONCE:
@@ -136,21 +70,17 @@ def finished(left: list[Run]) -> Iterator[tuple[Run, list[str]]]:
 
 def main() -> int:
     """Make the runs that are not done yet, and say which tests failed how often."""
-    FOLDER.mkdir(exist_ok=True)
-    state = FOLDER / "state.json"
-    noted = json.loads(state.read_text()) if state.exists() else {}
-    failed: dict[str, list[str]] = noted["failed"] if noted.get("commit") == commit() else {}
-    left = [run for run in runs() if run.name not in failed]
+    notes = Notes(FOLDER)
+    left = [run for run in runs() if run.name not in notes.failed]
     print(f"soak: {len(left)} runs, {RUNS_AT_ONCE} at once; what they say is in {FOLDER}", flush=True)
-    for run, tests in finished(left):
-        failed[run.name] = tests
-        state.write_text(json.dumps({"commit": commit(), "failed": failed}, indent=1))
+    for run, failed in finished(left):
+        notes.add(run, failed)
         load = os.getloadavg()[1]
-        print(f"soak: {run.name}: {len(tests)} failures; load {load:.1f} in 5 minutes", flush=True)
-    counts = collections.Counter(test for tests in failed.values() for test in tests)
+        print(f"soak: {run.name}: {len(failed)} failures; load {load:.1f} in 5 minutes", flush=True)
+    counts = collections.Counter(test for tests in notes.failed.values() for test in tests)
     for test, count in counts.most_common():
-        print(f"{count:3} of {len(failed)} runs: {test}")
-    print(f"soak: {len(failed)} runs, {sum(counts.values())} failures of {len(counts)} tests")
+        print(f"{count:3} of {len(notes.failed)} runs: {test}")
+    print(f"soak: {len(notes.failed)} runs, {sum(counts.values())} failures of {len(counts)} tests")
     return 1 if counts else 0
 
 

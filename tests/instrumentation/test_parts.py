@@ -267,7 +267,7 @@ def test_of_a_fast_script_most_steps_are_only_counted_and_none_is_lost(script, s
     monkeypatch.setattr(steps, "add", lambda begun, **how: (looked.append(begun), add(begun, **how)))
     before = script.made
     script.run(5.0)
-    # Of 2,500 a second 125 in 50 ms, one that finds none left, and one that is looked at; reports come between.
+    # Of 2,500 a second 125 in 50 ms, one that finds none, and one that is looked at; reports come between.
     assert 110 < (script.made - before) / len(looked) <= 127
     assert steps.total() == script.made
     script.end()

@@ -206,6 +206,7 @@ def test_the_rights_of_the_server_are_enough_for_an_editor(server: Server, token
 #: What the server asks with each right.
 ASKED: dict[Right, tuple[str, str, Any]] = {
     Right("list", "nodes"): ("GET", "/jobs/clicks/why", None),
+    Right("get", "namespaces"): ("GET", "/jobs", None),
     Right("get", "trainingjobs"): ("GET", "/jobs/clicks", None),
     Right("list", "trainingjobs"): ("GET", "/jobs", None),
     Right("create", "trainingjobs"): ("POST", "/jobs", {"source": JOB, "name": "another"}),

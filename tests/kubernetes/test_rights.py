@@ -44,6 +44,7 @@ ASKED: dict[Right, Callable[[Cluster], Awaitable[object]]] = {
     Right("get", "pods/proxy"): lambda it: it.read(
         f"{agents.address(NAMESPACE, 'no-such-pod')}/spool", limit_bytes=1000
     ),
+    Right("get", "namespaces"): lambda it: it.get(kinds.NAMESPACES, NAMESPACE),
     Right("get", "secrets"): lambda it: it.get(kinds.SECRETS, "no-such-secret", NAMESPACE),
     Right("get", "pods/log"): lambda it: it.logs("no-such-pod", NAMESPACE, pods.TRAINING, last_bytes=1000),
     Right("get", "localqueues"): lambda it: it.get(kinds.LOCAL_QUEUES, "no-such-queue", NAMESPACE),

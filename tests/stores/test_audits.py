@@ -6,7 +6,9 @@ from paceline.model.audits import Audit
 
 STOP = Audit(at=1.0, who="ann", origin="10.0.0.7", action="jobs.stop", job="demo")
 SCALE = Audit(at=2.0, who="bob", origin="::1", action="jobs.scale", job="other", detail="workers: 2 -> 4")
-AWAY = Audit(at=3.0, who="ann", origin="10.0.0.7", action="jobs.stop", job="demo", namespace="ads", scope="ads.1/")
+AWAY = Audit(
+    at=3.0, who="ann", origin="10.0.0.7", action="jobs.stop", job="demo", namespace="ads", scope="ads.1/"
+)
 
 
 def test_the_latest_comes_first_and_each_namespace_has_its_own(store):

@@ -1,8 +1,8 @@
 """Runs of a store that are jobs of a cluster: named, kept up with their resources, found again.
 
-Two namespaces may have jobs of one name, and a name may be used again when a job or its namespace was deleted.
-So a run is named by the namespace and its identity, the job's name, and its resource's identity. The newest of
-a name is the one that is meant; whoever has a namespace now sees nothing of one that had its name before.
+Two namespaces may have jobs of one name, and a name may be used again when a job or its namespace was
+deleted. So a run is named by the namespace and its identity, the job's name and its resource's identity. The
+newest of a name is the one that is meant. A namespace sees nothing of one that had its name before.
 """
 
 from __future__ import annotations
