@@ -11,7 +11,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from paceline.diagnosing import catalogues
-from paceline.errors import PacelineError
+from paceline.errors import NotFound, PacelineError
 from paceline.model import rates
 from paceline.model.causes import Cause
 from paceline.model.conclusions import Conclusion
@@ -132,6 +132,14 @@ def _conclusion(at: float, look: Look) -> Conclusion:
     return Conclusion(at=at, version=metadata.version("paceline"), explanation=look.explanation)
 
 
+def _is_of(jobs: LifeCycle, name: str, run: str) -> bool:
+    """Whether a job is that of a run: in a cluster another may have its name now, or its namespace is gone."""
+    try:
+        return jobs.stored(name).name == run
+    except NotFound:
+        return False
+
+
 class Watched(NamedTuple):
     """A run of a store as a job: where it is, who looks at it, its name there."""
 
@@ -200,15 +208,15 @@ class Keeper:
 
     def _keep(self, run: str) -> None:
         jobs, lookout, name = self._watched(run)
-        if jobs.stored(name).name == run:
+        if _is_of(jobs, name, run):
             self._store.save_digest(run, digest(lookout.snapshot(name), lookout.look(name)))
 
     def _conclude(self, run: str) -> None:
         jobs, lookout, name = self._watched(run)
-        if jobs.stored(name).name == run:
+        if _is_of(jobs, name, run):
             conclude(jobs, name, lookout.look(name))
             return
-        # Another job of a cluster has its name now: what the store has is all that is known of this one.
+        # What the store has is all that is known of it.
         now, found = self._clock(), self._store.get_run(run)
         look = looks.of(recordings.read(self._store, found, at=now, thinned=True))
         self._store.conclude(run, _conclusion(now, look), digest(snapshots.of(look.recording), look))

@@ -284,9 +284,9 @@ def test_a_namespace_that_is_made_anew_sees_nothing_of_the_one_before(
 ) -> None:
     name = submit(client)
     wait_until(lambda: phase(client, name) == "running")
-    kept(site, stage)
+    run = kept(site, stage)
     client.delete(f"/api/v1/jobs/{name}?force=true")
-    cluster_runs.end_all_but(site.store, (), namespaces=None, now=site.clock())
+    cluster_runs.end_all_but(site.store, (), namespaces=None, now=site.clock() - 60.0)
     paths = (f"/jobs/{name}", f"/jobs/{name}/source", f"/jobs/{name}/samples", f"/jobs/{name}/events")
 
     def seen() -> tuple[list[int], int, int, int]:
@@ -298,6 +298,9 @@ def test_a_namespace_that_is_made_anew_sees_nothing_of_the_one_before(
     assert seen() == ([200] * len(paths), 2, 1, 1)
     stage.scene.cluster.namespaces["ads"] = "another"
     assert seen() == ([404] * len(paths), 0, 0, 0)
+    keeper(site).go_round()
+    assert site.store.conclusion(run) is not None, "what it came to is kept with it"
+    assert site.store.unconcluded(engine=site.engine, ended_before=math.inf) == []
 
 
 def test_many_who_look_at_a_list_make_one_list_of_the_cluster(
