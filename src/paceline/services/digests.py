@@ -133,7 +133,7 @@ def _conclusion(at: float, look: Look) -> Conclusion:
 
 
 def _is_of(jobs: LifeCycle, name: str, run: str) -> bool:
-    """Whether a job is that of a run: in a cluster another may have its name now, or its namespace is gone."""
+    """Whether a job is that of a run: another may have its name now, or its namespace may be gone."""
     try:
         return jobs.stored(name).name == run
     except NotFound:
