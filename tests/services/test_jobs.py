@@ -109,6 +109,21 @@ def test_a_stopped_job_can_be_resumed_and_then_succeed(api: jobs.Jobs, submit: S
         api.resume(run.name)
 
 
+def test_a_job_that_is_resumed_from_another_shell_says_what_differs(
+    api: jobs.Jobs, submit: Submit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = running(api, submit(shell_job(ONCE + "exec sleep 600")))
+    assert not any("another shell" in note for note in api.get(run.name).notes)
+    api.stop(run.name)
+    assert ended(api, run).phase is JobPhase.STOPPED
+    monkeypatch.setenv("WHERE_DATA_IS", "/elsewhere")
+    api.resume(run.name)
+    resumed = ended(api, run)
+    assert resumed.phase is JobPhase.SUCCEEDED
+    expected = "it goes on with the environment of another shell than its first (new: WHERE_DATA_IS)"
+    assert expected in resumed.notes
+
+
 @pytest.mark.parametrize("victim", [PS0, W0])
 def test_a_killed_agent_takes_its_command_along_and_is_launched_again(
     api: jobs.Jobs, submit: Submit, victim: ReplicaId

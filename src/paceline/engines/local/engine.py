@@ -7,6 +7,7 @@ import functools
 import importlib.resources
 import json
 import logging
+import os
 import shutil
 import signal
 import subprocess
@@ -24,6 +25,7 @@ from paceline.engines.local import (
     machines,
     networks,
     processes,
+    shells,
 )
 from paceline.errors import EngineError
 from paceline.model import jobs
@@ -75,7 +77,12 @@ class LocalEngine:
         if self._network is not None and not self._network.exists():
             self._network.create()
         self._create_host_groups()
-        return [*notes(self._spec, self._machine), *self._close_ports(), *codes.notes(self._folder.path)]
+        return [
+            *notes(self._spec, self._machine),
+            *self._close_ports(),
+            *codes.notes(self._folder.path),
+            *shells.note(self._folder.environment, processes.environment(os.environ)),
+        ]
 
     def _close_ports(self) -> list[str]:
         """Keep other machines from the replicas' ports; return why that cannot be, in a sentence."""

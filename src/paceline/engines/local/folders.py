@@ -5,6 +5,7 @@
     RUN/job.yaml                         the job file as submitted
     RUN/supervisor.log, supervisor.lock  the lock is held as long as somebody looks after the job
     RUN/layout.json                      host, cores and address of each replica
+    RUN/environment.json                 digests of the shell's environment that it began with
     RUN/agent.py                         the agent that its replicas run, and what it loads from beside it
     RUN/instrumentation/                 what looks into their scripts
     RUN/code/, code.json                 the code that was fetched for it, and what was said of it
@@ -60,6 +61,11 @@ class RunFolder:
     def layout(self) -> Path:
         """Return the file that says where each replica sits."""
         return self.path / "layout.json"
+
+    @property
+    def environment(self) -> Path:
+        """Return the file that says what the job's first environment was (`shells`)."""
+        return self.path / "environment.json"
 
     @property
     def logs(self) -> Path:

@@ -14,7 +14,7 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import psutil
@@ -55,21 +55,21 @@ def start(
             stderr=subprocess.STDOUT,
             start_new_session=True,
             cwd=working_dir,
-            env=_environment(os.environ),
+            env=environment(os.environ),
         )
 
 
-def _environment(inherited: os._Environ[str]) -> dict[str, str]:
+def environment(inherited: Mapping[str, str]) -> dict[str, str]:
     """Return the environment for replicas: ours, and our own Python first when its venv was not activated."""
     # The job file says how many threads a replica has, and which it is; not the shell that happens to submit.
-    environment = {name: value for name, value in inherited.items() if not _OF_A_REPLICA.fullmatch(name)}
-    environment.pop("PACELINE_STORE", None)  # It may hold a password.
-    if sys.prefix != sys.base_prefix and "VIRTUAL_ENV" not in environment:
+    found = {name: value for name, value in inherited.items() if not _OF_A_REPLICA.fullmatch(name)}
+    found.pop("PACELINE_STORE", None)  # It may hold a password.
+    if sys.prefix != sys.base_prefix and "VIRTUAL_ENV" not in found:
         folder = str(Path(sys.executable).parent)
-        path = environment.get("PATH", os.defpath)
+        path = found.get("PATH", os.defpath)
         if folder not in path.split(os.pathsep):
-            environment["PATH"] = folder + os.pathsep + path
-    return environment
+            found["PATH"] = folder + os.pathsep + path
+    return found
 
 
 def agent_pid(config: Path) -> int | None:
