@@ -36,7 +36,7 @@ class Place(NamedTuple):
         resource = self.scene.cluster.of_kind(kinds.TRAINING_JOBS)["clicks"]
         cluster_runs.keep(
             self.jobs.measurements.store,
-            cluster_runs.run_name(resource, self.jobs.scope),
+            cluster_runs.run_name(resource, self.jobs.scope()),
             resource,
             custom_resources.job_spec(resource),
             self.home,

@@ -32,7 +32,7 @@ def read(): return s3fs.S3FileSystem().cat("data/clicks").decode()
 """
 READ_HDFS = """
 import urllib.request
-def read(): return urllib.request.urlopen("http://127.0.0.1:9870/webhdfs/v1/clicks?op=OPEN").read().decode()
+def read(): return urllib.request.urlopen("{url}?op=OPEN").read().decode()
 """
 
 
@@ -45,9 +45,10 @@ def _in_s3() -> Iterator[str]:
 
 @contextlib.contextmanager
 def _in_hdfs() -> Iterator[str]:
-    with hadoop.hdfs():
-        hadoop.put("/clicks", b"what it reads")
-        yield READ_HDFS
+    with hadoop.hdfs() as name_node:
+        url = f"{name_node}/clicks"
+        hadoop.put(url, b"what it reads")
+        yield READ_HDFS.format(url=url)
 
 
 @pytest.mark.parametrize("storage", [_in_s3, pytest.param(_in_hdfs, marks=pytest.mark.nightly)])

@@ -29,10 +29,10 @@ def hdfs() -> Iterator[str]:
         subprocess.run([_SCRIPT, "down"], check=True)
 
 
-def put(path: str, content: bytes) -> None:
-    """Write a file: the name node says which data node takes it."""
+def put(url: str, content: bytes) -> None:
+    """Write a file, by its address in WebHDFS: the name node says which data node takes it."""
     asked = urllib.request.Request(
-        f"{_NAME_NODE}{path}?op=CREATE&user.name=root&noredirect=true&overwrite=true", method="PUT"
+        f"{url}?op=CREATE&user.name=root&noredirect=true&overwrite=true", method="PUT"
     )
     with urllib.request.urlopen(asked, timeout=120) as answer:
         location = json.load(answer)["Location"]

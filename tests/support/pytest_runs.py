@@ -22,26 +22,19 @@ class Run:
     command: tuple[str, ...]
     folder: Path
 
-    @property
-    def output(self) -> Path:
-        """Return the file of what pytest says."""
-        return self.folder / f"{self.name}.log"
-
     def failures(self) -> list[str]:
         """Make the run and return the tests that failed in it, or could not be run.
 
         Raises:
             SystemExit: pytest could not judge: it was interrupted, or met an error of its own.
         """
-        report = self.folder / f"{self.name}.xml"
+        report, log = self.folder / f"{self.name}.xml", self.folder / f"{self.name}.log"
         report.unlink(missing_ok=True)
         command = [*self.command, f"--junitxml={report}"]
-        with self.output.open("w") as output:
+        with log.open("w") as output:
             code = subprocess.run(command, cwd=ROOT, check=False, stdout=output, stderr=output).returncode
         if code not in _JUDGED or not report.exists():
-            raise SystemExit(
-                f"pytest ended with {code}, see {self.output}; the same command goes on from there"
-            )
+            raise SystemExit(f"pytest ended with {code}, see {log}; the same command goes on from there")
         return [
             f"{case.attrib['classname']}::{case.attrib['name']}"
             for case in ElementTree.parse(report).iter("testcase")

@@ -84,7 +84,7 @@ def _known(jobs: ClusterJobs, name: str, resource: Object) -> Found | None:
     """Return the job where an operator keeps it; None: it does not, or not yet."""
     if jobs.measurements.has_store:
         with contextlib.suppress(NotFound):
-            return jobs.measurements.kept(jobs.scope, name, resource)
+            return jobs.measurements.kept(jobs.scope(), name, resource)
     return None
 
 

@@ -96,7 +96,6 @@ class ClusterJobs(LifeCycle):
         """Whether the operator's store is known: agents take along what only they know."""
         return self.measurements.has_store
 
-    @property
     def scope(self) -> str:
         """Return how the names of the namespace's runs begin in the store.
 
@@ -107,7 +106,7 @@ class ClusterJobs(LifeCycle):
         if not self.measurements.has_store:
             return f"{self.namespace}/"  # Nothing was kept that it could inherit.
         try:
-            return cluster_runs.scope(self._do(self.cluster.get(kinds.NAMESPACES, self.namespace)))
+            return cluster_runs.scope_of(self._do(self.cluster.get(kinds.NAMESPACES, self.namespace)))
         except ClusterError as error:
             if error.is_missing:
                 raise NotFound(f"there is no namespace {self.namespace!r}") from error
@@ -190,7 +189,7 @@ class ClusterJobs(LifeCycle):
 
     def summaries(self) -> list[RunSummary]:
         """Return all runs of the namespace, with their digests if a store was named."""
-        scope = self.scope
+        scope = self.scope()
         known = self.measurements.store.digests(scope) if self.measurements.has_store else {}
         return [
             dataclasses.replace(
@@ -207,7 +206,7 @@ class ClusterJobs(LifeCycle):
         """
         resource = self._found(name)
         if resource is None:
-            return self.measurements.kept(self.scope, name, None).named(name)
+            return self.measurements.kept(self.scope(), name, None).named(name)
         return cluster_resources.run(resource)
 
     def is_lost(self, run: Run | RunSummary) -> bool:
@@ -295,7 +294,7 @@ class ClusterJobs(LifeCycle):
         """Return the replicas of a run."""
         resource = self._found(name)
         if resource is None:
-            found = self.measurements.kept(self.scope, name, None)
+            found = self.measurements.kept(self.scope(), name, None)
             return found.store.replicas(found.run.name)
         return self._replicas(resource)
 
@@ -311,7 +310,7 @@ class ClusterJobs(LifeCycle):
         """
         if self.measurements.has_store:
             with contextlib.suppress(NotFound):  # The operator has not seen it yet, or keeps it elsewhere.
-                found = self.measurements.kept(self.scope, name, self._found(name))
+                found = self.measurements.kept(self.scope(), name, self._found(name))
                 return found.store.events(found.run.name, since_id=since_id)
         return [(number, event) for number, event in self._told(name) if number > since_id]
 
@@ -328,7 +327,7 @@ class ClusterJobs(LifeCycle):
         """Return what reads the output of a run's replicas; of pods that are gone as far as an operator on
         this machine has kept it.
         """
-        folder = self.measurements.folder(self.scope, run.name, self._found(run.name))
+        folder = self.measurements.folder(self.scope(), run.name, self._found(run.name))
         return PodReader(
             lambda: [(attempt, pod["metadata"]["name"]) for attempt, pod in self._attempts(run.name)],
             self._lines,
@@ -339,7 +338,7 @@ class ClusterJobs(LifeCycle):
 
     def gone(self, name: str) -> list[tuple[ReplicaId, int]]:
         """Return the attempts of a run whose pods are gone, with their output when nobody has kept it."""
-        folder = self.measurements.folder(self.scope, name, self._found(name))
+        folder = self.measurements.folder(self.scope(), name, self._found(name))
         present = {each for each, _ in self._attempts(name)}
         begun = [(row.replica, number) for row in self.replicas(name) for number in range(1, row.attempt + 1)]
         return [each for each in begun if each not in present and not folder.log(*each).exists()]
@@ -373,7 +372,7 @@ class ClusterJobs(LifeCycle):
             return []
 
     def _measured(self, name: str, *, whole: bool) -> Found:
-        resource, scope = self._found(name), self.scope
+        resource, scope = self._found(name), self.scope()
         if resource is None or self.measurements.has_store:
             try:
                 return self.measurements.kept(scope, name, resource)
@@ -396,7 +395,7 @@ class ClusterJobs(LifeCycle):
             for (replica, _), pod in self._attempts(run.name)
             if replica.role is not Role.EVALUATOR and (pod.get("status") or {}).get("phase") == "Running"
         ]
-        folder = self.measurements.folder(self.scope, run.name, self._found(run.name))
+        folder = self.measurements.folder(self.scope(), run.name, self._found(run.name))
         return PodSite(
             self.cluster, self.runner, addresses, folder.path, namespace=self.namespace, job=run.name
         )

@@ -27,7 +27,7 @@ from paceline.stores import Store
 DELETED = "its TrainingJob was deleted"
 
 
-def scope(namespace: Object) -> str:
+def scope_of(namespace: Object) -> str:
     """Return how the names of a namespace's runs begin in a store."""
     metadata = namespace["metadata"]
     return f"{metadata['name']}.{metadata['uid']}/"

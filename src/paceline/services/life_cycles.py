@@ -72,7 +72,6 @@ class LifeCycle(abc.ABC):
         """Whether all that was measured of a run is still known when it has ended."""
         return True
 
-    @property
     def scope(self) -> str:
         """Return how the names of its runs begin in a store that has other runs, too."""
         return ""

@@ -229,11 +229,21 @@ def keeper(site: ClusterSite) -> Keeper:
 def kept(site: ClusterSite, stage: Stage, name: str = "clicks") -> str:
     """Let the store know a job, as an operator does; return its run."""
     resource = stage.scene.cluster.of_kind(kinds.TRAINING_JOBS)[name]
-    run = cluster_runs.run_name(resource, site.jobs(None).scope)
+    run = cluster_runs.run_name(resource, site.jobs(None).scope())
     cluster_runs.keep(
         site.store, run, resource, custom_resources.job_spec(resource), stage.folder, now=site.clock()
     )
     return run
+
+
+def deleted(client: TestClient, site: ClusterSite, stage: Stage) -> tuple[str, str]:
+    """Let a job run, be kept and be deleted a minute ago; return its name and its run."""
+    name = submit(client)
+    wait_until(lambda: phase(client, name) == "running")
+    run = kept(site, stage, name)
+    client.delete(f"/api/v1/jobs/{name}?force=true")
+    cluster_runs.end_all_but(site.store, (), namespaces=None, now=site.clock() - 60.0)
+    return name, run
 
 
 def test_lists_say_how_jobs_do(client: TestClient, site: ClusterSite, stage: Stage) -> None:
@@ -261,11 +271,7 @@ def test_lists_say_how_jobs_do(client: TestClient, site: ClusterSite, stage: Sta
 def test_a_job_whose_name_was_taken_again_is_not_mistaken_for_the_new_one(
     client: TestClient, site: ClusterSite, stage: Stage
 ) -> None:
-    name = submit(client)
-    wait_until(lambda: phase(client, name) == "running")
-    old = kept(site, stage)
-    client.delete(f"/api/v1/jobs/{name}?force=true")
-    cluster_runs.end_all_but(site.store, (), namespaces=None, now=site.clock() - 60.0)
+    name, old = deleted(client, site, stage)
     submit(client)
     wait_until(lambda: phase(client, name) == "running")
     new = kept(site, stage)
@@ -282,11 +288,7 @@ def test_a_job_whose_name_was_taken_again_is_not_mistaken_for_the_new_one(
 def test_a_namespace_that_is_made_anew_sees_nothing_of_the_one_before(
     client: TestClient, site: ClusterSite, stage: Stage
 ) -> None:
-    name = submit(client)
-    wait_until(lambda: phase(client, name) == "running")
-    run = kept(site, stage)
-    client.delete(f"/api/v1/jobs/{name}?force=true")
-    cluster_runs.end_all_but(site.store, (), namespaces=None, now=site.clock() - 60.0)
+    name, run = deleted(client, site, stage)
     paths = (f"/jobs/{name}", f"/jobs/{name}/source", f"/jobs/{name}/samples", f"/jobs/{name}/events")
 
     def seen() -> tuple[list[int], int, int, int]:

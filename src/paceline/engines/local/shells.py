@@ -1,7 +1,7 @@
 """What replicas inherit of the shell that a job was submitted from, and where another one is different.
 
-A job that is resumed, or whose supervisor was lost, goes on with the environment of whoever does that. Values
-may be secrets, so only salted digests of them are kept.
+A job that is resumed, or whose supervisor was lost, goes on with the environment of the shell that does that.
+Values may be secrets, so only salted digests of them are kept.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import re
 import secrets
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 #: What a terminal has for itself, and what Paceline sets.
 _OWN = re.compile(
@@ -37,9 +36,8 @@ def note(path: Path, environment: Mapping[str, str]) -> list[str]:
         before, salt = dict(known["digests"]), bytes.fromhex(known["salt"])
     except (OSError, ValueError, KeyError, TypeError):  # The first time, or the disk was full then.
         salt = secrets.token_bytes(16)
-        document: dict[str, Any] = {"salt": salt.hex(), "digests": _digests(inherited, salt)}
         with contextlib.suppress(OSError):
-            path.write_text(json.dumps(document))
+            path.write_text(json.dumps({"salt": salt.hex(), "digests": _digests(inherited, salt)}))
         return []
     now = _digests(inherited, salt)
     changes = (

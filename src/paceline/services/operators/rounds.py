@@ -298,7 +298,7 @@ class Rounds:
 
     async def _scope(self, namespace: str) -> str | None:
         try:
-            return cluster_runs.scope(await self._cluster.get(kinds.NAMESPACES, namespace))
+            return cluster_runs.scope_of(await self._cluster.get(kinds.NAMESPACES, namespace))
         except ClusterError as error:
             self._count(error)
             return None

@@ -71,7 +71,7 @@ class Asked:
         """
         audit = Audit(
             at=self.site.clock(), who=self.caller.name, origin=self.origin, action=self.operation.value,
-            job=job, namespace=self.namespace, scope=self.jobs.scope, detail=detail,
+            job=job, namespace=self.namespace, scope=self.jobs.scope(), detail=detail,
         )  # fmt: skip
         self.site.store.append_audit(audit)
 

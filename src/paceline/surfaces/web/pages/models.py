@@ -40,7 +40,7 @@ class Plot:
 def list_models(request: Request, asked: Listing) -> HTMLResponse:
     """Show the models that jobs train, and what is kept of finished jobs."""
     store, engine = asked.site.store, asked.site.engine
-    found = model_trends.models(store, engine=engine, scope=asked.jobs.scope, limit=MOST_MODELS)
+    found = model_trends.models(store, engine=engine, scope=asked.jobs.scope(), limit=MOST_MODELS)
     rows = []
     for each in found:
         speeds = [told.examples_per_core_hour for told in each.told[:_SPARKED]]

@@ -23,7 +23,7 @@ def list_audits(
     before_id: Annotated[int | None, Query(description="as the page before says", ge=0, le=2**63 - 1)] = None,
 ) -> dict[str, Any]:
     """Return who changed what through the server, the latest first."""
-    found = asked.site.store.audits(scope=asked.jobs.scope, job=job, limit=limit + 1, before_id=before_id)
+    found = asked.site.store.audits(scope=asked.jobs.scope(), job=job, limit=limit + 1, before_id=before_id)
     shown = found[:limit]
     items = [_shown(number, each) for number, each in shown]
     before = shown[-1][0] if len(found) > limit else None

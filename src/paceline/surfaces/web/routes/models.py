@@ -30,7 +30,7 @@ def list_models(
     Jobs of one command, or label `model`, and one shape are of one model.
     """
     store, engine = asked.site.store, asked.site.engine
-    found = model_trends.models(store, engine=engine, scope=asked.jobs.scope, limit=limit)
+    found = model_trends.models(store, engine=engine, scope=asked.jobs.scope(), limit=limit)
     return documents.document("ModelList", {"items": [listed(each) for each in found]})
 
 
@@ -64,7 +64,7 @@ def trend(asked: Asked, name: str) -> model_trends.Trend:
     Raises:
         NotFound: no job that may be seen trains it.
     """
-    return model_trends.trend(asked.site.store, name, engine=asked.site.engine, scope=asked.jobs.scope)
+    return model_trends.trend(asked.site.store, name, engine=asked.site.engine, scope=asked.jobs.scope())
 
 
 def trained(run: Trained) -> dict[str, Any]:
@@ -97,5 +97,5 @@ def kept(asked: Asked) -> dict[str, Any]:
     return {
         **documents.plain(retentions.of_environment()),
         "store_bytes": store.size_bytes(),
-        "runs": store.detail_counts(engine=asked.site.engine, prefix=asked.jobs.scope),
+        "runs": store.detail_counts(engine=asked.site.engine, prefix=asked.jobs.scope()),
     }
