@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sqlalchemy as sa
 
 from paceline.control import states
-from paceline.model import conclusions, digests, recordings
 from paceline.model.roles import ReplicaId
 from paceline.model.samples import Sample, StepReport
 from paceline.stores import conclusions as conclusion_rows
 from paceline.stores import digests as digest_rows
 from paceline.stores import journals, measurements, packings, rows, runs, tables
+
+if TYPE_CHECKING:
+    from paceline.model import conclusions, digests, recordings
 
 
 class _Packed(NamedTuple):

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import TYPE_CHECKING, cast
 
 import sqlalchemy as sa
 
 from paceline import errors
-from paceline.model.experiments import Experiment
-from paceline.model.tunings import Tuning
 from paceline.stores import encodings, rows, tables
 
-#: What each kind is called.
-_KINDS: Mapping[type, str] = {Tuning: "tuning", Experiment: "experiment"}
+if TYPE_CHECKING:
+    from paceline.model.experiments import Experiment
+    from paceline.model.tunings import Tuning
+
 _OTHER = "give it another name"
-_Study = TypeVar("_Study", Tuning, Experiment)
 
 
 class Studies(rows.Part):
@@ -28,7 +27,7 @@ class Studies(rows.Part):
             Conflict: there is a study of another kind of that name.
             StoreError: the store cannot be written; what was kept is as it was.
         """
-        kind = _KINDS[type(study)]
+        kind = next(kind for kind, of in _classes().items() if isinstance(study, of))
         columns = tables.studies.c
         data = {"changed_at": at, "data": encodings.encode(study)}
         with self._database.writing() as connection:
@@ -47,7 +46,7 @@ class Studies(rows.Part):
             NotFound: there is none of that name.
             StoreError: the store cannot be read.
         """
-        return self._load(Tuning, name, "paceline tune FILE --trials 6")
+        return cast("Tuning", self._load("tuning", name, "paceline tune FILE --trials 6"))
 
     def experiment(self, name: str) -> Experiment:
         """Return an experiment.
@@ -56,7 +55,7 @@ class Studies(rows.Part):
             NotFound: there is none of that name.
             StoreError: the store cannot be read.
         """
-        return self._load(Experiment, name, "paceline experiment run FILE")
+        return cast("Experiment", self._load("experiment", name, "paceline experiment run FILE"))
 
     def study(self, name: str) -> Tuning | Experiment:
         """Return a study of either kind.
@@ -88,8 +87,7 @@ class Studies(rows.Part):
             found = connection.execute(query).all()
         return [(each.changed_at, _decoded(each.kind, each.data, each.name)) for each in found]
 
-    def _load(self, of: type[_Study], name: str, hint: str) -> _Study:
-        kind = _KINDS[of]
+    def _load(self, kind: str, name: str, hint: str) -> Tuning | Experiment:
         with self._database.reading() as connection:
             query = sa.select(tables.studies.c.data).where(
                 tables.studies.c.name == name, tables.studies.c.kind == kind
@@ -97,11 +95,17 @@ class Studies(rows.Part):
             data = connection.scalar(query)
         if data is None:
             raise errors.NotFound(f"there is no {kind} {name!r} in the store", hint)
-        return encodings.decode(of, data, what=f"the {kind} {name!r}")
+        return _decoded(kind, data, name)
 
 
 def _decoded(kind: str, data: str, name: str) -> Tuning | Experiment:
-    what = f"the {kind} {name!r}"
-    if kind == _KINDS[Tuning]:
-        return encodings.decode(Tuning, data, what=what)
-    return encodings.decode(Experiment, data, what=what)
+    return encodings.decode(_classes()[kind], data, what=f"the {kind} {name!r}")
+
+
+def _classes() -> Mapping[str, type[Tuning] | type[Experiment]]:
+    """Return the class of each kind of study, by what the kind is called."""
+    # Each command opens a store and few read studies: to load them all the time costs each 2 % of its own.
+    from paceline.model.experiments import Experiment
+    from paceline.model.tunings import Tuning
+
+    return {"tuning": Tuning, "experiment": Experiment}

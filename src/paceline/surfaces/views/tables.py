@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Sequence
 
 from rich.cells import cell_len
@@ -97,7 +98,9 @@ def _drawn(columns: Sequence[Column], widths: Sequence[int]) -> Text:
         found = [(c.cells[row], c.styles[row] if c.styles else "") for c in columns]
         lines.append(_line(columns, widths, found))
     parts = [part for line in lines for part in (*line, NEW_LINE)]
-    return Text.assemble(*parts[:-1])
+    # Rich works for each part: what lies between two styles is one.
+    alike = itertools.groupby(parts[:-1], key=lambda part: part[1])
+    return Text.assemble(*(("".join(content for content, _ in run), style) for style, run in alike))
 
 
 def _line(
