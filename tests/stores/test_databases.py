@@ -316,3 +316,25 @@ def stopped(process):
         yield
     finally:
         os.kill(process, signal.SIGCONT)
+
+
+def test_a_connection_in_use_is_closed_when_it_is_given_back_to_a_closed_database(store_url):
+    database = databases.open_database(store_url)
+    for is_used in (True, False):
+        with contextlib.ExitStack() as held:
+            if is_used:
+                connection = held.enter_context(database.reading())
+            database.close()
+            if not is_used:  # Whoever is late, such as a server's thread, may still ask.
+                connection = held.enter_context(database.reading())
+            assert connection.scalar(sa.text("SELECT 1")) == 1
+            driver = connection.connection.driver_connection
+        assert is_closed(driver)
+
+
+def is_closed(driver):
+    if isinstance(driver, sqlite3.Connection):
+        with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+            driver.execute("SELECT 1")
+        return True
+    return driver.closed

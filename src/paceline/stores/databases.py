@@ -72,8 +72,14 @@ class Database:
         return sa.collate(column, "C") if self._engine.dialect.name == "postgresql" else column
 
     def close(self) -> None:
-        """Close every connection."""
+        """Close every connection; one that is in use, by another thread, when it is given back."""
+        sa.event.listen(self._engine, "checkin", _close)
         self._engine.dispose()
+
+
+def _close(_connection: object, entry: sa.pool.ConnectionPoolEntry) -> None:
+    """Close a connection that is given back; a pool that is gone would leave that to the collector."""
+    entry.close()
 
 
 def open_database(url: str) -> Database:
