@@ -90,4 +90,4 @@ def test_what_is_promised_is_taken() -> None:
     spec = job("one", 2).spec
     places = dict(zip(spec.replicas(), ("a", "gone"), strict=True))
     used = {node.name: node.used for node in queues.reserved(NODES, spec, places)}
-    assert used == {"a": Resources(millicores=1500, pods=1), "b": Resources(), "c": Resources()}
+    assert used == {"a": Resources(millicores=1499, pods=1), "b": Resources(), "c": Resources()}

@@ -150,6 +150,16 @@ class MemoryCluster:
             return copy.deepcopy(old)
         return self._put("MODIFIED", kind, (kind.plural, namespace or "", name), new)
 
+    async def resize(
+        self, pod: str, namespace: str, container: str, resources: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        self._called("resize", kinds.PODS, pod)
+        new = copy.deepcopy(self._found(kinds.PODS, pod, namespace))
+        for each in new["spec"]["containers"]:
+            if each["name"] == container:
+                each["resources"] = _merged(each.get("resources") or {}, dict(resources))
+        return self._put("MODIFIED", kinds.PODS, (kinds.PODS.plural, namespace, pod), new)
+
     async def delete(
         self, kind: Kind, name: str, namespace: str | None = None, *, grace_seconds: int | None = None
     ) -> None:

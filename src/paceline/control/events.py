@@ -7,6 +7,7 @@ import enum
 from collections.abc import Mapping
 
 from paceline.model import jobs, roles, statuses
+from paceline.model.adjustments import Adjustment
 
 
 class TimerKind(enum.StrEnum):
@@ -76,6 +77,33 @@ class ScaleRequested:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ResizeRequested:
+    """Somebody wants replicas of the job to have other cores or memory.
+
+    Attributes:
+        spec: a job whose replicas have what they are to have (`resizings.taken_over`).
+        source: its job file; empty: it is kept elsewhere.
+    """
+
+    spec: jobs.JobSpec
+    source: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class AdjustRequested:
+    """Something of the job is to be different for a time; what ended long ago puts it back."""
+
+    adjustments: tuple[Adjustment, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class TimePassed:
+    """It is this late (Unix seconds), and an adjustment has ended."""
+
+    now: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class EngineFailed:
     """The engine cannot give the job what it needs, whichever replica is tried."""
 
@@ -120,6 +148,9 @@ Event = (
     | TimerFired
     | StopRequested
     | ScaleRequested
+    | ResizeRequested
+    | AdjustRequested
+    | TimePassed
     | EngineFailed
     | ResumeRequested
     | SupervisorReplaced

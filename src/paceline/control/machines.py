@@ -20,11 +20,11 @@ from __future__ import annotations
 
 import dataclasses
 
-from paceline.control import commands, events, scalings
+from paceline.control import commands, events, resizings, scalings
 from paceline.control.commands import Command
 from paceline.control.events import TimerKind
 from paceline.control.states import JobState, ReplicaState, initial
-from paceline.model import jobs, roles
+from paceline.model import adjustments, jobs, roles
 from paceline.model.roles import Role
 from paceline.model.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
 
@@ -56,6 +56,8 @@ def advance(state: JobState, event: events.Event) -> Step:
             return _stop(state, JobPhase.STOPPED, reason)
         case events.ScaleRequested(workers=workers):
             return _scale(state, workers)
+        case events.ResizeRequested() | events.AdjustRequested() | events.TimePassed():
+            return _sized(state, event), []
         case events.EngineFailed(reason=reason):
             return _stop(state, JobPhase.FAILED, reason)
         case events.ResumeRequested(spec=spec):
@@ -242,6 +244,34 @@ def _scale(state: JobState, workers: int) -> Step:
     return state, done
 
 
+def _sized(
+    state: JobState, event: events.ResizeRequested | events.AdjustRequested | events.TimePassed
+) -> JobState:
+    """Return a job whose replicas may take other things, for good or for a time."""
+    if state.phase is JobPhase.STOPPING or state.phase.is_final:
+        return state
+    match event:
+        case events.ResizeRequested(spec=spec):
+            return _resized(state, spec)
+        case events.AdjustRequested(adjustments=new):
+            found = adjustments.merged(state.adjustments, new)
+        case events.TimePassed(now=now):
+            found = adjustments.current(state.adjustments, now)
+    return dataclasses.replace(state, adjustments=found)
+
+
+def _resized(state: JobState, wanted: jobs.JobSpec) -> JobState:
+    """Note what replicas may take from now on; what one was adjusted to for a time stays for that time."""
+    spec = resizings.taken_over(state.spec, wanted)
+    replicas = tuple(
+        dataclasses.replace(each, memory_bytes=spec.role_of(each.replica).memory_bytes)
+        if state.spec.has(each.replica) and resizings.has_other_memory(state.spec, spec, each.replica)
+        else each
+        for each in state.replicas
+    )
+    return dataclasses.replace(state, spec=spec, replicas=replicas)
+
+
 def _left(state: JobState, replica: ReplicaState) -> Step:
     """Note that a worker has ended that was asked to; start it again if it is wanted again meanwhile."""
     if state.spec.has(replica.replica):
@@ -259,7 +289,13 @@ def _stop(state: JobState, outcome: JobPhase, message: str) -> Step:
     )
     return _wind_up(
         dataclasses.replace(
-            state, phase=JobPhase.STOPPING, replicas=replicas, outcome=outcome, message=message
+            # What stands still could not end, and what is short of cores would save for ever.
+            state,
+            phase=JobPhase.STOPPING,
+            replicas=replicas,
+            outcome=outcome,
+            message=message,
+            adjustments=(),
         )
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from paceline.model import jobs, roles, statuses
+from paceline.model.adjustments import Adjustment
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +38,7 @@ class JobState:
             attempt.
         outcome: the final phase that was decided on; set from ``stopping`` on.
         message: why the job is in this phase, for people.
+        adjustments: what replicas and hosts have for a time instead of what the spec says.
     """
 
     spec: jobs.JobSpec
@@ -44,6 +46,7 @@ class JobState:
     replicas: tuple[ReplicaState, ...] = ()
     outcome: statuses.JobPhase | None = None
     message: str = ""
+    adjustments: tuple[Adjustment, ...] = ()
 
     def replica(self, replica: roles.ReplicaId) -> ReplicaState | None:
         """Return the state of one replica; None when the job has no such replica."""
@@ -53,9 +56,8 @@ class JobState:
 def initial(spec: jobs.JobSpec) -> JobState:
     """Return the state of a job that was just submitted."""
     replicas = tuple(
-        ReplicaState(replica=roles.ReplicaId(role.role, index), memory_bytes=role.memory_bytes)
-        for role in spec.roles
-        for index in range(role.replicas)
+        ReplicaState(replica=replica, memory_bytes=spec.role_of(replica).memory_bytes)
+        for replica in spec.replicas()
     )
     return JobState(spec=spec, replicas=replicas)
 

@@ -141,7 +141,8 @@ class Case:
 
     def role(self, replica: ReplicaSnapshot) -> RoleSpec | None:
         """Return what was asked for a replica."""
-        return self.spec.role(replica.replica.role)
+        role = replica.replica.role
+        return None if self.spec.role(role) is None else self.spec.role_of(replica.replica)
 
     def host(self, replica: ReplicaSnapshot) -> Host | None:
         """Return the emulated host of a replica."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from paceline.control import events
+from paceline.model.adjustments import Allowance
 from paceline.model.jobs import JobSpec
 from paceline.model.roles import ReplicaId
 
@@ -31,11 +32,24 @@ class Engine(Protocol):
             EngineError: the job cannot run here.
         """
 
-    def rescale(self, spec: JobSpec) -> None:
-        """Take note that the job has other workers from now on; those that go are terminated one by one."""
+    def adapt(
+        self, spec: JobSpec, allowances: Sequence[Allowance], links: Mapping[str, int]
+    ) -> Sequence[str]:
+        """Take note of what the job is from now on, and let its replicas take what they may.
 
-    def launch(self, replica: ReplicaId, attempt: int, memory_bytes: int | None) -> Launched:
-        """Start one attempt of a replica.
+        Workers that it has no more are terminated one by one.
+
+        Args:
+            spec: the job.
+            allowances: those of the replicas that live.
+            links: bits a second of the emulated hosts whose links are adjusted; others are as the spec says.
+
+        Returns:
+            What could not be done, in a sentence each.
+        """
+
+    def launch(self, attempt: int, allowance: Allowance) -> Launched:
+        """Start one attempt of a replica, with what it may take.
 
         Raises:
             EngineError: it cannot be started.

@@ -132,12 +132,20 @@ class RoleSpec:
     def requested_millicores(self) -> int:
         """What a replica requests of a Kubernetes node, in thousandths of a core.
 
-        A thousandth less than whole cores that are shared: with a request that equals its limit in whole
-        cores, the kubelet's static CPU manager would take them from everybody else (``policy_static.go``).
+        A thousandth less than cores that are shared, so its pod is Burstable: with a request that equals its
+        limit in whole cores, the kubelet's static CPU manager would take them from all others
+        (``policy_static.go``), and no Guaranteed pod can be resized on a node with one.
         """
         millicores = round((self.cpu_cores or 0) * 1000)
-        is_whole = millicores > 0 and millicores % 1000 == 0
-        return millicores - (1 if is_whole and self.cpu_policy is CpuPolicy.SHARED else 0)
+        return millicores - (1 if millicores > 1 and self.cpu_policy is CpuPolicy.SHARED else 0)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Override:
+    """What one replica has instead of what its role asks for; None: as its role."""
+
+    cpu_cores: float | None = None
+    memory_bytes: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,6 +204,7 @@ class JobSpec:
     working_dir: str | None = None
     environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
     roles: tuple[RoleSpec, ...] = ()
+    overrides: Mapping[ReplicaId, Override] = dataclasses.field(default_factory=dict)
     placement: placements.Placement = dataclasses.field(default_factory=placements.Placement)
     scheduling: Scheduling = dataclasses.field(default_factory=Scheduling)
     hosts: tuple[Host, ...] = ()
@@ -212,12 +221,29 @@ class JobSpec:
     @property
     def asked_cores(self) -> float | None:
         """Return the cores of all replicas together; None: those of a role are not limited."""
-        cores = [(each.cpu_cores, each.replicas) for each in self.roles]
-        return None if any(each is None for each, _ in cores) else sum((each or 0.0) * n for each, n in cores)
+        cores = [self.role_of(each).cpu_cores for each in self.replicas()]
+        return None if None in cores else sum(each or 0.0 for each in cores)
 
     def role(self, role: Role) -> RoleSpec | None:
         """Return the spec of one role, or None when the job has no such replicas."""
         return next((spec for spec in self.roles if spec.role is role), None)
+
+    def role_of(self, replica: ReplicaId) -> RoleSpec:
+        """Return the spec of a replica's role, with the cores and the memory of that one replica.
+
+        Raises:
+            KeyError: the job has no such role.
+        """
+        role, own = self.role(replica.role), self.overrides.get(replica)
+        if role is None:
+            raise KeyError(f"the job has no {replica.role}")
+        if own is None:
+            return role
+        return dataclasses.replace(
+            role,
+            cpu_cores=role.cpu_cores if own.cpu_cores is None else own.cpu_cores,
+            memory_bytes=role.memory_bytes if own.memory_bytes is None else own.memory_bytes,
+        )
 
     def replicas(self) -> tuple[ReplicaId, ...]:
         """Return every replica of the job, in the order of its roles."""

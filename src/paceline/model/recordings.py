@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from paceline.model.conclusions import Conclusion
+from paceline.model.probes import Probe
 from paceline.model.roles import ReplicaId
 from paceline.model.runs import JobEvent, Relay, ReplicaRow, Run
 from paceline.model.samples import Evaluation, Sample, StepReport
@@ -34,6 +35,7 @@ class Recording:
         plan: which PS holds which part of which variable, with the traffic that was counted; None: not known.
         conclusion: what was found in it when it had ended; None: it goes on, or nobody has looked yet.
         changes: other job files that it went on with while it ran.
+        probes: what was found by cutting parts of it while it ran.
         output: of each attempt the last lines; only a recording that is to be a file has them.
     """
 
@@ -50,4 +52,5 @@ class Recording:
     plan: Plan | None = None
     conclusion: Conclusion | None = None
     changes: Sequence[Relay] = ()
+    probes: Sequence[Probe] = ()
     output: Sequence[Output] = ()

@@ -12,7 +12,9 @@ from paceline.model import digests, jobs, roles, statuses
 
 #: What ``engine`` of a run says.
 LOCAL, KUBERNETES = "local", "kubernetes"
-STOP, SCALE = "stop", "scale"
+STOP, SCALE, RESIZE, ADJUST = "stop", "scale", "resize", "adjust"
+#: Said of a change for good of what replicas may take, and of one for a time, as it begins and ends.
+RESIZED, ADJUSTED = "resized", "adjusted"
 #: Said by agents of what is seen in a script, and what is not, and why.
 SEEN = "instrumentation"
 #: How that begins where the steps of a script are seen.
@@ -135,7 +137,7 @@ class Request:
     """Something that a user wants of a run and that its supervisor has not taken up yet.
 
     Attributes:
-        kind: ``stop``, or ``scale N``: so many workers.
+        kind: ``stop``, ``scale N``: so many workers, ``resize`` or ``adjust`` with what is asked as JSON.
     """
 
     id: int

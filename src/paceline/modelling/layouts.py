@@ -168,5 +168,4 @@ def _alike(
 
 
 def _cores(spec: JobSpec, replica: ReplicaId) -> float | None:
-    role = spec.role(replica.role)
-    return None if role is None else role.cpu_cores
+    return spec.role_of(replica).cpu_cores

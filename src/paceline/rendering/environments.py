@@ -63,8 +63,7 @@ def agent_config(
         interface: the network interface that is this replica's alone; None when it shares one.
         own_cgroup: whether a cgroup holds this replica alone.
     """
-    role = spec.role(replica.role)
-    assert role is not None, "every replica has a role"
+    role = spec.role_of(replica)
     environment = {"TMPDIR": files.scratch_dir, **spec.environment_of(replica.role)}
     if spec.training is not None:
         # What is known of the variables serves lint and plans; the script knows its own.

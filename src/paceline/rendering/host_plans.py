@@ -124,8 +124,7 @@ def _host_indices(spec: jobs.JobSpec, hosts: int) -> list[int]:
                 index = ps_hosts + replica.index % (hosts - ps_hosts)
             case _:
                 index = min(range(hosts), key=loads.__getitem__)
-        role = spec.role(replica.role)
-        loads[index] += (role.cpu_cores if role else None) or 1.0
+        loads[index] += spec.role_of(replica).cpu_cores or 1.0
         indices.append(index)
     return indices
 
@@ -134,8 +133,7 @@ def _check_sizes(
     spec: jobs.JobSpec, seats: Sequence[Seat], cores: int, machine_memory_bytes: int | None
 ) -> None:
     for seat in seats:
-        role = spec.role(seat.replica.role)
-        assert role is not None, "every replica has a role"
+        role = spec.role_of(seat.replica)
         where, most = f"host {seat.host.name}", seat.host.cpu_cores
         if most is None:
             where, most = "this machine", float(cores)
@@ -180,8 +178,7 @@ def _with_cores(spec: jobs.JobSpec, seats: tuple[Seat, ...], free_cores: tuple[i
 
 
 def _exclusive_cores(spec: jobs.JobSpec, replica: ReplicaId) -> int:
-    role = spec.role(replica.role)
-    assert role is not None, "every replica has a role"
+    role = spec.role_of(replica)
     if role.cpu_policy is not jobs.CpuPolicy.EXCLUSIVE or role.cpu_cores is None:
         return 0
     if not quantities.is_whole(role.cpu_cores):

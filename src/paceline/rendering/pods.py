@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from paceline.model import codes, jobs, quantities
+from paceline.model.adjustments import Allowance
 from paceline.model.jobs import JobSpec, RoleSpec
 from paceline.model.placements import Toleration
 from paceline.model.roles import ReplicaId
@@ -58,8 +60,7 @@ def pod(
         memory_bytes: instead of the memory that its role asks for.
         node: where it has to run; None: where the scheduler puts it.
     """
-    role = spec.role(replica.role)
-    assert role is not None, "every replica has a role"
+    role = spec.role_of(replica)
     host = labels.host_name(spec, replica)
     own = {
         labels.ROLE: str(replica.role),
@@ -265,6 +266,36 @@ def _resources(role: RoleSpec) -> Object:
     if role.gpus:
         limits[GPU] = requests[GPU] = str(role.gpus)
     return labels.given({"requests": requests, "limits": limits})
+
+
+def sized(role: RoleSpec, allowance: Allowance) -> RoleSpec:
+    """Return the spec of a role with what one replica of it may take; whole cores of its own stay."""
+    return dataclasses.replace(
+        role,
+        cpu_cores=role.cpu_cores if allowance.cpu_cores is None else allowance.cpu_cores,
+        memory_bytes=allowance.memory_bytes,
+    )
+
+
+def adjustable(role: RoleSpec) -> Object:
+    """Return of the requests and limits of a replica what can be changed while it runs."""
+    return {
+        bound: {name: amount for name, amount in amounts.items() if name in ("cpu", "memory")}
+        for bound, amounts in _resources(role).items()
+    }
+
+
+def is_sized(pod: Mapping[str, Any], wanted: Object) -> bool:
+    """Whether a replica's pod was asked for with these requests and limits; it may have others besides."""
+    containers = (pod.get("spec") or {}).get("containers") or ()
+    found = (each.get("resources") or {} for each in containers if each.get("name") == TRAINING)
+    has = next(found, {})
+    return all(
+        name in (has.get(bound) or {})
+        and quantities.parse_quantity(has[bound][name]) == quantities.parse_quantity(amount)
+        for bound, amounts in wanted.items()
+        for name, amount in amounts.items()
+    )
 
 
 def _volumes(spec: JobSpec, where: Surroundings) -> list[Object]:

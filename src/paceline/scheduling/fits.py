@@ -121,7 +121,7 @@ def _most_workers(
     if is_packed:
         if packing is None:
             return None
-        high = packing.count(Role.WORKER)
+        high = packing.count(Role.WORKER) + sum(_has_other_workers(each) * each.count for each in wanted)
     useful = {} if is_packed else _useful(spec, free)
 
     def fits(count: int) -> bool:
@@ -138,9 +138,15 @@ def _most_workers(
     return bisect.bisect_left(range(1, high + 1), True, key=lambda count: not fits(count))
 
 
+def _has_other_workers(item: Item) -> bool:
+    """Whether it is of workers that are not as large as their role says."""
+    return item.name != Role.WORKER and item.members[0][0].role is Role.WORKER
+
+
 def _useful(spec: jobs.JobSpec, free: Mapping[str, Resources]) -> Mapping[str, Resources]:
     """Return the nodes that have room for any replica at all."""
-    sizes = [requests(role) for role in spec.roles]
+    others = (requests(spec.role_of(each)) for each in spec.overrides if spec.has(each))
+    sizes = {*map(requests, spec.roles), *others}
     return {name: left for name, left in free.items() if not all(map(left.lacking, sizes))}
 
 

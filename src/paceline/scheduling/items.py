@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 from paceline.model import jobs
-from paceline.model.nodes import Resources
+from paceline.model.nodes import KINDS, Resources
 from paceline.model.placements import PlacementStrategy
 from paceline.model.roles import ReplicaId, Role
+
+#: So many sizes of one role are told apart: each is one more kind, and packing takes longer with each.
+MOST_SIZES = 3
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +47,11 @@ def requests(role: jobs.RoleSpec) -> Resources:
     )
 
 
+def total(spec: jobs.JobSpec) -> Resources:
+    """Return what all replicas of a job request together."""
+    return sum((requests(spec.role_of(each)) for each in spec.replicas()), Resources())
+
+
 def items(spec: jobs.JobSpec) -> tuple[Item, ...]:
     """Return what has to find a place; the kind of which there are most comes last."""
     strategy = spec.placement.strategy
@@ -50,40 +59,78 @@ def items(spec: jobs.JobSpec) -> tuple[Item, ...]:
     if strategy is PlacementStrategy.COLOCATE and ps is not None and worker is not None:
         found = _colocated(spec, ps, worker)
     else:
-        found = [_item(role, strategy) for role in spec.roles]
+        found = [item for role in spec.roles for item in _of_role(spec, role, strategy)]
     return tuple(sorted((each for each in found if each.count), key=lambda each: each.count))
 
 
-def _item(role: jobs.RoleSpec, strategy: PlacementStrategy) -> Item:
-    is_ps = role.role is Role.PS
-    others = {str(each) for each in Role} - {str(Role.PS)}
-    return Item(
-        name=str(role.role),
-        takes=requests(role),
-        members=tuple((ReplicaId(role.role, index),) for index in range(role.replicas)),
-        per_node=1 if is_ps and strategy is PlacementStrategy.SPREAD_PS else None,
-        apart_from=frozenset(others if is_ps else {str(Role.PS)})
-        if strategy is PlacementStrategy.ISOLATE
-        else frozenset(),
-    )
+def _of_role(spec: jobs.JobSpec, role: jobs.RoleSpec, strategy: PlacementStrategy) -> list[Item]:
+    """Return the replicas of a role by their size: most are as the role says, some may be others."""
+    sizes = _sizes(spec, role)
+    others = [each for each in spec.roles if (each.role is Role.PS) is not (role.role is Role.PS)]
+    apart = {name for other in others for name, _, _ in _sizes(spec, other)}
+    is_spread = role.role is Role.PS and strategy is PlacementStrategy.SPREAD_PS
+    return [
+        Item(
+            name=name,
+            takes=takes,
+            members=tuple((each,) for each in replicas),
+            per_node=1 if is_spread else None,
+            apart_from=frozenset(
+                {other for other, _, _ in sizes if other != name}
+                if is_spread
+                else apart
+                if strategy is PlacementStrategy.ISOLATE
+                else ()
+            ),
+        )
+        for name, takes, replicas in sizes
+    ]
+
+
+def _sizes(spec: jobs.JobSpec, role: jobs.RoleSpec) -> list[tuple[str, Resources, Sequence[ReplicaId]]]:
+    """Return the name, the size and the replicas of each size that a role has."""
+    found: dict[Resources, list[ReplicaId]] = {requests(role): []}
+    for index in range(role.replicas):
+        replica = ReplicaId(role.role, index)
+        found.setdefault(requests(spec.role_of(replica)), []).append(replica)
+    own, *others = found.items()
+    if len(others) >= MOST_SIZES:
+        # Too many to tell apart: each counts as large as the largest.
+        largest = Resources(**{kind: max(getattr(each, kind) for each, _ in others) for kind in KINDS})
+        others = [(largest, [replica for _, replicas in others for replica in replicas])]
+    return [
+        (str(role.role), *own),
+        *((_several(replicas), takes, replicas) for takes, replicas in others),
+    ]
+
+
+def _several(replicas: Sequence[ReplicaId]) -> str:
+    first, *others = map(str, replicas)
+    return f"{first} and {len(others)} more" if others else first
 
 
 def _colocated(spec: jobs.JobSpec, ps: jobs.RoleSpec, worker: jobs.RoleSpec) -> list[Item]:
     """One PS with its share of the workers on each node; shares differ by one worker at most."""
-    kinds: dict[int, list[tuple[ReplicaId, ...]]] = {}
+    kinds: dict[tuple[int, Resources], list[tuple[ReplicaId, ...]]] = {}
     for index in range(ps.replicas):
         share = tuple(ReplicaId(Role.WORKER, i) for i in range(index, worker.replicas, ps.replicas))
-        kinds.setdefault(len(share), []).append((ReplicaId(Role.PS, index), *share))
-    names = {share: f"ps with {share} workers" for share in kinds}
+        group = (ReplicaId(Role.PS, index), *share)
+        takes = sum((requests(spec.role_of(each)) for each in group), Resources())
+        kinds.setdefault((len(share), takes), []).append(group)
+    usual = {share: requests(ps) + requests(worker) * share for share, _ in kinds}
+    names = {
+        (share, takes): f"ps with {share} workers" if takes == usual[share] else str(members[0][0])
+        for (share, takes), members in kinds.items()
+    }
     groups = [
         Item(
-            name=names[share],
-            takes=requests(ps) + requests(worker) * share,
+            name=names[kind],
+            takes=kind[1],
             members=tuple(members),
             per_node=1,
-            apart_from=frozenset(names.values()) - {names[share]},
+            apart_from=frozenset(names.values()) - {names[kind]},
         )
-        for share, members in kinds.items()
+        for kind, members in kinds.items()
     ]
     alone = [role for role in spec.roles if role.role not in (Role.PS, Role.WORKER)]
-    return [*groups, *(_item(role, PlacementStrategy.ANY) for role in alone)]
+    return [*groups, *(item for role in alone for item in _of_role(spec, role, PlacementStrategy.ANY))]

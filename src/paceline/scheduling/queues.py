@@ -76,8 +76,6 @@ def reserved(nodes: Sequence[Node], spec: JobSpec, places: Mapping[ReplicaId, st
     """Return the nodes with what some replicas of a job take there counted as used."""
     used = {node.name: node.used for node in nodes}
     for replica, name in places.items():
-        role = spec.role(replica.role)
-        assert role is not None, "every replica has a role"
         if name in used:
-            used[name] += requests(role)
+            used[name] += requests(spec.role_of(replica))
     return [dataclasses.replace(node, used=used[node.name]) for node in nodes]

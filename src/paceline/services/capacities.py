@@ -14,7 +14,7 @@ from paceline.model.roles import ReplicaId
 from paceline.model.runs import LOCAL, ReplicaRow, Run, RunSummary
 from paceline.model.snapshots import Snapshot
 from paceline.model.statuses import JobPhase
-from paceline.scheduling.items import requests
+from paceline.scheduling.items import requests, total
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.lookouts import Lookout
 
@@ -122,7 +122,7 @@ def _waiting(jobs: LifeCycle, lookout: Lookout, summary: RunSummary) -> Waiting:
         job=run.name,
         since=run.submitted_at,
         priority=run.spec.scheduling.priority,
-        asked=sum((requests(role) * role.replicas for role in run.spec.roles), Resources()),
+        asked=total(run.spec),
         message=run.message,
         cause=next((each for each in causes if not each.is_past), None),
     )
@@ -146,7 +146,6 @@ def _holdings(
 def _holding(run: Run, node: str, rows: Sequence[ReplicaRow], snapshot: Snapshot) -> Holding:
     own: set[ReplicaId] = {row.replica for row in rows}
     measured = [each for each in snapshot.replicas if each.replica in own]
-    sizes = {role.role: requests(role) for role in run.spec.roles}
     emulated = {host.name for host in run.spec.hosts}
     counts = collections.Counter(str(row.replica.role) for row in rows)
     return Holding(
@@ -155,7 +154,7 @@ def _holding(run: Run, node: str, rows: Sequence[ReplicaRow], snapshot: Snapshot
         node=node,
         hosts=tuple(sorted({row.host for row in rows if row.host in emulated and row.host is not None})),
         replicas=dict(counts),
-        asked=sum((sizes[row.replica.role] for row in rows), Resources()),
+        asked=sum((requests(run.spec.role_of(row.replica)) for row in rows), Resources()),
         used_cores=rates.total(each.cpu_cores for each in measured),
         used_memory_bytes=rates.total(each.memory_bytes for each in measured),
     )

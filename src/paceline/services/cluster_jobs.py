@@ -15,13 +15,16 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
+from paceline.control import resizings
+from paceline.control.resizings import Resize
 from paceline.diagnosing.progress import commands
 from paceline.diagnosing.situations import Situation
 from paceline.engines.kubernetes import cluster_states, kinds, sights
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Line, Object
 from paceline.engines.kubernetes.loops import Loop
-from paceline.errors import Conflict, InvalidInput, NotFound
+from paceline.errors import Conflict, EngineError, InvalidInput, NotFound
 from paceline.model import run_queries
+from paceline.model.adjustments import Adjustment, Knob
 from paceline.model.jobs import JobSpec
 from paceline.model.nodes import Node
 from paceline.model.recordings import Recording
@@ -35,6 +38,7 @@ from paceline.scheduling import fits
 from paceline.scheduling.fits import Fit
 from paceline.services import (
     cluster_changes,
+    cluster_resizes,
     cluster_resources,
     cluster_runs,
     cluster_situations,
@@ -241,6 +245,46 @@ class ClusterJobs(LifeCycle):
         record = records.read(resource.get("status") or {}, run.spec)
         self.check_scalable(dataclasses.replace(run, spec=record.state.spec) if record else run, workers)
         self.patch(name, {"spec": {"roles": {str(Role.WORKER): {"replicas": workers}}}})
+
+    def resize(self, name: str, resize: Resize, *, seconds: float | None = None) -> None:
+        """Give replicas of a job that runs other cores or memory (see `LifeCycle.resize`).
+
+        The operator does it when it sees the change; a kubelet takes some seconds more.
+
+        Raises:
+            Conflict: it does not run, cannot have it, or something else is being changed.
+            EngineError: the cluster does not resize pods, or a node has not as much.
+            ClusterError: the cluster refuses it.
+        """
+        resource = self.resource(name)
+        run = cluster_resources.run(resource)
+        record = records.read(resource.get("status") or {}, run.spec)
+        spec = record.state.spec if record else run.spec
+        self.check_resizable(dataclasses.replace(run, spec=spec), resize)
+        hosts = {each.replica: each.host for each in self._replicas(resource) if each.host is not None}
+        cluster_resizes.check(self, spec, hosts, resize)
+        with self.changing(name, "resized"):
+            if seconds is None:
+                self.patch(name, cluster_resizes.patch_of(spec, resize))
+            else:
+                until = self.clock() + seconds
+                self.adjust(name, resizings.adjustments(spec, resize, until=until))
+
+    def knobs(self, run: Run) -> frozenset[Knob]:
+        """Return what of a run can be adjusted (see `LifeCycle.knobs`)."""
+        try:
+            cluster_resizes.check_version(self)
+        except EngineError:
+            return frozenset()
+        return frozenset({Knob.CPU, Knob.MEMORY})
+
+    def adjust(self, name: str, wanted: Sequence[Adjustment]) -> float:
+        """Have something of a job that runs be different for a time (see `LifeCycle.adjust`)."""
+        return cluster_resizes.adjust(self, name, wanted)
+
+    def changing(self, name: str, doing: str) -> contextlib.AbstractContextManager[None]:
+        """Keep others from changing a job (see `LifeCycle.changing`)."""
+        return cluster_resizes.changing(self, name, doing)
 
     def change(self, name: str, source: str) -> None:
         """Let a job go on as another job file has it, from its last checkpoint (`cluster_changes`)."""

@@ -13,20 +13,38 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from paceline.control import states
+from paceline.control import events, resizings, states
+from paceline.control.resizings import Resize
 from paceline.diagnosing.situations import Situation
 from paceline.engines.local import codes, engine, folders, layouts, machines
 from paceline.errors import Conflict, EngineError, PacelineError, StoreError
+from paceline.model.adjustments import Adjustment, Knob
 from paceline.model.jobs import JobSpec
 from paceline.model.nodes import Node
 from paceline.model.retentions import expires_at
 from paceline.model.run_queries import RunPage, RunQuery
-from paceline.model.runs import IMPORTED, LOCAL, SCALE, STOP, JobEvent, ReplicaRow, Run, RunSummary, Submit
+from paceline.model.runs import (
+    ADJUST,
+    ADJUSTED,
+    IMPORTED,
+    LOCAL,
+    RESIZE,
+    RESIZED,
+    SCALE,
+    STOP,
+    JobEvent,
+    ReplicaRow,
+    Run,
+    RunSummary,
+    Submit,
+)
 from paceline.model.statuses import JobPhase
 from paceline.scheduling.fits import Fit
 from paceline.services import (
+    change_locks,
     homes,
     local_capacities,
+    local_resizes,
     local_situations,
     logs,
     packed_folders,
@@ -36,7 +54,7 @@ from paceline.services import (
 )
 from paceline.services.life_cycles import LifeCycle, Stored
 from paceline.services.trace_sites import LocalSite
-from paceline.stores import Store
+from paceline.stores import Store, encodings
 
 if TYPE_CHECKING:
     from paceline.model.recordings import Recording
@@ -234,7 +252,7 @@ class Jobs(LifeCycle):
         run = self.get(name)
         if run.phase.is_final:
             raise Conflict(f"{name} has ended already ({run.phase})")
-        self._request(run, STOP)
+        self.request(run, STOP)
 
     def scale(self, name: str, workers: int) -> None:
         """Ask for another number of workers in a job that runs; those of the highest indices go first.
@@ -245,12 +263,56 @@ class Jobs(LifeCycle):
         """
         run = self.get(name)
         self.check_scalable(run, workers)
-        with self.choosing():
-            spec = run.spec.with_workers(workers)
-            layouts.extend(spec, machines.read(), folder_of(run), self.active_folders())
-        self._request(run, f"{SCALE} {workers}")
+        with self.changing(name, "scaled"):
+            with self.choosing():
+                spec = run.spec.with_workers(workers)
+                layouts.extend(spec, machines.read(), folder_of(run), self.active_folders())
+            self.request(run, f"{SCALE} {workers}")
 
-    def _request(self, run: Run, kind: str) -> None:
+    def resize(self, name: str, resize: Resize, *, seconds: float | None = None) -> None:
+        """Give replicas of a job that runs other cores or memory; none of them restarts.
+
+        Args:
+            name: the job.
+            resize: what they are to have.
+            seconds: for so long; None: for good, and its job file says so from then on.
+
+        Raises:
+            Conflict: it does not run, cannot have it, or something else is being changed.
+            EngineError: the machine or the host does not have so much, or cannot limit anything.
+            WaitTimeout: its supervisor does not answer.
+        """
+        run = self.get(name)
+        self.check_resizable(run, resize)
+        folder = folder_of(run)
+        local_resizes.check(run, folder, resize, machines.read())
+        with self.changing(name, "resized"):
+            if seconds is not None:
+                until = self.clock() + seconds
+                self.adjust(name, resizings.adjustments(run.spec, resize, until=until))
+                return
+            spec, source = resizings.resized(run.spec, resize), local_resizes.source_with(run, resize)
+            asked = events.ResizeRequested(spec=spec, source=source)
+            local_resizes.ask(self, run, f"{RESIZE} {encodings.encode(asked)}", RESIZED)
+
+    def knobs(self, run: Run) -> frozenset[Knob]:
+        """Return what of a run can be adjusted (see `LifeCycle.knobs`)."""
+        return local_resizes.knobs(run, machines.read())
+
+    def adjust(self, name: str, wanted: Sequence[Adjustment]) -> float:
+        """Have something of a job that runs be different for a time (see `LifeCycle.adjust`).
+
+        Raises:
+            EngineError: the kernel refuses it.
+            WaitTimeout: its supervisor does not answer.
+        """
+        return local_resizes.ask(self, self.get(name), adjust_request(wanted), ADJUSTED)
+
+    def changing(self, name: str, doing: str) -> contextlib.AbstractContextManager[None]:
+        """Keep others from changing a job (see `LifeCycle.changing`)."""
+        return change_locks.held(folder_of(self.get(name)), doing)
+
+    def request(self, run: Run, kind: str) -> None:
         """Leave a request for whoever looks after a run, and see to it that somebody does."""
         self.store.add_request(run.name, kind, at=self.clock())
         if self.is_lost(run):
@@ -418,6 +480,11 @@ class Jobs(LifeCycle):
     def trace_site(self, run: Run) -> LocalSite:
         """Return where traces of a run are asked for and found: its folder."""
         return LocalSite(folder_of(run).path)
+
+
+def adjust_request(wanted: Sequence[Adjustment]) -> str:
+    """Return how a supervisor is asked to have something be different for a time."""
+    return f"{ADJUST} {encodings.encode(events.AdjustRequested(adjustments=tuple(wanted)))}"
 
 
 def working_dir(spec: JobSpec, base: Path, folder: folders.RunFolder) -> str:

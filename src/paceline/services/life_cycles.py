@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from paceline.control import scalings
+from paceline.control import resizings, scalings
+from paceline.control.resizings import Resize
 from paceline.diagnosing.situations import Situation
 from paceline.errors import Conflict, WaitTimeout
-from paceline.model import run_queries
+from paceline.model import quantities, run_queries
+from paceline.model.adjustments import Adjustment, Knob
 from paceline.model.jobs import JobSpec
 from paceline.model.roles import ReplicaId
 from paceline.model.run_queries import RunPage, RunQuery
@@ -37,6 +39,10 @@ if TYPE_CHECKING:
 #: What is measured on a cluster is known so much later at most: its operator asks for it now and then, and
 #: clocks differ.
 CLUSTER_DELAY_SECONDS = 15.0
+
+
+#: A replica that uses so much of its memory needs the rest: what it uses comes and goes.
+FULL_MEMORY = 0.95
 
 
 class Stored(NamedTuple):
@@ -158,6 +164,52 @@ class LifeCycle(abc.ABC):
         conflict = scalings.conflict(run.spec, workers)
         if conflict is not None:
             raise Conflict(f"{run.name} cannot be scaled: {conflict}", f"paceline describe {run.name}")
+
+    @abc.abstractmethod
+    def resize(self, name: str, resize: Resize, *, seconds: float | None = None) -> None:
+        """Give replicas of a job that runs other cores or memory, for good or for so long; none restarts."""
+
+    @abc.abstractmethod
+    def knobs(self, run: Run) -> frozenset[Knob]:
+        """Return what of a run can be adjusted while it runs."""
+
+    @abc.abstractmethod
+    def adjust(self, name: str, wanted: Sequence[Adjustment]) -> float:
+        """Have something of a job that runs be different for a time; one that is over puts it back.
+
+        Returns:
+            When it was (Unix seconds).
+        """
+
+    @abc.abstractmethod
+    def changing(self, name: str, doing: str) -> contextlib.AbstractContextManager[None]:
+        """Keep others from changing a job that runs while this lasts, and say to them what is done."""
+
+    def check_resizable(self, run: Run, resize: Resize) -> None:
+        """Let a run pass of which replicas can be resized so.
+
+        Raises:
+            Conflict: it does not run, cannot have it, or uses more memory than that.
+        """
+        if run.phase.is_final or run.phase in (JobPhase.PENDING, JobPhase.STOPPING):
+            raise Conflict(
+                f"{run.name} does not run ({run.phase}), so its replicas cannot be resized",
+                "change its job file",
+            )
+        conflict = resizings.conflict(run.spec, resize) or self._too_little(run, resize)
+        if conflict is not None:
+            raise Conflict(f"{run.name} cannot be resized: {conflict}", f"paceline describe {run.name}")
+
+    def _too_little(self, run: Run, resize: Resize) -> str | None:
+        """Return which replica uses more memory than it would have; the kernel would kill it."""
+        if resize.memory_bytes is None:
+            return None
+        about = set(resizings.targets(run.spec, resize))
+        for each in self.snapshot(run.name).replicas:
+            if each.replica in about and (each.memory_bytes or 0) > resize.memory_bytes * FULL_MEMORY:
+                used, asked = map(quantities.format_bytes, (each.memory_bytes, resize.memory_bytes))
+                return f"{each.replica} uses {used}, so with {asked} of memory the kernel would kill it"
+        return None
 
     @abc.abstractmethod
     def delete(self, name: str, *, force: bool = False) -> None:

@@ -18,16 +18,15 @@ from paceline.model.jobs import JobSpec
 from paceline.model.nodes import Node, Resources
 from paceline.model.roles import Role
 from paceline.scheduling.fits import Blocker, Fit
-from paceline.scheduling.items import requests
+from paceline.scheduling.items import total
 
 
 def node(machine: Machine, active: Iterable[JobSpec]) -> Node:
     """Return this machine, with what the jobs that have not ended ask for."""
-    asked = (requests(role) * role.replicas for spec in active for role in spec.roles)
     return Node(
         name=socket.gethostname(),
         allocatable=Resources(millicores=1000 * len(machine.cores), memory_bytes=machine.memory_bytes),
-        used=sum(asked, Resources()),
+        used=sum(map(total, active), Resources()),
     )
 
 

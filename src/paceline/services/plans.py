@@ -82,8 +82,7 @@ def plan(
             interface=None,
             own_cgroup=machine.cgroups is not None,
         )
-        role = spec.role(seat.replica.role)
-        assert role is not None, "every replica has a role"
+        role = spec.role_of(seat.replica)
         replicas.append(
             ReplicaPlan(
                 replica=seat.replica,

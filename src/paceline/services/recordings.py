@@ -91,6 +91,7 @@ def read(
         events=[event for _, event in store.events(run.name)],
         conclusion=store.conclusion(run.name) if run.phase.is_final else None,
         changes=store.relays(run.name),
+        probes=store.probes(run.name),
     )
 
 

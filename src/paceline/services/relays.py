@@ -19,7 +19,7 @@ from paceline.errors import EngineError, InvalidInput, NotFound
 from paceline.model.jobs import JobSpec
 from paceline.model.runs import JobEvent, Run
 from paceline.model.statuses import JobPhase
-from paceline.services import variable_plans
+from paceline.services import change_locks, variable_plans
 
 if TYPE_CHECKING:
     from paceline.services.jobs import Jobs
@@ -48,7 +48,8 @@ def change(jobs: Jobs, name: str, source: str) -> None:
     if run.phase.is_final:
         jobs.check_resumable(run)
     spec = relayed(run, source)
-    jobs.store.ask_relay(name, source, at=jobs.clock())
+    with change_locks.held(folders.RunFolder(Path(run.directory)), "changed"):
+        jobs.store.ask_relay(name, source, at=jobs.clock())
     if run.phase.is_final:
         try:
             bring_back(jobs, run, spec, source=source)

@@ -13,17 +13,18 @@ import logging
 from collections.abc import Callable
 from pathlib import Path
 
-from paceline.control import commands, events, machines, states
+from paceline.control import allowances, commands, events, machines, resizings, states
 from paceline.diagnosing.failures import known
 from paceline.engines.engines import Engine
 from paceline.engines.local import folders
 from paceline.errors import Conflict, EngineError, StoreError
+from paceline.model import adjustments
 from paceline.model.roles import ReplicaId
-from paceline.model.runs import SCALE, JobEvent, Request
+from paceline.model.runs import ADJUST, ADJUSTED, RESIZE, RESIZED, SCALE, JobEvent, Request
 from paceline.model.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
 from paceline.services import log_files
 from paceline.sources import spools
-from paceline.stores import Store
+from paceline.stores import Store, encodings
 
 #: Exits wake the supervisor at once; this is for requests and timers.
 POLL_SECONDS = 0.5
@@ -72,6 +73,7 @@ class Supervision:
         self._release_at: float | None = None
         self._spools_at = 0.0
         self._happened: list[JobEvent] = []
+        self._source: str | None = None
 
     def run(self) -> JobPhase:
         """Look after the job until it is final; return how it ended."""
@@ -87,6 +89,8 @@ class Supervision:
     def _take_over(self) -> list[events.Event]:
         """Return the first events: a fresh start, or the adoption of what an earlier supervisor left.
 
+        What that one had adjusted for a time is adjusted now, or put back if the time is over.
+
         What lives is adopted even if the engine fails: it has to be seen to end.
         """
         failures: list[events.Event] = []
@@ -98,7 +102,9 @@ class Supervision:
             failures.append(events.EngineFailed(reason=error.message))
         if self._state.phase is JobPhase.PENDING:
             return failures or [events.Begin()]
-        return [self._adopted(), *failures]
+        adopted = self._adopted()
+        self._adapt()
+        return [adopted, *failures]
 
     def _adopted(self) -> events.Event:
         known = (r for r in self._state.replicas if r.phase.is_live or self._state.spec.has(r.replica))
@@ -116,6 +122,8 @@ class Supervision:
         found = [*self._read_spools(), *exits]
         while self._timers and self._timers[0][0] <= self._stopwatch():
             found.append(events.TimerFired(timer=heapq.heappop(self._timers)[2]))
+        if any(each.until <= self._clock() for each in self._state.adjustments):
+            found.append(events.TimePassed(now=self._clock()))
         if self._release_at is not None and self._release_at <= self._stopwatch():
             found.extend(self._release())
         return [*found, *self._requested()]
@@ -125,7 +133,9 @@ class Supervision:
         if self._release_at is not None:
             return 0.0
         wait = STARTING_SECONDS if self._is_starting else POLL_SECONDS
-        return min(wait, max(0.0, self._timers[0][0] - self._stopwatch())) if self._timers else wait
+        due = [each.until - self._clock() for each in self._state.adjustments]
+        due += [self._timers[0][0] - self._stopwatch()] if self._timers else []
+        return max(0.0, min((wait, *due)))
 
     @property
     def _is_starting(self) -> bool:
@@ -189,13 +199,24 @@ class Supervision:
             event = self._judged(event)
         before = self._state
         self._state, wanted = machines.advance(before, event)
-        if self._state.spec != before.spec:
-            self._engine.rescale(self._state.spec)
         self._tell(before, event)
         self._saved = self._saved and self._state == before
+        if isinstance(event, events.ResizeRequested) and self._state.spec != before.spec:
+            self._source = event.source or None
         self._keep()
+        if (self._state.spec, self._state.adjustments) != (before.spec, before.adjustments):
+            self._adapt()
         for command in wanted:
             self._execute(command)
+
+    def _adapt(self) -> None:
+        """Let the engine do what spec and adjustments say now."""
+        known = self._state.adjustments
+        failed = self._engine.adapt(
+            self._state.spec, allowances.allowances(self._state), allowances.links(known)
+        )
+        for each in failed:
+            self._note("engine-failed", each)
 
     def _judged(self, event: events.ReplicaExited) -> events.ReplicaExited:
         """Say of a command that failed whether it would fail again, by what it wrote last."""
@@ -211,6 +232,14 @@ class Supervision:
             self._note("replica-exited", str(event.reason), event.replica, event.attempt)
         if isinstance(event, events.ScaleRequested) and after.spec != before.spec:
             self._note("scaled", f"{event.workers} workers are wanted")
+        if isinstance(event, events.ResizeRequested) and after.spec != before.spec:
+            self._note(RESIZED, "; ".join(resizings.differences(before.spec, after.spec)))
+        for each in after.adjustments:
+            if each not in before.adjustments and each.until > self._clock():
+                self._note(ADJUSTED, adjustments.sentence(each, self._clock()))
+        for each in before.adjustments:
+            if adjustments.value(after.adjustments, each.knob, each.target) is None:
+                self._note(ADJUSTED, adjustments.ended(each))
         if after.phase is not before.phase:
             self._note(str(after.phase), after.message)
 
@@ -227,8 +256,10 @@ class Supervision:
         try:
             if not self._saved:
                 # In one transaction: a reader that sees the end of a job finds the event that says so.
-                self._store.save_state(self._name, self._state, at=self._clock(), events=self._happened)
-                self._saved = True
+                self._store.save_state(
+                    self._name, self._state, at=self._clock(), events=self._happened, resized=self._source
+                )
+                self._saved, self._source = True, None
             elif self._happened:
                 self._store.append_events(self._name, self._happened)
             self._happened = []
@@ -237,8 +268,8 @@ class Supervision:
 
     def _execute(self, command: commands.Command) -> None:
         match command:
-            case commands.Launch(replica=replica, attempt=attempt, memory_bytes=memory_bytes):
-                self._launch(replica, attempt, memory_bytes)
+            case commands.Launch(replica=replica, attempt=attempt):
+                self._launch(replica, attempt)
             case commands.Terminate(replica=replica, attempt=attempt):
                 self._engine.terminate(replica, attempt)
             case commands.Kill(replica=replica, attempt=attempt):
@@ -254,13 +285,13 @@ class Supervision:
         except EngineError as error:
             log.warning("%s is not gone yet, trying again: %s", replica, error.message)
 
-    def _launch(self, replica: ReplicaId, attempt: int, memory_bytes: int | None) -> None:
+    def _launch(self, replica: ReplicaId, attempt: int) -> None:
         if self._state.phase is JobPhase.STOPPING:  # A launch before this one failed and ended the job.
             reason = machines.NOT_LAUNCHED
             self._apply(events.ReplicaExited(replica=replica, attempt=attempt, reason=reason))
             return
         try:
-            launched = self._engine.launch(replica, attempt, memory_bytes)
+            launched = self._engine.launch(attempt, allowances.allowance(self._state, replica))
         except EngineError as error:
             # What this machine refuses it would refuse again; code was fetched before.
             reason = ExitReason(kind=ExitKind.LAUNCH_FAILED, message=error.message)
@@ -287,5 +318,12 @@ class Supervision:
 
 
 def _event(request: Request) -> events.Event:
-    kind, _, workers = request.kind.partition(" ")
-    return events.ScaleRequested(workers=int(workers)) if kind == SCALE else events.StopRequested()
+    kind, _, asked = request.kind.partition(" ")
+    match kind:
+        case _ if kind == SCALE:
+            return events.ScaleRequested(workers=int(asked))
+        case _ if kind == RESIZE:
+            return encodings.decode(events.ResizeRequested, asked, what="a resize")
+        case _ if kind == ADJUST:
+            return encodings.decode(events.AdjustRequested, asked, what="an adjustment")
+    return events.StopRequested()

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from paceline.model import codes, consistencies, jobs, placements, schedules
-from paceline.model.roles import Role
+from paceline.model.roles import ReplicaId, Role
 from paceline.model.variable_plans import PlacementRule
 from paceline.specs import documents, problems, shapes, trainings
 
@@ -43,6 +43,10 @@ def job_spec(section: shapes.JobSection, order: Sequence[str]) -> jobs.JobSpec:
         working_dir=spec.working_dir,
         environment=dict(spec.environment),
         roles=roles,
+        overrides={
+            ReplicaId.parse(name): jobs.Override(cpu_cores=each.cpu, memory_bytes=each.memory)
+            for name, each in spec.overrides.items()
+        },
         placement=_placement(spec.placement),
         scheduling=_scheduling(spec.scheduling),
         hosts=tuple(_host(host) for host in spec.hosts),
@@ -141,6 +145,7 @@ def _training(section: trainings.TrainingSection | None) -> dict[str, Any] | Non
 def contradictions(document: documents.Document, section: shapes.JobSection) -> Found:
     """Yield what makes a job impossible although every single field is right."""
     yield from _roles(document, section.spec)
+    yield from _overrides(document, section.spec)
     yield from _code_sources(document, section.spec)
     yield from _framework(document, section.spec)
     yield from _hosts(document, section.spec)
@@ -175,6 +180,18 @@ def _roles(document: documents.Document, spec: shapes.SpecSection) -> Found:
             )
             yield document.problem(here, message, key=True)
         yield from _growth(document, here, section)
+
+
+def _overrides(document: documents.Document, spec: shapes.SpecSection) -> Found:
+    for name, override in spec.overrides.items():
+        path, replica = ("spec", "overrides", name), ReplicaId.parse(name)
+        section = getattr(spec.roles, str(replica.role))
+        most = 0 if section is None else max(section.replicas, section.max_replicas or 0)
+        if replica.index >= most:
+            has = f"{most} {replica.role}, numbered from 0" if most else f"no {replica.role}"
+            yield document.problem(path, f"the job has {has}; remove this", key=True)
+        elif override.cpu is None and override.memory is None:
+            yield document.problem(path, "nothing is different of it; write cpu or memory", key=True)
 
 
 def _framework(document: documents.Document, spec: shapes.SpecSection) -> Found:

@@ -79,6 +79,10 @@ def _spec(spec: jobs.JobSpec) -> dict[str, Any]:
         "working_dir": spec.working_dir,
         "environment": dict(spec.environment),
         "roles": {str(role.role): _role(role) for role in spec.roles},
+        "overrides": {
+            str(replica): _given({"cpu": _cores(each.cpu_cores), "memory": _bytes(each.memory_bytes)})
+            for replica, each in spec.overrides.items()
+        },
         "placement": _placement(spec.placement),
         "scheduling": _scheduling(spec.scheduling),
         "hosts": [_host(host) for host in spec.hosts],

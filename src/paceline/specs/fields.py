@@ -29,6 +29,7 @@ _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,511}", re.ASCII)
 _SSH = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.-]*@)?[A-Za-z0-9][A-Za-z0-9.-]*:(?![:/]{2})[^\s:-]\S*", re.ASCII)
 #: ``git check-ref-format`` forbids more; what begins with '-' or '+' would be an option or a wish to git.
 _REVISION = re.compile(r"(?!.*(\.\.|@\{|//))[^\s\x00-\x20\x7f~^:?*\[\\+/-][^\s\x00-\x20\x7f~^:?*\[\\]*")
+_REPLICA = re.compile(r"(ps|worker|chief|evaluator)-(0|[1-9][0-9]{0,4})", re.ASCII)
 _SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _INTEGER = re.compile(r"[-+]?\d{1,18}", re.ASCII)
 _FLOAT = re.compile(r"[-+]?(\d{1,40}\.?\d{0,40}|\.\d{1,40})([eE][-+]?\d{1,3})?", re.ASCII)
@@ -334,6 +335,9 @@ VolumeName = Annotated[str, _label(_LABEL, 63, "a name", f"{_RULE}, at most 63")
 ObjectName = Annotated[str, _label(_SUBDOMAIN, 253, "a Kubernetes name", f"{_RULE}, parts joined by '.'")]
 VariableName = Annotated[
     str, _label(_VARIABLE, 256, "a variable's name", "letters, digits and '_', not starting with a digit")
+]
+ReplicaName = Annotated[
+    str, _label(_REPLICA, 16, "a replica", "a role and an index, such as ps-0 or worker-3")
 ]
 LabelKey = Annotated[str, Leaf(_label_key, _STRING)]
 LabelValue = Annotated[

@@ -106,6 +106,13 @@ class RolesSection(Section):
         return {key: {} if sections.is_empty(role) else role for key, role in value.items()}
 
 
+class OverrideSection(Section):
+    """What one replica has instead of what its role says."""
+
+    cpu: fields.CpuCores | None = Field(None, description="its cores; default: as its role")
+    memory: fields.Bytes | None = Field(None, description="its memory; default: as its role")
+
+
 class TolerationSection(Section):
     """A Kubernetes toleration."""
 
@@ -207,6 +214,9 @@ class CodeSection(Section):
     )
 
 
+_Overrides = dict[fields.ReplicaName, OverrideSection]
+
+
 class SpecSection(Section):
     """What the job is to do."""
 
@@ -238,6 +248,9 @@ class SpecSection(Section):
         None, description="auto (as many as the replica has cores) or a number; default: auto"
     )
     roles: RolesSection = Field(description="the replicas, by role; at least one worker or chief")
+    overrides: _Overrides = Field(
+        {}, description="what single replicas have instead of what their role says, by name: ps-0, worker-3"
+    )
     placement: PlacementSection | None = Field(None, description="which replicas go on which hosts")
     scheduling: SchedulingSection | None = Field(None, description="when a cluster lets the job begin")
     hosts: list[HostSection] = Field(

@@ -68,6 +68,8 @@ COMMAND
 @|      replicas: 1
 @|      cpu: 1
 @|      memory: 1Gi
+@|  overrides:                 # what single replicas have instead
+@|    ps-0: {cpu: 2, memory: 2Gi}
 @kubernetes|  placement:                 # which replicas go on which hosts
 @kubernetes|    strategy: spread-ps      # any, spread-ps, colocate (a PS with its workers) or isolate
 @|    node_selector: {disk: ssd}   # labels that a Kubernetes node must have

@@ -35,12 +35,15 @@ def taken(pod: Fields, container: Fields, container_at: str, note: Callable[[str
     # Only a pod whose every container has limits that its requests equal gets cores of its own.
     is_exclusive = is_whole and is_guaranteed
     # As `RoleSpec.requested_millicores` has it.
-    shared = {"cpu": f"{round(quantities.parse_quantity(cpu) * 1000) - 1}m"} if is_whole else {}
+    millicores = 0 if cpu is None else round(quantities.parse_quantity(cpu) * 1000)
+    shared = {"cpu": f"{millicores - 1}m"} if millicores > 1 else {}
     requested = wanted if is_exclusive else {**wanted, **shared}
     for key, given in asked.items():
         if given is not None and limited[key] is None:
             note(f"{at}.requests.{key}", f"{given} (it becomes the limit as well)")
-        if not _same(given, requested[key]):
+        # Of parts of a core a thousandth less makes no difference: none of them is a replica's own.
+        alike = (requested[key],) if is_whole else (requested[key], wanted[key])
+        if not any(_same(given, each) for each in alike):
             note(f"{at}.requests.{key}", f"{given} ({requested[key]} is requested)")
     return {
         "cpu": cpu,

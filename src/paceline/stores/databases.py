@@ -23,7 +23,7 @@ from paceline import errors
 from paceline.stores import failures
 
 #: The newest revision in ``migrations/``; a test holds them together.
-HEAD = "0012"
+HEAD = "0013"
 VERSION_TABLE = "paceline_schema"
 
 _PASSWORD = re.compile("([?&](?:ssl)?password=)[^&]*", re.IGNORECASE)

@@ -13,7 +13,7 @@ from paceline.model.roles import ReplicaId
 from paceline.model.samples import Sample, StepReport
 from paceline.stores import conclusions as conclusion_rows
 from paceline.stores import digests as digest_rows
-from paceline.stores import journals, measurements, packings, rows, runs, tables
+from paceline.stores import journals, measurements, packings, probes, rows, runs, tables
 
 if TYPE_CHECKING:
     from paceline.model import conclusions, digests, recordings
@@ -82,6 +82,8 @@ class Imports(rows.Part):
                 }
                 times = {"asked_at": change.asked_at, "done_at": change.done_at}
                 connection.execute(sa.insert(tables.relays).values(run_id=key, **files, **times))
+            for probe in {each.began_at: each for each in recording.probes}.values():
+                probes.insert(connection, key, probe)
             conclusion_rows.insert(connection, key, conclusion)
             digest_rows.save(connection, key, digest)
 

@@ -23,6 +23,7 @@ from pyarrow import compute, parquet
 from paceline.errors import InvalidInput, NotFound, StoreError, first_line
 from paceline.model import columns, outside, saved_plans
 from paceline.model.conclusions import Conclusion
+from paceline.model.probes import Probe
 from paceline.model.recordings import Output, Recording
 from paceline.model.roles import ReplicaId
 from paceline.model.runs import JobEvent, Relay, ReplicaRow, Run
@@ -55,6 +56,7 @@ class _Head:
     plan: Mapping[str, Any] | None = None
     conclusion: Conclusion | None = None
     changes: tuple[Relay, ...] = ()
+    probes: tuple[Probe, ...] = ()
     output: tuple[Output, ...] = ()
 
 
@@ -88,6 +90,7 @@ def write(path: Path, recording: Recording) -> None:
         plan=None if recording.plan is None else saved_plans.write(recording.plan),
         conclusion=recording.conclusion,
         changes=tuple(recording.changes),
+        probes=tuple(recording.probes),
         output=tuple(recording.output),
     )
     metadata = {_KEY: _packed(encodings.encode(head))}
@@ -157,6 +160,7 @@ def _recording(head: _Head, measured: Mapping[str, tuple[Any, ...]]) -> Recordin
         plan=None if head.plan is None else saved_plans.read(head.plan),
         conclusion=head.conclusion,
         changes=head.changes,
+        probes=head.probes,
         output=head.output,
     )
 
@@ -229,6 +233,7 @@ def _times(recording: Recording) -> Iterator[float | None]:
     yield from (event.at for event in recording.events)
     yield from (trace.at for trace in recording.traces)
     yield from (at for each in recording.changes for at in (each.asked_at, each.done_at))
+    yield from (at for each in recording.probes for at in (each.began_at, each.ended_at))
     if recording.conclusion is not None:
         yield recording.conclusion.at
 

@@ -95,9 +95,23 @@ class Relays(rows.Part):
             drop(connection, rows.run_id(connection, name, lock=True))
 
 
-def _insert(connection: sa.Connection, run: int, source: str, before: bytes, at: float) -> None:
-    made = {"source": source.encode("utf-8", "surrogatepass"), "before": before}
+def _insert(
+    connection: sa.Connection,
+    run: int,
+    source: str,
+    before: bytes,
+    at: float,
+    *,
+    done_at: float | None = None,
+) -> None:
+    made = {"source": source.encode("utf-8", "surrogatepass"), "before": before, "done_at": done_at}
     connection.execute(sa.insert(tables.relays).values(run_id=run, asked_at=at, **made))
+
+
+def note_done(connection: sa.Connection, run: int, source: str, at: float) -> None:
+    """Note that a run, whose row is locked and has the job file before, has another one without an end."""
+    before = connection.scalar(sa.select(tables.runs.c.source).where(tables.runs.c.id == run))
+    _insert(connection, run, source, before or b"", at, done_at=at)
 
 
 def settle(connection: sa.Connection, run: int, at: float) -> None:

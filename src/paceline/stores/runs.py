@@ -135,6 +135,7 @@ class Runs(rows.Part):
         events: Collection[runs.JobEvent] = (),
         source: str | None = None,
         drops_relay: bool = False,
+        resized: str | None = None,
     ) -> None:
         """Keep the state of a run for a later supervisor, and all that others are shown of it.
 
@@ -142,7 +143,8 @@ class Runs(rows.Part):
         finished at the first whose phase is final; one that goes on again has not, and what was concluded
         of its end holds no more. What happened meanwhile is kept together with it, and so is the job file
         where it is another one now: then what was asked of it by a relay is done.
-        With ``drops_relay`` that is forgotten: the run goes on as it was.
+        With ``drops_relay`` that is forgotten: the run goes on as it was. ``resized`` is the job file of a
+        run that has another one without having ended for it.
 
         Raises:
             NotFound: there is no such run.
@@ -152,9 +154,12 @@ class Runs(rows.Part):
         encoded = encodings.encode(state)
         started = None if state.phase is statuses.JobPhase.PENDING else at
         finished = sa.func.coalesce(columns.finished_at, at) if state.phase.is_final else None
-        file = {} if source is None else {"source": source_bytes(source)}
+        file = source if resized is None else resized
+        changed = {} if file is None else {"source": source_bytes(file)}
         with self._database.writing() as connection:
             key = rows.run_id(connection, name, lock=True)
+            if resized is not None:
+                relays.note_done(connection, key, resized, at)
             connection.execute(
                 sa.update(tables.runs)
                 .where(columns.id == key)
@@ -169,7 +174,7 @@ class Runs(rows.Part):
                     detail=columns.detail if state.phase.is_final else runs.Detail.FULL.value,
                     started_at=sa.func.coalesce(columns.started_at, started),
                     finished_at=finished,
-                    **file,
+                    **changed,
                 )
             )
             if not state.phase.is_final:

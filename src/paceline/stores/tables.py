@@ -304,6 +304,17 @@ relays = sa.Table(
     sqlite_autoincrement=True,
 )
 
+probes = sa.Table(
+    "probes",
+    metadata,
+    sa.Column("id", Number, primary_key=True),
+    _owner("run"),
+    sa.Column("began_at", sa.Double, nullable=False),
+    sa.Column("data", Text, nullable=False),
+    sa.UniqueConstraint("run_id", "began_at"),
+    sqlite_autoincrement=True,
+)
+
 audits = sa.Table(
     "audits",
     metadata,

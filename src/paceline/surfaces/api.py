@@ -277,6 +277,33 @@ class JobHandle:
         with self._jobs() as jobs:
             jobs.scale(self.name, workers)
 
+    def resize(
+        self,
+        target: str,
+        *,
+        cpu_cores: float | None = None,
+        memory_bytes: int | None = None,
+        seconds: float | None = None,
+    ) -> None:
+        """Give replicas other cores or memory while they run; none of them restarts.
+
+        Args:
+            target: a replica, such as ``ps-0``, or a role: all of its replicas.
+            cpu_cores: of each; None: as many as it has.
+            memory_bytes: of each; None: as much as it has.
+            seconds: for so long; None: for good.
+
+        Raises:
+            InvalidInput: the target names nothing, or nothing is to change.
+            Conflict: the job does not run, cannot have it, or is being changed.
+            EngineError: there is not as much where it runs.
+        """
+        from paceline.control import resizings
+
+        with self._jobs() as jobs:
+            wanted = resizings.asked(target, cpu_cores=cpu_cores, memory_bytes=memory_bytes)
+            jobs.resize(self.name, wanted, seconds=seconds)
+
     def delete(self, *, force: bool = False) -> None:
         """Remove the job with its logs, samples and checkpoints.
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from paceline.model.causes import Cause, Explanation
     from paceline.model.digests import Digest
     from paceline.model.experiments import Experiment
+    from paceline.model.probes import Probe
     from paceline.model.snapshots import Snapshot
     from paceline.model.traces import Trace
     from paceline.scheduling.fits import Fit
@@ -271,6 +272,40 @@ def _split(look: Look) -> dict[str, Any] | None:
 
     shares = trace_summaries.shares(look.recording.traces)
     return None if shares is None else {**plain(shares), "at": instant(shares.at)}
+
+
+def probe(found: Probe) -> dict[str, Any]:
+    """Return the document of a probe: each part with its elasticity, and each cut."""
+    from paceline.probing import sayings
+
+    parts = [
+        {
+            "name": each.part.name,
+            "knob": str(each.part.knob),
+            "targets": list(each.part.targets),
+            "elasticity": each.value,
+            "low": each.low,
+            "high": each.high,
+            "cuts": each.cuts,
+            "verdict": str(each.verdict),
+        }
+        for each in found.elasticities
+    ]
+    body = {
+        "name": found.run,
+        "began_at": found.began_at,
+        "ended_at": found.ended_at,
+        "ended": found.ended,
+        "unit": str(found.unit),
+        "lost": found.lost,
+        "lost_share": found.share,
+        "conclusion": sayings.conclusion(found.elasticities),
+        "parts": parts,
+        "cuts": [
+            {**plain(each), "part": each.part.name, "elasticity": each.elasticity} for each in found.cuts
+        ],
+    }
+    return document("Probe", body)
 
 
 def trace(

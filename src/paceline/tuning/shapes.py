@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from paceline.model import quantities
 from paceline.model.causes import Change
 from paceline.model.jobs import CpuPolicy, JobSpec, RoleSpec
-from paceline.model.roles import Role
+from paceline.model.roles import ReplicaId, Role
 from paceline.model.tunings import Objective
 
 #: Numbers of replicas, and multiples of what each has of cores, that are tried.
@@ -113,7 +113,24 @@ def reshaped(spec: JobSpec, wanted: Shape) -> JobSpec:
     )
     left_out = _left_out(spec, wanted)
     training = {key: value for key, value in (spec.training or {}).items() if key not in left_out}
-    return dataclasses.replace(spec, roles=roles, training=training if left_out else spec.training)
+    overrides = {each: own for each, own in spec.overrides.items() if each not in _outdated(spec, wanted)}
+    return dataclasses.replace(
+        spec, roles=roles, overrides=overrides, training=training if left_out else spec.training
+    )
+
+
+def _outdated(spec: JobSpec, wanted: Shape) -> Sequence[ReplicaId]:
+    """Return the replicas of which the job file has cores of their own that are not for another shape."""
+    now = shape(spec)
+    sizes = {
+        Role.PS: (wanted.servers, now is not None and now.server_cores != wanted.server_cores),
+        Role.WORKER: (wanted.workers, now is not None and now.worker_cores != wanted.worker_cores),
+    }
+    return [
+        each
+        for each in spec.overrides
+        if each.role in sizes and (sizes[each.role][1] or each.index >= sizes[each.role][0])
+    ]
 
 
 def _left_out(spec: JobSpec, wanted: Shape) -> tuple[str, ...]:
@@ -142,6 +159,8 @@ def _changes(spec: JobSpec, wanted: Shape) -> Iterator[Change]:
             is_whole = quantities.is_whole(new.cpu_cores)
             value = int(new.cpu_cores) if is_whole else quantities.quantity_cores(new.cpu_cores)
             yield Change(path=(*path, "cpu"), value=value)
+    for replica in _outdated(spec, wanted):
+        yield Change(path=("spec", "overrides", str(replica)), value=None)
     for key in _left_out(spec, wanted):
         yield Change(path=("spec", "training", key), value=None)
 

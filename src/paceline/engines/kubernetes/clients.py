@@ -145,6 +145,22 @@ class RealCluster:
             )
             return dict(patched)
 
+    async def resize(self, pod: str, namespace: str, container: str, resources: Object) -> Object:
+        """Give a container of a pod other requests and limits (see `Cluster`).
+
+        Source: Kubernetes' documentation, "Resize CPU and Memory Resources assigned to Containers".
+        """
+        what = f"Pod {pod} cannot be resized"
+        body = {"spec": {"containers": [{"name": container, "resources": resources}]}}
+        path = f"/api/v1/namespaces/{namespace}/pods/{pod}/resize"
+        # Containers are told apart by name, so the list is merged and not replaced.
+        headers = {"Content-Type": "application/strategic-merge-patch+json"}
+        with _translated(what):
+            response = await self._raw.patch(path, content=json.dumps(body), headers=headers)
+        if not response.is_success:
+            raise _refusal(what, response, response.content[:WORDS_BYTES])
+        return dict(response.json())
+
     async def delete(
         self, kind: Kind, name: str, namespace: str | None = None, *, grace_seconds: int | None = None
     ) -> None:

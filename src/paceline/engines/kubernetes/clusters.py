@@ -113,6 +113,9 @@ class Cluster(Protocol):
     ) -> Object:
         """Merge changes into an object or into its status (RFC 7386); of a version, if they name one."""
 
+    async def resize(self, pod: str, namespace: str, container: str, resources: Object) -> Object:
+        """Give a container of a pod that runs other requests and limits; what these do not name stays."""
+
     async def delete(
         self, kind: Kind, name: str, namespace: str | None = None, *, grace_seconds: int | None = None
     ) -> None:

@@ -27,13 +27,24 @@ PERIOD_MICROSECONDS = 100_000
 MIN_QUOTA_MICROSECONDS = 1_000
 
 
+#: The kernel's default share of contended cores: ``cpu.shares`` of v1, ``cpu.weight`` of v2.
+SHARES, WEIGHT = 1024, 100
+#: The most of either that the kernel takes.
+MOST_SHARES, MOST_WEIGHT = 262_144, 10_000
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Limits of a group; None or empty means: none."""
+    """Limits of a group; None or empty means: none.
+
+    Attributes:
+        weight: times the share of contended cores that a group has by default.
+    """
 
     cpu_cores: float | None = None
     cores: tuple[int, ...] = ()
     memory_bytes: int | None = None
+    weight: float = 1.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -60,6 +71,20 @@ class Hierarchy:
                 (self.roots[controller] / group / name).write_text(value)
         except OSError as error:
             raise EngineError(f"cannot make the cgroup {group}: {error}") from error
+
+    def limit(self, group: str, limits: Limits) -> None:
+        """Set the limits of a group that there is, and take away those that it has no more.
+
+        Its cores stay: processes in it have their threads on them.
+
+        Raises:
+            EngineError: the kernel refused, or there is no such group.
+        """
+        try:
+            for controller, name, value in (*_lifted(self.version, limits), *_settings(self.version, limits)):
+                (self.roots[controller] / group / name).write_text(value)
+        except OSError as error:
+            raise EngineError(f"the limits of the cgroup {group} cannot be set: {error}") from error
 
     def pids(self, group: str) -> set[int]:
         """Return the processes in a group and below it."""
@@ -150,7 +175,29 @@ def _settings(version: int, limits: Limits) -> list[tuple[str, str, str]]:
     if limits.memory_bytes is not None:
         name = "memory.max" if version == 2 else "memory.limit_in_bytes"
         settings.append(("memory", name, str(limits.memory_bytes)))
+    if limits.weight != 1:
+        settings.append(_weight(version, limits.weight))
     return settings
+
+
+def _lifted(version: int, limits: Limits) -> list[tuple[str, str, str]]:
+    """Return (controller, file, value) of what is not limited, as it is in a new group."""
+    lifted = []
+    if limits.cpu_cores is None:
+        no_quota = ("cpu.max", "max") if version == 2 else ("cpu.cfs_quota_us", "-1")
+        lifted.append(("cpu", *no_quota))
+    if limits.memory_bytes is None:
+        no_limit = ("memory.max", "max") if version == 2 else ("memory.limit_in_bytes", "-1")
+        lifted.append(("memory", *no_limit))
+    if limits.weight == 1:
+        lifted.append(_weight(version, 1))
+    return lifted
+
+
+def _weight(version: int, times: float) -> tuple[str, str, str]:
+    if version == 2:
+        return "cpu", "cpu.weight", str(min(MOST_WEIGHT, max(1, round(WEIGHT * times))))
+    return "cpu", "cpu.shares", str(min(MOST_SHARES, max(2, round(SHARES * times))))
 
 
 def _make(root: Path, group: str, version: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import importlib.resources
 import json
@@ -29,6 +30,7 @@ from paceline.engines.local import (
 )
 from paceline.errors import EngineError
 from paceline.model import jobs
+from paceline.model.adjustments import Allowance
 from paceline.model.roles import ReplicaId
 from paceline.model.statuses import ExitKind, ExitReason
 from paceline.rendering import environments, host_plans
@@ -49,6 +51,8 @@ class LocalEngine:
         self._running: dict[int, tuple[ReplicaId, int]] = {}
         self._children: dict[int, subprocess.Popen[bytes]] = {}
         self._firewall: firewalls.Firewall | None = None
+        self._allowed: dict[ReplicaId, Allowance] = {}
+        self._links: dict[str, int] = {}
 
     @functools.cached_property
     def _layout(self) -> layouts.Layout:
@@ -108,21 +112,67 @@ class LocalEngine:
     def _group(self, replica: ReplicaId) -> str:
         return f"{self._host_group(self._layout.plan.seat(replica).host)}/{replica}"
 
-    def rescale(self, spec: jobs.JobSpec) -> None:
-        """Take note of other workers (see ``engines.Engine``)."""
+    def adapt(
+        self, spec: jobs.JobSpec, allowances: Sequence[Allowance], links: Mapping[str, int]
+    ) -> Sequence[str]:
+        """Set limits, links, and what stands still (see ``engines.Engine``)."""
         self._spec = spec
         with contextlib.suppress(AttributeError):
             del self._layout
+        failed, running = [], {replica for replica, _ in self._running.values()}
+        for allowance in allowances:
+            before = self._allowed.get(allowance.replica)
+            if before == allowance or allowance.replica not in running:
+                continue
+            try:
+                self._limit(allowance, before)
+            except EngineError as error:
+                failed.append(f"{allowance.replica} keeps what it had: {error.message}")
+            self._allowed[allowance.replica] = allowance
+        return [*failed, *self._set_links(links)]
 
-    def launch(self, replica: ReplicaId, attempt: int, memory_bytes: int | None) -> engines.Launched:
+    def _limit(self, allowance: Allowance, before: Allowance | None) -> None:
+        """Let a replica that lives take what it may; ``before`` None: it is not known what it took."""
+        if self._machine.cgroups is not None:
+            self._machine.cgroups.limit(self._group(allowance.replica), self._limits(allowance))
+        if before is None or before.is_paused is not allowance.is_paused:
+            self._hold(allowance.replica, is_paused=allowance.is_paused)
+
+    def _hold(self, replica: ReplicaId, *, is_paused: bool) -> None:
+        """Have the processes of a replica stand still, or go on; its agent goes on in any case."""
+        agents = {pid for pid, (each, _) in self._running.items() if each == replica}
+        processes.send(self._pids(replica) - agents, signal.SIGSTOP if is_paused else signal.SIGCONT)
+
+    def _pids(self, replica: ReplicaId) -> set[int]:
+        if self._machine.cgroups is not None:
+            return self._machine.cgroups.pids(self._group(replica))
+        return set(processes.members(self._folder.path, (str(replica.role), replica.index)))
+
+    def _set_links(self, links: Mapping[str, int]) -> list[str]:
+        failed = []
+        for host in self._spec.hosts if self._network is not None else ():
+            wanted = links.get(host.name, host.bandwidth_bits_per_second)
+            if wanted is None or wanted == self._links.get(host.name, host.bandwidth_bits_per_second):
+                continue
+            assert self._network is not None, "hosts have one"
+            try:
+                self._network.limit(host, wanted)
+            except EngineError as error:
+                failed.append(f"the link of {host.name} keeps its rate: {error.message}")
+            self._links[host.name] = wanted
+        return failed
+
+    def launch(self, attempt: int, allowance: Allowance) -> engines.Launched:
         """Start one attempt in its group and namespace (see ``engines.Engine``)."""
+        replica = allowance.replica
         config = self._folder.config(replica, attempt)
         seat = self._layout.plan.seat(replica)
         try:
             config.parent.mkdir(parents=True, exist_ok=True)
             self._folder.scratch(replica).mkdir(parents=True, exist_ok=True)
             config.write_text(json.dumps(self.agent_config(replica, attempt), indent=1))
-            self._create_group(replica, memory_bytes)
+            if self._machine.cgroups is not None:
+                self._machine.cgroups.create(self._group(replica), self._limits(allowance))
             child = processes.start(
                 config,
                 agent=self._folder.agent,
@@ -134,6 +184,7 @@ class LocalEngine:
         except OSError as error:
             raise EngineError(f"{replica} cannot be launched: {error}") from error
         self._children[child.pid] = child
+        self._allowed[replica] = dataclasses.replace(allowance, is_paused=False)
         self._follow(child.pid, replica, attempt)
         return engines.Launched(
             host=seat.host.name, address=self._layout.addresses[replica], pid=child.pid, cores=seat.cores
@@ -153,18 +204,13 @@ class LocalEngine:
             own_cgroup=self._machine.cgroups is not None,
         )
 
-    def _create_group(self, replica: ReplicaId, memory_bytes: int | None) -> None:
-        if self._machine.cgroups is None:
-            return
-        role = self._spec.role(replica.role)
-        assert role is not None, "every replica has a role"
-        limits = cgroups.Limits(
-            # Exclusive cores need no quota: a quota would throttle within them.
-            cpu_cores=role.cpu_cores if role.cpu_policy is jobs.CpuPolicy.SHARED else None,
-            cores=self._layout.plan.seat(replica).cores,
-            memory_bytes=memory_bytes,
+    def _limits(self, allowance: Allowance) -> cgroups.Limits:
+        return cgroups.Limits(
+            cpu_cores=allowance.cpu_cores,
+            cores=self._layout.plan.seat(allowance.replica).cores,
+            memory_bytes=allowance.memory_bytes,
+            weight=allowance.weight,
         )
-        self._machine.cgroups.create(self._group(replica), limits)
 
     def _cgroup_files(self, replica: ReplicaId) -> list[Path]:
         if self._machine.cgroups is None:

@@ -4,6 +4,7 @@
 
     RUN/job.yaml                         the job file as submitted
     RUN/supervisor.log, supervisor.lock  the lock is held as long as somebody looks after the job
+    RUN/change.lock                      held, and signed, by who changes or probes the job while it runs
     RUN/layout.json                      host, cores and address of each replica
     RUN/environment.json                 digests of the shell's environment that it began with
     RUN/agent.py                         the agent that its replicas run, and what it loads from beside it
@@ -41,6 +42,11 @@ class RunFolder:
     def lock(self) -> Path:
         """Return the file that is locked as long as somebody looks after the job."""
         return self.path / "supervisor.lock"
+
+    @property
+    def change_lock(self) -> Path:
+        """Return the file that is locked as long as somebody changes or probes the job while it runs."""
+        return self.path / "change.lock"
 
     @property
     def agent(self) -> Path:

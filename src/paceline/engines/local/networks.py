@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from paceline.errors import EngineError
+from paceline.model import jobs
 from paceline.model.roles import ReplicaId
 from paceline.rendering import host_plans
 
@@ -59,6 +60,17 @@ class Network:
         for command in commands(self):
             _run(command)
 
+    def limit(self, host: jobs.Host, bits_per_second: int) -> None:
+        """Give the shaped uplink of a host another rate, both ways, while packets pass.
+
+        Raises:
+            EngineError: the kernel refused.
+        """
+        number = _hosts(self.plan).index(host)
+        ends = ((f"{self.prefix}-host-{number}", "uplink"), (f"{self.prefix}-fabric", f"host{number}"))
+        for namespace, interface in ends:
+            _run(_shape(namespace, interface, bits_per_second, verb="change"))
+
     def exists(self) -> bool:
         """Whether the namespaces of every replica are there."""
         return all((NAMESPACES / self.namespace(seat.replica)).exists() for seat in self.plan.seats)
@@ -81,7 +93,7 @@ def commands(network: Network) -> list[list[str]]:
     """Return the commands that make the network, in order: what a dry run prints."""
     fabric = f"{network.prefix}-fabric"
     script = [*_namespace(fabric), *_bridge(fabric)]
-    hosts = list(dict.fromkeys(seat.host for seat in network.plan.seats))
+    hosts = _hosts(network.plan)
     for number, host in enumerate(hosts):
         inside, link = f"{network.prefix}-host-{number}", f"host{number}"
         script += [*_namespace(inside), *_bridge(inside)]
@@ -120,9 +132,16 @@ def _link(namespace: str, name: str, peer_namespace: str, peer: str) -> list[lis
     ]
 
 
-def _shape(namespace: str, interface: str, bits_per_second: int) -> list[str]:
+def _hosts(plan: host_plans.HostPlan) -> list[jobs.Host]:
+    """Return the hosts that have replicas, as they are numbered."""
+    return list(dict.fromkeys(seat.host for seat in plan.seats))
+
+
+def _shape(namespace: str, interface: str, bits_per_second: int, *, verb: str = "add") -> list[str]:
     burst_bytes = max(MIN_BURST_BYTES, int(bits_per_second / 8 * BURST_SECONDS))
-    shape = f"qdisc add dev {interface} root tbf rate {bits_per_second}bit burst {burst_bytes} latency 50ms"
+    shape = (
+        f"qdisc {verb} dev {interface} root tbf rate {bits_per_second}bit burst {burst_bytes} latency 50ms"
+    )
     return ["tc", "-n", namespace, *shape.split()]
 
 

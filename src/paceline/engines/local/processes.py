@@ -95,17 +95,21 @@ def members(run_dir: Path, replica_index: tuple[str, int] | None = None) -> set[
     return found - {os.getpid()}
 
 
-def kill(pids: Iterable[int]) -> None:
-    """End processes at once; those that are gone already do not matter."""
+def send(pids: Iterable[int], number: signal.Signals) -> None:
+    """Send a signal to processes; those that are gone already do not matter."""
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+            os.kill(pid, number)
+
+
+def kill(pids: Iterable[int]) -> None:
+    """End processes at once."""
+    send(pids, signal.SIGKILL)
 
 
 def terminate(pid: int) -> None:
-    """Ask a process to end; one that is gone already does not matter."""
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGTERM)
+    """Ask a process to end."""
+    send([pid], signal.SIGTERM)
 
 
 class Watch:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from paceline.control import resizings
 from paceline.control.states import JobState, ReplicaState
 from paceline.engines.kubernetes import kinds, times
 from paceline.engines.kubernetes.mirrors import key_of
+from paceline.model import adjustments
 from paceline.model.roles import ReplicaId
+from paceline.model.runs import ADJUSTED, RESIZED
 from paceline.model.statuses import ExitKind, JobPhase
 from paceline.rendering import labels
 
@@ -27,14 +30,23 @@ class Announcement(NamedTuple):
     attempt: int | None = None
 
 
-def announcements(before: JobState, after: JobState) -> Iterator[Announcement]:
-    """Yield what has happened between two states."""
+def announcements(before: JobState, after: JobState, now: float) -> Iterator[Announcement]:
+    """Yield what has happened between two states, the second of which is of now (Unix seconds)."""
     known = {each.replica: each for each in before.replicas}
     for each in after.replicas:
         old = known.get(each.replica)
         if each.exit is not None and (old is None or _has_ended(old, each)):
             is_warning = each.exit.kind is not ExitKind.COMPLETED and after.phase is not JobPhase.STOPPING
             yield Announcement("replica-exited", str(each.exit), is_warning, each.replica, each.attempt)
+    changed = "; ".join(resizings.differences(before.spec, after.spec)) if after.spec != before.spec else ""
+    if changed and not after.phase.is_final:
+        yield Announcement(RESIZED, changed)
+    for adjustment in after.adjustments:
+        if adjustment not in before.adjustments and adjustment.until > now:
+            yield Announcement(ADJUSTED, adjustments.sentence(adjustment, now))
+    for adjustment in before.adjustments:
+        if adjustments.value(after.adjustments, adjustment.knob, adjustment.target) is None:
+            yield Announcement(ADJUSTED, adjustments.ended(adjustment))
     if after.phase is not before.phase:
         is_warning = after.phase in (JobPhase.FAILED, JobPhase.RESTARTING)
         yield Announcement(str(after.phase), after.message, is_warning)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from paceline.control import commands, events
+from paceline.control import allowances, commands, events
 from paceline.control.reconciliations import Sight, Stage
-from paceline.engines.kubernetes import kinds
+from paceline.engines.kubernetes import kinds, sights
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
 from paceline.engines.kubernetes.mirrors import key_of
 from paceline.engines.kubernetes.queues import QueueSystem, system_of
@@ -50,6 +50,7 @@ class Executor:
         self._agent_image = agent_image
         self._provided: dict[str, JobSpec] = {}
         self._systems: dict[str, QueueSystem] = {}
+        self._refused: dict[str, tuple[Object, str]] = {}
 
     def forget(self, uid: str) -> None:
         """Forget what was made for a job."""
@@ -213,6 +214,54 @@ class Executor:
             if not error.is_missing:
                 raise
 
+    async def resize(self, resource: Object, record: Record, found: Sequence[Object]) -> Mapping[str, str]:
+        """Give pods that run what their replicas may take by now.
+
+        Args:
+            resource: the job.
+            record: where it stands.
+            found: its pods.
+
+        Returns:
+            Why the cluster refuses it, by replica. What it has refused is not asked of the same pod again.
+
+        Raises:
+            ClusterError: something has to be tried again.
+        """
+        known = self._provided.get(resource["metadata"]["uid"])
+        if known is not None and known != record.state.spec:
+            await self._provide(resource, record)  # Who comes next goes on from the job as it is now.
+        refused = {}
+        for pod in found:
+            seen = sights.attempt_of(pod)
+            state = record.state.replica(seen[0]) if seen is not None else None
+            if state is None or seen is None or state.attempt != seen[1] or not _runs(pod):
+                continue
+            allowance = allowances.allowance(record.state, state.replica)
+            wanted = pods.adjustable(pods.sized(record.state.spec.role_of(state.replica), allowance))
+            if pods.is_sized(pod, wanted):
+                continue
+            why = await self._resize(pod, wanted)
+            if why:
+                refused[str(state.replica)] = why
+        return refused
+
+    async def _resize(self, pod: Object, wanted: Object) -> str:
+        """Resize a pod; return why it cannot be, empty if it was."""
+        uid, (namespace, name) = pod["metadata"]["uid"], key_of(pod)
+        asked, why = self._refused.get(uid, (None, ""))
+        if asked == wanted:
+            return why
+        try:
+            await self._cluster.resize(name, namespace, pods.TRAINING, wanted)
+        except ClusterError as error:
+            if not (error.is_refusal or error.is_forbidden or error.is_missing):
+                raise
+            self._refused[uid] = wanted, error.message
+            return error.message
+        self._refused.pop(uid, None)
+        return ""
+
     async def clean_up(self, resource: Object, record: Record, seen: Sequence[Sight]) -> None:
         """Remove the pods of a job that has ended, by its policy; the others keep their logs."""
         spec = record.state.spec
@@ -229,6 +278,10 @@ class Executor:
             agent_image=self._agent_image,
             has_agent_token=True,
         )
+
+
+def _runs(pod: Object) -> bool:
+    return (pod.get("status") or {}).get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]
 
 
 def owner(each: Object) -> str | None:

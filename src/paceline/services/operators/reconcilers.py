@@ -13,13 +13,15 @@ import itertools
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from paceline.control import events, reconciliations, scalings, states
+from paceline.control import events, reconciliations, resizings, scalings, states
 from paceline.control.reconciliations import Progress, Sight
 from paceline.diagnosing.failures import known, last_words
 from paceline.engines.kubernetes import kinds, sights, times
 from paceline.engines.kubernetes.clusters import WORDS_BYTES, Cluster, ClusterError, Object
 from paceline.engines.kubernetes.mirrors import key_of
-from paceline.errors import InvalidInput, first_line
+from paceline.errors import InvalidInput, StoreError, first_line
+from paceline.model import adjustments
+from paceline.model.adjustments import Adjustment
 from paceline.model.jobs import JobSpec
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.statuses import ExitKind, JobPhase, ReplicaPhase
@@ -28,11 +30,14 @@ from paceline.services.operators import announcements, records
 from paceline.services.operators.executions import SNAPSHOT, Executor, is_owned
 from paceline.services.operators.records import Record, UnreadableStatus
 from paceline.specs import custom_resources, parse_job
+from paceline.stores import encodings
 
 #: A new value of this annotation brings a failed job back.
 RESUME = f"{kinds.TRAINING_JOBS.group}/resume"
 #: Annotation: one that runs is to end, and to go on as its spec has it now; another value is another wish.
 CHANGE = f"{kinds.TRAINING_JOBS.group}/change"
+#: Annotation: what replicas have for a time, as JSON (`adjustments_of`).
+ADJUSTMENTS = f"{kinds.TRAINING_JOBS.group}/adjustments"
 #: How often even a job without news is looked at: containers may be stuck, and nodes silent.
 LOOK_SECONDS = 15.0
 _NOT_YET = (JobPhase.PENDING, JobPhase.STARTING, JobPhase.RESTARTING)
@@ -88,6 +93,7 @@ class Reconciler:
         self._specs: dict[str, tuple[int, JobSpec | str]] = {}
         self._written: dict[str, tuple[str, Object]] = {}
         self._unreadable: dict[str, str] = {}
+        self._refused: dict[str, Mapping[str, str]] = {}
 
     def record(self, uid: str) -> Record | None:
         """Return what is known of a job."""
@@ -100,7 +106,7 @@ class Reconciler:
 
     def forget(self, uid: str) -> None:
         """Forget a job that is gone, or that somebody else has changed."""
-        for kept in (self._records, self._specs, self._written, self._unreadable):
+        for kept in (self._records, self._specs, self._written, self._unreadable, self._refused):
             kept.pop(uid, None)
         self._executor.forget(uid)
 
@@ -133,6 +139,7 @@ class Reconciler:
         seen = sights.sights(look.pods, silent=look.silent, now=now)
         seen = await self._judged(record, seen, resource)
         record, requests = _requested(record, wanted, look, seen)
+        requests += _adjusted(record, wanted, resource, now)
         numbers = itertools.count()
         while True:
             before = record.state
@@ -140,13 +147,26 @@ class Reconciler:
             record = dataclasses.replace(record, progress=progress)
             self._records[uid] = record
             await self._save(look, record, now)
-            for each in announcements.announcements(before, record.state):
+            for each in announcements.announcements(before, record.state, now):
                 await self._announce(announcements.event(resource, each, now=now, number=next(numbers)))
             requests = await self._executor.act(resource, record, actions)
             if not requests:
                 break
         await self._executor.clean_up(resource, record, seen)
+        if _is_active(record.state.phase):
+            refused = await self._executor.resize(resource, record, look.pods)
+            await self._tell_refused(resource, refused, now)
         return await self._next_look(resource, record, now)
+
+    async def _tell_refused(self, resource: Object, refused: Mapping[str, str], now: float) -> None:
+        """Tell people once of each resize that the cluster refuses."""
+        uid = resource["metadata"]["uid"]
+        new = {name: why for name, why in refused.items() if self._refused.get(uid, {}).get(name) != why}
+        self._refused[uid] = refused
+        for number, (name, why) in enumerate(new.items()):
+            message = f"{name} keeps what it has: {why}"
+            told = announcements.Announcement("not-resized", message, is_warning=True)
+            await self._announce(announcements.event(resource, told, now=now, number=100 + number))
 
     async def _judged(self, record: Record, seen: list[Sight], resource: Object) -> list[Sight]:
         """Say of commands that have just failed whether they would fail again.
@@ -326,8 +346,8 @@ class Reconciler:
     async def _next_look(self, resource: Object, record: Record, now: float) -> float | None:
         state = record.state
         if not state.phase.is_final:
-            due = record.progress.next_due
-            return LOOK_SECONDS if due is None else max(0.0, min(LOOK_SECONDS, due - now))
+            due = [record.progress.next_due, *(each.until for each in state.adjustments)]
+            return max(0.0, min((LOOK_SECONDS, *(each - now for each in due if each is not None))))
         ttl = state.spec.ttl_after_finished_seconds
         if ttl is None or state.phase is JobPhase.STOPPED:  # A job that is suspended may go on some day.
             return None
@@ -376,6 +396,32 @@ def _requested(
     if look.room is None:
         return record, []
     return dataclasses.replace(record, places=look.room), [events.Begin()]
+
+
+def _adjusted(record: Record, wanted: JobSpec | str, resource: Object, now: float) -> list[events.Event]:
+    """Return the events by which the replicas of a job that runs may take what its resource says."""
+    state = record.state
+    if not _is_active(state.phase):
+        return []
+    found: list[events.Event] = []
+    if isinstance(wanted, JobSpec) and resizings.taken_over(state.spec, wanted) != state.spec:
+        found.append(events.ResizeRequested(spec=wanted))
+    asked = adjustments_of(resource)
+    if adjustments.merged(state.adjustments, asked) != state.adjustments:
+        found.append(events.AdjustRequested(adjustments=asked))
+    return [*found, events.TimePassed(now=now)]
+
+
+def adjustments_of(resource: Object) -> tuple[Adjustment, ...]:
+    """Return what replicas of a job have for a time, as its resource says; what cannot be read is none."""
+    text = (resource["metadata"].get("annotations") or {}).get(ADJUSTMENTS, "")
+    if not text:
+        return ()
+    try:
+        return encodings.decode(tuple[Adjustment, ...], text, what="adjustments")
+    except StoreError as error:
+        log.warning("%s/%s: %s", *key_of(resource), error.message)
+        return ()
 
 
 def _is_active(phase: JobPhase) -> bool:

@@ -217,8 +217,40 @@ class Duration(click.ParamType[float]):
             self.fail(str(error), param, ctx)
 
 
+class Cores(click.ParamType[float]):
+    """Cores, written as ``2``, ``1.5`` or ``500m``."""
+
+    name = "cores"
+
+    def convert(self, value: str | float, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the cores."""
+        from paceline.model import quantities
+
+        try:
+            return quantities.parse_cpu_cores(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class Size(click.ParamType[int]):
+    """Bytes, written as ``4Gi`` or ``512Mi``."""
+
+    name = "size"
+
+    def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the bytes."""
+        from paceline.model import quantities
+
+        try:
+            return quantities.parse_bytes(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
 ADDRESS = Address()
 DURATION = Duration()
+CORES = Cores()
+SIZE = Size()
 
 
 def role_type() -> click.Choice[str]:

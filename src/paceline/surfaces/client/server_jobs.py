@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import re
 import secrets
@@ -12,8 +13,10 @@ from typing import Any, ClassVar
 from urllib.parse import quote
 
 from paceline import specs
+from paceline.control.resizings import Resize
 from paceline.diagnosing.situations import Situation
-from paceline.errors import InvalidInput, NotFound, PacelineError, StoreError
+from paceline.errors import Conflict, InvalidInput, NotFound, PacelineError, StoreError
+from paceline.model.adjustments import Adjustment, Knob
 from paceline.model.jobs import JobSpec
 from paceline.model.recordings import Recording
 from paceline.model.roles import ReplicaId
@@ -193,6 +196,30 @@ class ServerJobs(LifeCycle):
             Conflict: it has ended, or cannot have so many.
         """
         self._connection.post(_path(name, "scale"), {"workers": workers})
+
+    def resize(self, name: str, resize: Resize, *, seconds: float | None = None) -> None:
+        """Give replicas of a job that runs other cores or memory (see `LifeCycle.resize`).
+
+        Raises:
+            Conflict: it cannot have it.
+        """
+        self._connection.post(_path(name, "resize"), {**dataclasses.asdict(resize), "seconds": seconds})
+
+    def knobs(self, run: Run) -> frozenset[Knob]:
+        """Return what of a run can be adjusted from here: nothing, its server does that."""
+        return frozenset()
+
+    def adjust(self, name: str, wanted: Sequence[Adjustment]) -> float:
+        """Refuse: whoever adjusts a job looks at it as closely as only its server can.
+
+        Raises:
+            Conflict: always.
+        """
+        raise Conflict("a server adjusts its jobs itself", f"paceline probe {name}")
+
+    def changing(self, name: str, doing: str) -> contextlib.AbstractContextManager[None]:
+        """Keep nobody from anything: the server does, for whom it changes a job."""
+        return contextlib.nullcontext()
 
     def delete(self, name: str, *, force: bool = False) -> None:
         """Remove a run and all that is kept of it.

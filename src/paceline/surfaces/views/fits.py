@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from paceline.model.jobs import JobSpec
+from paceline.model.nodes import Resources
 from paceline.model.roles import Role
 from paceline.scheduling import items
 from paceline.scheduling.fits import Blocker, Fit
@@ -41,11 +42,9 @@ def _places(spec: JobSpec, found: Fit, width: int | None) -> Text:
     """Return a row for each node that the job would use."""
     nodes = sorted(set(found.places.values()))
     counts = collections.Counter((node, replica.role) for replica, node in found.places.items())
-    takes = {role.role: items.requests(role) for role in spec.roles}
-    cores, memory = (
-        [sum(counts[node, role] * getattr(each, kind) for role, each in takes.items()) for node in nodes]
-        for kind in ("millicores", "memory_bytes")
-    )
+    takes: collections.defaultdict[str, Resources] = collections.defaultdict(Resources)
+    for replica, node in found.places.items():
+        takes[node] += items.requests(spec.role_of(replica))
     columns = [
         tables.Column(header="NODE", cells=[cells.clean(node) for node in nodes], shrink_to=16),
         *(
@@ -56,9 +55,17 @@ def _places(spec: JobSpec, found: Fit, width: int | None) -> Text:
             )
             for role in spec.roles
         ),
-        tables.Column(header="CPU", cells=[f"{each / 1000:.3g}" for each in cores], right=True, drop=1),
         tables.Column(
-            header="MEMORY", cells=[cells.compact_bytes(each) for each in memory], right=True, drop=2
+            header="CPU",
+            cells=[f"{takes[each].millicores / 1000:.3g}" for each in nodes],
+            right=True,
+            drop=1,
+        ),
+        tables.Column(
+            header="MEMORY",
+            cells=[cells.compact_bytes(takes[each].memory_bytes) for each in nodes],
+            right=True,
+            drop=2,
         ),
     ]
     return tables.fit(columns, width).text

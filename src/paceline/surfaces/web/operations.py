@@ -37,6 +37,7 @@ class Operation(enum.Enum):
     STOP = "jobs.stop"
     RESUME = "jobs.resume"
     SCALE = "jobs.scale"
+    RESIZE = "jobs.resize"
     APPLY = "jobs.apply"
     TRACE = "jobs.trace"
     DELETE = "jobs.delete"
@@ -68,6 +69,7 @@ _RIGHTS = {
     Operation.STOP: Right("patch", _JOBS),
     Operation.RESUME: Right("patch", _JOBS),
     Operation.SCALE: Right("patch", _JOBS),
+    Operation.RESIZE: Right("patch", _JOBS),
     Operation.APPLY: Right("patch", _JOBS),
     Operation.TRACE: Right("patch", _JOBS),
     Operation.DELETE: Right("delete", _JOBS),
@@ -78,7 +80,8 @@ _RIGHTS = {
 }
 _CHANGES = frozenset(
     {
-        Operation.SUBMIT, Operation.STOP, Operation.RESUME, Operation.SCALE, Operation.APPLY,
+        Operation.SUBMIT, Operation.STOP, Operation.RESUME, Operation.SCALE, Operation.RESIZE,
+        Operation.APPLY,
         Operation.TRACE, Operation.DELETE,
     }
 )  # fmt: skip

@@ -11,8 +11,9 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Response
 from fastapi.responses import PlainTextResponse
 
 from paceline import specs
+from paceline.control import resizings
 from paceline.errors import Conflict, InvalidInput, NotFound
-from paceline.model import selectors
+from paceline.model import quantities, selectors
 from paceline.model.roles import ReplicaId
 from paceline.model.run_queries import Cursor, RunQuery
 from paceline.model.runs import Run, RunSummary
@@ -213,6 +214,18 @@ def scale_job(
     """Ask for another number of workers in a job that runs."""
     asked.note(name, f"workers: {body.workers}")
     asked.jobs.scale(name, body.workers)
+    return _document(asked, asked.jobs.get(name))
+
+
+@router.post("/{name}/resize", operation_id="resizeJob", response_model=schemas.Run, status_code=202)
+def resize_job(
+    asked: Annotated[Asked, Depends(may(Operation.RESIZE))], name: Name, body: schemas.Resize
+) -> dict[str, Any]:
+    """Give replicas of a job that runs other cores or memory; none of them restarts."""
+    resize = resizings.asked(body.target, cpu_cores=body.cpu_cores, memory_bytes=body.memory_bytes)
+    span = "" if body.seconds is None else f" for {quantities.format_seconds(body.seconds)}"
+    asked.note(name, resizings.sentence(resize) + span)
+    asked.jobs.resize(name, resize, seconds=body.seconds)
     return _document(asked, asked.jobs.get(name))
 
 

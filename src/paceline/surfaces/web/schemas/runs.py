@@ -176,6 +176,15 @@ class Scale(Schema):
     workers: Annotated[int, Field(ge=0, le=1_000_000)]
 
 
+class Resize(Schema):
+    """Other cores or memory for replicas of a job that runs."""
+
+    target: Annotated[str, Field(description="a replica, such as ps-0, or a role", max_length=40)]
+    cpu_cores: Annotated[float, Field(gt=0, le=4096)] | None = None
+    memory_bytes: Annotated[int, Field(gt=0, le=1 << 60)] | None = None
+    seconds: Annotated[float, Field(description="for so long; else for good", gt=0, le=1e8)] | None = None
+
+
 class Prune(Schema):
     """Which jobs are old."""
 

@@ -1,0 +1,46 @@
+"""What each replica of a job may take now: by its spec, and by what it is adjusted to for a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from paceline.control.states import JobState
+from paceline.model import adjustments
+from paceline.model.adjustments import Adjustment, Allowance, Knob
+from paceline.model.jobs import CpuPolicy
+from paceline.model.roles import ReplicaId
+
+
+def allowances(state: JobState) -> Sequence[Allowance]:
+    """Return those of the replicas that live."""
+    return [
+        allowance(state, each.replica)
+        for each in state.replicas
+        if each.phase.is_live and state.spec.role(each.replica.role) is not None
+    ]
+
+
+def allowance(state: JobState, replica: ReplicaId) -> Allowance:
+    """Return that of one replica.
+
+    Whole cores of its own have no quota, which would throttle within them, but while they are adjusted.
+    """
+    known, current = state.adjustments, state.replica(replica)
+    role = state.spec.role_of(replica)
+    own = None if role.cpu_policy is CpuPolicy.EXCLUSIVE else role.cpu_cores
+    cores = adjustments.value(known, Knob.CPU, replica)
+    memory = adjustments.value(known, Knob.MEMORY, replica)
+    # That of a replica that was killed for memory may have grown beyond its spec.
+    limit = current.memory_bytes if current is not None else role.memory_bytes
+    return Allowance(
+        replica=replica,
+        cpu_cores=own if cores is None else cores,
+        memory_bytes=limit if memory is None else int(memory),
+        weight=adjustments.value(known, Knob.WEIGHT, replica) or 1.0,
+        is_paused=bool(adjustments.value(known, Knob.PAUSE, replica)),
+    )
+
+
+def links(known: Sequence[Adjustment]) -> Mapping[str, int]:
+    """Return the bits a second of the emulated hosts whose links are adjusted."""
+    return {each.target: int(each.value) for each in known if each.knob is Knob.LINK}

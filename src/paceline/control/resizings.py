@@ -1,0 +1,213 @@
+"""Other cores and memory for replicas of a job that runs: whether it can have them, and its spec then."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+
+from paceline.errors import InvalidInput
+from paceline.model import quantities
+from paceline.model.adjustments import Adjustment, Knob
+from paceline.model.causes import Change
+from paceline.model.jobs import CpuPolicy, JobSpec, Override
+from paceline.model.roles import ReplicaId, Role
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Resize:
+    """What is asked for.
+
+    Attributes:
+        target: a replica, such as ``ps-0``, or a role: all of its replicas, those that it gets later, too.
+        cpu_cores, memory_bytes: of each; None: as it is.
+    """
+
+    target: str
+    cpu_cores: float | None = None
+    memory_bytes: int | None = None
+
+    @property
+    def replica(self) -> ReplicaId | None:
+        """Return the one replica that it is about; None: it is about a role."""
+        return None if self.target in tuple(Role) else ReplicaId.parse(self.target)
+
+    @property
+    def role(self) -> Role:
+        """Return the role that it is about, or that its replica has."""
+        return Role(self.target) if self.replica is None else self.replica.role
+
+
+def asked(target: str, *, cpu_cores: float | None = None, memory_bytes: int | None = None) -> Resize:
+    """Return what a user asks for.
+
+    Raises:
+        InvalidInput: the target names neither a replica nor a role, or nothing is to change.
+    """
+    found = Resize(target=target, cpu_cores=cpu_cores, memory_bytes=memory_bytes)
+    try:
+        found.role  # noqa: B018
+    except ValueError as error:
+        raise InvalidInput(
+            f"{target!r} names neither a replica nor a role", "ps-0 is a replica, ps all parameter servers"
+        ) from error
+    if cpu_cores is None and memory_bytes is None:
+        raise InvalidInput("nothing is to change: neither cores nor memory were given", "--cpu 2")
+    return found
+
+
+def targets(spec: JobSpec, resize: Resize) -> Sequence[ReplicaId]:
+    """Return the replicas that a resize is about."""
+    if resize.replica is not None:
+        return (resize.replica,)
+    return [each for each in spec.replicas() if each.role is resize.role]
+
+
+def conflict(spec: JobSpec, resize: Resize) -> str | None:
+    """Return why a job that runs cannot be resized so, wherever it runs; None when it can."""
+    if resize.replica is not None and not spec.has(resize.replica):
+        names = ", ".join(f"{role.role}-0 to {role.role}-{role.replicas - 1}" for role in spec.roles)
+        return f"it has no {resize.target} (it has {names})"
+    role = spec.role(resize.role)
+    if role is None:
+        return f"it has no {resize.target}"
+    if resize.cpu_cores is not None and role.cpu_policy is CpuPolicy.EXCLUSIVE:
+        return (
+            f"the cores of its {role.role} are exclusive (cpu_policy), and are given when a replica begins; "
+            "change the job file and let it go on from its checkpoint"
+        )
+    if resize.cpu_cores is not None and resize.cpu_cores < quantities.LEAST_CORES:
+        return f"a replica needs at least {quantities.quantity_cores(quantities.LEAST_CORES)} CPU"
+    if resize.memory_bytes is not None and resize.memory_bytes < quantities.LEAST_PROCESS_BYTES:
+        least = quantities.format_bytes(quantities.LEAST_PROCESS_BYTES)
+        return f"a replica needs at least {least} of memory to start at all"
+    if resized(spec, resize) == spec:
+        return f"{sentence(resize)} is what it has already"
+    return None
+
+
+def resized(spec: JobSpec, resize: Resize) -> JobSpec:
+    """Return the job with the cores and the memory that were asked for.
+
+    Those of a whole role are the role's from now on; what was set for single replicas of it before goes.
+    """
+    if resize.replica is not None:
+        own = _changed(spec.overrides.get(resize.replica, Override()), resize)
+        return dataclasses.replace(spec, overrides=_given({**spec.overrides, resize.replica: own}))
+    roles = tuple(
+        dataclasses.replace(
+            role,
+            cpu_cores=role.cpu_cores if resize.cpu_cores is None else resize.cpu_cores,
+            memory_bytes=role.memory_bytes if resize.memory_bytes is None else resize.memory_bytes,
+        )
+        if role.role is resize.role
+        else role
+        for role in spec.roles
+    )
+    left = {
+        replica: _without(own, resize) if replica.role is resize.role else own
+        for replica, own in spec.overrides.items()
+    }
+    return dataclasses.replace(spec, roles=roles, overrides=_given(left))
+
+
+def taken_over(spec: JobSpec, wanted: JobSpec) -> JobSpec:
+    """Return a job whose replicas have the cores and the memory that those of another have."""
+    sizes = {role.role: (role.cpu_cores, role.memory_bytes) for role in wanted.roles}
+    roles = tuple(
+        dataclasses.replace(role, cpu_cores=sizes[role.role][0], memory_bytes=sizes[role.role][1])
+        if role.role in sizes
+        else role
+        for role in spec.roles
+    )
+    return dataclasses.replace(spec, roles=roles, overrides=wanted.overrides)
+
+
+def has_other_memory(before: JobSpec, after: JobSpec, replica: ReplicaId) -> bool:
+    """Whether a replica has other memory in one job than in another."""
+    return before.role_of(replica).memory_bytes != after.role_of(replica).memory_bytes
+
+
+def differences(before: JobSpec, after: JobSpec) -> Iterator[str]:
+    """Yield which replicas have other cores or memory, for people: ``ps-0 has 1500m CPU (had 1)``."""
+    for replica in before.replicas():
+        old, new = before.role_of(replica), after.role_of(replica)
+        if old.cpu_cores != new.cpu_cores:
+            has, had = (_cores(each.cpu_cores) for each in (new, old))
+            yield f"{replica} has {has} (had {had})"
+        if old.memory_bytes != new.memory_bytes:
+            has, had = (_memory(each.memory_bytes) for each in (new, old))
+            yield f"{replica} has {has} (had {had})"
+
+
+def _cores(cores: float | None) -> str:
+    return "any CPU" if cores is None else f"{quantities.quantity_cores(cores)} CPU"
+
+
+def _memory(memory: int | None) -> str:
+    return "any memory" if memory is None else f"{quantities.format_bytes(memory)} of memory"
+
+
+def changes(spec: JobSpec, resize: Resize) -> tuple[Change, ...]:
+    """Return what a job file says otherwise from then on."""
+    cores, memory = resize.cpu_cores, resize.memory_bytes
+    given = {
+        "cpu": None if cores is None else _plain(quantities.quantity_cores(cores)),
+        "memory": None if memory is None else _plain(quantities.quantity_bytes(memory)),
+    }
+    where = ("roles", str(resize.role)) if resize.replica is None else ("overrides", resize.target)
+    found = [
+        Change(path=("spec", *where, field), value=value)
+        for field, value in given.items()
+        if value is not None
+    ]
+    after = resized(spec, resize)
+    for replica, own in spec.overrides.items() if resize.replica is None else ():
+        left = after.overrides.get(replica)
+        path = ("spec", "overrides", str(replica))
+        if left is None:
+            found.append(Change(path=path, value=None))
+        elif left != own:
+            field = "memory" if left.memory_bytes != own.memory_bytes else "cpu"
+            found.append(Change(path=(*path, field), value=None))
+    return tuple(found)
+
+
+def _plain(quantity: str) -> int | str:
+    return int(quantity) if quantity.isdecimal() else quantity
+
+
+def adjustments(spec: JobSpec, resize: Resize, *, until: float) -> tuple[Adjustment, ...]:
+    """Return what makes a resize for a time (until then, Unix seconds)."""
+    wanted = ((Knob.CPU, resize.cpu_cores), (Knob.MEMORY, resize.memory_bytes))
+    return tuple(
+        Adjustment(knob=knob, target=str(replica), value=float(value), until=until)
+        for replica in targets(spec, resize)
+        for knob, value in wanted
+        if value is not None
+    )
+
+
+def _changed(own: Override, resize: Resize) -> Override:
+    return Override(
+        cpu_cores=own.cpu_cores if resize.cpu_cores is None else resize.cpu_cores,
+        memory_bytes=own.memory_bytes if resize.memory_bytes is None else resize.memory_bytes,
+    )
+
+
+def _without(own: Override, resize: Resize) -> Override:
+    return Override(
+        cpu_cores=own.cpu_cores if resize.cpu_cores is None else None,
+        memory_bytes=own.memory_bytes if resize.memory_bytes is None else None,
+    )
+
+
+def _given(overrides: Mapping[ReplicaId, Override]) -> dict[ReplicaId, Override]:
+    return {replica: own for replica, own in overrides.items() if own != Override()}
+
+
+def sentence(resize: Resize) -> str:
+    """Return what is asked for, for people: ``ps-0 with 1500m CPU``."""
+    cores = [] if resize.cpu_cores is None else [_cores(resize.cpu_cores)]
+    memory = [] if resize.memory_bytes is None else [_memory(resize.memory_bytes)]
+    each = "" if resize.replica is not None else "each "
+    return f"{each}{resize.target} with {' and '.join((*cores, *memory))}"

@@ -1,0 +1,106 @@
+"""What a replica, or a host, of a job that runs has for a time instead of what its spec says.
+
+A resize with an end is one, and so is each cut of a probe. All of them end by themselves: the process that
+asked for one may die, and nothing has to be put back by it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Iterable, Sequence
+
+from paceline.model import quantities
+from paceline.model.roles import ReplicaId
+
+
+class Knob(enum.StrEnum):
+    """What can be adjusted while a job runs."""
+
+    CPU = "cpu"  # cores of a replica
+    MEMORY = "memory"  # bytes of a replica
+    LINK = "link"  # bits a second of an emulated host, each way
+    WEIGHT = "weight"  # times its ordinary share of cores that others want, too
+    PAUSE = "pause"  # 1: the processes of a replica stand still
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Adjustment:
+    """One of them.
+
+    Attributes:
+        knob: what is adjusted.
+        target: of which replica, such as ``ps-0``, or of which emulated host.
+        value: to what; its unit follows from the knob.
+        until: Unix seconds.
+    """
+
+    knob: Knob
+    target: str
+    value: float
+    until: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Allowance:
+    """What a replica may take; None: any amount.
+
+    Attributes:
+        weight: times its ordinary share of cores that others want, too.
+        is_paused: whether its processes stand still.
+    """
+
+    replica: ReplicaId
+    cpu_cores: float | None = None
+    memory_bytes: int | None = None
+    weight: float = 1.0
+    is_paused: bool = False
+
+
+def merged(known: Sequence[Adjustment], new: Iterable[Adjustment]) -> tuple[Adjustment, ...]:
+    """Return adjustments with newer ones in their places."""
+    found = {(each.knob, each.target): each for each in (*known, *new)}
+    return tuple(found.values())
+
+
+def current(known: Sequence[Adjustment], now: float) -> tuple[Adjustment, ...]:
+    """Return those that have not ended (Unix seconds)."""
+    return tuple(each for each in known if each.until > now)
+
+
+def value(known: Iterable[Adjustment], knob: Knob, target: object) -> float | None:
+    """Return to what something is adjusted; None: it is as its spec says."""
+    return next((each.value for each in known if each.knob is knob and each.target == str(target)), None)
+
+
+def sentence(adjustment: Adjustment, now: float) -> str:
+    """Return what an adjustment is, and for how long from now on (Unix seconds), for people."""
+    span = quantities.format_seconds(max(0.0, adjustment.until - now))
+    return f"{adjustment.target} {_has(adjustment)} for {span}"
+
+
+def ended(adjustment: Adjustment) -> str:
+    """Return that an adjustment has ended, for people."""
+    return f"{adjustment.target} has the {_WHAT[adjustment.knob]} again that its job says"
+
+
+def _has(adjustment: Adjustment) -> str:
+    match adjustment.knob:
+        case Knob.CPU:
+            return f"has {quantities.quantity_cores(adjustment.value)} CPU"
+        case Knob.MEMORY:
+            return f"has {quantities.format_bytes(adjustment.value)} of memory"
+        case Knob.LINK:
+            return f"has a link of {adjustment.value / 1e6:.3g} Mbit"
+        case Knob.WEIGHT:
+            return f"has {adjustment.value:g} times its share of cores that others want, too"
+    return "stands still"
+
+
+_WHAT = {
+    Knob.CPU: "CPU",
+    Knob.MEMORY: "memory",
+    Knob.LINK: "link",
+    Knob.WEIGHT: "share of cores",
+    Knob.PAUSE: "pace",
+}

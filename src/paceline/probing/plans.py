@@ -1,0 +1,131 @@
+"""What a probe cuts next, and when it has seen enough.
+
+Parts that are alike are cut together first. One that costs nothing is done, with all that is in it; one that
+costs something is cut apart: into singles where there are few, else into halves, until the replica is known
+that binds, or it is known that all of them do evenly.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+from paceline.model.probes import LEAST, Elasticity, Part, Verdict
+
+#: So many are cut one by one; more are halved.
+FEW = 4
+#: Cuts of one part, at least where it binds, and at most.
+LEAST_CUTS, MOST_CUTS = 2, 4
+#: An elasticity is known well enough when its interval reaches so far to either side.
+HALF_WIDTH = 0.15
+#: A cut is as deep as it takes to know an elasticity to this standard deviation by it alone ...
+_DEVIATION = 0.1
+#: ... but within these: a shallower one drowns in noise, a deeper one is another job.
+SHALLOW, DEEP, FIRST = 0.85, 0.6, 0.75
+#: The noise of a window beside the mean of two others, over that of a window.
+_BESIDE = math.sqrt(1.5)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """What a probe is about.
+
+    Attributes:
+        parts: what is cut first, in any order.
+        whole: of these, those that are not cut apart: each of their targets costs its own share of the rate.
+        shuffled: returns parts in an order that nothing depends on.
+    """
+
+    parts: Sequence[Part]
+    whole: Collection[Part] = ()
+    shuffled: Callable[[Sequence[Part]], Sequence[Part]] = tuple
+
+
+def apart(part: Part) -> tuple[Part, ...]:
+    """Return what a part is cut apart into; empty: it is a single one."""
+    targets = part.targets
+    if len(targets) == 1:
+        return ()
+    if len(targets) <= FEW:
+        return tuple(Part(part.knob, (each,)) for each in targets)
+    middle = (len(targets) + 1) // 2
+    return Part(part.knob, targets[:middle]), Part(part.knob, targets[middle:])
+
+
+def factor(deviation: float, degrees: int) -> float:
+    """Return to what share a part is cut, by the noise of the rate (`estimates.noise`)."""
+    if degrees < 1:
+        return FIRST
+    return min(SHALLOW, max(DEEP, math.exp(-deviation * _BESIDE / _DEVIATION)))
+
+
+def following(scope: Scope, known: Mapping[Part, Elasticity]) -> Part | None:
+    """Return what is cut next; None: nothing more has to be known."""
+    wanted = list(_wanted(scope, known))
+    fresh = [part for part in wanted if part not in known]
+    if fresh:
+        return scope.shuffled(fresh)[0]
+    # The one that is known worst, of those that matter.
+    return max(wanted, key=lambda part: known[part].high - known[part].low, default=None)
+
+
+def ends(scope: Scope, known: Mapping[Part, Elasticity]) -> Iterator[Elasticity]:
+    """Yield what is known of the parts that were not cut apart: the answer of a probe."""
+    for part in scope.parts:
+        yield from _ends(scope, part, known)
+
+
+def _ends(scope: Scope, part: Part, known: Mapping[Part, Elasticity]) -> Iterator[Elasticity]:
+    own = known.get(part)
+    if own is None:
+        return
+    below = apart(part) if _is_cut_apart(scope, part, known) else ()
+    if below and all(each in known for each in below):
+        for each in below:
+            yield from _ends(scope, each, known)
+    else:
+        yield own
+
+
+def _wanted(scope: Scope, known: Mapping[Part, Elasticity]) -> Iterator[Part]:
+    """Yield all parts of which more has to be known."""
+    pending = list(scope.parts)
+    while pending:
+        part = pending.pop()
+        own = known.get(part)
+        if own is None:
+            yield part
+        elif _is_cut_apart(scope, part, known):
+            pending.extend(apart(part))
+        elif own.cuts < MOST_CUTS and not _is_known_well(own):
+            yield part
+
+
+def _is_known_well(own: Elasticity) -> bool:
+    match own.verdict:
+        case Verdict.RESTS:
+            return True
+        case Verdict.UNCLEAR:
+            return False
+    return own.cuts >= LEAST_CUTS and own.high - own.low <= 2 * HALF_WIDTH
+
+
+def _is_cut_apart(scope: Scope, part: Part, known: Mapping[Part, Elasticity]) -> bool:
+    """Whether a part that was cut is looked into: it costs something, and not all in it cost the same."""
+    own = known[part]
+    below = apart(part)
+    if not below or part in scope.whole:
+        return False
+    if own.verdict is Verdict.RESTS or (own.verdict is Verdict.UNCLEAR and own.cuts < LEAST_CUTS):
+        return False
+    return len(part.targets) <= FEW or not _is_even(below, known)
+
+
+def _is_even(below: Sequence[Part], known: Mapping[Part, Elasticity]) -> bool:
+    """Whether both halves of a part cost something, and neither more than the other."""
+    first, second = (known.get(each) for each in below)
+    if first is None or second is None:
+        return False
+    both = min(first.value, second.value) >= LEAST / 2
+    return both and first.low <= second.high and second.low <= first.high

@@ -1,0 +1,72 @@
+"""What a probe says in the end, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from paceline.model import quantities
+from paceline.model.adjustments import Knob
+from paceline.model.probes import Elasticity, Probe, Unit, Verdict
+from paceline.model.words import listed
+
+#: What is said of a cut of this share, whatever cuts were made.
+CUT = 0.7
+#: By so much more a part is foretold to bring something.
+RAISE = 1.5
+LEFT = (
+    "nothing that was cut binds, so more cores or bandwidth bring nothing: "
+    "what is left is latency, locks, and where input and checkpoints come from and go to"
+)
+
+
+def conclusion(ends: Sequence[Elasticity]) -> str:
+    """Return what a probe has found, in a sentence."""
+    found = binding(ends)
+    unclear = [each.part.name for each in ends if each.verdict is Verdict.UNCLEAR]
+    if found:
+        names = listed([each.part.name for each in found])
+        return f"{names} {'binds' if len(found) == 1 else 'bind'}"
+    if unclear:
+        return f"nothing is known to bind; too little is known of {listed(unclear)}"
+    return LEFT if ends else "nothing was cut"
+
+
+def binding(ends: Sequence[Elasticity]) -> list[Elasticity]:
+    """Return the parts that bind, the one that does most first."""
+    return sorted((each for each in ends if each.verdict is Verdict.BINDS), key=lambda each: -each.value)
+
+
+def foretold(ends: Sequence[Elasticity]) -> Iterator[str]:
+    """Yield what more of each part that binds would bring."""
+    for each in binding(ends):
+        if each.part.knob in (Knob.CPU, Knob.LINK):
+            middle, low, high = each.times(RAISE)
+            yield (
+                f"{each.part.name}: {RAISE:g} times as much is foretold to bring {middle:.2f} times the rate "
+                f"({low:.2f} to {high:.2f}), as long as nothing else binds"
+            )
+
+
+def cost(elasticity: Elasticity) -> str:
+    """Return what a cut costs, for people: ``costs 27 % of the rate``."""
+    match elasticity.part.knob:
+        case Knob.PAUSE:
+            return f"one less: elasticity {elasticity.value:.2f} to their number"
+        case Knob.WEIGHT:
+            more = elasticity.times(2.0)[0] - 1
+            return f"twice its share brings {more:.0%}"
+    less = 1 - elasticity.times(CUT)[0]
+    return f"costs {less:.0%} of the rate" if elasticity.verdict is not Verdict.RESTS else "costs nothing"
+
+
+def spent(probe: Probe) -> str:
+    """Return how long a probe took, and what it cost."""
+    took = quantities.format_seconds(None if probe.ended_at is None else probe.ended_at - probe.began_at)
+    lost = "not measured"
+    if probe.lost is not None and probe.share is not None:
+        what = {Unit.EXAMPLES: "examples", Unit.STEPS: "steps", Unit.BYTES: "bytes on the wire"}[probe.unit]
+        lost = f"{probe.lost:,.0f} {what} ({probe.share:.1%} of its time)"
+    cuts = f"{len(probe.cuts)} cut{'' if len(probe.cuts) == 1 else 's'}"
+    why = f"; it ended because {probe.ended}" if probe.ended else ""
+    counted = "" if probe.unit is Unit.EXAMPLES else f"; no examples are seen, so {probe.unit} were counted"
+    return f"{cuts} in {took}, which cost {lost}{counted}{why}"

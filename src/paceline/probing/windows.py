@@ -1,0 +1,49 @@
+"""What a job did in a stretch of time, from what its replicas reported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from paceline.model.probes import Unit
+from paceline.model.samples import Measured, Sample, StepReport
+
+
+def unit(reports: Sequence[StepReport]) -> Unit:
+    """Return what the rate of a job can be counted in: the best that was reported."""
+    if any(each.examples for each in reports):
+        return Unit.EXAMPLES
+    return Unit.STEPS if any(each.steps for each in reports) else Unit.BYTES
+
+
+def rate(
+    counted: Unit, reports: Iterable[StepReport], samples: Iterable[Sample], since: float, until: float
+) -> float | None:
+    """Return the rate of a job between two moments, a second; None: it was not measured.
+
+    What was reported of an interval that is partly within counts as far as it is: reports come at any time.
+    Without steps, the bytes that replicas send stand in for them: each step moves as many.
+    """
+    if until <= since:
+        return None
+    match counted:
+        case Unit.EXAMPLES:
+            found = _sum(reports, lambda each: each.examples, since, until)
+        case Unit.STEPS:
+            found = _sum(reports, lambda each: each.steps, since, until)
+        case Unit.BYTES:
+            found = _sum(samples, lambda each: each.network_sent_bytes, since, until)
+    return found / (until - since) if found else None
+
+
+def _sum(
+    items: Iterable[Measured], count: Callable[[Measured], int | None], since: float, until: float
+) -> float:
+    total = 0.0
+    for each in items:
+        counted, seconds = count(each), each.interval_seconds
+        if counted is None or not seconds or seconds <= 0:
+            continue
+        within = min(each.at, until) - max(each.at - seconds, since)
+        if within > 0:
+            total += counted * within / seconds
+    return total

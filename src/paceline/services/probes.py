@@ -1,0 +1,326 @@
+"""Probes of jobs that run: one part after the other is cut for some seconds, and what that costs is measured.
+
+Whatever happens to a probe, what it has cut comes back: each cut has an end that whoever looks after the job
+knows, and is put back before that by the probe itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+import time
+from collections.abc import Callable, Sequence
+
+from paceline.errors import Conflict, NotFound
+from paceline.model.adjustments import Knob
+from paceline.model.probes import Cut, Part, Probe
+from paceline.model.recordings import Recording
+from paceline.model.runs import LOCAL, Run
+from paceline.model.samples import by_replica
+from paceline.model.statuses import JobPhase
+from paceline.probing import estimates, plans, scopes, windows
+from paceline.probing.plans import Scope
+from paceline.probing.scopes import Scene, Seen
+from paceline.services.life_cycles import LifeCycle
+
+#: Of samples and reports of so many seconds a probe learns how a job does before it cuts anything.
+HISTORY_SECONDS = 60.0
+#: A cut whose neighbours differ by so many times the noise tells nothing: something else happened.
+_DISTURBED = 5.0
+_MOST_DISTURBED = 3
+_TINY_SHARE = 0.002
+ALL_KNOWN = "all that matters is known"
+TIME_OVER = "its time is over"
+TOO_DEAR = "more cuts would cost more than they may"
+NO_MORE = "the job does not run any more"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Times:
+    """How long things take, in seconds.
+
+    Attributes:
+        window: in which a rate is measured.
+        settle: after a cut, and after it was put back, in which it is not.
+        known: after which what was measured can be read.
+        most: a probe takes at most.
+    """
+
+    window: float = 5.0
+    settle: float = 1.5
+    known: float = 3.5
+    most: float = 120.0
+
+    @property
+    def cut(self) -> float:
+        """Return how long a part is cut."""
+        return self.settle + self.window
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Prober:
+    """Probes jobs.
+
+    Attributes:
+        jobs: where they run.
+        shuffled: returns parts in an order that nothing depends on.
+        times: see `Times`.
+        most_share: of what the job would do in that time, a probe costs at most.
+        tell: is told how far a probe is, and what it does next, in few words.
+    """
+
+    jobs: LifeCycle
+    shuffled: Callable[[Sequence[Part]], Sequence[Part]]
+    times: Times = dataclasses.field(default_factory=Times)
+    most_share: float = 0.05
+    tell: Callable[[Probe, str], None] = lambda _, __: None
+
+    def plan(self, name: str) -> Sequence[str]:
+        """Return what a probe of a job would cut first, how long it takes and what it costs at most.
+
+        Raises:
+            Conflict: as `probe`.
+        """
+        session = _Session(self, self._running(name))
+        parts = [each.name for each in session.scope.parts]
+        return [
+            f"{name} would be probed for at most {self.times.most:g} s, at the cost of "
+            f"{self.most_share:.0%} of what it does in that time at most",
+            *(f"{each}: {1 - plans.FIRST:.0%} less for {self.times.cut:g} s each time" for each in parts),
+            "what costs something is cut apart then, until the replica is known that binds",
+        ]
+
+    def _running(self, name: str) -> Run:
+        run = self.jobs.get(name)
+        if run.phase is not JobPhase.RUNNING:
+            raise Conflict(
+                f"{name} is {run.phase}, and only what runs can be probed",
+                f"paceline wait {name} --for running",
+            )
+        return run
+
+    def probe(self, name: str) -> Probe:
+        """Probe a job; return what was found.
+
+        Raises:
+            Conflict: it does not run, makes nothing that can be counted, or is being changed; or nothing of
+                it can be cut here.
+            EngineError: the engine cannot set what is to be cut.
+        """
+        run = self._running(name)
+        with self.jobs.changing(name, "probed"):
+            session = _Session(self, run)
+            try:
+                return session.run()
+            finally:
+                with contextlib.suppress(Conflict):  # It has ended, and all that was cut with it.
+                    session.put_back()
+
+
+def newest(jobs: LifeCycle, name: str) -> Probe:
+    """Return the newest probe of a job that has ended.
+
+    Raises:
+        NotFound: there is no such job, or it has not been probed.
+    """
+    store, stored = jobs.stored(name)
+    ended = [each for each in store.probes(stored) if each.ended is not None]
+    if not ended:
+        raise NotFound(f"{name} has not been probed", f"paceline probe {name}")
+    return ended[-1]
+
+
+class _Session:
+    """One probe."""
+
+    def __init__(self, prober: Prober, run: Run) -> None:
+        self._prober, self._run, self._times = prober, run, prober.times
+        self._began_at = prober.jobs.clock()
+        history = self._measured(self._began_at - HISTORY_SECONDS)
+        self._unit = windows.unit(history.steps)
+        self._baselines = self._history(history)
+        if len(self._baselines) < plans.LEAST_CUTS:
+            raise Conflict(
+                f"{run.name} has made nothing that could be counted for long enough", "try again in a minute"
+            )
+        self._scene = _scene(run, history, prober.jobs)
+        parts, whole = scopes.parts(self._scene)
+        if not parts:
+            raise Conflict(
+                f"nothing of {run.name} can be cut: " + ("; ".join(run.notes) or "no limits are known"),
+                "give its roles a cpu",
+            )
+        self.scope = Scope(parts=parts, whole=whole, shuffled=prober.shuffled)
+        self._cuts: list[Cut] = []
+        self._lost = 0.0
+        self._disturbed = 0
+        self._free_at = self._began_at  # Since when nothing is cut, and all has settled.
+        self._part: Part | None = None
+
+    def run(self) -> Probe:
+        """Cut one part after the other until enough is known."""
+        while True:
+            known = {each.part: each for each in estimates.elasticities(self._cuts, self._baselines)}
+            part = plans.following(self.scope, known)
+            ended = self._ended(part)
+            if ended is not None or part is None:
+                return self._told(ended or ALL_KNOWN, "")
+            self._told(None, f"{part.name} is cut")
+            try:
+                cut = self._cut(part)
+            except Conflict:
+                if self._is_running():
+                    raise
+                return self._told(NO_MORE, "")
+            if cut is None:
+                return self._told(NO_MORE, "")
+            self._keep(cut)
+
+    def _ended(self, part: Part | None) -> str | None:
+        """Return why the probe ends now; None: it goes on."""
+        if part is None:
+            return ALL_KNOWN
+        left = self._began_at + self._times.most - self._clock()
+        if left < 2 * self._times.cut + self._times.known:
+            return TIME_OVER
+        if self._disturbed > _MOST_DISTURBED:
+            return "too much else happens in the job to tell what a cut costs"
+        return TOO_DEAR if self._share() > self._prober.most_share else None
+
+    def _cut(self, part: Part) -> Cut | None:
+        """Cut a part, and put it back; return what the job did; None: it does not run any more."""
+        deviation, degrees = estimates.noise(self._cuts, self._baselines)
+        factor = scopes.factor_of(self._scene, part, plans.factor(deviation, degrees))
+        self._sleep_until(self._free_at + self._times.window)
+        before = self._clock()
+        self._part = part
+        at = self._set(part, factor, seconds=self._times.cut + self._times.known)
+        self._sleep_until(at + self._times.cut)
+        back = self.put_back()
+        self._free_at = back + self._times.settle
+        after = self._free_at + self._times.window
+        self._sleep_until(after + self._times.known)
+        if not self._is_running():
+            return None
+        found = self._measured(before - self._times.window)
+        spans = (
+            (before - self._times.window, before),
+            (at + self._times.settle, back),
+            (self._free_at, after),
+        )
+        rates = [windows.rate(self._unit, found.steps, found.samples, *span) for span in spans]
+        least = self._baselines[-1] * _TINY_SHARE  # A rate of nothing has no logarithm.
+        first, rate, last = (max(each or 0.0, least) for each in rates)
+        return Cut(
+            part=part, factor=factor, since=spans[1][0], until=back, rate=rate, before=first, after=last
+        )
+
+    def _is_running(self) -> bool:
+        return self._prober.jobs.get(self._run.name).phase is JobPhase.RUNNING
+
+    def _keep(self, cut: Cut) -> None:
+        """Take a cut into account, if nothing else happened beside it."""
+        self._lost += max(0.0, cut.base - cut.rate) * (cut.until - cut.since + self._times.settle)
+        deviation, _ = estimates.noise(self._cuts, self._baselines)
+        if abs(math.log(cut.before / cut.after)) > _DISTURBED * max(deviation, estimates.LEAST_NOISE):
+            self._disturbed += 1
+            self._baselines += [cut.before, cut.after]
+            return
+        self._cuts.append(cut)
+        self._baselines += [cut.before, cut.after]
+
+    def put_back(self) -> float:
+        """Give back what is cut; return when that was done (Unix seconds)."""
+        part, self._part = self._part, None
+        if part is None:
+            return self._clock()
+        return self._set(part, 1.0, seconds=None)
+
+    def _set(self, part: Part, factor: float, *, seconds: float | None) -> float:
+        until = 0.0 if seconds is None else self._clock() + seconds
+        wanted = scopes.adjustments(self._scene, part, factor, until=until)
+        return self._prober.jobs.adjust(self._run.name, wanted)
+
+    def _told(self, ended: str | None, doing: str) -> Probe:
+        known = {each.part: each for each in estimates.elasticities(self._cuts, self._baselines)}
+        now = self._clock()
+        found = Probe(
+            run=self._run.name,
+            began_at=self._began_at,
+            unit=self._unit,
+            cuts=tuple(self._cuts),
+            elasticities=tuple(plans.ends(self.scope, known)),
+            ended_at=None if ended is None else now,
+            lost=self._lost,
+            share=self._share(),
+            ended=ended,
+        )
+        if self._prober.jobs.keeps:
+            store, stored = self._prober.jobs.stored(self._run.name)
+            store.save_probe(stored, found)
+        self._prober.tell(found, doing)
+        return found
+
+    def _share(self) -> float:
+        """Return which share of what the job would have done until the next cut is over was lost."""
+        seconds = max(self._clock() - self._began_at, self._times.most / 2)
+        return self._lost / (self._baselines[-1] * seconds)
+
+    def _history(self, history: Recording) -> list[float]:
+        """Return the rates of the windows before the probe, the oldest first."""
+        end, found = self._began_at - self._times.known, list[float]()
+        while end - self._times.window > self._began_at - HISTORY_SECONDS:
+            rate = windows.rate(self._unit, history.steps, history.samples, end - self._times.window, end)
+            if rate is None:
+                break
+            found.insert(0, rate)
+            end -= self._times.window
+        return found
+
+    def _measured(self, since: float) -> Recording:
+        return self._prober.jobs.recording(self._run.name, since=since)
+
+    def _clock(self) -> float:
+        return self._prober.jobs.clock()
+
+    def _sleep_until(self, moment: float) -> None:
+        time.sleep(max(0.0, moment - self._clock()))
+
+
+def _scene(run: Run, history: Recording, jobs: LifeCycle) -> Scene:
+    """Return a job as it is before anything is cut."""
+    knobs, spec = jobs.knobs(run), run.spec
+    emulated = {host.name for host in spec.hosts}
+    measured = by_replica(history.samples)
+    machine = _machine_cores(run, jobs)
+    replicas = []
+    for row in jobs.replicas(run.name):
+        if not row.phase.is_live or not spec.has(row.replica):
+            continue
+        limit, used = scopes.last_seen(measured.get(row.replica, ()))
+        own = limit or spec.role_of(row.replica).cpu_cores
+        replicas.append(
+            Seen(
+                replica=row.replica,
+                cores=own if Knob.CPU in knobs and own is not None else None,
+                used_cores=used,
+                host=row.host if row.host in emulated else None,
+            )
+        )
+    links = {
+        host.name: host.bandwidth_bits_per_second
+        for host in spec.hosts
+        if Knob.LINK in knobs and host.bandwidth_bits_per_second is not None
+    }
+    return Scene(
+        replicas=replicas,
+        machine_cores=machine if Knob.WEIGHT in knobs else None,
+        links=links,
+        may_pause=Knob.PAUSE in knobs and scopes.may_pause(spec),
+    )
+
+
+def _machine_cores(run: Run, jobs: LifeCycle) -> float | None:
+    """Return the cores of the machine that all replicas share; None: they are on several."""
+    return sum(each.allocatable.millicores for each in jobs.nodes()) / 1000 if run.engine == LOCAL else None

@@ -1,0 +1,78 @@
+"""``paceline probe``: which part of a running job decides how fast it is, by experiment."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from paceline.surfaces.cli import options, printing, sessions
+
+if TYPE_CHECKING:
+    from paceline.model.probes import Part, Probe
+
+
+@options.verb("probe")
+@options.engine_options
+@options.name_argument
+@click.option(
+    "--seconds", type=click.FloatRange(min=30, max=3600), default=120.0, show_default=True, metavar="N",
+    help="How long it may take; it ends earlier when all that matters is known.",
+)  # fmt: skip
+@click.option(
+    "--cost", type=click.FloatRange(min=0.1, max=50), default=5.0, show_default=True, metavar="PERCENT",
+    help="What it may cost of what the job does in that time.",
+)  # fmt: skip
+@click.option("--last", is_flag=True, help="Show what the last probe has found, and cut nothing.")
+@options.dry_run_option
+@options.output_option("table", "json", "yaml")
+def command(
+    session: sessions.Session,
+    name: str,
+    seconds: float,
+    cost: float,
+    last: bool,
+    dry_run: bool,
+    output: str,
+) -> None:
+    """Ask the running job NAME what makes it as slow as it is: cores or links, and whose.
+
+    One part after the other has less for some seconds, and what that costs is measured: nothing, where the
+    part does not bind. All comes back by itself, however the probe ends. No replica restarts.
+    """
+    from paceline.services import probes
+    from paceline.surfaces import documents
+    from paceline.surfaces.views import probes as views
+
+    with session.jobs() as jobs:
+        if last:
+            found = probes.newest(jobs, name)
+        else:
+            prober = probes.Prober(
+                jobs=jobs,
+                shuffled=_shuffled,
+                times=probes.Times(most=seconds),
+                most_share=cost / 100,
+                tell=lambda probe, doing: _tell(session, probe, doing),
+            )
+            if dry_run:
+                for line in prober.plan(name):
+                    click.echo(line)
+                return
+            found = prober.probe(name)
+    if output in ("json", "yaml"):
+        printing.emit(documents.probe(found), output)
+        return
+    printing.show(views.page(found, printing.width()))
+    session.suggest(f"paceline why {name}", f"paceline trace {name}")
+
+
+def _shuffled(parts: Sequence[Part]) -> Sequence[Part]:
+    return random.sample(list(parts), len(parts))
+
+
+def _tell(session: sessions.Session, probe: Probe, doing: str) -> None:
+    if doing:
+        session.say(f"{len(probe.cuts)} cuts made; {doing}")

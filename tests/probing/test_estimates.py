@@ -1,0 +1,64 @@
+"""From cuts to elasticities with intervals that hold as often as they say."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+
+from paceline.model.adjustments import Knob
+from paceline.model.probes import LEAST, Cut, Elasticity, Part, Verdict
+from paceline.probing import estimates
+
+PS0 = Part(Knob.CPU, ("ps-0",))
+
+
+def cut(rate: float, *, before: float = 100.0, after: float = 100.0, factor: float = 0.7) -> Cut:
+    return Cut(part=PS0, factor=factor, since=0.0, until=5.0, rate=rate, before=before, after=after)
+
+
+def test_a_rate_that_falls_as_the_share_does_has_an_elasticity_of_one() -> None:
+    (found,) = estimates.elasticities([cut(70.0), cut(70.0)], [100.0] * 10)
+    assert found.value == pytest.approx(1.0)
+    assert found.verdict is Verdict.BINDS
+    assert found.times(1.5)[0] == pytest.approx(1.5)
+
+
+def test_a_base_that_drifts_is_the_mean_of_both_sides() -> None:
+    (found,) = estimates.elasticities([cut(100.0, before=80.0, after=125.0)], [100.0] * 10)
+    assert found.value == pytest.approx(0.0)
+
+
+def test_deeper_cuts_weigh_more() -> None:
+    (found,) = estimates.elasticities([cut(90.0, factor=0.9), cut(100.0, factor=0.6)], [100.0] * 10)
+    assert 0 < found.value < 0.1
+
+
+def test_intervals_hold_as_often_as_they_say() -> None:
+    chance = random.Random(1)
+
+    def noisy(rate: float) -> float:
+        return rate * math.exp(chance.gauss(0.0, 0.02))
+
+    held = 0
+    for _ in range(300):
+        baselines = [noisy(100.0) for _ in range(10)]
+        cuts = [cut(noisy(100.0 * 0.7**0.6), before=noisy(100.0), after=noisy(100.0)) for _ in range(2)]
+        (found,) = estimates.elasticities(cuts, baselines)
+        held += found.low <= 0.6 <= found.high
+    assert held >= 270, "95 % are promised; of 300, 285"
+
+
+@pytest.mark.parametrize(
+    ("low", "value", "high", "verdict"),
+    [
+        (0.5, 0.9, 1.3, Verdict.BINDS),
+        (-0.1, 0.9, 1.9, Verdict.UNCLEAR),
+        (-0.1, 0.0, LEAST / 2, Verdict.RESTS),
+        (0.01, LEAST / 2, LEAST * 0.9, Verdict.RESTS),
+        (-0.9, -0.5, -0.1, Verdict.RESTS),
+    ],
+)
+def test_what_is_said_of_a_part(low: float, value: float, high: float, verdict: Verdict) -> None:
+    assert Elasticity(part=PS0, value=value, low=low, high=high, cuts=2).verdict is verdict

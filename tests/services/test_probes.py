@@ -1,0 +1,163 @@
+"""Probes of real jobs whose speed follows from what the kernel lets a replica take, on any machine alike."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+from support import group_files
+from support.group_files import until
+from support.shell_jobs import Submit
+
+from paceline.engines.local import machines
+from paceline.errors import Conflict
+from paceline.model.jobs import JobSpec, RoleSpec
+from paceline.model.probes import Probe, Unit, Verdict
+from paceline.model.roles import Role
+from paceline.model.runs import Run
+from paceline.model.statuses import JobPhase
+from paceline.services import jobs, probes
+from paceline.services.probes import Prober, Times
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(machines.read().cgroups is None, reason="no cgroups can be made here"),
+]
+#: A trainer whose steps take as long as the quotas of replicas say: its own, that of ps-0 or that of none.
+_SCRIPT = """\
+import json, os, sys, time
+from pathlib import Path
+
+lines = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
+own = next(path for _, kinds, path in lines if kinds == "" or "cpu" in kinds.split(","))
+mount = Path("/sys/fs/cgroup")
+group = next(each for each in (mount / "cpu" / own[1:], mount / "cpu,cpuacct" / own[1:], mount / own[1:])
+             if each.exists())
+
+def cores(replica):
+    folder = group.parent / replica
+    if (folder / "cpu.max").exists():
+        quota, period = (folder / "cpu.max").read_text().split()
+    else:
+        quota = (folder / "cpu.cfs_quota_us").read_text()
+        period = (folder / "cpu.cfs_period_us").read_text()
+    return int(quota) / int(period)
+
+binding = sys.argv[1] if len(sys.argv) > 1 else ""
+whole = cores(binding) if binding else 1.0
+step, at = 0, time.time()
+while True:
+    step, at = step + 10, at + 0.1
+    time.sleep(max(0.0, at - time.time()))
+    share = cores(binding) / whole if binding else 1.0
+    report = {"type": "step", "at": at, "interval_seconds": 0.1, "step": step, "steps": 10,
+              "examples": int(100_000 * share)}
+    with open(os.environ["PACELINE_REPORT_FILE"], "a") as file:
+        file.write(json.dumps(report) + "\\n")
+"""
+TIMES = Times(window=1.5, settle=0.5, known=4.0, most=240.0)
+
+
+def paced_job(folder: Path, binding: str) -> JobSpec:
+    (folder / "train.py").write_text(_SCRIPT)
+    trainer = (sys.executable, str(folder / "train.py"), *([binding] if binding else []))
+    return JobSpec(
+        name="job",
+        roles=(
+            RoleSpec(role=Role.PS, replicas=2, cpu_cores=0.5, command=("sleep", "600")),
+            RoleSpec(role=Role.WORKER, replicas=2, cpu_cores=0.3, command=trainer),
+        ),
+        training={},
+        termination_grace_seconds=1.0,
+    )
+
+
+def training(api: jobs.Jobs, submit: Submit, folder: Path, binding: str) -> Run:
+    run = submit(paced_job(folder, binding))
+    api.wait(run.name, timeout_seconds=120, until=lambda run: run.phase is JobPhase.RUNNING)
+    until(lambda: len(api.recording(run.name).steps) > 120)
+    return run
+
+
+def prober(api: jobs.Jobs, **fields: object) -> Prober:
+    return Prober(jobs=api, shuffled=tuple, times=TIMES, most_share=1.0, **fields)  # type: ignore[arg-type]
+
+
+def binding(found: Probe) -> list[str]:
+    return [each.part.name for each in found.elasticities if each.verdict is Verdict.BINDS]
+
+
+@pytest.mark.parametrize(
+    ("limited", "named"),
+    [("ps-1", ["cores of ps-1"]), ("", [])],
+    ids=["a server binds", "nothing binds"],
+)
+def test_what_binds_is_named_and_all_is_put_back(
+    api: jobs.Jobs, submit: Submit, tmp_path: Path, limited: str, named: list[str]
+) -> None:
+    run = training(api, submit, tmp_path, limited)
+    told: list[str] = []
+    found = prober(api, tell=lambda _, doing: told.append(doing)).probe(run.name)
+    assert binding(found) == named
+    assert found.ended == probes.ALL_KNOWN
+    assert found.unit is Unit.EXAMPLES
+    assert probes.newest(api, run.name) == found
+    assert [group_files.cores(run, f"ps-{index}") for index in range(2)] == [0.5, 0.5]
+    assert [group_files.cores(run, f"worker-{index}") for index in range(2)] == [0.3, 0.3]
+    assert "cores of ps-0, ps-1 is cut" in told
+    if named:
+        (own,) = (each for each in found.elasticities if each.verdict is Verdict.BINDS)
+        assert own.value == pytest.approx(1.0, abs=0.1)
+    (only,) = api.recording(run.name).probes
+    assert only == found
+    api.stop(run.name)
+    assert {row.attempt for row in api.replicas(run.name)} == {1}
+
+
+def test_a_probe_that_is_killed_leaves_nothing_cut(api: jobs.Jobs, submit: Submit, tmp_path: Path) -> None:
+    run = training(api, submit, tmp_path, "ps-0")
+    program = textwrap.dedent(
+        f"""
+        from paceline.services import homes, jobs, probes
+        from paceline.stores import open_store
+
+        home = homes.Home.from_environment({{"PACELINE_HOME": {str(api.home.path)!r}}})
+        with open_store(home.store_url) as store:
+            probes.Prober(jobs=jobs.Jobs(home, store), shuffled=tuple, most_share=1.0).probe({run.name!r})
+        """
+    )
+    child = subprocess.Popen([sys.executable, "-c", program])
+    until(lambda: group_files.cores(run, "ps-0") != 0.5)
+    with pytest.raises(Conflict, match=f"is being probed by process {child.pid}"):
+        prober(api).probe(run.name)
+    child.send_signal(signal.SIGKILL)
+    child.wait()
+    until(lambda: group_files.cores(run, "ps-0") == 0.5)
+    until(lambda: not api.store.load_state(run.name).adjustments)
+    api.stop(run.name)
+
+
+def test_a_job_that_ends_within_a_probe_ends_it(api: jobs.Jobs, submit: Submit, tmp_path: Path) -> None:
+    run = training(api, submit, tmp_path, "ps-0")
+    found = prober(api, tell=lambda _, doing: doing and api.stop(run.name)).probe(run.name)
+    assert found.ended == probes.NO_MORE
+    assert api.wait(run.name, timeout_seconds=120).phase is JobPhase.STOPPED
+
+
+def test_what_does_not_run_or_makes_nothing_is_not_probed(api: jobs.Jobs, submit: Submit) -> None:
+    spec = JobSpec(name="job", roles=(RoleSpec(role=Role.WORKER, command=("sleep", "600"), cpu_cores=0.5),))
+    run = submit(spec)
+    api.wait(run.name, timeout_seconds=120, until=lambda run: run.phase is JobPhase.RUNNING)
+    with pytest.raises(Conflict, match="nothing that could be counted"):
+        prober(api).probe(run.name)
+    api.stop(run.name)
+    api.wait(run.name, timeout_seconds=120)
+    with pytest.raises(Conflict, match="only what runs can be probed"):
+        prober(api).probe(run.name)

@@ -1,0 +1,39 @@
+"""What the kernel has of the limits of a replica on this machine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from paceline.engines.local import machines
+from paceline.model.runs import Run
+from paceline.services import jobs
+
+
+def cores(run: Run, replica: str, host: str = "local") -> float | None:
+    """Return the quota of a replica; None: it has none."""
+    groups = machines.read().cgroups
+    assert groups is not None
+    folder = groups.roots["cpu"] / jobs.folder_of(run).token / host / replica
+    if groups.version == 2:
+        quota, period = (folder / "cpu.max").read_text().split()
+        return None if quota == "max" else int(quota) / int(period)
+    quota_text = (folder / "cpu.cfs_quota_us").read_text()
+    period_text = (folder / "cpu.cfs_period_us").read_text()
+    return None if int(quota_text) < 0 else int(quota_text) / int(period_text)
+
+
+def memory(run: Run, replica: str, host: str = "local") -> int:
+    """Return the bytes that a replica may take."""
+    groups = machines.read().cgroups
+    assert groups is not None
+    name = "memory.max" if groups.version == 2 else "memory.limit_in_bytes"
+    return int((groups.roots["memory"] / jobs.folder_of(run).token / host / replica / name).read_text())
+
+
+def until(condition: Callable[[], object], seconds: float = 120.0) -> None:
+    """Wait until something holds."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.02)
