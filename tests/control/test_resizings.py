@@ -92,9 +92,7 @@ def test_what_cannot_be_is_said(resize: Resize, why: str) -> None:
 
 
 def test_cores_of_its_own_are_given_when_a_replica_begins() -> None:
-    spec = JobSpec(
-        name="job", roles=(RoleSpec(role=Role.PS, cpu_cores=1.0, cpu_policy=CpuPolicy.EXCLUSIVE),)
-    )
+    spec = JobSpec(name="job", roles=(RoleSpec(role=Role.PS, cpu_cores=1.0, cpu_policy=CpuPolicy.EXCLUSIVE),))
     assert "exclusive" in (resizings.conflict(spec, Resize(target="ps-0", cpu_cores=2.0)) or "")
     assert resizings.conflict(spec, Resize(target="ps-0", memory_bytes=GIB)) is None
 
@@ -153,9 +151,7 @@ def test_a_newer_one_takes_the_place_of_an_older_and_one_that_is_over_puts_it_ba
         events.AdjustRequested(adjustments=(cut(cores=0.5),)),
     )
     assert state.adjustments == (cut(cores=0.5),)
-    state = advanced(
-        state, events.AdjustRequested(adjustments=(cut(until=0.0),)), events.TimePassed(now=1.0)
-    )
+    state = advanced(state, events.AdjustRequested(adjustments=(cut(until=0.0),)), events.TimePassed(now=1.0))
     assert state.adjustments == ()
 
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
-import os
 import signal
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 
 import pytest

@@ -18,6 +18,7 @@ from paceline.diagnosing.optimizers import dense_gradients, dense_updates, slot_
 from paceline.diagnosing.progress import (
     absences,
     addresses,
+    bound_parts,
     commands,
     evaluations,
     hangs,
@@ -94,6 +95,7 @@ RULES: tuple[Rule, ...] = (
     limits.at_limit,
     restarts.trained_anew,
     addresses.other_addresses,
+    bound_parts.bound_part,
     giant_variables.giant_variable,
     uneven_placements.uneven_placement,
     skewed_shards.skewed_shards,

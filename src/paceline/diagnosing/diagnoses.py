@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from paceline.diagnosing import catalogues, chains, needs, outlooks, standstills, topics
+from paceline.diagnosing import catalogues, chains, confirmations, needs, outlooks, standstills, topics
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.progress import limits
 from paceline.diagnosing.situations import Situation
@@ -81,7 +81,7 @@ def judged(case: Case) -> tuple[list[Cause], list[str]]:
                 continue
             said = f"not enough data: {need.what} ({need.remedy.format(name=case.recording.run.name)})"
             lacking.setdefault(said, []).append(rule.topic.code)
-    return limits.uncovered(found), [
+    return limits.uncovered(confirmations.confirmed(found, case)), [
         f"{said}; not judged: {', '.join(codes)}" for said, codes in lacking.items()
     ]
 

@@ -64,6 +64,11 @@ class Part:
         return f"{what}{plural} of {self._whose}"
 
     @property
+    def is_plural(self) -> bool:
+        """Whether its name is that of several things."""
+        return self.knob is Knob.CPU or (self.knob is Knob.LINK and len(self.targets) > 1)
+
+    @property
     def _whose(self) -> str:
         if len(self.targets) <= MOST_NAMED:
             return ", ".join(self.targets)

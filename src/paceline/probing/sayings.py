@@ -25,7 +25,8 @@ def conclusion(ends: Sequence[Elasticity]) -> str:
     unclear = [each.part.name for each in ends if each.verdict is Verdict.UNCLEAR]
     if found:
         names = listed([each.part.name for each in found])
-        return f"{names} {'binds' if len(found) == 1 else 'bind'}"
+        is_one = len(found) == 1 and not found[0].part.is_plural
+        return f"{names} {'binds' if is_one else 'bind'}"
     if unclear:
         return f"nothing is known to bind; too little is known of {listed(unclear)}"
     return LEFT if ends else "nothing was cut"

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from paceline.diagnosing import headrooms, needs, outlooks, usages
 from paceline.diagnosing.cases import Case
-from paceline.diagnosing.progress import silences
+from paceline.diagnosing.progress import bound_parts, silences
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.servers import saturations
 from paceline.diagnosing.topics import Topic
@@ -83,14 +83,20 @@ def _binding(case: Case) -> Iterator[Hit]:
 
 
 def uncovered(found: Sequence[Cause]) -> list[Cause]:
-    """Return causes without those of this rule that another one explains, which is no mere remark."""
-    explained = {
-        subject
-        for cause in found
-        if cause.name != TOPIC.name and cause.severity is not Severity.INFO
-        for subject in cause.subjects
-    }
-    return [each for each in found if each.name != TOPIC.name or not set(each.subjects) & explained]
+    """Return causes without those that say only that something binds, where another one says why.
+
+    A mere remark explains nothing. What an experiment says goes before what is only seen.
+    """
+    left = list(found)
+    for name in (bound_parts.TOPIC.name, TOPIC.name):
+        explained = {
+            subject
+            for cause in left
+            if cause.name not in (name, TOPIC.name) and cause.severity is not Severity.INFO
+            for subject in cause.subjects
+        }
+        left = [each for each in left if each.name != name or not set(each.subjects) & explained]
+    return left
 
 
 def _full_servers(case: Case) -> list[ReplicaSnapshot]:

@@ -1,0 +1,85 @@
+"""What a probe of a job says of the causes that rules have found in it: an experiment is the last word.
+
+A probe holds for as long as nothing of the job has changed since: neither its spec, nor who is where.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+from paceline.diagnosing.cases import Case
+from paceline.model.adjustments import Knob
+from paceline.model.causes import Cause, Evidence
+from paceline.model.findings import Severity
+from paceline.model.probes import Elasticity, Probe, Verdict
+from paceline.model.recordings import Recording
+from paceline.model.runs import RESIZED
+from paceline.probing import sayings
+
+#: Causes that say that something binds which a probe can cut, and what that is.
+_SAID = {
+    "at-limit": (Knob.CPU, Knob.LINK),
+    "compute-bound": (Knob.CPU,),
+    "hot-ps": (Knob.CPU, Knob.LINK),
+    "noisy-neighbour": (Knob.WEIGHT,),
+    "ps-cpu-bound": (Knob.CPU,),
+    "ps-network-bound": (Knob.LINK,),
+    "shared-link": (Knob.LINK,),
+    "throttled": (Knob.CPU,),
+    "worker-link": (Knob.LINK,),
+}
+#: What ends the time for which a probe holds.
+_CHANGES = (RESIZED, "scaled", "changed")
+
+
+def newest(recording: Recording) -> Probe | None:
+    """Return the newest probe that holds; None: there is none."""
+    changed = [each.at for each in recording.events if each.kind in _CHANGES]
+    changed += [each.done_at for each in recording.changes if each.done_at is not None]
+    since = max(changed, default=0.0)
+    held = [each for each in recording.probes if each.ended is not None and each.began_at >= since]
+    return held[-1] if held else None
+
+
+def confirmed(causes: Iterable[Cause], case: Case) -> list[Cause]:
+    """Return causes with what a probe says of them: one that it refutes is only worth knowing."""
+    probe = newest(case.recording)
+    if probe is None:
+        return list(causes)
+    return [_confirmed(cause, probe, case) for cause in causes]
+
+
+def _confirmed(cause: Cause, probe: Probe, case: Case) -> Cause:
+    found = about(cause, probe, case)
+    if not found or cause.is_past:
+        return cause
+    evidence = tuple(_evidence(each, probe) for each in found)
+    binding = [each for each in found if each.verdict is Verdict.BINDS]
+    if binding:
+        return dataclasses.replace(cause, evidence=(*evidence, *cause.evidence))
+    if all(each.verdict is Verdict.RESTS for each in found):
+        what = f"{cause.what} An experiment says that this does not slow down the job."
+        return dataclasses.replace(
+            cause, what=what, severity=Severity.INFO, gain=None, evidence=(*evidence, *cause.evidence)
+        )
+    return cause
+
+
+def about(cause: Cause, probe: Probe, case: Case) -> Sequence[Elasticity]:
+    """Return what a probe says of what a cause says that it binds."""
+    knobs = _SAID.get(cause.name, ())
+    hosts = {str(row.replica): row.host for row in case.recording.replicas}
+    subjects = {*cause.subjects, *(hosts.get(each) for each in cause.subjects)}
+    return [
+        each for each in probe.elasticities if each.part.knob in knobs and subjects & set(each.part.targets)
+    ]
+
+
+def _evidence(elasticity: Elasticity, probe: Probe) -> Evidence:
+    word = "confirmed by experiment" if elasticity.verdict is Verdict.BINDS else "by experiment"
+    return Evidence(
+        text=f"{word}: {elasticity.part.name}: {sayings.cost(elasticity)} "
+        f"(elasticity {elasticity.value:.2f}, {elasticity.low:.2f} to {elasticity.high:.2f})",
+        at=probe.began_at,
+    )

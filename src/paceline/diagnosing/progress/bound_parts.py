@@ -1,0 +1,69 @@
+"""What binds by experiment: whatever it does, more of it makes the job faster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from paceline.diagnosing import confirmations
+from paceline.diagnosing.cases import Case
+from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.topics import Topic
+from paceline.model import quantities
+from paceline.model.adjustments import Knob
+from paceline.model.causes import Change, Evidence, Gain
+from paceline.model.findings import Severity
+from paceline.model.jobs import JobSpec
+from paceline.model.probes import Elasticity
+from paceline.model.roles import ReplicaId
+from paceline.probing import sayings
+
+TOPIC = Topic(
+    code="PRG014",
+    name="bound-part",
+    title="A probe has found what binds",
+    severity=Severity.WARNING,
+    why="It was cut for some seconds, again and again, and the whole job was slower by as much. So it "
+    "decides how fast the job is, whatever the reason.",
+    fix="Give it more, or less to do. What it works for a trace of a step says.",
+    risk="What one replica gets more another may lack. When it does not bind any more, something else does.",
+)
+
+
+@rule(TOPIC, needs=(), explains=("waiting-for-ps",))
+def bound_part(case: Case) -> Iterator[Hit]:
+    """Cores and links of which a probe says that they bind."""
+    probe = confirmations.newest(case.recording)
+    for each in sayings.binding(probe.elasticities if probe is not None else ()):
+        if each.part.knob in (Knob.CPU, Knob.LINK):
+            yield _hit(case, each)
+
+
+def _hit(case: Case, found: Elasticity) -> Hit:
+    name = case.recording.run.name
+    _, low, high = found.times(sayings.RAISE)
+    changes = tuple(_changes(case.spec, found))
+    return Hit(
+        what=f"By experiment the {found.part.name} {'bind' if found.part.is_plural else 'binds'}.",
+        subjects=found.part.targets,
+        evidence=(
+            Evidence(
+                text=f"{sayings.cost(found)} when there is 30 % less of it (elasticity {found.value:.2f}, "
+                f"{found.low:.2f} to {found.high:.2f}, {found.cuts} cuts)"
+            ),
+        ),
+        changes=changes,
+        next_steps=(f"paceline trace {name} says what it works for",),
+        gain=Gain(low=max(1.0, low), high=high) if changes else None,
+    )
+
+
+def _changes(spec: JobSpec, found: Elasticity) -> Iterator[Change]:
+    """Yield what gives each replica of a part half as many cores again; of a link nothing can be changed."""
+    if found.part.knob is not Knob.CPU:
+        return
+    for target in found.part.targets:
+        cores = spec.role_of(ReplicaId.parse(target)).cpu_cores
+        if cores is not None:
+            quantity = quantities.quantity_cores(cores * sayings.RAISE)
+            value = int(quantity) if quantity.isdecimal() else quantity
+            yield Change(path=("spec", "overrides", target, "cpu"), value=value)
