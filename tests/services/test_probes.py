@@ -84,7 +84,7 @@ def training(api: jobs.Jobs, submit: Submit, folder: Path, binding: str) -> Run:
 
 
 def prober(api: jobs.Jobs, **fields: object) -> Prober:
-    return Prober(jobs=api, shuffled=tuple, times=TIMES, most_share=1.0, **fields)  # type: ignore[arg-type]
+    return Prober(jobs=api, times=TIMES, most_share=1.0, **fields)  # type: ignore[arg-type]
 
 
 def binding(found: Probe) -> list[str]:
@@ -127,7 +127,7 @@ def test_a_probe_that_is_killed_leaves_nothing_cut(api: jobs.Jobs, submit: Submi
 
         home = homes.Home.from_environment({{"PACELINE_HOME": {str(api.home.path)!r}}})
         with open_store(home.store_url) as store:
-            probes.Prober(jobs=jobs.Jobs(home, store), shuffled=tuple, most_share=1.0).probe({run.name!r})
+            probes.Prober(jobs=jobs.Jobs(home, store), most_share=1.0).probe({run.name!r})
         """
     )
     child = subprocess.Popen([sys.executable, "-c", program])

@@ -28,6 +28,7 @@ from paceline.services.logs import LogLine, Reader, Wanted
 
 if TYPE_CHECKING:
     from paceline.model.nodes import Node
+    from paceline.model.probes import Probe
     from paceline.model.recordings import Recording
     from paceline.model.retentions import Ageing
     from paceline.model.snapshots import Snapshot
@@ -184,6 +185,35 @@ class LifeCycle(abc.ABC):
     @abc.abstractmethod
     def changing(self, name: str, doing: str) -> contextlib.AbstractContextManager[None]:
         """Keep others from changing a job that runs while this lasts, and say to them what is done."""
+
+    def probe(
+        self,
+        name: str,
+        *,
+        seconds: float,
+        most_share: float,
+        tell: Callable[[Probe, str], None] = lambda _, __: None,
+    ) -> Probe:
+        """Ask a job that runs what binds, by cutting one part after the other (`services.probes`).
+
+        Args:
+            name: the job.
+            seconds: that it may take.
+            most_share: of what the job does in that time, that it may cost.
+            tell: is told how far it is, and what is done next, in few words.
+
+        Raises:
+            Conflict: it does not run, or is being changed; or nothing of it can be cut.
+        """
+        from paceline.services import probes
+
+        times = probes.Times.of(self, most=seconds)
+        return probes.Prober(jobs=self, times=times, most_share=most_share, tell=tell).probe(name)
+
+    def probes(self, name: str) -> Sequence[Probe]:
+        """Return what probes of a run have found, the oldest first; one that goes on has no end."""
+        store, stored = self.stored(name)
+        return store.probes(stored)
 
     def check_resizable(self, run: Run, resize: Resize) -> None:
         """Let a run pass of which replicas can be resized so.

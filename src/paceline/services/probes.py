@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
+import random
 import time
 from collections.abc import Callable, Sequence
 
@@ -52,10 +53,19 @@ class Times:
     known: float = 3.5
     most: float = 120.0
 
+    @classmethod
+    def of(cls, jobs: LifeCycle, *, most: float) -> Times:
+        """Return the times where some jobs run: on a cluster what was measured is known later."""
+        return cls(known=max(cls().known, jobs.DELAY_SECONDS), most=most)
+
     @property
     def cut(self) -> float:
         """Return how long a part is cut."""
         return self.settle + self.window
+
+
+def _shuffled(parts: Sequence[Part]) -> Sequence[Part]:
+    return random.sample(list(parts), len(parts))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,17 +74,17 @@ class Prober:
 
     Attributes:
         jobs: where they run.
-        shuffled: returns parts in an order that nothing depends on.
         times: see `Times`.
         most_share: of what the job would do in that time, a probe costs at most.
         tell: is told how far a probe is, and what it does next, in few words.
+        shuffled: returns parts in an order that nothing depends on.
     """
 
     jobs: LifeCycle
-    shuffled: Callable[[Sequence[Part]], Sequence[Part]]
     times: Times = dataclasses.field(default_factory=Times)
     most_share: float = 0.05
     tell: Callable[[Probe, str], None] = lambda _, __: None
+    shuffled: Callable[[Sequence[Part]], Sequence[Part]] = _shuffled
 
     def plan(self, name: str) -> Sequence[str]:
         """Return what a probe of a job would cut first, how long it takes and what it costs at most.
@@ -101,7 +111,11 @@ class Prober:
         return run
 
     def probe(self, name: str) -> Probe:
-        """Probe a job; return what was found.
+        """Probe a job; return what was found (raises as `begin`)."""
+        return self.begin(name)()
+
+    def begin(self, name: str) -> Callable[[], Probe]:
+        """Return what probes a job, once nothing keeps it from that; the job is held for it until then.
 
         Raises:
             Conflict: it does not run, makes nothing that can be counted, or is being changed; or nothing of
@@ -109,13 +123,19 @@ class Prober:
             EngineError: the engine cannot set what is to be cut.
         """
         run = self._running(name)
-        with self.jobs.changing(name, "probed"):
-            session = _Session(self, run)
-            try:
-                return session.run()
-            finally:
-                with contextlib.suppress(Conflict):  # It has ended, and all that was cut with it.
-                    session.put_back()
+        with contextlib.ExitStack() as held:
+            held.enter_context(self.jobs.changing(name, "probed"))
+            session, kept = _Session(self, run), held.pop_all()
+
+        def go() -> Probe:
+            with kept:
+                try:
+                    return session.run()
+                finally:
+                    with contextlib.suppress(Conflict):  # It has ended, and all that was cut with it.
+                        session.put_back()
+
+        return go
 
 
 def newest(jobs: LifeCycle, name: str) -> Probe:
@@ -124,8 +144,7 @@ def newest(jobs: LifeCycle, name: str) -> Probe:
     Raises:
         NotFound: there is no such job, or it has not been probed.
     """
-    store, stored = jobs.stored(name)
-    ended = [each for each in store.probes(stored) if each.ended is not None]
+    ended = [each for each in jobs.probes(name) if each.ended is not None]
     if not ended:
         raise NotFound(f"{name} has not been probed", f"paceline probe {name}")
     return ended[-1]

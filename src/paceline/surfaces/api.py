@@ -39,6 +39,8 @@ from paceline.surfaces import composition, notebooks
 if TYPE_CHECKING:
     import pandas
 
+    from paceline.model.probes import Probe
+
 M = TypeVar("M", Sample, StepReport, Evaluation)
 
 _PathLike = str | os.PathLike[str]
@@ -303,6 +305,19 @@ class JobHandle:
         with self._jobs() as jobs:
             wanted = resizings.asked(target, cpu_cores=cpu_cores, memory_bytes=memory_bytes)
             jobs.resize(self.name, wanted, seconds=seconds)
+
+    def probe(self, *, seconds: float = 120.0, cost: float = 0.05) -> Probe:
+        """Ask what makes the job as slow as it is, by cutting one part after the other for some seconds.
+
+        Args:
+            seconds: that it may take.
+            cost: which share it may cost of what the job does in that time.
+
+        Raises:
+            Conflict: the job does not run, or is being changed; or nothing of it can be cut.
+        """
+        with self._jobs() as jobs:
+            return jobs.probe(self.name, seconds=seconds, most_share=cost)
 
     def delete(self, *, force: bool = False) -> None:
         """Remove the job with its logs, samples and checkpoints.

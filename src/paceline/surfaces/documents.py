@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from paceline.model.causes import Cause, Explanation
     from paceline.model.digests import Digest
     from paceline.model.experiments import Experiment
-    from paceline.model.probes import Probe
+    from paceline.model.probes import Part, Probe
     from paceline.model.snapshots import Snapshot
     from paceline.model.traces import Trace
     from paceline.scheduling.fits import Fit
@@ -280,9 +280,7 @@ def probe(found: Probe) -> dict[str, Any]:
 
     parts = [
         {
-            "name": each.part.name,
-            "knob": str(each.part.knob),
-            "targets": list(each.part.targets),
+            **_part(each.part),
             "elasticity": each.value,
             "low": each.low,
             "high": each.high,
@@ -291,21 +289,36 @@ def probe(found: Probe) -> dict[str, Any]:
         }
         for each in found.elasticities
     ]
+    cuts = [
+        {
+            **_part(each.part),
+            "factor": each.factor,
+            "since": instant(each.since),
+            "until": instant(each.until),
+            "rate": each.rate,
+            "before": each.before,
+            "after": each.after,
+            "elasticity": each.elasticity,
+        }
+        for each in found.cuts
+    ]
     body = {
         "name": found.run,
-        "began_at": found.began_at,
-        "ended_at": found.ended_at,
+        "began_at": instant(found.began_at),
+        "ended_at": instant(found.ended_at),
         "ended": found.ended,
         "unit": str(found.unit),
         "lost": found.lost,
         "lost_share": found.share,
         "conclusion": sayings.conclusion(found.elasticities),
         "parts": parts,
-        "cuts": [
-            {**plain(each), "part": each.part.name, "elasticity": each.elasticity} for each in found.cuts
-        ],
+        "cuts": cuts,
     }
     return document("Probe", body)
+
+
+def _part(part: Part) -> dict[str, Any]:
+    return {"name": part.name, "knob": str(part.knob), "targets": list(part.targets)}
 
 
 def trace(

@@ -13,8 +13,10 @@ from typing import Any, TypeVar
 
 from paceline.diagnosing.situations import Situation
 from paceline.errors import SourceError
+from paceline.model.adjustments import Knob
 from paceline.model.digests import Digest
 from paceline.model.jobs import JobSpec
+from paceline.model.probes import Cut, Elasticity, Part, Probe, Unit
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.runs import JobEvent, Relay, ReplicaRow, Run, RunSummary
 from paceline.model.samples import Evaluation
@@ -137,6 +139,42 @@ def relay(document: Document) -> Relay:
     """Return a change."""
     moments = {name: instant(document[name]) for name in ("asked_at", "done_at")}
     return _value(Relay, {**document, **moments})
+
+
+def probe(document: Document) -> Probe:
+    """Return a probe."""
+    return Probe(
+        run=document["name"],
+        began_at=_known(document["began_at"]),
+        ended_at=instant(document["ended_at"]),
+        ended=document["ended"],
+        unit=Unit(document["unit"]),
+        lost=document["lost"],
+        share=document["lost_share"],
+        elasticities=tuple(
+            Elasticity(
+                part=_part(each),
+                value=float(each["elasticity"]),
+                low=float(each["low"]),
+                high=float(each["high"]),
+                cuts=int(each["cuts"]),
+            )
+            for each in document["parts"]
+        ),
+        cuts=tuple(
+            Cut(
+                part=_part(each),
+                since=_known(each["since"]),
+                until=_known(each["until"]),
+                **{name: float(each[name]) for name in ("factor", "rate", "before", "after")},
+            )
+            for each in document["cuts"]
+        ),
+    )
+
+
+def _part(document: Document) -> Part:
+    return Part(Knob(document["knob"]), tuple(map(str, document["targets"])))
 
 
 def snapshot(document: Document, of: Run) -> Snapshot:

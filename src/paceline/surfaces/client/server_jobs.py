@@ -7,7 +7,7 @@ import dataclasses
 import re
 import secrets
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import quote
@@ -15,9 +15,10 @@ from urllib.parse import quote
 from paceline import specs
 from paceline.control.resizings import Resize
 from paceline.diagnosing.situations import Situation
-from paceline.errors import Conflict, InvalidInput, NotFound, PacelineError, StoreError
+from paceline.errors import Conflict, InvalidInput, NotFound, PacelineError, StoreError, WaitTimeout
 from paceline.model.adjustments import Adjustment, Knob
 from paceline.model.jobs import JobSpec
+from paceline.model.probes import Probe
 from paceline.model.recordings import Recording
 from paceline.model.roles import ReplicaId
 from paceline.model.run_queries import MOST_RUNS, Cursor, RunPage, RunQuery
@@ -34,6 +35,9 @@ from paceline.surfaces.client.server_traces import ServerSite
 
 #: Whatever else is named is no job, and no part of another address.
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+
+#: A probe that its server goes on with ends so long after its time at the latest.
+_PROBE_SPARE_SECONDS = 60.0
 
 
 class ServerJobs(LifeCycle):
@@ -216,6 +220,40 @@ class ServerJobs(LifeCycle):
             Conflict: always.
         """
         raise Conflict("a server adjusts its jobs itself", f"paceline probe {name}")
+
+    def probe(
+        self,
+        name: str,
+        *,
+        seconds: float,
+        most_share: float,
+        tell: Callable[[Probe, str], None] = lambda _, __: None,
+    ) -> Probe:
+        """Have the server probe a job, and wait for it (see `LifeCycle.probe`).
+
+        Raises:
+            Conflict: it does not run, or is being changed; or nothing of it can be cut.
+            WaitTimeout: the probe has not ended in time: its server may have.
+        """
+        last = max((each.began_at for each in self.probes(name)), default=0.0)
+        asked = {"seconds": seconds, "cost_percent": 100 * most_share}
+        self._connection.post(_path(name, "probes"), asked)
+        deadline, cuts = time.monotonic() + seconds + _PROBE_SPARE_SECONDS, 0
+        while time.monotonic() < deadline:
+            found = [each for each in self.probes(name) if each.began_at > last]
+            if found and found[-1].ended is not None:
+                return found[-1]
+            if found and len(found[-1].cuts) > cuts:
+                cuts = len(found[-1].cuts)
+                tell(found[-1], "the next part is cut")
+            time.sleep(self.POLL_SECONDS)
+        raise WaitTimeout(f"the probe of {name} has not ended", f"paceline probe {name} --last")
+
+    def probes(self, name: str) -> list[Probe]:
+        """Return the probes of a run, the oldest first."""
+        document = self._connection.get(_path(name, "probes"))
+        with readings.understanding(name):
+            return [readings.probe(each) for each in document["items"]]
 
     def changing(self, name: str, doing: str) -> contextlib.AbstractContextManager[None]:
         """Keep nobody from anything: the server does, for whom it changes a job."""

@@ -10,6 +10,7 @@ from paceline.model.runs import JobEvent
 from paceline.model.statuses import JobPhase, ReplicaPhase
 from paceline.services.summaries import ReplicaSummary, Summary
 from paceline.surfaces import scripts, templates
+from paceline.surfaces.charts import elasticities
 from paceline.surfaces.reports import evidence, loads, plots, texts, timelines, whys
 from paceline.surfaces.reports.figures import Figure
 from paceline.surfaces.reports.tiles import Tile
@@ -38,6 +39,7 @@ def page(found: evidence.Evidence) -> str:
         why=whys.why(recording, found.explanation) if found.explanation else None,
         plots=drawn,
         missing=missing,
+        probed=elasticities.picture(recording.probes),
         notes=summary.notes,
         headers=[(header, header in _LEFT) for header, _ in _columns(rows)],
         rows=[_cells(row, rows) for row in rows[:MAX_ROWS]],

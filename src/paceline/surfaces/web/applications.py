@@ -41,6 +41,7 @@ from paceline.surfaces.web.routes import (
     logs,
     measurements,
     models,
+    probes,
     quotas,
     recordings,
     streams,
@@ -59,6 +60,7 @@ Times are ISO 8601 in UTC, durations seconds, and what was not measured is null.
 _ROUTES = (
     jobs,
     changes,
+    probes,
     logs,
     measurements,
     traces,

@@ -38,6 +38,7 @@ class Operation(enum.Enum):
     RESUME = "jobs.resume"
     SCALE = "jobs.scale"
     RESIZE = "jobs.resize"
+    PROBE = "jobs.probe"
     APPLY = "jobs.apply"
     TRACE = "jobs.trace"
     DELETE = "jobs.delete"
@@ -70,6 +71,7 @@ _RIGHTS = {
     Operation.RESUME: Right("patch", _JOBS),
     Operation.SCALE: Right("patch", _JOBS),
     Operation.RESIZE: Right("patch", _JOBS),
+    Operation.PROBE: Right("patch", _JOBS),
     Operation.APPLY: Right("patch", _JOBS),
     Operation.TRACE: Right("patch", _JOBS),
     Operation.DELETE: Right("delete", _JOBS),
@@ -81,7 +83,7 @@ _RIGHTS = {
 _CHANGES = frozenset(
     {
         Operation.SUBMIT, Operation.STOP, Operation.RESUME, Operation.SCALE, Operation.RESIZE,
-        Operation.APPLY,
+        Operation.PROBE, Operation.APPLY,
         Operation.TRACE, Operation.DELETE,
     }
 )  # fmt: skip

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -11,7 +9,7 @@ import click
 from paceline.surfaces.cli import options, printing, sessions
 
 if TYPE_CHECKING:
-    from paceline.model.probes import Part, Probe
+    from paceline.model.probes import Probe
 
 
 @options.verb("probe")
@@ -50,27 +48,22 @@ def command(
         if last:
             found = probes.newest(jobs, name)
         else:
-            prober = probes.Prober(
-                jobs=jobs,
-                shuffled=_shuffled,
-                times=probes.Times(most=seconds),
+            if dry_run:
+                times = probes.Times.of(jobs, most=seconds)
+                for line in probes.Prober(jobs=jobs, times=times, most_share=cost / 100).plan(name):
+                    click.echo(line)
+                return
+            found = jobs.probe(
+                name,
+                seconds=seconds,
                 most_share=cost / 100,
                 tell=lambda probe, doing: _tell(session, probe, doing),
             )
-            if dry_run:
-                for line in prober.plan(name):
-                    click.echo(line)
-                return
-            found = prober.probe(name)
     if output in ("json", "yaml"):
         printing.emit(documents.probe(found), output)
         return
     printing.show(views.page(found, printing.width()))
     session.suggest(f"paceline why {name}", f"paceline trace {name}")
-
-
-def _shuffled(parts: Sequence[Part]) -> Sequence[Part]:
-    return random.sample(list(parts), len(parts))
 
 
 def _tell(session: sessions.Session, probe: Probe, doing: str) -> None:

@@ -7,15 +7,17 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import HTMLResponse, Response
+from starlette.concurrency import run_in_threadpool
 
 from paceline import specs
 from paceline.diagnosing import catalogues
 from paceline.errors import Conflict
 from paceline.model.runs import Run
+from paceline.model.statuses import JobPhase
 from paceline.services import changes
 from paceline.sources import traces
 from paceline.surfaces import answers, scripts
-from paceline.surfaces.charts import steps
+from paceline.surfaces.charts import elasticities, steps
 from paceline.surfaces.diffs import Diffs
 from paceline.surfaces.reports import evidence, pages
 from paceline.surfaces.web.callers import Asked, may
@@ -25,8 +27,10 @@ from paceline.surfaces.web.pages.forms import Fields
 from paceline.surfaces.web.routes import changes as change_routes
 from paceline.surfaces.web.routes import jobs as routes
 from paceline.surfaces.web.routes import logs as log_routes
+from paceline.surfaces.web.routes import probes as probe_routes
 from paceline.surfaces.web.routes.jobs import Name
 from paceline.surfaces.web.schemas.logs import LogQuery
+from paceline.surfaces.web.schemas.probes import ProbeWanted
 
 router = APIRouter(include_in_schema=False, prefix="/jobs/{name}")
 Readable = Annotated[Asked, Depends(may(Operation.GET))]
@@ -94,6 +98,32 @@ def show_steps(request: Request, asked: Readable, name: Name) -> HTMLResponse:
         splits=steps.splits(recording),
         newest=_newest_trace(asked, name) if newest is not None else None,
     )
+
+
+@router.get("/probe")
+def show_probe(request: Request, asked: Readable, name: Name) -> HTMLResponse:
+    """Show what the newest probe of the job has found, and how far one is that goes on."""
+    run = asked.jobs.get(name)
+    found = asked.jobs.probes(name)
+    newest = found[-1] if found else None
+    goes_on = newest is not None and newest.ended is None and not run.phase.is_final
+    return rendering.page(
+        request,
+        "job_probe.html",
+        run=run,
+        picture=elasticities.picture(found),
+        doing=f"{len(newest.cuts)} cuts made" if newest is not None and goes_on else "",
+        may_probe=run.phase is JobPhase.RUNNING and not goes_on,
+    )
+
+
+@router.post("/probe")
+async def probe(
+    request: Request, asked: Annotated[Asked, Depends(may(Operation.PROBE))], name: Name
+) -> HTMLResponse:
+    """Begin to probe the job, and show it."""
+    await probe_routes.start_probe(request, asked, name, ProbeWanted())
+    return await run_in_threadpool(show_probe, request, asked, name)
 
 
 def _newest_trace(asked: Asked, name: str) -> str | None:

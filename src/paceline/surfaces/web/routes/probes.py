@@ -1,0 +1,64 @@
+"""Probes of jobs that run: begun, and what they have found."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request
+from starlette.concurrency import run_in_threadpool
+
+from paceline.errors import PacelineError
+from paceline.model.probes import Probe
+from paceline.services import probes
+from paceline.surfaces import documents
+from paceline.surfaces.web.callers import Asked, may
+from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.routes.jobs import Name
+from paceline.surfaces.web.schemas import probes as schemas
+
+router = APIRouter(prefix="/jobs/{name}/probes", tags=["probes"])
+log = logging.getLogger(__name__)
+
+
+@router.get("", operation_id="listProbes", response_model=schemas.ProbeList)
+def list_probes(asked: Annotated[Asked, Depends(may(Operation.GET))], name: Name) -> dict[str, Any]:
+    """Return the probes of a job, the oldest first; one that goes on, or was killed, has no ``ended``."""
+    items = [documents.probe(each) for each in asked.jobs.probes(name)]
+    return documents.document("ProbeList", {"items": items})
+
+
+@router.post("", operation_id="startProbe", response_model=schemas.ProbeBegun, status_code=202)
+async def start_probe(
+    request: Request,
+    asked: Annotated[Asked, Depends(may(Operation.PROBE))],
+    name: Name,
+    body: schemas.ProbeWanted,
+) -> dict[str, Any]:
+    """Begin to probe a job that runs: one part after the other has less for some seconds."""
+    go = await run_in_threadpool(_begin, asked, name, body)
+    task = asyncio.create_task(_probe(go, name))
+    tasks: set[asyncio.Task[None]] = request.app.state.tasks
+    tasks.add(task)
+    task.add_done_callback(tasks.discard)
+    return documents.document("ProbeBegun", {"name": name, "seconds": body.seconds})
+
+
+def _begin(asked: Asked, name: str, body: schemas.ProbeWanted) -> Callable[[], Probe]:
+    prober = probes.Prober(
+        jobs=asked.jobs,
+        times=probes.Times.of(asked.jobs, most=body.seconds),
+        most_share=body.cost_percent / 100,
+    )
+    go = prober.begin(name)
+    asked.note(name, f"for at most {body.seconds:g} s, at the cost of at most {body.cost_percent:g} %")
+    return go
+
+
+async def _probe(go: Callable[[], Probe], name: str) -> None:
+    try:
+        await run_in_threadpool(go)
+    except PacelineError as error:  # Nobody waits for it; what it has found so far is kept.
+        log.warning("the probe of %s ended early: %s", name, error.message)
