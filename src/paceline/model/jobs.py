@@ -140,6 +140,29 @@ class RoleSpec:
         return millicores - (1 if millicores > 1 and self.cpu_policy is CpuPolicy.SHARED else 0)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class CoreRange:
+    """How few and how many cores a replica may have."""
+
+    low: float
+    high: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Autoscale:
+    """Cores that are moved between the replicas of a job that runs, by what a probe says.
+
+    Attributes:
+        ranges: of each role that takes part.
+        most_cores: of all replicas together; None: as many as the job asks for.
+        every_seconds: how long all stays as it is between two rounds, at least.
+    """
+
+    ranges: Mapping[Role, CoreRange]
+    most_cores: float | None = None
+    every_seconds: float = 1800.0
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Override:
     """What one replica has instead of what its role asks for; None: as its role."""
@@ -216,6 +239,7 @@ class JobSpec:
     volumes: tuple[Volume, ...] = ()
     secrets: tuple[str, ...] = ()
     security: Security = dataclasses.field(default_factory=Security)
+    autoscale: Autoscale | None = None
     training: Mapping[str, Any] | None = None
 
     @property

@@ -53,7 +53,7 @@ from paceline.services.cluster_measurements import ClusterMeasurements, Found
 from paceline.services.cluster_submits import Made
 from paceline.services.life_cycles import CLUSTER_DELAY_SECONDS, LifeCycle, Stored
 from paceline.services.logs import Wanted
-from paceline.services.operators import admissions, records
+from paceline.services.operators import admissions, announcements, records
 from paceline.services.operators.reconcilers import RESUME
 from paceline.services.operators.records import UnreadableStatus
 from paceline.services.trace_sites import PodSite
@@ -357,6 +357,12 @@ class ClusterJobs(LifeCycle):
                 found = self.measurements.kept(self.scope(), name, self._found(name))
                 return found.store.events(found.run.name, since_id=since_id)
         return [(number, event) for number, event in self._told(name) if number > since_id]
+
+    def note(self, name: str, event: JobEvent) -> None:
+        """Tell the cluster what has happened to a run; an operator with a store keeps it."""
+        resource = self.resource(name)
+        told = announcements.Announcement(event.kind, event.message)
+        self._do(self.cluster.create(kinds.EVENTS, announcements.event(resource, told, now=event.at, number=0)))
 
     def _told(self, name: str) -> list[tuple[int, JobEvent]]:
         """Return what the cluster has been told of a job."""

@@ -433,6 +433,10 @@ class Jobs(LifeCycle):
         """Return what happened to a run after the event of a number, each with its number."""
         return list(self.store.events(name, since_id=since_id))
 
+    def note(self, name: str, event: JobEvent) -> None:
+        """Keep what has happened to a run."""
+        self.store.append_events(name, [event])
+
     def situation(self, name: str) -> Situation:
         """Return all that is known of a run."""
         run = self.get(name)

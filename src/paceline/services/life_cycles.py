@@ -325,6 +325,10 @@ class LifeCycle(abc.ABC):
         """Return what happened to a run after the event of a number, each with its number."""
 
     @abc.abstractmethod
+    def note(self, name: str, event: JobEvent) -> None:
+        """Keep what has happened to a run, where that is kept."""
+
+    @abc.abstractmethod
     def situation(self, name: str) -> Situation:
         """Return all that is known of a run, to say why it is where it is (`diagnosing`)."""
 

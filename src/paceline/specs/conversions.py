@@ -11,6 +11,8 @@ from paceline.model.variable_plans import PlacementRule
 from paceline.specs import documents, problems, shapes, trainings
 
 DEFAULT_GRACE_SECONDS = 30.0
+#: Rounds of `autoscale` have so long between them, at least.
+LEAST_ROUND_SECONDS = 300.0
 CODE_SOURCES = ("git", "archive", "folder", "config_map")
 
 Found = Iterator[problems.Problem]
@@ -58,6 +60,7 @@ def job_spec(section: shapes.JobSection, order: Sequence[str]) -> jobs.JobSpec:
         volumes=tuple(jobs.Volume(**volume.model_dump()) for volume in spec.volumes),
         secrets=tuple(spec.secrets),
         security=_security(spec.security),
+        autoscale=_autoscale(spec.autoscale),
         training=_training(spec.training),
     )
 
@@ -128,6 +131,21 @@ def _security(section: shapes.SecuritySection | None) -> jobs.Security:
     return jobs.Security(profile=section.profile or jobs.SecurityProfile.IMAGE, user=section.user)
 
 
+def _autoscale(section: shapes.AutoscaleSection | None) -> jobs.Autoscale | None:
+    if section is None:
+        return None
+    given = {role: getattr(section, str(role), None) for role in Role}
+    return jobs.Autoscale(
+        ranges={
+            role: jobs.CoreRange(each.cpu.min, each.cpu.max)
+            for role, each in given.items()
+            if each is not None
+        },
+        most_cores=section.cpu,
+        every_seconds=jobs.Autoscale(ranges={}).every_seconds if section.every is None else section.every,
+    )
+
+
 def _host(section: shapes.HostSection) -> jobs.Host:
     return jobs.Host(
         name=section.name,
@@ -146,6 +164,7 @@ def contradictions(document: documents.Document, section: shapes.JobSection) -> 
     """Yield what makes a job impossible although every single field is right."""
     yield from _roles(document, section.spec)
     yield from _overrides(document, section.spec)
+    yield from _scaled(document, section.spec)
     yield from _code_sources(document, section.spec)
     yield from _framework(document, section.spec)
     yield from _hosts(document, section.spec)
@@ -192,6 +211,31 @@ def _overrides(document: documents.Document, spec: shapes.SpecSection) -> Found:
             yield document.problem(path, f"the job has {has}; remove this", key=True)
         elif override.cpu is None and override.memory is None:
             yield document.problem(path, "nothing is different of it; write cpu or memory", key=True)
+
+
+def _scaled(document: documents.Document, spec: shapes.SpecSection) -> Found:
+    scale, path = spec.autoscale, ("spec", "autoscale")
+    if scale is None:
+        return
+    names = [name for name in ("ps", "worker", "chief") if getattr(scale, name) is not None]
+    if not names:
+        yield document.problem(path, "no role is scaled; write ps: {cpu: {min: 1, max: 4}}", key=True)
+    for name in names:
+        section, cpu = getattr(spec.roles, name), getattr(scale, name).cpu
+        if section is None or section.replicas == 0:
+            yield document.problem((*path, name), f"the job has no {name}; remove it", key=True)
+        elif section.cpu is None:
+            message = f"its cores are not limited; give spec.roles.{name} a cpu"
+            yield document.problem((*path, name), message, key=True)
+        elif (section.cpu_policy or spec.cpu_policy) is jobs.CpuPolicy.EXCLUSIVE:
+            message = "exclusive cores are given when a replica begins; say cpu_policy: shared"
+            yield document.problem((*path, name), message, key=True)
+        elif not cpu.min <= section.cpu <= cpu.max:
+            message = f"the role begins with {section.cpu:g}, which is not between {cpu.min:g} and {cpu.max:g}"
+            yield document.problem((*path, name, "cpu"), message, key=True)
+    if scale.every is not None and scale.every < LEAST_ROUND_SECONDS:
+        message = f"a probe takes two minutes; make it {LEAST_ROUND_SECONDS / 60:g}m or more"
+        yield document.problem((*path, "every"), message)
 
 
 def _framework(document: documents.Document, spec: shapes.SpecSection) -> Found:

@@ -94,6 +94,7 @@ def _spec(spec: jobs.JobSpec) -> dict[str, Any]:
         "volumes": [_fields(volume, read_only=False) for volume in spec.volumes],
         "secrets": _Words(spec.secrets),
         "security": _security(spec.security),
+        "autoscale": _autoscale(spec.autoscale),
         "training": _Kept(spec.training) if spec.training is not None else None,
     }
 
@@ -176,6 +177,17 @@ def _security(security: jobs.Security) -> dict[str, Any]:
     default = jobs.Security()
     profile = None if security.profile is default.profile else str(security.profile)
     return _given({"profile": profile, "user": security.user})
+
+
+def _autoscale(scale: jobs.Autoscale | None) -> dict[str, Any]:
+    if scale is None:
+        return {}
+    roles = {
+        str(role): {"cpu": {"min": _cores(each.low), "max": _cores(each.high)}}
+        for role, each in scale.ranges.items()
+    }
+    every = None if scale.every_seconds == 1800 else _seconds(scale.every_seconds)
+    return {**roles, **_given({"cpu": _cores(scale.most_cores), "every": every})}
 
 
 def _host(host: jobs.Host) -> dict[str, Any]:

@@ -113,6 +113,33 @@ class OverrideSection(Section):
     memory: fields.Bytes | None = Field(None, description="its memory; default: as its role")
 
 
+class CoreRangeSection(Section):
+    """How few and how many cores a replica may have."""
+
+    min: fields.CpuCores = Field(description="at least so many cores")
+    max: fields.CpuCores = Field(description="at most so many cores")
+
+
+class ScaledRoleSection(Section):
+    """What of a role is scaled while the job runs."""
+
+    cpu: CoreRangeSection = Field(description="the cores of each of its replicas")
+
+
+class AutoscaleSection(Section):
+    """Cores that are moved between replicas while the job runs, to those that bind by experiment."""
+
+    ps: ScaledRoleSection | None = Field(None, description="of the parameter servers")
+    worker: ScaledRoleSection | None = Field(None, description="of the workers")
+    chief: ScaledRoleSection | None = Field(None, description="of the chief")
+    cpu: fields.CpuCores | None = Field(
+        None, description="cores of all replicas together; default: as many as the job asks for"
+    )
+    every: fields.Seconds | None = Field(
+        None, description="how long all stays as it is between two rounds, at least; default: 30m"
+    )
+
+
 class TolerationSection(Section):
     """A Kubernetes toleration."""
 
@@ -276,6 +303,9 @@ class SpecSection(Section):
         [], description="Secrets whose keys become environment variables"
     )
     security: SecuritySection | None = Field(None, description="what containers may do")
+    autoscale: AutoscaleSection | None = Field(
+        None, description="cores that are moved to replicas that bind while the job runs; default: none are"
+    )
     training: TrainingSection | None = Field(None, description="what the training library is to do")
 
 

@@ -7,13 +7,16 @@ over the replicas. Replicas that lose both end themselves after a while; ``pacel
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import logging
 import os
 import signal
 import sys
+import threading
 import time
+from collections.abc import Iterator
 
 from paceline.engines.local import engine, machines
 from paceline.errors import StoreError
@@ -93,7 +96,8 @@ def _supervise(home: homes.Home, name: str) -> int:
                 supervision = supervisions.Supervision(
                     name, store=store, engine=local, folder=folder, clock=time.time, stopwatch=time.monotonic
                 )
-                supervision.run()
+                with _autoscaled(home, name, store):
+                    supervision.run()
                 goes_on = _carries_on(home, store, name)
             is_kept = expires_at(store.get_run(name)) is None
     except Exception as error:  # The loop's edge: the guard starts another supervisor.
@@ -103,6 +107,30 @@ def _supervise(home: homes.Home, name: str) -> int:
         log.exception("the supervisor of %s failed", name)
         return 1
     return 0 if is_kept else EXPIRES
+
+
+@contextlib.contextmanager
+def _autoscaled(home: homes.Home, name: str, store: Store) -> Iterator[None]:
+    """Have cores moved within the job for as long as it is looked after, if its file asks for that."""
+    if store.get_run(name).spec.autoscale is None:
+        yield
+        return
+    # Most jobs never need these.
+    from paceline.services.autoscales import Autoscaler
+    from paceline.services.jobs import Jobs
+
+    over = threading.Event()
+
+    def go() -> None:
+        with open_store(home.store_url) as own:
+            Autoscaler(jobs=Jobs(home, own), name=name).go(over.is_set)
+
+    thread = threading.Thread(target=go, name="autoscaler", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()  # It ends when it next looks; a probe of a job that has ended ends at once.
 
 
 def _passes(error: Exception) -> bool:

@@ -249,6 +249,14 @@ class ServerJobs(LifeCycle):
             time.sleep(self.POLL_SECONDS)
         raise WaitTimeout(f"the probe of {name} has not ended", f"paceline probe {name} --last")
 
+    def note(self, name: str, event: JobEvent) -> None:
+        """Refuse: a server notes itself what happens to its jobs.
+
+        Raises:
+            Conflict: always.
+        """
+        raise Conflict("a server notes itself what happens to its jobs", f"paceline describe {name}")
+
     def probes(self, name: str) -> list[Probe]:
         """Return the probes of a run, the oldest first."""
         document = self._connection.get(_path(name, "probes"))

@@ -1,0 +1,149 @@
+"""Cores moved within a job: from replicas that do not need them to those that bind.
+
+One round is one probe and one set of changes, each small: a replica gets at most half as much again, and none
+gets less than it uses, with some to spare. Where nothing binds for sure, or what could be moved would bring
+next to nothing, all stays as it is. So rounds do not undo each other: what was given because it binds is taken
+only when it rests.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from paceline.model import quantities
+from paceline.model.adjustments import Knob
+from paceline.model.jobs import Autoscale, JobSpec
+from paceline.model.probes import Elasticity, Verdict
+from paceline.model.roles import ReplicaId
+from paceline.probing import sayings
+
+#: A replica gets at most so many times what it has, in one round.
+MOST_RAISE = sayings.RAISE
+#: One that rests keeps so many times what it uses, and gives at most so much of what it has, in one round.
+SPARE, MOST_GIVEN = 1.3, 0.3
+#: What promises less is not done.
+LEAST_GAIN = 1.05
+#: Cores are moved in steps of so much.
+STEP_CORES = 0.01
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """Other cores for a replica, and why."""
+
+    replica: ReplicaId
+    before: float
+    after: float
+    why: str
+
+    @property
+    def text(self) -> str:
+        """Return it for people: ``ps-0: 500m -> 750m CPU (it binds)``."""
+        had, has = (quantities.quantity_cores(each) for each in (self.before, self.after))
+        return f"{self.replica}: {had} -> {has} CPU ({self.why})"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Balance:
+    """What one round changes.
+
+    Attributes:
+        moves: empty: nothing.
+        why: in a sentence.
+        times: how many times as fast the job is foretold to be, between the second and the third with 95 %;
+            None: nothing is changed.
+    """
+
+    moves: tuple[Move, ...]
+    why: str
+    times: tuple[float, float, float] | None = None
+
+
+def balance(
+    spec: JobSpec, scale: Autoscale, found: Sequence[Elasticity], used: Mapping[ReplicaId, float]
+) -> Balance:
+    """Return what to change in a job after a probe.
+
+    Args:
+        spec: the job as it is.
+        scale: within what.
+        found: what the probe says of parts.
+        used: cores that each replica uses; one of which that is not known gives nothing.
+    """
+    by_replica = _by_replica(found)
+    scaled = {
+        each: cores
+        for each in spec.replicas()
+        if each.role in scale.ranges and (cores := spec.role_of(each).cpu_cores) is not None
+    }
+    binding = [each for each in scaled if each in by_replica and by_replica[each].verdict is Verdict.BINDS]
+    if not binding:
+        return Balance(moves=(), why="nothing that may be scaled binds")
+    wanted = {
+        each: min(scaled[each] * MOST_RAISE, scale.ranges[each.role].high) - scaled[each] for each in binding
+    }
+    wanted = {each: more for each, more in wanted.items() if more >= STEP_CORES}
+    if not wanted:
+        return Balance(moves=(), why="what binds has as much as it may have")
+    resting = [each for each in scaled if each in by_replica and by_replica[each].verdict is Verdict.RESTS]
+    spare = {each: _spare(scaled[each], used.get(each), scale.ranges[each.role].low) for each in resting}
+    total = spec.asked_cores or sum(scaled.values())
+    free = max(0.0, (scale.most_cores if scale.most_cores is not None else total) - total)
+    there = free + sum(spare.values())
+    share = min(1.0, there / sum(wanted.values()))
+    given = {each: _stepped(more * share) for each, more in wanted.items()}
+    moved = sum(given.values())
+    factor = min((scaled[each] + given[each]) / scaled[each] for each in wanted)
+    times = _foretold([by_replica[each] for each in wanted], factor)
+    if times[0] < LEAST_GAIN:
+        return Balance(moves=(), why="too few cores are left to give for it to be worth a change")
+    taken = max(0.0, moved - free)
+    moves = [
+        Move(replica=each, before=scaled[each], after=scaled[each] - less, why="it rests")
+        for each, less in _taken(spare, taken).items()
+        if less >= STEP_CORES
+    ]
+    moves += [
+        Move(replica=each, before=scaled[each], after=scaled[each] + more, why="it binds")
+        for each, more in given.items()
+    ]
+    names = ", ".join(str(each) for each in wanted)
+    return Balance(moves=tuple(moves), why=f"{names} {'binds' if len(wanted) == 1 else 'bind'}", times=times)
+
+
+def _by_replica(found: Sequence[Elasticity]) -> dict[ReplicaId, Elasticity]:
+    """Return what is known of each replica's cores; of one that is in several parts, of the smallest."""
+    known: dict[ReplicaId, Elasticity] = {}
+    for each in sorted(found, key=lambda each: -len(each.part.targets)):
+        if each.part.knob is Knob.CPU:
+            known.update({ReplicaId.parse(name): each for name in each.part.targets})
+    return known
+
+
+def _spare(cores: float, used: float | None, least: float) -> float:
+    """Return what a replica that rests can give."""
+    if used is None:
+        return 0.0
+    kept = max(least, used * SPARE, cores * (1 - MOST_GIVEN))
+    return max(0.0, cores - kept)
+
+
+def _taken(spare: Mapping[ReplicaId, float], wanted: float) -> dict[ReplicaId, float]:
+    """Take from each as much as it has more than the others."""
+    there = sum(spare.values())
+    share = min(1.0, wanted / there) if there > 0 else 0.0
+    return {each: _stepped(less * share, up=True) for each, less in spare.items()}
+
+
+def _stepped(cores: float, *, up: bool = False) -> float:
+    steps = cores / STEP_CORES
+    whole = -int(-steps // 1) if up else int(steps + 1e-9)
+    return round(whole * STEP_CORES, 6)
+
+
+def _foretold(parts: Sequence[Elasticity], factor: float) -> tuple[float, float, float]:
+    """Return what it brings when all that bind get so many times as much: their elasticities add up."""
+    distinct = {each.part: each for each in parts}.values()
+    value, low, high = (sum(getattr(each, name) for each in distinct) for name in ("value", "low", "high"))
+    return factor**value, factor**low, factor**high
