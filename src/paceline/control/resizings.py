@@ -187,6 +187,45 @@ def adjustments(spec: JobSpec, resize: Resize, *, until: float) -> tuple[Adjustm
     )
 
 
+def between(before: JobSpec, after: JobSpec, *, until: float) -> tuple[Adjustment, ...] | None:
+    """Return what gives the replicas of a job the cores that those of another have, until then (Unix seconds).
+
+    None: they differ in something else, too, or in nothing.
+    """
+    if taken_over(before, after) != dataclasses.replace(after, name=before.name):
+        return None
+    found = []
+    for replica in before.replicas():
+        old, new = before.role_of(replica), after.role_of(replica)
+        if old.memory_bytes != new.memory_bytes or old.cpu_policy is CpuPolicy.EXCLUSIVE:
+            return None
+        if old.cpu_cores != new.cpu_cores:
+            if new.cpu_cores is None:
+                return None
+            knob, target = Knob.CPU, str(replica)
+            found.append(Adjustment(knob=knob, target=target, value=new.cpu_cores, until=until))
+    return tuple(found) or None
+
+
+def resizes(before: JobSpec, after: JobSpec) -> Iterator[Resize]:
+    """Yield what makes of the cores and memory of one job those of another: of whole roles first."""
+    now = before
+    for role in after.roles:
+        old = now.role(role.role)
+        if old is not None and (old.cpu_cores, old.memory_bytes) != (role.cpu_cores, role.memory_bytes):
+            resize = Resize(
+                target=str(role.role), cpu_cores=role.cpu_cores, memory_bytes=role.memory_bytes
+            )
+            now = resized(now, resize)
+            yield resize
+    for replica in now.replicas():
+        own, wanted = now.role_of(replica), after.role_of(replica)
+        if (own.cpu_cores, own.memory_bytes) != (wanted.cpu_cores, wanted.memory_bytes):
+            yield Resize(
+                target=str(replica), cpu_cores=wanted.cpu_cores, memory_bytes=wanted.memory_bytes
+            )
+
+
 def _changed(own: Override, resize: Resize) -> Override:
     return Override(
         cpu_cores=own.cpu_cores if resize.cpu_cores is None else resize.cpu_cores,

@@ -1,4 +1,7 @@
-"""A change of a job that runs: made through its checkpoint, measured, and undone if it is no better."""
+"""A change of a job that runs: measured, and undone if it is no better.
+
+One that needs no restart is tried in turn with what there is (`turns`); any other goes through a checkpoint.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,10 @@ from collections.abc import Callable
 
 from paceline import specs
 from paceline.errors import Conflict
+from paceline.model.jobs import JobSpec
 from paceline.model.proposals import Proposal
 from paceline.model.tunings import Judgement, Objective, Outcome
-from paceline.services import relays, trials
+from paceline.services import probes, relays, trials, turns
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.trials import Times
 from paceline.specs import edits
@@ -60,8 +64,12 @@ class Changer:
             raise Conflict(
                 "nobody keeps here what a change brings", "an operator with a store does: --store URL"
             )
-        source = specs.source_of(self.jobs.get(name))
+        run = self.jobs.get(name)
+        source = specs.source_of(run)
         changed = edits.edited(source, proposal.changes)
+        wanted = relays.successor(run, changed)
+        if turns.is_possible(self.jobs, run, wanted):
+            return self._in_turns(name, proposal, wanted)
         self.tell(f"{name} is measured as it is")
         before = self._measured(name, after=self.jobs.clock() - self.times.window_seconds)
         if not before.speed:
@@ -72,6 +80,19 @@ class Changer:
             self.tell(f"undone: {found.why}")
             self._as(name, source)
         return LiveChange(job=name, proposal=proposal, before=before, after=after, judgement=found)
+
+    def _in_turns(self, name: str, proposal: Proposal, wanted: JobSpec) -> LiveChange:
+        """Make a proposal that needs no restart; in turn with what there is, it is measured in seconds."""
+        times = probes.Times.of(self.jobs, most=self.times.most_seconds)
+        found = turns.tried(self.jobs, name, wanted, times, self.tell)
+        judgement = judgements.in_turns(self.objective, found.before, found.after)
+        if judgement.kept:
+            turns.keep(self.jobs, name, wanted)
+        else:
+            self.tell(f"put back: {judgement.why}")
+        return LiveChange(
+            job=name, proposal=proposal, before=found.before, after=found.after, judgement=judgement
+        )
 
     def _as(self, name: str, source: str) -> Outcome:
         """Go on from the checkpoint with another job file; return what is measured then.

@@ -10,6 +10,10 @@ from paceline.model.tunings import Judgement, Loss, Objective, Outcome, Pair
 
 #: Standard deviation of the speed of runs of one job file, as a share of it: `calibrations.SPEED_SPREAD`.
 RUN_SPREAD = 0.04
+#: That of windows of one run beside each other, at least.
+WINDOW_SPREAD = 0.01
+#: Student's t for 90 %, by the degrees of freedom.
+_T90 = {0: 6.314, 1: 6.314, 2: 2.920, 3: 2.353, 4: 2.132, 5: 2.015}
 #: Of a normal distribution 90 % lie within so many deviations.
 DEVIATIONS = 1.645
 #: By so much of itself the loss may be higher before a change counts as harm; noise within a trial is added.
@@ -42,6 +46,36 @@ def judge(objective: Objective, best: Outcome, trial: Outcome) -> Judgement:
         kept, why = False, "no difference"
     elif (worse := harm(best, trial)) is not None:
         kept, why = False, worse
+    return Judgement(kept=kept, times=times, low=low, high=high, why=why)
+
+
+def in_turns(objective: Objective, before: Outcome, after: Outcome) -> Judgement:
+    """Return whether changes stay that were tried in turn within one run, window after window.
+
+    Each window is held against those of the other side beside it, so the noise is that of windows, and not of
+    runs (`RUN_SPREAD`): their standard deviation with Student's t, and at least `WINDOW_SPREAD`.
+    """
+    if not before.speed or not after.speed:
+        return Judgement(kept=False, times=0.0, low=0.0, high=0.0, why="it did not train")
+    logs = [
+        math.log(
+            objective.score(new, after.asked_cores) / objective.score(old, before.asked_cores)
+        )
+        for old, new in zip(before.examples_per_second, after.examples_per_second, strict=True)
+        if old and new
+    ]
+    middle = statistics.fmean(logs)
+    spread = WINDOW_SPREAD if len(logs) < 2 else max(WINDOW_SPREAD, statistics.stdev(logs))
+    half = _T90.get(len(logs) - 1, DEVIATIONS) * spread / math.sqrt(len(logs))
+    times, low, high = (math.exp(each) for each in (middle, middle - half, middle + half))
+    if not is_allowed(objective, after):
+        kept, why = False, "it is not within the limits"
+    elif high < 1:
+        kept, why = False, "it is worse"
+    elif low <= 1:
+        kept, why = False, "no difference"
+    else:
+        kept, why = True, f"{times:.2f} times as good, in turn within one run"
     return Judgement(kept=kept, times=times, low=low, high=high, why=why)
 
 
