@@ -120,6 +120,7 @@ class Trial:
         proposals: what was changed.
         outcome: None: it is under way.
         judgement: None: there was nothing to judge it against.
+        since: from when on its run was as this trial has it (Unix seconds); None: all the time, or never.
     """
 
     number: int
@@ -129,6 +130,12 @@ class Trial:
     proposals: tuple[Proposal, ...] = ()
     outcome: Outcome | None = None
     judgement: Judgement | None = None
+    since: float | None = None
+
+    @property
+    def is_in_turn(self) -> bool:
+        """Whether it was tried within the run of another trial."""
+        return self.number > 0 and not self.run.endswith(f"-{self.number}")
 
     @property
     def is_kept(self) -> bool:

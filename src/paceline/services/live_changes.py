@@ -67,9 +67,9 @@ class Changer:
         run = self.jobs.get(name)
         source = specs.source_of(run)
         changed = edits.edited(source, proposal.changes)
-        wanted = relays.successor(run, changed)
-        if turns.is_possible(self.jobs, run, wanted):
-            return self._in_turns(name, proposal, wanted)
+        as_is, wanted = (relays.successor(run, each) for each in (source, changed))
+        if turns.is_possible(self.jobs, run, as_is, wanted):
+            return self._in_turns(name, proposal, as_is, wanted)
         self.tell(f"{name} is measured as it is")
         before = self._measured(name, after=self.jobs.clock() - self.times.window_seconds)
         if not before.speed:
@@ -81,10 +81,10 @@ class Changer:
             self._as(name, source)
         return LiveChange(job=name, proposal=proposal, before=before, after=after, judgement=found)
 
-    def _in_turns(self, name: str, proposal: Proposal, wanted: JobSpec) -> LiveChange:
+    def _in_turns(self, name: str, proposal: Proposal, as_is: JobSpec, wanted: JobSpec) -> LiveChange:
         """Make a proposal that needs no restart; in turn with what there is, it is measured in seconds."""
         times = probes.Times.of(self.jobs, most=self.times.most_seconds)
-        found = turns.tried(self.jobs, name, wanted, times, self.tell)
+        found = turns.tried(self.jobs, name, as_is, wanted, times, self.tell)
         judgement = judgements.in_turns(self.objective, found.before, found.after)
         if judgement.kept:
             turns.keep(self.jobs, name, wanted)

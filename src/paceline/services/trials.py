@@ -91,6 +91,23 @@ class Times:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Trained:
+    """A trial that was measured and goes on.
+
+    Attributes:
+        outcome: what was measured.
+        run: None: it does not train.
+        span: from when until when it was measured (Unix seconds).
+        recording: what was known of it then, where that is not kept; None: it is.
+    """
+
+    outcome: Outcome
+    run: Run | None = None
+    span: tuple[float, float] | None = None
+    recording: Recording | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Bed:
     """Where trials of a study run.
 
@@ -123,20 +140,40 @@ class Bed:
             InvalidInput: the job file is wrong.
             StoreError: the store cannot be read or written.
         """
+        with self.measuring(source, name, tell) as measured:
+            pass
+        if measured.span is None:
+            return measured.outcome, None
+        found = measured.recording or recordings.whole(self.jobs, name)
+        return outcome(found, since=measured.span[0], until=measured.span[1]), found
+
+    @contextlib.contextmanager
+    def measuring(self, source: str, name: str, tell: Tell = _silent) -> Iterator[Trained]:
+        """Run a job file for as long as this lasts, and at least until it was measured; stop it in the end.
+
+        Raises:
+            InvalidInput: the job file is wrong.
+            StoreError: the store cannot be read or written.
+        """
         job = specs.parse_job(source)
+        asked = job.spec.asked_cores
         # It must not end by itself while it is measured.
         with self._run(job, name, {"epochs": _EPOCHS, "max_steps": None}, tell) as run:
             if isinstance(run, str):
-                return Outcome(asked_cores=job.spec.asked_cores, failure=run), None
+                yield Trained(outcome=Outcome(asked_cores=asked, failure=run))
+                return
             span = self._measured(run, tell)
             if span is None:
-                return Outcome(asked_cores=run.spec.asked_cores, failure=_reason(self.jobs.get(name))), None
+                failure = _reason(self.jobs.get(name))
+                yield Trained(outcome=Outcome(asked_cores=run.spec.asked_cores, failure=failure))
+                return
             try:
-                found = None if self.jobs.keeps else recordings.whole(self.jobs, name)
+                kept = None if self.jobs.keeps else recordings.whole(self.jobs, name)
             except EngineError as error:
-                return Outcome(asked_cores=run.spec.asked_cores, failure=error.message), None
-        found = found or recordings.whole(self.jobs, name)
-        return outcome(found, since=span[0], until=span[1]), found
+                yield Trained(outcome=Outcome(asked_cores=run.spec.asked_cores, failure=error.message))
+                return
+            found = outcome(kept or self.jobs.recording(name), since=span[0], until=span[1])
+            yield Trained(outcome=found, run=run, span=span, recording=kept)
 
     def _measured(self, run: Run, tell: Tell) -> tuple[float, float] | None:
         """Wait until a run was measured; return between which moments. None: it does not train."""

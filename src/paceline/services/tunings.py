@@ -16,8 +16,10 @@ from paceline.engines.local import machines
 from paceline.errors import InvalidInput, NotFound
 from paceline.model.jobs import JobSpec
 from paceline.model.proposals import Proposal
+from paceline.model.runs import Run
+from paceline.model.statuses import JobPhase
 from paceline.model.tunings import Judgement, Objective, Outcome, Pair, Quality, Trial, Tuning
-from paceline.services import proposals, recordings, trials
+from paceline.services import probes, proposals, recordings, trials, turns
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.trials import Bed, Doing, Times
 from paceline.specs import edits
@@ -117,23 +119,79 @@ class Tuner:
 
     def _proposed(self, tuning: Tuning, best: Trial) -> Sequence[Proposal]:
         others = [
-            each for each in tuning.finished if each is not best and each.outcome and each.outcome.speed
+            each
+            for each in tuning.finished
+            if each.run != best.run and each.outcome and each.outcome.speed and not each.is_in_turn
         ]
         return proposals.proposals(
-            recordings.whole(self.jobs, best.run),
+            recordings.whole(self.jobs, best.run, since=best.since),
             tuning.objective,
             others=[recordings.whole(self.jobs, each.run) for each in others],
         )
 
     def _tried(self, tuning: Tuning, trial: Trial) -> Tuning:
-        """Return the search with a trial that was made."""
+        """Return the search with a trial that was made, and with those that were made within its run."""
         before = dataclasses.replace(tuning, trials=tuning.finished)
         under_way = self._saved(dataclasses.replace(before, trials=(*before.trials, trial)))
-        found = self._bed(tuning).measure(trial.source, trial.run, lambda doing: self.tell(under_way, doing))
-        done = dataclasses.replace(trial, outcome=found, judgement=self._judged(before, found))
-        after = dataclasses.replace(before, trials=(*before.trials, done))
-        self.tell(after, None)
+        tell: Callable[[Doing], None] = lambda doing: self.tell(under_way, doing)
+        with self._bed(tuning).measuring(trial.source, trial.run, tell) as found:
+            done = dataclasses.replace(
+                trial, outcome=found.outcome, judgement=self._judged(before, found.outcome)
+            )
+            after = dataclasses.replace(before, trials=(*before.trials, done))
+            self.tell(after, None)
+            if found.run is not None and after.best is done:
+                after = self._by_turns(self._saved(after), found.run)
         return after
+
+    def _by_turns(self, tuning: Tuning, run: Run) -> Tuning:
+        """Try what needs no restart within the run of the best trial, one change after the other.
+
+        What is kept holds in that run from then on, so the next one is tried on top of it.
+        """
+        while len(tuning.finished) < tuning.most_trials and (best := tuning.best) is not None:
+            proposal = self._turn(tuning, best, run.name)
+            if proposal is None:
+                break
+            source = edits.edited(best.source, proposal.changes)
+            trial = Trial(
+                number=len(tuning.finished),
+                run=best.run,
+                source=source,
+                base=best.number,
+                proposals=(proposal,),
+            )
+            under_way = dataclasses.replace(tuning, trials=(*tuning.trials, trial))
+            as_is, wanted = (specs.parse_job(each).spec for each in (best.source, source))
+            found = turns.tried(
+                self.jobs,
+                run.name,
+                as_is,
+                wanted,
+                probes.Times.of(self.jobs, most=self.times.most_seconds),
+                lambda said, now=under_way: self.tell(now, Doing(what="is tried in turn", detail=said)),
+            )
+            judgement = judgements.in_turns(tuning.objective, found.before, found.after)
+            since = None
+            if judgement.kept:
+                turns.keep(self.jobs, run.name, wanted)
+                since = self.jobs.clock()
+            done = dataclasses.replace(trial, outcome=found.after, judgement=judgement, since=since)
+            tuning = self._saved(dataclasses.replace(tuning, trials=(*tuning.trials, done)))
+            self.tell(tuning, None)
+        return tuning
+
+    def _turn(self, tuning: Tuning, best: Trial, name: str) -> Proposal | None:
+        """Return what is tried next within the run of the best trial; None: nothing is left for that."""
+        run = self.jobs.get(name)
+        if run.phase is not JobPhase.RUNNING:
+            return None
+        as_is = specs.parse_job(best.source).spec
+        for each in searches.untried(tuning, self._proposed(tuning, best)):
+            wanted = specs.parse_job(edits.edited(best.source, each.changes)).spec
+            if turns.is_possible(self.jobs, run, as_is, wanted):
+                return each
+        return None
 
     def prove(self, tuning: Tuning, *, pairs: int, examples: int | None = None) -> Tuning:
         """Run the job as it came and the best one in turn, and see what both learn; return what holds.

@@ -33,16 +33,24 @@ class Tried:
     after: Outcome
 
 
-def is_possible(jobs: LifeCycle, run: Run, wanted: JobSpec) -> bool:
-    """Whether a job that runs can have what another job file says without a restart."""
-    found = resizings.between(run.spec, wanted, until=0.0)
+def is_possible(jobs: LifeCycle, run: Run, before: JobSpec, after: JobSpec) -> bool:
+    """Whether a job that runs can have what another job file says without a restart.
+
+    Args:
+        jobs: where it runs.
+        run: the job.
+        before: as its own file has it; a trial's run differs from that in what has nothing to do with cores.
+        after: as the other file has it.
+    """
+    found = resizings.between(before, after, until=0.0)
     return found is not None and {each.knob for each in found} <= jobs.knobs(run)
 
 
 def tried(
     jobs: LifeCycle,
     name: str,
-    wanted: JobSpec,
+    before: JobSpec,
+    after: JobSpec,
     times: probes.Times,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Tried:
@@ -53,7 +61,8 @@ def tried(
     Args:
         jobs: where it runs.
         name: the job.
-        wanted: as the other file has it.
+        before: as its own file has it.
+        after: as the other file has it.
         times: how long a window is, and until it can be read.
         tell: is told what goes on, in few words.
 
@@ -62,7 +71,7 @@ def tried(
         EngineError: the engine refuses it.
     """
     run = jobs.get(name)
-    found = resizings.between(run.spec, wanted, until=0.0)
+    found = resizings.between(before, after, until=0.0)
     if found is None or run.phase is not JobPhase.RUNNING:
         raise Conflict(f"{name} cannot be changed so while it runs", f"paceline describe {name}")
     sides: tuple[list[tuple[float, float]], list[tuple[float, float]]] = ([], [])
@@ -85,8 +94,8 @@ def tried(
         tuple(windows.rate(Unit.EXAMPLES, steps, (), *span) or 0.0 for span in spans) for spans in sides
     ]
     return Tried(
-        before=Outcome(examples_per_second=speeds[0], asked_cores=run.spec.asked_cores),
-        after=Outcome(examples_per_second=speeds[1], asked_cores=wanted.asked_cores),
+        before=Outcome(examples_per_second=speeds[0], asked_cores=before.asked_cores),
+        after=Outcome(examples_per_second=speeds[1], asked_cores=after.asked_cores),
     )
 
 

@@ -19,6 +19,12 @@ def worth(found: Sequence[Proposal]) -> list[Proposal]:
     return sorted(kept, key=lambda each: -each.expected)
 
 
+def untried(tuning: Tuning, found: Sequence[Proposal]) -> list[Proposal]:
+    """Return the proposals that are worth a trial and were not taken back, the likeliest first."""
+    failed = {_key(trial.proposals) for trial in tuning.undone}
+    return worth([each for each in found if _key([each]) not in failed])
+
+
 def chosen(tuning: Tuning, found: Sequence[Proposal]) -> tuple[Proposal, ...]:
     """Return what to change in the best trial so far; empty: nothing is left that is worth a trial.
 
@@ -27,7 +33,7 @@ def chosen(tuning: Tuning, found: Sequence[Proposal]) -> tuple[Proposal, ...]:
     was taken back is not tried again; a part of it is.
     """
     failed = {_key(trial.proposals) for trial in tuning.undone}
-    left = worth([each for each in found if _key([each]) not in failed])
+    left = untried(tuning, found)
     if not left:
         return ()
     trials = max(1, tuning.most_trials - len(tuning.trials))
