@@ -9,8 +9,9 @@ from support import cases
 
 from paceline.diagnosing import confirmations
 from paceline.diagnosing.cases import Case
-from paceline.diagnosing.diagnoses import judged
+from paceline.diagnosing.diagnoses import diagnose, judged
 from paceline.diagnosing.progress.bound_parts import bound_part
+from paceline.diagnosing.situations import Situation
 from paceline.model.adjustments import Knob
 from paceline.model.causes import Cause, Change
 from paceline.model.findings import Severity
@@ -87,6 +88,18 @@ def test_a_probe_that_was_not_brought_to_its_end_says_nothing() -> None:
     (probe,) = recording.probes
     killed = dataclasses.replace(probe, ended=None, ended_at=None)
     assert said(dataclasses.replace(recording, probes=(killed,))) == CPU_BOUND
+
+
+def test_while_a_probe_goes_on_nothing_is_said_of_what_it_does() -> None:
+    recording = probed(elasticity("ps-0", value=0.9))
+    (probe,) = recording.probes
+    going_on = dataclasses.replace(recording, probes=(dataclasses.replace(probe, ended=None, ended_at=None),))
+    situation = Situation.of(going_on.run, going_on.replicas, (), now=going_on.at)
+    found = diagnose(going_on, situation)
+    assert not found.causes
+    assert found.unknown == (confirmations.UNDER_WAY,)
+    late = dataclasses.replace(going_on, at=going_on.at + confirmations.SILENT_SECONDS)
+    assert not confirmations.is_under_way(late), "it was killed"
 
 
 def test_a_link_is_that_of_the_host_of_a_replica() -> None:

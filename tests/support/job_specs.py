@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from paceline.model import codes, jobs, placements
-from paceline.model.roles import Role
+from paceline.model.roles import ReplicaId, Role
 
 _PLAIN = st.characters(exclude_categories=("Cs", "Cc"), exclude_characters="\ufeff\ufffe\uffff")
 _VALUES = st.text(_PLAIN | st.sampled_from("\n\t\u2028\x85"), max_size=12) | st.sampled_from(
@@ -49,6 +49,36 @@ _THREADS = st.none() | st.integers(1, 4096)
 _COMMANDS = st.lists(_WORDS, max_size=4).map(tuple)
 _PATHS = st.from_regex(r"/[a-z0-9 ]{0,8}[a-z]", fullmatch=True)
 _ENVIRONMENTS = st.dictionaries(_KEYS, _VALUES, max_size=3)
+
+
+@st.composite
+def _overrides(draw: st.DrawFn, roles: tuple[jobs.RoleSpec, ...]) -> dict[ReplicaId, jobs.Override]:
+    found = {}
+    for role in roles:
+        for index in draw(st.sets(st.integers(0, role.replicas - 1), max_size=2)):
+            own = jobs.Override(cpu_cores=draw(_CORES), memory_bytes=draw(_BYTES))
+            if own != jobs.Override():
+                found[ReplicaId(role.role, index)] = own
+    return found
+
+
+@st.composite
+def _autoscales(draw: st.DrawFn, roles: tuple[jobs.RoleSpec, ...]) -> jobs.Autoscale | None:
+    scaled = [
+        role
+        for role in roles
+        if role.role is not Role.EVALUATOR
+        and role.cpu_cores is not None
+        and role.cpu_policy is jobs.CpuPolicy.SHARED
+    ]
+    if not scaled or not draw(st.booleans()):
+        return None
+    chosen = draw(st.lists(st.sampled_from(scaled), min_size=1, unique_by=lambda role: role.role))
+    return jobs.Autoscale(
+        ranges={role.role: jobs.CoreRange(role.cpu_cores or 0.0, role.cpu_cores or 0.0) for role in chosen},
+        most_cores=draw(_CORES),
+        every_seconds=float(draw(st.integers(300, 10**6))),
+    )
 
 
 @st.composite
@@ -154,6 +184,7 @@ def job_specs(draw: st.DrawFn) -> jobs.JobSpec:
     ]
     code = draw(st.none() | _CODES)
     training = draw(_TRAININGS)
+    roles = tuple(draw(_roles(role)) for role in kinds)
     return jobs.JobSpec(
         name=draw(_JOB_NAMES),
         labels=draw(_LABELS),
@@ -163,7 +194,9 @@ def job_specs(draw: st.DrawFn) -> jobs.JobSpec:
         code=code,
         working_dir=draw(st.none() | st.sampled_from([".", "a b", "点", "../x" if code is None else "/x"])),
         environment=draw(_ENVIRONMENTS),
-        roles=tuple(draw(_roles(role)) for role in kinds),
+        roles=roles,
+        overrides=draw(_overrides(roles)),
+        autoscale=draw(_autoscales(roles)),
         placement=placements.Placement(
             strategy=draw(st.sampled_from(placements.PlacementStrategy)),
             node_selector=draw(_LABELS),

@@ -29,6 +29,9 @@ _SAID = {
     "throttled": (Knob.CPU,),
     "worker-link": (Knob.LINK,),
 }
+#: A probe that has said nothing for so long does not go on.
+SILENT_SECONDS = 60.0
+UNDER_WAY = "a probe is under way, and how the job does now is what the probe does to it: look again soon"
 #: What ends the time for which a probe holds.
 _CHANGES = (RESIZED, "scaled", "changed")
 
@@ -40,6 +43,18 @@ def newest(recording: Recording) -> Probe | None:
     since = max(changed, default=0.0)
     held = [each for each in recording.probes if each.ended is not None and each.began_at >= since]
     return held[-1] if held else None
+
+
+def is_under_way(recording: Recording) -> bool:
+    """Whether a probe of a job that runs goes on: what is seen of it now is what the probe does to it.
+
+    One that was killed says nothing any more; nothing is cut by it then.
+    """
+    if not recording.probes or recording.run.phase.is_final:
+        return False
+    last = recording.probes[-1]
+    said = max((last.began_at, *(cut.until for cut in last.cuts)))
+    return last.ended is None and recording.at - said < SILENT_SECONDS
 
 
 def confirmed(causes: Iterable[Cause], case: Case) -> list[Cause]:

@@ -28,6 +28,9 @@ def diagnose(recording: Recording, situation: Situation, *, case: Case | None = 
         return alone
     case = case or Case.of(recording)
     found, unknown = judged(case)
+    if confirmations.is_under_way(recording):
+        found = [cause for cause in found if cause.severity is Severity.ERROR]
+        unknown = [confirmations.UNDER_WAY]
     causes = chains.chained([*alone.causes, *found], catalogues.EXPLAINS)
     # Of a job that cannot run nobody asks how fast it is.
     if any(not cause.is_past for cause in alone.causes):

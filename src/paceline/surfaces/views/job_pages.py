@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from paceline.model.jobs import CpuPolicy, JobSpec, RoleSpec
+from paceline.model import quantities
+from paceline.model.jobs import Autoscale, CpuPolicy, JobSpec, Override, RoleSpec
+from paceline.model.roles import ReplicaId
 from paceline.model.runs import JobEvent, ReplicaRow, Run
 from paceline.surfaces import scripts
 from paceline.surfaces.views import cells, job_tables, styles, tables
@@ -91,6 +93,10 @@ def _asked(spec: JobSpec) -> list[tuple[str, str]]:
     ]
     if spec.hosts:
         facts.append(("hosts", ", ".join(host.name for host in spec.hosts)))
+    if spec.overrides:
+        facts.append(("instead of its role's", ", ".join(map(_override, spec.overrides.items()))))
+    if spec.autoscale is not None:
+        facts.append(("autoscale", _scaled(spec.autoscale)))
     if spec.labels:
         facts.append(("labels", ", ".join(f"{key}={value}" for key, value in spec.labels.items())))
     if spec.environment:
@@ -100,6 +106,21 @@ def _asked(spec: JobSpec) -> list[tuple[str, str]]:
     if spec.ttl_after_finished_seconds is not None:
         facts.append(("deleted after", cells.duration(spec.ttl_after_finished_seconds)))
     return facts
+
+
+def _override(found: tuple[ReplicaId, Override]) -> str:
+    replica, own = found
+    cores = [] if own.cpu_cores is None else [f"{quantities.quantity_cores(own.cpu_cores)} CPU"]
+    memory = [] if own.memory_bytes is None else [f"{cells.compact_bytes(own.memory_bytes)} of memory"]
+    return f"{replica} has {' and '.join((*cores, *memory))}"
+
+
+def _scaled(scale: Autoscale) -> str:
+    ranges = [
+        f"{role} {quantities.quantity_cores(each.low)} to {quantities.quantity_cores(each.high)} CPU"
+        for role, each in scale.ranges.items()
+    ]
+    return f"{', '.join(ranges)}, every {cells.duration(scale.every_seconds)}"
 
 
 def _roles(spec: JobSpec, width: int | None) -> Text:

@@ -53,6 +53,9 @@ def command(
                 for line in probes.Prober(jobs=jobs, times=times, most_share=cost / 100).plan(name):
                     click.echo(line)
                 return
+            session.say(
+                f"{name} is probed for at most {seconds:g} s, at the cost of at most {cost:g} % of that time"
+            )
             found = jobs.probe(
                 name,
                 seconds=seconds,
