@@ -26,12 +26,14 @@ USED = {PS0: 1.0, PS1: 0.2, W0: 0.4, W1: 0.4}
 
 
 def elasticity(*targets: str, value: float) -> Elasticity:
-    return Elasticity(
-        part=Part(Knob.CPU, targets), value=value, low=value - 0.05, high=value + 0.05, cuts=2
-    )
+    return Elasticity(part=Part(Knob.CPU, targets), value=value, low=value - 0.05, high=value + 0.05, cuts=2)
 
 
-HOT = (elasticity("ps-0", value=0.95), elasticity("ps-1", value=0.0), elasticity("worker-0", "worker-1", value=0.0))
+HOT = (
+    elasticity("ps-0", value=0.95),
+    elasticity("ps-1", value=0.0),
+    elasticity("worker-0", "worker-1", value=0.0),
+)
 
 
 def after(found: Balance) -> dict[str, float]:
@@ -113,17 +115,19 @@ def test_whatever_is_found_limits_are_kept(
 
 
 def test_rounds_come_to_rest() -> None:
-    """Of a job that is bound by one replica's cores until it has enough, rounds go on as long as they bring."""
+    # One replica's cores bind until it has enough.
     spec, needed = JOB, {PS0: 3.0, PS1: 0.2, W0: 0.5, W1: 0.5}
     scale = Autoscale(ranges=SCALE.ranges, most_cores=6.0)
-    for number in range(10):
+    rounds = 0
+    while rounds < 10:
         binds = spec.role_of(PS0).cpu_cores < needed[PS0]
         found = (elasticity("ps-0", value=0.95 if binds else 0.0), *HOT[1:])
         used = {each: min(cores, spec.role_of(each).cpu_cores) for each, cores in needed.items()}
         balance = balances.balance(spec, scale, found, used)
         if not balance.moves:
             break
+        rounds += 1
         overrides = {move.replica: Override(cpu_cores=move.after) for move in balance.moves}
         spec = JobSpec(name="job", roles=JOB.roles, overrides={**spec.overrides, **overrides})
-    assert 1 < number < 6
+    assert 1 < rounds < 6
     assert spec.role_of(PS0).cpu_cores >= needed[PS0]

@@ -41,8 +41,8 @@ def probed(job: Job, scope: Scope, most: int = 60) -> tuple[list[Elasticity], li
     baselines = [job.rate() for _ in range(10)]
     cuts: list[Cut] = []
     while len(cuts) < most:
-        known = {each.part: each for each in estimates.elasticities(cuts, baselines)}
-        part = plans.following(scope, known)
+        known = estimates.known(cuts, baselines)
+        part = next(iter(plans.following(scope, known)), None)
         if part is None:
             break
         factor = plans.factor(*estimates.noise(cuts, baselines))
@@ -54,8 +54,36 @@ def probed(job: Job, scope: Scope, most: int = 60) -> tuple[list[Elasticity], li
             )
         )  # fmt: skip
         baselines += [before, after]
-    known = {each.part: each for each in estimates.elasticities(cuts, baselines)}
+    known = estimates.known(cuts, baselines)
     return list(plans.ends(scope, known)), cuts
+
+
+def test_where_it_is_seen_who_feels_a_cut_one_cut_of_all_tells_the_one_that_binds() -> None:
+    job = Job({"ps-2": 0.9}, noise=0.02, seed=7)
+    baselines = [job.rate() for _ in range(12)]
+    group = Part(Knob.CPU, names("ps", 44))
+
+    def cut(part: Part) -> Cut:
+        return Cut(
+            part=part, factor=0.7, since=0.0, until=5.0, rate=job.rate(part.targets, 0.7),
+            before=job.rate(), after=job.rate(), felt=("ps-2",),
+        )  # fmt: skip
+
+    scope = Scope(parts=(group,))
+    known = estimates.known([cut(group)], baselines)
+    assert plans.following(scope, known) == [Part(Knob.CPU, ("ps-2",))], "to know it well"
+    known = estimates.known([cut(group), cut(Part(Knob.CPU, ("ps-2",)))], baselines)
+    first, others = plans.ends(scope, known)
+    assert (first.part.targets, first.verdict, first.cuts) == (("ps-2",), Verdict.BINDS, 2)
+    assert (len(others.part.targets), others.verdict, others.value) == (43, Verdict.RESTS, 0.0)
+
+
+def test_a_cut_that_no_replica_feels_says_that_the_part_rests_whatever_the_rate_does() -> None:
+    part = Part(Knob.CPU, names("ps", 2))
+    cut = Cut(part=part, factor=0.7, since=0.0, until=5.0, rate=50.0, before=100.0, after=100.0, felt=())
+    known = estimates.known([cut], [100.0] * 12)
+    assert known.elasticities[part].verdict is Verdict.RESTS
+    assert plans.following(Scope(parts=(part,)), known) == []
 
 
 def scope(ps: int, workers: int, *, seed: int = 0) -> Scope:

@@ -31,6 +31,17 @@ def test_where_no_example_is_known_steps_count_and_where_no_step_is_the_bytes_th
     assert windows.rate(Unit.BYTES, [], sent, 1.0, 2.0) == pytest.approx(300.0)
 
 
+def test_who_is_held_back_is_who_is_throttled_meanwhile() -> None:
+    samples = [
+        Sample(replica=each, attempt=1, at=at, interval_seconds=1.0, throttled_seconds=throttled)
+        for each, throttled in ((PS0, 0.3), (W0, 0.001))
+        for at in (1.0, 2.0, 3.0)
+    ]
+    assert windows.held_back(samples, ["ps-0", "worker-0"], 0.5, 3.5) == ("ps-0",)
+    assert windows.held_back(samples, ["ps-0", "ps-1"], 0.5, 3.5) is None
+    assert windows.held_back(samples, ["ps-0"], 3.5, 9.0) is None
+
+
 @pytest.mark.parametrize(("since", "until"), [(3.0, 3.0), (4.0, 3.0), (90.0, 99.0)])
 def test_of_no_time_and_of_a_time_without_reports_nothing_is_known(since: float, until: float) -> None:
     assert windows.rate(Unit.EXAMPLES, [report(2.0)], [], since, until) is None

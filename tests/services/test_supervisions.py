@@ -11,6 +11,7 @@ from paceline.control import events, machines, states
 from paceline.engines.engines import Launched
 from paceline.engines.local import folders
 from paceline.errors import EngineError, StoreError
+from paceline.model.adjustments import Allowance
 from paceline.model.jobs import JobSpec, RoleSpec
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.runs import LOCAL, Run
@@ -36,9 +37,11 @@ class Engine:
             raise EngineError(self._trouble)
         return []
 
-    def rescale(self, spec: JobSpec) -> None: ...
+    def adapt(self, spec: JobSpec, allowances: object, links: object) -> list[str]:
+        return []
 
-    def launch(self, replica: ReplicaId, attempt: int, memory_bytes: int | None) -> Launched:
+    def launch(self, attempt: int, allowance: Allowance) -> Launched:
+        replica = allowance.replica
         if replica == WORKER:
             raise EngineError("there is no place for it")
         self.done.append(f"launch {replica}")

@@ -188,7 +188,7 @@ def adjustments(spec: JobSpec, resize: Resize, *, until: float) -> tuple[Adjustm
 
 
 def between(before: JobSpec, after: JobSpec, *, until: float) -> tuple[Adjustment, ...] | None:
-    """Return what gives the replicas of a job the cores that those of another have, until then (Unix seconds).
+    """Return what gives the replicas of a job the cores of those of another, until then (Unix seconds).
 
     None: they differ in something else, too, or in nothing.
     """
@@ -213,17 +213,13 @@ def resizes(before: JobSpec, after: JobSpec) -> Iterator[Resize]:
     for role in after.roles:
         old = now.role(role.role)
         if old is not None and (old.cpu_cores, old.memory_bytes) != (role.cpu_cores, role.memory_bytes):
-            resize = Resize(
-                target=str(role.role), cpu_cores=role.cpu_cores, memory_bytes=role.memory_bytes
-            )
+            resize = Resize(target=str(role.role), cpu_cores=role.cpu_cores, memory_bytes=role.memory_bytes)
             now = resized(now, resize)
             yield resize
     for replica in now.replicas():
         own, wanted = now.role_of(replica), after.role_of(replica)
         if (own.cpu_cores, own.memory_bytes) != (wanted.cpu_cores, wanted.memory_bytes):
-            yield Resize(
-                target=str(replica), cpu_cores=wanted.cpu_cores, memory_bytes=wanted.memory_bytes
-            )
+            yield Resize(target=str(replica), cpu_cores=wanted.cpu_cores, memory_bytes=wanted.memory_bytes)
 
 
 def _changed(own: Override, resize: Resize) -> Override:

@@ -88,6 +88,8 @@ class Cut:
         since, until: when that held, and was measured.
         rate: what the job did in that time, a second.
         before, after: what it did before and after it, with all that it has.
+        felt: the targets that were held back by it; the others use less than they had even then, so it was
+            nothing to them. None: that cannot be seen.
     """
 
     part: Part
@@ -97,6 +99,7 @@ class Cut:
     rate: float
     before: float
     after: float
+    felt: tuple[str, ...] | None = None
 
     @property
     def base(self) -> float:

@@ -1,9 +1,9 @@
 """Cores moved within a job: from replicas that do not need them to those that bind.
 
-One round is one probe and one set of changes, each small: a replica gets at most half as much again, and none
-gets less than it uses, with some to spare. Where nothing binds for sure, or what could be moved would bring
-next to nothing, all stays as it is. So rounds do not undo each other: what was given because it binds is taken
-only when it rests.
+One round is one probe and one set of changes, each small: a replica gets at most half as much again, and
+none gets less than it uses, with some to spare. Where nothing binds for sure, or what could be moved would
+bring next to nothing, all stays as it is. So rounds do not undo each other: what was given because it binds
+is taken only when it rests.
 """
 
 from __future__ import annotations

@@ -8,9 +8,10 @@ pooled, with Student's t for as many differences as there are.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from paceline.model.probes import Cut, Elasticity, Part
 
@@ -21,20 +22,73 @@ _T = (
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
     2.120, 2.110, 2.101, 2.093, 2.086,
 )  # fmt: skip
+#: The median of the size of a normal deviate, in standard deviations.
+_MEDIAN = 0.6745
 #: For more degrees than that.
 _NORMAL = 2.0
 
 
-def elasticities(cuts: Sequence[Cut], baselines: Sequence[float]) -> tuple[Elasticity, ...]:
-    """Return the elasticity of each part that was cut, in the order in which they were first.
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What is known of parts.
+
+    Attributes:
+        elasticities: of the parts that were cut, and of those of them that felt it, or did not.
+        felt: of each part that was cut the targets that felt it, where that can be seen.
+    """
+
+    elasticities: Mapping[Part, Elasticity] = dataclasses.field(default_factory=dict)
+    felt: Mapping[Part, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+
+
+def known(cuts: Sequence[Cut], baselines: Sequence[float]) -> Known:
+    """Return what cuts say of parts.
+
+    A cut that some targets did not feel is a cut of the others alone; one that none has felt says that the
+    part decides nothing, whatever the rate did meanwhile.
 
     Args:
         cuts: all that were made.
         baselines: rates of the windows between them, in the order of time.
     """
-    deviation, degrees = noise(cuts, baselines)
+    felt: dict[Part, tuple[str, ...]] = {}
+    for cut in cuts:
+        if cut.felt is not None:
+            before = felt.get(cut.part, ())
+            felt[cut.part] = tuple(each for each in cut.part.targets if each in (*before, *cut.felt))
+    real = [dataclasses.replace(cut, part=_felt(cut.part, felt)) for cut in cuts if felt.get(cut.part) != ()]
+    deviation, degrees = noise(real, baselines)
     quantile = _T[max(1, degrees) - 1] if degrees <= len(_T) else _NORMAL
-    return tuple(_elasticity(part, own, deviation, quantile) for part, own in _by_part(cuts).items())
+    found = {part: _elasticity(part, own, deviation, quantile) for part, own in _by_part(real).items()}
+    for part, own in _by_part(cuts).items():
+        there = felt.get(part, part.targets)
+        rest = tuple(each for each in part.targets if each not in there)
+        if rest:
+            found.setdefault(Part(part.knob, rest), _nothing(Part(part.knob, rest), len(own)))
+        found[part] = (
+            dataclasses.replace(found[Part(part.knob, there)], part=part)
+            if there
+            else _nothing(part, len(own))
+        )
+    return Known(elasticities=found, felt=felt)
+
+
+def _felt(part: Part, felt: Mapping[Part, tuple[str, ...]]) -> Part:
+    return Part(part.knob, felt.get(part, part.targets))
+
+
+def _nothing(part: Part, cuts: int) -> Elasticity:
+    return Elasticity(part=part, value=0.0, low=0.0, high=0.0, cuts=cuts)
+
+
+def inferred(whole: Elasticity, others: Sequence[Elasticity], part: Part) -> Elasticity:
+    """Return the elasticity of the one part of a whole that was not cut: what the others leave of it.
+
+    The rate as a function of all shares is as smooth as the job lets it be, so elasticities add up.
+    """
+    value = whole.value - sum(each.value for each in others)
+    half = math.hypot(*((each.high - each.low) / 2 for each in (whole, *others)))
+    return Elasticity(part=part, value=value, low=value - half, high=value + half, cuts=0)
 
 
 def _elasticity(part: Part, cuts: Sequence[Cut], deviation: float, quantile: float) -> Elasticity:
@@ -50,11 +104,12 @@ def _elasticity(part: Part, cuts: Sequence[Cut], deviation: float, quantile: flo
 def noise(cuts: Sequence[Cut], baselines: Sequence[float]) -> tuple[float, int]:
     """Return the standard deviation of a window beside the mean of its neighbours, and degrees of freedom.
 
-    Each baseline is in up to three differences, so they count for half as many.
+    Of baselines it is taken by the median, for a job may just have begun, or have saved meanwhile. Each is in
+    up to three differences, so they count for half as many.
     """
-    squares = [difference**2 for difference in _second_differences(baselines)]
-    degrees = len(squares) // 2
-    variance, weight = (statistics.fmean(squares), degrees) if degrees else (0.0, 0)
+    sizes = [abs(difference) for difference in _second_differences(baselines)]
+    degrees = len(sizes) // 2
+    variance, weight = ((statistics.median(sizes) / _MEDIAN) ** 2, degrees) if degrees else (0.0, 0)
     for own in _by_part(cuts).values():
         if len(own) > 1:
             found = statistics.variance([math.log(cut.rate / cut.base) for cut in own])

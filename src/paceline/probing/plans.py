@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from paceline.model.probes import LEAST, Elasticity, Part, Verdict
+from paceline.probing import estimates
+from paceline.probing.estimates import Known
 
 #: So many are cut one by one; more are halved.
 FEW = 4
@@ -35,16 +37,26 @@ class Scope:
         parts: what is cut first, in any order.
         whole: of these, those that are not cut apart: each of their targets costs its own share of the rate.
         shuffled: returns parts in an order that nothing depends on.
+        use: how much of what it has a part uses. Of the parts of one that binds those that use little are cut
+            first: they cost little, and what they leave is the others'.
     """
 
     parts: Sequence[Part]
     whole: Collection[Part] = ()
     shuffled: Callable[[Sequence[Part]], Sequence[Part]] = tuple
+    use: Callable[[Part], float] = lambda _: 0.0
 
 
-def apart(part: Part) -> tuple[Part, ...]:
-    """Return what a part is cut apart into; empty: it is a single one."""
+def apart(part: Part, felt: tuple[str, ...] | None = None) -> tuple[Part, ...]:
+    """Return what a part is cut apart into; empty: it is a single one.
+
+    Args:
+        part: the part.
+        felt: the targets that have felt the cuts of it: these and the others are parts then; None: not seen.
+    """
     targets = part.targets
+    if felt and felt != targets:
+        return Part(part.knob, felt), Part(part.knob, tuple(each for each in targets if each not in felt))
     if len(targets) == 1:
         return ()
     if len(targets) <= FEW:
@@ -60,46 +72,63 @@ def factor(deviation: float, degrees: int) -> float:
     return min(SHALLOW, max(DEEP, math.exp(-deviation * _BESIDE / _DEVIATION)))
 
 
-def following(scope: Scope, known: Mapping[Part, Elasticity]) -> Part | None:
-    """Return what is cut next; None: nothing more has to be known."""
+def following(scope: Scope, known: Known) -> list[Part]:
+    """Return what may be cut next, the first one best; empty: nothing more has to be known."""
     wanted = list(_wanted(scope, known))
-    fresh = [part for part in wanted if part not in known]
-    if fresh:
-        return scope.shuffled(fresh)[0]
-    # The one that is known worst, of those that matter.
-    return max(wanted, key=lambda part: known[part].high - known[part].low, default=None)
+    fresh = scope.shuffled([part for part in wanted if part not in known.elasticities])
+    again = [part for part in wanted if part in known.elasticities]
+    return [
+        *sorted(fresh, key=lambda part: part not in scope.parts and scope.use(part)),
+        *sorted(again, key=lambda part: -_width(known, part)),  # The one that is known worst.
+    ]
 
 
-def ends(scope: Scope, known: Mapping[Part, Elasticity]) -> Iterator[Elasticity]:
+def ends(scope: Scope, known: Known) -> Iterator[Elasticity]:
     """Yield what is known of the parts that were not cut apart: the answer of a probe."""
     for part in scope.parts:
         yield from _ends(scope, part, known)
 
 
-def _ends(scope: Scope, part: Part, known: Mapping[Part, Elasticity]) -> Iterator[Elasticity]:
-    own = known.get(part)
+def _ends(scope: Scope, part: Part, known: Known) -> Iterator[Elasticity]:
+    own = known.elasticities.get(part)
     if own is None:
         return
-    below = apart(part) if _is_cut_apart(scope, part, known) else ()
-    if below and all(each in known for each in below):
+    elasticities = known.elasticities
+    below = apart(part, known.felt.get(part)) if _is_cut_apart(scope, part, known) else ()
+    cut = [each for each in below if each in elasticities]
+    if below and len(cut) == len(below):
         for each in below:
             yield from _ends(scope, each, known)
+    elif (
+        below
+        and len(cut) == len(below) - 1
+        and all(elasticities[each].verdict is Verdict.RESTS for each in cut)
+    ):
+        for each in cut:
+            yield from _ends(scope, each, known)
+        (left,) = set(below) - set(cut)
+        yield estimates.inferred(own, [elasticities[each] for each in cut], left)
     else:
         yield own
 
 
-def _wanted(scope: Scope, known: Mapping[Part, Elasticity]) -> Iterator[Part]:
+def _wanted(scope: Scope, known: Known) -> Iterator[Part]:
     """Yield all parts of which more has to be known."""
     pending = list(scope.parts)
     while pending:
         part = pending.pop()
-        own = known.get(part)
+        own = known.elasticities.get(part)
         if own is None:
             yield part
         elif _is_cut_apart(scope, part, known):
-            pending.extend(apart(part))
+            pending.extend(apart(part, known.felt.get(part)))
         elif own.cuts < MOST_CUTS and not _is_known_well(own):
             yield part
+
+
+def _width(known: Known, part: Part) -> float:
+    own = known.elasticities[part]
+    return own.high - own.low
 
 
 def _is_known_well(own: Elasticity) -> bool:
@@ -111,20 +140,21 @@ def _is_known_well(own: Elasticity) -> bool:
     return own.cuts >= LEAST_CUTS and own.high - own.low <= 2 * HALF_WIDTH
 
 
-def _is_cut_apart(scope: Scope, part: Part, known: Mapping[Part, Elasticity]) -> bool:
+def _is_cut_apart(scope: Scope, part: Part, known: Known) -> bool:
     """Whether a part that was cut is looked into: it costs something, and not all in it cost the same."""
-    own = known[part]
-    below = apart(part)
+    own = known.elasticities[part]
+    below = apart(part, known.felt.get(part))
     if not below or part in scope.whole:
         return False
     if own.verdict is Verdict.RESTS or (own.verdict is Verdict.UNCLEAR and own.cuts < LEAST_CUTS):
         return False
-    return len(part.targets) <= FEW or not _is_even(below, known)
+    is_told_apart = bool(known.felt.get(part)) and known.felt[part] != part.targets
+    return is_told_apart or len(part.targets) <= FEW or not _is_even(below, known)
 
 
-def _is_even(below: Sequence[Part], known: Mapping[Part, Elasticity]) -> bool:
+def _is_even(below: Sequence[Part], known: Known) -> bool:
     """Whether both halves of a part cost something, and neither more than the other."""
-    first, second = (known.get(each) for each in below)
+    first, second = (known.elasticities.get(each) for each in below)
     if first is None or second is None:
         return False
     both = min(first.value, second.value) >= LEAST / 2

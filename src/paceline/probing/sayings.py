@@ -66,7 +66,7 @@ def spent(probe: Probe) -> str:
     lost = "not measured"
     if probe.lost is not None and probe.share is not None:
         what = {Unit.EXAMPLES: "examples", Unit.STEPS: "steps", Unit.BYTES: "bytes on the wire"}[probe.unit]
-        lost = f"{probe.lost:,.0f} {what} ({probe.share:.1%} of its time)"
+        lost = f"{probe.lost:,.0f} {what} ({probe.share:.1%} of what the job does in its time)"
     cuts = f"{len(probe.cuts)} cut{'' if len(probe.cuts) == 1 else 's'}"
     why = f"; it ended because {probe.ended}" if probe.ended else ""
     counted = "" if probe.unit is Unit.EXAMPLES else f"; no examples are seen, so {probe.unit} were counted"

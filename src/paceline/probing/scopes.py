@@ -110,6 +110,16 @@ def _is_crowded(scene: Scene) -> bool:
     return scene.machine_cores is not None and used >= CROWDED * scene.machine_cores
 
 
+def use(scene: Scene, part: Part) -> float:
+    """Return how much of their cores the replicas of a part use, at most; 1: that is not known."""
+    if part.knob is not Knob.CPU:
+        return 1.0
+    found = [scene.seen(name) for name in part.targets]
+    return max(
+        1.0 if each.used_cores is None or not each.cores else each.used_cores / each.cores for each in found
+    )
+
+
 def factor_of(scene: Scene, part: Part, factor: float) -> float:
     """Return to what share of it a part is set when others are cut to a factor."""
     match part.knob:

@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from paceline.model.probes import Unit
 from paceline.model.samples import Measured, Sample, StepReport
 
+#: A replica that stood still for less of a time has not felt its quota.
+FELT_SHARE = 0.02
+
 
 def unit(reports: Sequence[StepReport]) -> Unit:
     """Return what the rate of a job can be counted in: the best that was reported."""
@@ -33,6 +36,25 @@ def rate(
         case Unit.BYTES:
             found = _sum(samples, lambda each: each.network_sent_bytes, since, until)
     return found / (until - since) if found else None
+
+
+def held_back(
+    samples: Sequence[Sample], targets: Sequence[str], since: float, until: float
+) -> tuple[str, ...] | None:
+    """Return the replicas that were throttled between two moments; None: of one it was not measured."""
+    felt = []
+    for target in targets:
+        own = [each for each in samples if str(each.replica) == target and since < each.at <= until]
+        known = [
+            (each.throttled_seconds, each.interval_seconds)
+            for each in own
+            if each.throttled_seconds is not None
+        ]
+        if not known:
+            return None
+        if sum(throttled for throttled, _ in known) > FELT_SHARE * sum(seconds for _, seconds in known):
+            felt.append(target)
+    return tuple(felt)
 
 
 def _sum(

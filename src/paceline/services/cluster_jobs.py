@@ -362,7 +362,9 @@ class ClusterJobs(LifeCycle):
         """Tell the cluster what has happened to a run; an operator with a store keeps it."""
         resource = self.resource(name)
         told = announcements.Announcement(event.kind, event.message)
-        self._do(self.cluster.create(kinds.EVENTS, announcements.event(resource, told, now=event.at, number=0)))
+        self._do(
+            self.cluster.create(kinds.EVENTS, announcements.event(resource, told, now=event.at, number=0))
+        )
 
     def _told(self, name: str) -> list[tuple[int, JobEvent]]:
         """Return what the cluster has been told of a job."""

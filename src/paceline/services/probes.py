@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import math
 import random
+import statistics
 import time
 from collections.abc import Callable, Sequence
 
@@ -26,11 +28,17 @@ from paceline.probing.scopes import Scene, Seen
 from paceline.services.life_cycles import LifeCycle
 
 #: Of samples and reports of so many seconds a probe learns how a job does before it cuts anything.
-HISTORY_SECONDS = 60.0
+HISTORY_SECONDS = 180.0
 #: A cut whose neighbours differ by so many times the noise tells nothing: something else happened.
 _DISTURBED = 5.0
 _MOST_DISTURBED = 3
 _TINY_SHARE = 0.002
+#: A window has so many steps of all trainers together, unless that takes longer than so many seconds.
+_STEPS, _LONGEST_WINDOW = 20, 10.0
+#: What an agent has written is stored within so many seconds.
+_SPOOL_SECONDS = 2.0
+#: A replica that uses less than that of what it has is not expected to bind.
+_USED = 0.5
 ALL_KNOWN = "all that matters is known"
 TIME_OVER = "its time is over"
 TOO_DEAR = "more cuts would cost more than they may"
@@ -158,6 +166,7 @@ class _Session:
         self._began_at = prober.jobs.clock()
         history = self._measured(self._began_at - HISTORY_SECONDS)
         self._unit = windows.unit(history.steps)
+        self._times = _with_steps(prober.times, history)
         self._baselines = self._history(history)
         if len(self._baselines) < plans.LEAST_CUTS:
             raise Conflict(
@@ -170,7 +179,9 @@ class _Session:
                 f"nothing of {run.name} can be cut: " + ("; ".join(run.notes) or "no limits are known"),
                 "give its roles a cpu",
             )
-        self.scope = Scope(parts=parts, whole=whole, shuffled=prober.shuffled)
+        self.scope = Scope(
+            parts=parts, whole=whole, shuffled=prober.shuffled, use=functools.partial(scopes.use, self._scene)
+        )
         self._cuts: list[Cut] = []
         self._lost = 0.0
         self._disturbed = 0
@@ -180,9 +191,10 @@ class _Session:
     def run(self) -> Probe:
         """Cut one part after the other until enough is known."""
         while True:
-            known = {each.part: each for each in estimates.elasticities(self._cuts, self._baselines)}
-            part = plans.following(self.scope, known)
-            ended = self._ended(part)
+            known = estimates.known(self._cuts, self._baselines)
+            wanted = plans.following(self.scope, known)
+            part = next(filter(self._affords, wanted), None)
+            ended = self._ended(wanted, part)
             if ended is not None or part is None:
                 return self._told(ended or ALL_KNOWN, "")
             self._told(None, f"{part.name} is cut")
@@ -196,16 +208,26 @@ class _Session:
                 return self._told(NO_MORE, "")
             self._keep(cut)
 
-    def _ended(self, part: Part | None) -> str | None:
+    def _ended(self, wanted: Sequence[Part], part: Part | None) -> str | None:
         """Return why the probe ends now; None: it goes on."""
         if part is None:
-            return ALL_KNOWN
+            return TOO_DEAR if wanted else ALL_KNOWN
         left = self._began_at + self._times.most - self._clock()
         if left < 2 * self._times.cut + self._times.known:
             return TIME_OVER
         if self._disturbed > _MOST_DISTURBED:
             return "too much else happens in the job to tell what a cut costs"
-        return TOO_DEAR if self._share() > self._prober.most_share else None
+        return None
+
+    def _affords(self, part: Part) -> bool:
+        return self._share(self._expected(part)) <= self._prober.most_share
+
+    def _expected(self, part: Part) -> float:
+        """Return what the next cut of a part is expected to cost: of one that was not cut yet, nothing."""
+        costs = [cut.base - cut.rate for cut in self._cuts if set(part.targets) <= set(cut.part.targets)]
+        fresh = not any(cut.part == part for cut in self._cuts)
+        is_likely = fresh and scopes.use(self._scene, part) < _USED
+        return 0.0 if not costs or is_likely else max(0.0, max(costs)) * self._times.cut
 
     def _cut(self, part: Part) -> Cut | None:
         """Cut a part, and put it back; return what the job did; None: it does not run any more."""
@@ -231,8 +253,18 @@ class _Session:
         rates = [windows.rate(self._unit, found.steps, found.samples, *span) for span in spans]
         least = self._baselines[-1] * _TINY_SHARE  # A rate of nothing has no logarithm.
         first, rate, last = (max(each or 0.0, least) for each in rates)
+        felt = None
+        if part.knob is Knob.CPU:
+            felt = windows.held_back(found.samples, part.targets, *spans[1])
         return Cut(
-            part=part, factor=factor, since=spans[1][0], until=back, rate=rate, before=first, after=last
+            part=part,
+            factor=factor,
+            since=spans[1][0],
+            until=back,
+            rate=rate,
+            before=first,
+            after=last,
+            felt=felt,
         )
 
     def _is_running(self) -> bool:
@@ -262,8 +294,7 @@ class _Session:
         return self._prober.jobs.adjust(self._run.name, wanted)
 
     def _told(self, ended: str | None, doing: str) -> Probe:
-        known = {each.part: each for each in estimates.elasticities(self._cuts, self._baselines)}
-        now = self._clock()
+        known, now = estimates.known(self._cuts, self._baselines), self._clock()
         found = Probe(
             run=self._run.name,
             began_at=self._began_at,
@@ -281,10 +312,9 @@ class _Session:
         self._prober.tell(found, doing)
         return found
 
-    def _share(self) -> float:
-        """Return which share of what the job would have done until the next cut is over was lost."""
-        seconds = max(self._clock() - self._began_at, self._times.most / 2)
-        return self._lost / (self._baselines[-1] * seconds)
+    def _share(self, more: float = 0.0) -> float:
+        """Return which share of what the job does in the time of a probe was lost, with some more."""
+        return (self._lost + more) / (statistics.median(self._baselines) * self._times.most)
 
     def _history(self, history: Recording) -> list[float]:
         """Return the rates of the windows before the probe, the oldest first."""
@@ -305,6 +335,26 @@ class _Session:
 
     def _sleep_until(self, moment: float) -> None:
         time.sleep(max(0.0, moment - self._clock()))
+
+
+def _with_steps(times: Times, history: Recording) -> Times:
+    """Return the times for a job whose steps, and so whose reports, may be long.
+
+    A report is about the time since the one before it: one that begins before a cut is about both.
+    """
+    made = [(each.steps, each.interval_seconds) for each in history.steps if each.steps]
+    intervals = [seconds for _, seconds in made if seconds]
+    if not intervals:
+        return times
+    trainers = len({each.replica for each in history.steps if each.steps})
+    per_second = sum(steps for steps, _ in made) * trainers / sum(intervals)
+    report = statistics.median(intervals)
+    return dataclasses.replace(
+        times,
+        window=min(_LONGEST_WINDOW, max(times.window, _STEPS / per_second)),
+        settle=max(times.settle, report),
+        known=max(times.known, _SPOOL_SECONDS + 1.5 * report),
+    )
 
 
 def _scene(run: Run, history: Recording, jobs: LifeCycle) -> Scene:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -133,8 +134,8 @@ class Tuner:
         """Return the search with a trial that was made, and with those that were made within its run."""
         before = dataclasses.replace(tuning, trials=tuning.finished)
         under_way = self._saved(dataclasses.replace(before, trials=(*before.trials, trial)))
-        tell: Callable[[Doing], None] = lambda doing: self.tell(under_way, doing)
-        with self._bed(tuning).measuring(trial.source, trial.run, tell) as found:
+        bed, tell = self._bed(tuning), functools.partial(self.tell, under_way)
+        with bed.measuring(trial.source, trial.run, tell) as found:
             done = dataclasses.replace(
                 trial, outcome=found.outcome, judgement=self._judged(before, found.outcome)
             )
@@ -169,7 +170,7 @@ class Tuner:
                 as_is,
                 wanted,
                 probes.Times.of(self.jobs, most=self.times.most_seconds),
-                lambda said, now=under_way: self.tell(now, Doing(what="is tried in turn", detail=said)),
+                functools.partial(self._tell_turn, under_way),
             )
             judgement = judgements.in_turns(tuning.objective, found.before, found.after)
             since = None
@@ -180,6 +181,9 @@ class Tuner:
             tuning = self._saved(dataclasses.replace(tuning, trials=(*tuning.trials, done)))
             self.tell(tuning, None)
         return tuning
+
+    def _tell_turn(self, tuning: Tuning, said: str) -> None:
+        self.tell(tuning, Doing(what="is tried in turn", detail=said))
 
     def _turn(self, tuning: Tuning, best: Trial, name: str) -> Proposal | None:
         """Return what is tried next within the run of the best trial; None: nothing is left for that."""

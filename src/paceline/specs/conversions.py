@@ -231,7 +231,9 @@ def _scaled(document: documents.Document, spec: shapes.SpecSection) -> Found:
             message = "exclusive cores are given when a replica begins; say cpu_policy: shared"
             yield document.problem((*path, name), message, key=True)
         elif not cpu.min <= section.cpu <= cpu.max:
-            message = f"the role begins with {section.cpu:g}, which is not between {cpu.min:g} and {cpu.max:g}"
+            message = (
+                f"the role begins with {section.cpu:g}, which is not between {cpu.min:g} and {cpu.max:g}"
+            )
             yield document.problem((*path, name, "cpu"), message, key=True)
     if scale.every is not None and scale.every < LEAST_ROUND_SECONDS:
         message = f"a probe takes two minutes; make it {LEAST_ROUND_SECONDS / 60:g}m or more"

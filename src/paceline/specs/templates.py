@@ -93,7 +93,7 @@ COMMAND
 @|  secrets: [clicks-database]   # Secrets whose keys become environment variables
 @|  security: {profile: image, user: 1000}   # or restricted (the Pod Security Standard)
 @|  autoscale:                 # cores move to replicas that bind, as a probe says, while the job runs
-@|    ps: {cpu: {min: 500m, max: 2}}
+@|    worker: {cpu: {min: 500m, max: 2}}
 @|    every: 30m
 @training|  training:                  # obeyed by the training library
 @training|    optimizer:               # lazy-adam, ftrl, ...

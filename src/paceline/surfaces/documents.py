@@ -298,6 +298,7 @@ def probe(found: Probe) -> dict[str, Any]:
             "rate": each.rate,
             "before": each.before,
             "after": each.after,
+            "felt": None if each.felt is None else list(each.felt),
             "elasticity": each.elasticity,
         }
         for each in found.cuts

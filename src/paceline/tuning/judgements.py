@@ -58,9 +58,7 @@ def in_turns(objective: Objective, before: Outcome, after: Outcome) -> Judgement
     if not before.speed or not after.speed:
         return Judgement(kept=False, times=0.0, low=0.0, high=0.0, why="it did not train")
     logs = [
-        math.log(
-            objective.score(new, after.asked_cores) / objective.score(old, before.asked_cores)
-        )
+        math.log(objective.score(new, after.asked_cores) / objective.score(old, before.asked_cores))
         for old, new in zip(before.examples_per_second, after.examples_per_second, strict=True)
         if old and new
     ]

@@ -166,7 +166,11 @@ def probe(document: Document) -> Probe:
                 part=_part(each),
                 since=_known(each["since"]),
                 until=_known(each["until"]),
-                **{name: float(each[name]) for name in ("factor", "rate", "before", "after")},
+                factor=float(each["factor"]),
+                rate=float(each["rate"]),
+                before=float(each["before"]),
+                after=float(each["after"]),
+                felt=None if each["felt"] is None else tuple(map(str, each["felt"])),
             )
             for each in document["cuts"]
         ),

@@ -33,6 +33,7 @@ class ProbeCut(Schema):
         factor: of what it had.
         rate: what the job did in that time, a second.
         before, after: what it did before and after it.
+        felt: the targets that were held back by it; null: that cannot be seen.
     """
 
     name: str
@@ -44,6 +45,7 @@ class ProbeCut(Schema):
     rate: float
     before: float
     after: float
+    felt: list[str] | None
     elasticity: float
 
 
