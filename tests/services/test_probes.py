@@ -59,6 +59,8 @@ while True:
     with open(os.environ["PACELINE_REPORT_FILE"], "a") as file:
         file.write(json.dumps(report) + "\\n")
 """
+#: A server that uses up what it may take if it is the one, and nothing else.
+_SERVER = 'if [ "$0" = "$PACELINE_ROLE-$PACELINE_INDEX" ]; then while :; do :; done; fi; exec sleep 600'
 TIMES = Times(window=1.5, settle=0.5, known=4.0, most=240.0)
 
 
@@ -68,7 +70,7 @@ def paced_job(folder: Path, binding: str) -> JobSpec:
     return JobSpec(
         name="job",
         roles=(
-            RoleSpec(role=Role.PS, replicas=2, cpu_cores=0.5, command=("sleep", "600")),
+            RoleSpec(role=Role.PS, replicas=2, cpu_cores=0.5, command=("sh", "-c", _SERVER, binding)),
             RoleSpec(role=Role.WORKER, replicas=2, cpu_cores=0.3, command=trainer),
         ),
         training={},
@@ -110,6 +112,8 @@ def test_what_binds_is_named_and_all_is_put_back(
     assert [group_files.cores(run, f"worker-{index}") for index in range(2)] == [0.3, 0.3]
     assert "cores of ps-0, ps-1 is cut" in told
     if named:
+        alone = [cut for cut in found.cuts if cut.part.targets == ("ps-0",)]
+        assert not alone, "one cut of both servers tells which of them feels it"
         (own,) = (each for each in found.elasticities if each.verdict is Verdict.BINDS)
         assert own.value == pytest.approx(1.0, abs=0.1)
     (only,) = api.recording(run.name).probes
