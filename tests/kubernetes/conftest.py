@@ -8,15 +8,20 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support import clusters, real_clusters, upstream_definitions
+from support import clusters, images, real_clusters, upstream_definitions
 from support.real_clusters import NAMESPACE, OperatorProcess, Shift
 
 #: Tests wait for conditions on a machine that may be busy with anything; this only ends one that hangs.
 _SECONDS = 900.0
+#: The image that is made for a node here.
+IMAGE = "localhost/paceline-training:1"
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -75,6 +80,32 @@ def operator_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def operator(shift: Shift, operator_home: Path) -> Iterator[OperatorProcess]:
     with shift.of("--agent-image", "none", "--home", str(operator_home)) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def image(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """An image with TensorFlow on the node: the one that is named, or one made for a node here."""
+    if named := os.environ.get("PACELINE_E2E_IMAGE"):
+        return named
+    why = "no image with TensorFlow: PACELINE_E2E_IMAGE is not set, and"
+    if shutil.which("ctr") is None:
+        pytest.skip(f"{why} there is no containerd here")
+    if not images.debian().exists():
+        pytest.skip(f"{why} tests/kubernetes/fetch-debian has fetched nothing")
+    if sys.version_info[:2] != images.VERSION:
+        pytest.skip(f"{why} this is not the Python of Debian's image")
+    archive = tmp_path_factory.mktemp("image") / "training.tar"
+    images.make(IMAGE, archive)
+    subprocess.run(["ctr", "-n", "k8s.io", "images", "import", archive], check=True)
+    archive.unlink()
+    return IMAGE
+
+
+@pytest.fixture
+def operator_with_agents(shift: Shift, image: str, operator_home: Path) -> Iterator[OperatorProcess]:
+    """An operator whose replicas bring their agents from an image, as on nodes that run something."""
+    with shift.of("--agent-image", image, "--home", str(operator_home)) as made:
         yield made
 
 

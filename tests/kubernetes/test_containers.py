@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import clusters, images, interpreters
+from support import clusters, interpreters
 from support.real_clusters import (
     NAMESPACE,
     PACELINE,
     OperatorProcess,
-    Shift,
     get,
     kubectl,
     objects,
@@ -43,7 +41,6 @@ from paceline.specs import custom_resources
 from paceline.surfaces import composition
 
 ROOT = Path(__file__).parents[2]
-IMAGE = "localhost/paceline-training:1"
 #: Busybox and nothing else; the nodes of ../shared/ground have it.
 BUSYBOX = "localhost/work:1"
 MINUTES = 60.0
@@ -99,29 +96,9 @@ def nowhere(_only_real_nodes: None, installed: None) -> Iterator[str]:
     kubectl("delete", "namespace", namespace, "--wait=false")
 
 
-@pytest.fixture(scope="session")
-def image(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """An image with TensorFlow on the node: the one that is named, or one made for a node here."""
-    if named := os.environ.get("PACELINE_E2E_IMAGE"):
-        return named
-    why = "no image with TensorFlow: PACELINE_E2E_IMAGE is not set, and"
-    if shutil.which("ctr") is None:
-        pytest.skip(f"{why} there is no containerd here")
-    if not images.debian().exists():
-        pytest.skip(f"{why} tests/kubernetes/fetch-debian has fetched nothing")
-    if sys.version_info[:2] != images.VERSION:
-        pytest.skip(f"{why} this is not the Python of Debian's image")
-    archive = tmp_path_factory.mktemp("image") / "training.tar"
-    images.make(IMAGE, archive)
-    subprocess.run(["ctr", "-n", "k8s.io", "images", "import", archive], check=True)
-    archive.unlink()
-    return IMAGE
-
-
 @pytest.fixture
-def operator(shift: Shift, image: str, operator_home: Path) -> Iterator[OperatorProcess]:
-    with shift.of("--agent-image", image, "--home", str(operator_home)) as made:
-        yield made
+def operator(operator_with_agents: OperatorProcess) -> OperatorProcess:
+    return operator_with_agents
 
 
 def paceline(*arguments: str) -> str:

@@ -39,8 +39,10 @@ SHIPPED = list(yaml.safe_load_all((DEPLOY / "rbac.yaml").read_text()))
 QUEUES = list(yaml.safe_load_all((DEPLOY / "queues.yaml").read_text()))
 
 
-#: What hollow nodes have not, or a cluster without Kueue and Volcano, asked for as the operator does.
+#: What hollow nodes have not, or a cluster without Kueue and Volcano, asked for as the operator does; and
+#: what it does to jobs that are scaled by what probes say, which hollow replicas do not answer.
 ASKED: dict[Right, Callable[[Cluster], Awaitable[object]]] = {
+    Right("patch", "trainingjobs"): lambda it: it.patch(kinds.TRAINING_JOBS, "no-such-job", NAMESPACE, {}),
     Right("get", "pods/proxy"): lambda it: it.read(
         f"{agents.address(NAMESPACE, 'no-such-pod')}/spool", limit_bytes=1000
     ),
@@ -92,6 +94,24 @@ def command_told(name: str) -> Any:
     return config_map and json.loads(config_map["data"]["worker.json"])["command"]
 
 
+def asked_cores(pod: str) -> Any:
+    found = get(kinds.PODS, pod)
+    return found and found["spec"]["containers"][0]["resources"]["limits"]["cpu"]
+
+
+def say_what_it_has(pod: str) -> None:
+    """Say in the status of a pod what it has, as a kubelet does; hollow nodes do not, and are not resized."""
+    until(lambda: (get(kinds.PODS, pod) or {}).get("status", {}).get("containerStatuses"), lambda: pod)
+    found = get(kinds.PODS, pod)
+    assert found is not None
+    (container,) = found["status"]["containerStatuses"]
+    resources = found["spec"]["containers"][0]["resources"]
+    said = {"status": {"containerStatuses": [{**container, "resources": resources}]}}
+    kubectl(
+        "patch", "pod", pod, "-n", NAMESPACE, "--subresource=status", "--type=merge", "-p", json.dumps(said)
+    )
+
+
 def is_renewed(where: str) -> bool:
     lease = get(kinds.LEASES, leases.OPERATOR, where)
     return lease is not None and lease["spec"]["renewTime"] != lease["spec"]["acquireTime"]
@@ -119,6 +139,12 @@ def scenario(operator: OperatorProcess, name: str, lease_in: str = "paceline") -
     yield Step(begin, lambda: phase(name) == "running" and get(kinds.TRAINING_JOBS, doomed) is None)
 
     yield Step(lambda: lose(attempts[1]), lambda: get(kinds.PODS, attempts[2]))
+
+    def resize() -> None:
+        say_what_it_has(attempts[2])
+        change(name, overrides={"worker-0": {"cpu": 2}})
+
+    yield Step(resize, lambda: asked_cores(attempts[2]) == "2")
     yield Step(
         lambda: change(name, suspend=True),
         lambda: phase(name) == "stopped" and not get(kinds.PODS, attempts[2]),

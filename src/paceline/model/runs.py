@@ -15,6 +15,8 @@ LOCAL, KUBERNETES = "local", "kubernetes"
 STOP, SCALE, RESIZE, ADJUST = "stop", "scale", "resize", "adjust"
 #: Said of a change for good of what replicas may take, and of one for a time, as it begins and ends.
 RESIZED, ADJUSTED = "resized", "adjusted"
+#: Said of what a cluster does not give, and why.
+NOT_RESIZED = "not-resized"
 #: Said by agents of what is seen in a script, and what is not, and why.
 SEEN = "instrumentation"
 #: How that begins where the steps of a script are seen.

@@ -287,9 +287,26 @@ def adjustable(role: RoleSpec) -> Object:
 
 def is_sized(pod: Mapping[str, Any], wanted: Object) -> bool:
     """Whether a replica's pod was asked for with these requests and limits; it may have others besides."""
-    containers = (pod.get("spec") or {}).get("containers") or ()
-    found = (each.get("resources") or {} for each in containers if each.get("name") == TRAINING)
-    has = next(found, {})
+    return _holds(_training((pod.get("spec") or {}).get("containers")), wanted)
+
+
+def has_size(pod: Mapping[str, Any], wanted: Object) -> bool:
+    """Whether a replica's pod really has these requests and limits by now.
+
+    Source: Kubernetes' documentation, "Resize CPU and Memory Resources assigned to Containers": a kubelet
+    says in the status what a container has. One that says nothing of it is taken at the word of the spec.
+    """
+    told = _training((pod.get("status") or {}).get("containerStatuses"))
+    return is_sized(pod, wanted) and (not told or _holds(told, wanted))
+
+
+def _training(containers: Sequence[Mapping[str, Any]] | None) -> Mapping[str, Any]:
+    """Return the resources of the container that trains."""
+    found = (each.get("resources") or {} for each in containers or () if each.get("name") == TRAINING)
+    return next(found, {})
+
+
+def _holds(has: Mapping[str, Any], wanted: Object) -> bool:
     return all(
         name in (has.get(bound) or {})
         and quantities.parse_quantity(has[bound][name]) == quantities.parse_quantity(amount)

@@ -6,6 +6,7 @@ Each change is an event with its reason, and a change of the job file.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import logging
 import time
@@ -42,19 +43,25 @@ class Autoscaler:
         jobs: where it runs.
         name: the job.
         times: of a probe.
+        settle_seconds: it has to train for so long before it is probed for the first time.
+        gate: is passed for as long as a round takes.
         failures: rounds that could not be made, since it began.
     """
 
     jobs: LifeCycle
     name: str
     times: probes.Times = dataclasses.field(default_factory=probes.Times)
+    settle_seconds: float = SETTLE_SECONDS
+    gate: contextlib.AbstractContextManager[object] = dataclasses.field(
+        default_factory=contextlib.nullcontext
+    )
     failures: int = 0
 
     def go(self, is_over: Callable[[], bool]) -> None:
         """Make rounds until it is over."""
-        due = self.jobs.clock() + SETTLE_SECONDS
+        due = self.jobs.clock() + self.settle_seconds
         while not is_over():
-            time.sleep(LOOK_SECONDS)
+            time.sleep(min(LOOK_SECONDS, self.settle_seconds))
             if self.jobs.clock() < due:
                 continue
             try:
@@ -62,16 +69,17 @@ class Autoscaler:
                 if run.phase.is_final or run.spec.autoscale is None:
                     return
                 if run.phase is JobPhase.RUNNING:
-                    self.round()
+                    with self.gate:
+                        self.round()
                 due = self.jobs.clock() + run.spec.autoscale.every_seconds
             except PacelineError as error:
                 self.failures += 1
                 log.warning("%s is not scaled now (%d times): %s", self.name, self.failures, error.message)
-                due = self.jobs.clock() + SETTLE_SECONDS
+                due = self.jobs.clock() + self.settle_seconds
             except Exception:  # The edge of a loop: whatever one round meets, the next may go well.
                 self.failures += 1
                 log.exception("%s is not scaled now (%d times)", self.name, self.failures)
-                due = self.jobs.clock() + SETTLE_SECONDS
+                due = self.jobs.clock() + self.settle_seconds
 
     def round(self) -> Balance:
         """Probe the job once, and change what that says; return it.

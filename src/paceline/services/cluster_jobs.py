@@ -15,7 +15,6 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-from paceline.control import resizings
 from paceline.control.resizings import Resize
 from paceline.diagnosing.progress import commands
 from paceline.diagnosing.situations import Situation
@@ -253,7 +252,8 @@ class ClusterJobs(LifeCycle):
 
         Raises:
             Conflict: it does not run, cannot have it, or something else is being changed.
-            EngineError: the cluster does not resize pods, or a node has not as much.
+            EngineError: the cluster does not resize pods, or does not give as much.
+            WaitTimeout: its operator or a kubelet does not answer.
             ClusterError: the cluster refuses it.
         """
         resource = self.resource(name)
@@ -265,10 +265,9 @@ class ClusterJobs(LifeCycle):
         cluster_resizes.check(self, spec, hosts, resize)
         with self.changing(name, "resized"):
             if seconds is None:
-                self.patch(name, cluster_resizes.patch_of(spec, resize))
+                cluster_resizes.resize(self, name, spec, resize)
             else:
-                until = self.clock() + seconds
-                self.adjust(name, resizings.adjustments(spec, resize, until=until))
+                cluster_resizes.resize_for(self, name, spec, resize, seconds=seconds)
 
     def knobs(self, run: Run) -> frozenset[Knob]:
         """Return what of a run can be adjusted (see `LifeCycle.knobs`)."""
@@ -381,7 +380,7 @@ class ClusterJobs(LifeCycle):
         """
         folder = self.measurements.folder(self.scope(), run.name, self._found(run.name))
         return PodReader(
-            lambda: [(attempt, pod["metadata"]["name"]) for attempt, pod in self._attempts(run.name)],
+            lambda: [(attempt, pod["metadata"]["name"]) for attempt, pod in self.attempts(run.name)],
             self._lines,
             folder,
             wanted,
@@ -391,7 +390,7 @@ class ClusterJobs(LifeCycle):
     def gone(self, name: str) -> list[tuple[ReplicaId, int]]:
         """Return the attempts of a run whose pods are gone, with their output when nobody has kept it."""
         folder = self.measurements.folder(self.scope(), name, self._found(name))
-        present = {each for each, _ in self._attempts(name)}
+        present = {each for each, _ in self.attempts(name)}
         begun = [(row.replica, number) for row in self.replicas(name) for number in range(1, row.attempt + 1)]
         return [each for each in begun if each not in present and not folder.log(*each).exists()]
 
@@ -444,7 +443,7 @@ class ClusterJobs(LifeCycle):
         """Return where traces of a run are asked for and found: in its pods."""
         addresses = [
             agents.address(self.namespace, pod["metadata"]["name"])
-            for (replica, _), pod in self._attempts(run.name)
+            for (replica, _), pod in self.attempts(run.name)
             if replica.role is not Role.EVALUATOR and (pod.get("status") or {}).get("phase") == "Running"
         ]
         folder = self.measurements.folder(self.scope(), run.name, self._found(run.name))
@@ -511,7 +510,7 @@ class ClusterJobs(LifeCycle):
         selector = f"{labels.JOB}={name}"
         return self._do(self.cluster.list(kinds.PODS, namespace=self.namespace, selector=selector)).objects
 
-    def _attempts(self, name: str) -> list[tuple[tuple[ReplicaId, int], Object]]:
+    def attempts(self, name: str) -> list[tuple[tuple[ReplicaId, int], Object]]:
         """Return the pods of a job that are attempts, in order."""
         found = ((sights.attempt_of(pod), pod) for pod in self._pods(name))
         known = [(attempt, pod) for attempt, pod in found if attempt is not None]

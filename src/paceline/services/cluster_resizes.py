@@ -7,15 +7,17 @@ For good, it is a change of the job's spec; for a time, an annotation beside it.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import socket
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from paceline.control import resizings
+from paceline.control import allowances, resizings
 from paceline.control.resizings import Resize
+from paceline.control.states import JobState
 from paceline.engines.kubernetes import cpu_managers, kinds
 from paceline.engines.kubernetes.clusters import NAMES_BYTES, ClusterError, Object
 from paceline.errors import Conflict, EngineError, WaitTimeout
@@ -24,8 +26,13 @@ from paceline.model.adjustments import Adjustment
 from paceline.model.jobs import JobSpec
 from paceline.model.nodes import Node
 from paceline.model.roles import ReplicaId
-from paceline.model.runs import ADJUSTED
+from paceline.model.runs import NOT_RESIZED
+from paceline.model.statuses import JobPhase, ReplicaPhase
+from paceline.rendering import pods
+from paceline.services import cluster_changes
+from paceline.services.operators import records
 from paceline.services.operators.reconcilers import ADJUSTMENTS, adjustments_of
+from paceline.specs import custom_resources
 from paceline.stores import encodings
 
 if TYPE_CHECKING:
@@ -35,8 +42,10 @@ if TYPE_CHECKING:
 CHANGING = f"{kinds.TRAINING_JOBS.group}/changing"
 #: For so long after it was said last.
 LEASE_SECONDS = 60.0
-#: An operator looks at a job at once when its resource changes; a kubelet takes some seconds.
+#: An operator looks at a job at once when its resource changes; a kubelet takes some seconds, often four.
 ANSWER_SECONDS = 60.0
+#: Parts of a job's spec that say what its replicas have.
+_SIZES = ("roles", "overrides")
 _SINCE = "Kubernetes resizes pods since 1.33 (beta) and 1.35 (stable)"
 
 
@@ -54,7 +63,9 @@ def check(jobs: ClusterJobs, spec: JobSpec, hosts: Mapping[ReplicaId, str], resi
         ClusterError: the cluster does not say.
     """
     check_version(jobs)
-    nodes = {node.name: node for node in jobs.nodes()}
+    nodes = {}
+    with contextlib.suppress(ClusterError):  # Who may not look at nodes finds out by trying.
+        nodes = {node.name: node for node in jobs.nodes()}
     for replica in resizings.targets(spec, resize):
         node = nodes.get(hosts.get(replica, ""))
         if node is not None:
@@ -135,27 +146,117 @@ def patch_of(spec: JobSpec, resize: Resize) -> dict[str, Any]:
     return patch
 
 
-def adjust(jobs: ClusterJobs, name: str, wanted: Sequence[Adjustment]) -> float:
-    """Leave what replicas of a job are to have for a time, and wait until its operator has taken it up.
+def resize(jobs: ClusterJobs, name: str, spec: JobSpec, resize: Resize) -> None:
+    """Change the spec of a job, and wait until its replicas have what it says then.
+
+    What the cluster does not give is put back.
+
+    Args:
+        jobs: those of the namespace.
+        name: the job.
+        spec: it as it is.
+        resize: what is asked for.
 
     Raises:
-        WaitTimeout: the operator does not answer.
+        Conflict: it ends meanwhile.
+        EngineError: the cluster does not give it.
+        WaitTimeout: the operator or a kubelet does not answer.
         ClusterError: the cluster refuses it.
     """
-    now = jobs.clock()
-    last = max((number for number, _ in jobs.events(name)), default=0)
+    last = _last_event(jobs, name)
+    before = jobs.resource(name)["spec"]
+    jobs.patch(name, patch_of(spec, resize))
+    try:
+        _wait(jobs, name, last)
+    except EngineError:
+        after = jobs.resource(name)["spec"]
+        back = {part: cluster_changes.merge_patch(after.get(part), before.get(part)) for part in _SIZES}
+        jobs.patch(name, {"spec": back})
+        raise
+
+
+def resize_for(jobs: ClusterJobs, name: str, spec: JobSpec, resize: Resize, *, seconds: float) -> None:
+    """Have replicas of a job have something else for so long (raises as `resize`)."""
+    wanted = resizings.adjustments(spec, resize, until=jobs.clock() + seconds)
+    try:
+        adjust(jobs, name, wanted)
+    except EngineError:
+        adjust(jobs, name, [dataclasses.replace(each, until=0.0) for each in wanted])
+        raise
+
+
+def adjust(jobs: ClusterJobs, name: str, wanted: Sequence[Adjustment]) -> float:
+    """Leave what replicas of a job are to have for a time, and wait until they have it; return when.
+
+    Raises:
+        Conflict: it ends meanwhile.
+        EngineError: the cluster does not give it.
+        WaitTimeout: the operator or a kubelet does not answer.
+        ClusterError: the cluster refuses it.
+    """
+    now, last = jobs.clock(), _last_event(jobs, name)
     for resource in _tries(jobs, name):
         known = adjustments.current(adjustments_of(resource), now)
         text = encodings.encode(adjustments.merged(known, wanted))
         if _annotate(jobs, resource, {ADJUSTMENTS: text, **_renewed(resource, now)}):
             break
+    return _wait(jobs, name, last)
+
+
+def _last_event(jobs: ClusterJobs, name: str) -> int:
+    return max((number for number, _ in jobs.events(name)), default=0)
+
+
+def _wait(jobs: ClusterJobs, name: str, last: int) -> float:
+    """Wait until the pods of a job have what its resource says; return when (Unix seconds).
+
+    Args:
+        jobs: those of the namespace.
+        name: the job.
+        last: the number of the last event before that was changed.
+    """
     deadline = time.monotonic() + ANSWER_SECONDS
     while time.monotonic() < deadline:
-        done = [each for _, each in jobs.events(name, since_id=last) if each.kind == ADJUSTED]
-        if done:
-            return done[0].at
+        resource = jobs.resource(name)
+        state = _state(resource, jobs.clock())
+        if state is None or state.phase.is_final or state.phase is JobPhase.STOPPING:
+            raise Conflict(f"{name} has ended: nothing of it is changed any more")
+        if _is_looked_at(resource) and _have_size(state, jobs.attempts(name)):
+            return jobs.clock()
+        said = (each for _, each in jobs.events(name, since_id=last) if each.kind == NOT_RESIZED)
+        if (refused := next(said, None)) is not None:
+            raise EngineError(refused.message, f"paceline describe {name}")
         time.sleep(jobs.POLL_SECONDS)
-    raise WaitTimeout(f"the operator has not answered for {ANSWER_SECONDS:g} s", f"paceline get {name}")
+    raise WaitTimeout(
+        f"the operator, or the kubelet of a node, has not answered for {ANSWER_SECONDS:g} s",
+        f"paceline get {name}",
+    )
+
+
+def _is_looked_at(resource: Object) -> bool:
+    """Whether the operator has seen the spec of a job as it is now."""
+    status = resource.get("status") or {}
+    return bool(status.get("observedGeneration") == resource["metadata"].get("generation"))
+
+
+def _state(resource: Object, now: float) -> JobState | None:
+    """Return where a job stands, with what its replicas are to have for a time; None: it has not begun."""
+    record = records.read(resource.get("status") or {}, custom_resources.job_spec(resource))
+    if record is None:
+        return None
+    return dataclasses.replace(record.state, adjustments=adjustments.current(adjustments_of(resource), now))
+
+
+def _have_size(state: JobState, found: Iterable[tuple[tuple[ReplicaId, int], Object]]) -> bool:
+    """Whether the pods of a job have what their replicas may take now."""
+    for (replica, attempt), pod in found:
+        own = state.replica(replica)
+        if own is None or own.attempt != attempt or own.phase is not ReplicaPhase.RUNNING:
+            continue
+        allowed = pods.sized(state.spec.role_of(replica), allowances.allowance(state, replica))
+        if not pods.has_size(pod, pods.adjustable(allowed)):
+            return False
+    return True
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from paceline.control import resizings, scalings
 from paceline.control.resizings import Resize
 from paceline.diagnosing.situations import Situation
-from paceline.errors import Conflict, WaitTimeout
+from paceline.errors import Conflict, EngineError, WaitTimeout
 from paceline.model import quantities, run_queries
 from paceline.model.adjustments import Adjustment, Knob
 from paceline.model.jobs import JobSpec
@@ -235,7 +235,11 @@ class LifeCycle(abc.ABC):
         if resize.memory_bytes is None:
             return None
         about = set(resizings.targets(run.spec, resize))
-        for each in self.snapshot(run.name).replicas:
+        try:
+            measured = self.snapshot(run.name).replicas
+        except EngineError:  # Nothing is measured yet; the kernel, or the kubelet, has the last word.
+            return None
+        for each in measured:
             if each.replica in about and (each.memory_bytes or 0) > resize.memory_bytes * FULL_MEMORY:
                 used, asked = map(quantities.format_bytes, (each.memory_bytes, resize.memory_bytes))
                 return f"{each.replica} uses {used}, so with {asked} of memory the kernel would kill it"

@@ -47,7 +47,7 @@ def decode(kind: type[T], text: str, *, what: str) -> T:
     """
     try:
         return value(kind, json.loads(text))
-    except json.JSONDecodeError as error:
+    except (json.JSONDecodeError, RecursionError) as error:
         raise errors.StoreError(f"{what} is damaged in the store: {error}") from error
     except ValueError as error:
         raise errors.StoreError(f"{what} cannot be read from the store: {error}", _NEWER) from error

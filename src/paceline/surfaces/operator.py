@@ -10,6 +10,7 @@ import logging
 import signal
 import socket
 import sys
+import tempfile
 import time
 import uuid
 from collections.abc import Coroutine, Sequence
@@ -23,6 +24,7 @@ from paceline.errors import EngineError, InvalidInput
 from paceline.model.jobs import JobSpec
 from paceline.services.bounded_readers import MOST_LEVELS, BoundedReader
 from paceline.services.operators import reconcilers
+from paceline.services.operators.autoscaled_jobs import AutoscaledJobs
 from paceline.services.operators.operators import Operator
 from paceline.services.operators.rounds import Rounds
 from paceline.surfaces.probes import Probes
@@ -82,6 +84,12 @@ async def run(
             cluster, operator, store_url=keeping.store_url, home=keeping.home, clock=time.time,
             keep_seconds=keeping.seconds, exporters=exporters,
         )  # fmt: skip
+    autoscaled = AutoscaledJobs(
+        cluster,
+        operator,
+        store_url=None if keeping is None else keeping.store_url,
+        home=Path(tempfile.gettempdir()) if keeping is None else keeping.home,
+    )
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
@@ -93,7 +101,7 @@ async def run(
             if not await _first(stopped.wait(), lease.acquire()):
                 return
             log.info("%s looks after the jobs of %s", identity, ", ".join(namespaces or ["all namespaces"]))
-            beside = [] if rounds is None else [rounds.run()]
+            beside = [autoscaled.run(), *([] if rounds is None else [rounds.run()])]
             if await _first(stopped.wait(), lease.hold(), operator.run(), *beside):
                 raise EngineError("the lease is lost: another operator may have taken over")
             with contextlib.suppress(ClusterError):

@@ -32,7 +32,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
   verbs: [get]
 - apiGroups: [paceline.dev]
   resources: [trainingjobs]
-  verbs: [get, list, watch, delete]
+  verbs: [get, list, watch, delete, patch]
 - apiGroups: [paceline.dev]
   resources: [trainingjobs/status]
   verbs: [patch]

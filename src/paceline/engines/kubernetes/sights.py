@@ -110,6 +110,20 @@ def exit_reason(terminated: Object) -> ExitReason:
     return ExitReason(kind=ExitKind.ERROR, code=code, message=message)
 
 
+def not_resized(each: Object) -> str:
+    """Return why a pod has not what its spec asks for since it runs; empty: it has it, or will in seconds.
+
+    Source: Kubernetes' documentation, "Resize CPU and Memory Resources assigned to Containers", pod resize
+    status: what waits for room is deferred, and what its node could never give is infeasible.
+    """
+    for condition in (each.get("status") or {}).get("conditions") or ():
+        kind, reason = condition.get("type"), str(condition.get("reason") or "")
+        is_stuck = kind == "PodResizePending" or (kind == "PodResizeInProgress" and reason == "Error")
+        if is_stuck and condition.get("status") == "True":
+            return ": ".join(part for part in (reason.lower(), str(condition.get("message") or "")) if part)
+    return ""
+
+
 def _ended_without_a_word(status: Object) -> ExitReason:
     """Return why a pod ended whose container says nothing: evicted, preempted, not admitted."""
     if status.get("phase") == "Succeeded":

@@ -223,7 +223,7 @@ class Executor:
             found: its pods.
 
         Returns:
-            Why the cluster refuses it, by replica. What it has refused is not asked of the same pod again.
+            Why the cluster does not give it, by replica. What is wrong is not asked of the same pod again.
 
         Raises:
             ClusterError: something has to be tried again.
@@ -240,8 +240,10 @@ class Executor:
             allowance = allowances.allowance(record.state, state.replica)
             wanted = pods.adjustable(pods.sized(record.state.spec.role_of(state.replica), allowance))
             if pods.is_sized(pod, wanted):
-                continue
-            why = await self._resize(pod, wanted)
+                self._refused.pop(pod["metadata"]["uid"], None)
+                why = sights.not_resized(pod)
+            else:
+                why = await self._resize(pod, wanted)
             if why:
                 refused[str(state.replica)] = why
         return refused
@@ -257,7 +259,8 @@ class Executor:
         except ClusterError as error:
             if not (error.is_refusal or error.is_forbidden or error.is_missing):
                 raise
-            self._refused[uid] = wanted, error.message
+            if error.is_refusal:  # A quota may have room when it is asked again.
+                self._refused[uid] = wanted, error.message
             return error.message
         self._refused.pop(uid, None)
         return ""

@@ -351,7 +351,13 @@ def _trimmed(pod: Object) -> Object:
     statuses = ("phase", "reason", "message", "conditions", "containerStatuses", "initContainerStatuses")
     return {
         "metadata": {name: metadata[name] for name in kept if name in metadata},
-        "spec": {name: spec[name] for name in ("nodeName",) if name in spec},
+        "spec": {
+            **{name: spec[name] for name in ("nodeName",) if name in spec},
+            "containers": [
+                {name: each[name] for name in ("name", "resources") if name in each}
+                for each in spec.get("containers") or ()
+            ],
+        },
         "status": {name: status[name] for name in statuses if name in status},
     }
 

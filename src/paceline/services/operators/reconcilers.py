@@ -24,6 +24,7 @@ from paceline.model import adjustments
 from paceline.model.adjustments import Adjustment
 from paceline.model.jobs import JobSpec
 from paceline.model.roles import ReplicaId, Role
+from paceline.model.runs import NOT_RESIZED
 from paceline.model.statuses import ExitKind, JobPhase, ReplicaPhase
 from paceline.rendering import labels, manifests, pods
 from paceline.services.operators import announcements, records
@@ -165,7 +166,8 @@ class Reconciler:
         self._refused[uid] = refused
         for number, (name, why) in enumerate(new.items()):
             message = f"{name} keeps what it has: {why}"
-            told = announcements.Announcement("not-resized", message, is_warning=True)
+            log.warning("%s/%s: %s", *key_of(resource), message)
+            told = announcements.Announcement(NOT_RESIZED, message, is_warning=True)
             await self._announce(announcements.event(resource, told, now=now, number=100 + number))
 
     async def _judged(self, record: Record, seen: list[Sight], resource: Object) -> list[Sight]:

@@ -44,8 +44,8 @@ def command(
     with session.jobs() as jobs:
         if dry_run:
             jobs.check_resizable(jobs.get(name), wanted)
-            click.echo(f"{name} would go on with {resizings.sentence(wanted)}{span}")
+            click.echo(f"{name} would be resized: {resizings.sentence(wanted)}{span}")
             return
         jobs.resize(name, wanted, seconds=seconds)
-        click.echo(f"{name} goes on with {resizings.sentence(wanted)}{span}")
+        click.echo(f"{name} is resized: {resizings.sentence(wanted)}{span}")
     session.suggest(f"paceline top {name}", f"paceline why {name}")

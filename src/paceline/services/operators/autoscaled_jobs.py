@@ -1,0 +1,127 @@
+"""Jobs of a cluster whose cores are moved while they run, each looked after by a thread.
+
+They run beside the operator: what one of them meets costs its own turn, and never those of others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import threading
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any, TypeVar
+
+from paceline.engines.kubernetes.clusters import Cluster, Object
+from paceline.model.jobs import JobSpec
+from paceline.services.autoscales import SETTLE_SECONDS, Autoscaler
+from paceline.services.cluster_jobs import ClusterJobs
+from paceline.services.cluster_measurements import ClusterMeasurements
+from paceline.services.operators.rounds import Present
+from paceline.services.probes import Times
+
+#: So many jobs are probed at once at most: each measures what the others do to a node that they share.
+AT_ONCE = 4
+#: How often to look for jobs that ask for it.
+LOOK_SECONDS = 5.0
+
+T = TypeVar("T")
+
+
+class _ToLoop:
+    """Has the operator's own loop do what a thread asks for (see `loops.Loop`)."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+
+    def run(self, coro: Coroutine[Any, Any, T]) -> T:
+        """Return what a coroutine returns."""
+        return asyncio.run_coroutine_threadsafe(coro, self._loop).result()
+
+
+@dataclasses.dataclass(slots=True, kw_only=True)
+class _Scaled:
+    """A job that is looked after."""
+
+    over: threading.Event
+    thread: threading.Thread
+
+
+class AutoscaledJobs:
+    """Moves cores within the jobs that ask for it.
+
+    Args:
+        cluster: where they are.
+        present: which there are.
+        store_url: where the operator keeps what they measure; None: their agents are asked.
+        home: where it keeps files.
+        settle_seconds: a job has to train for so long before it is probed for the first time.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        present: Present,
+        *,
+        store_url: str | None,
+        home: Path,
+        settle_seconds: float = SETTLE_SECONDS,
+    ) -> None:
+        self._cluster = cluster
+        self._present = present
+        self._store_url = store_url
+        self._home = home
+        self._settle_seconds = settle_seconds
+        self._gate = threading.BoundedSemaphore(AT_ONCE)
+        self._scaled: dict[str, _Scaled] = {}
+
+    async def run(self) -> None:
+        """Look for jobs that ask for it until cancelled."""
+        loop = asyncio.get_running_loop()
+        await self._present.wait_until_known()
+        try:
+            while True:
+                self._look(loop)
+                await asyncio.sleep(LOOK_SECONDS)
+        finally:
+            for each in self._scaled.values():
+                each.over.set()
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Begin to look after jobs that ask for it, and end with those that do not any more."""
+        wanted = {each["metadata"]["uid"]: each for each in self._present.jobs() if self._asks(each)}
+        for uid, scaled in list(self._scaled.items()):
+            if uid not in wanted:
+                scaled.over.set()
+            if not scaled.thread.is_alive():
+                del self._scaled[uid]
+        for uid in wanted.keys() - self._scaled.keys():
+            self._scaled[uid] = self._begun(wanted[uid], loop)
+
+    def _asks(self, resource: Object) -> bool:
+        spec = self._present.wanted(resource)
+        phase = (resource.get("status") or {}).get("phase")
+        return isinstance(spec, JobSpec) and spec.autoscale is not None and phase == "running"
+
+    def _begun(self, resource: Object, loop: asyncio.AbstractEventLoop) -> _Scaled:
+        over = threading.Event()
+        name = resource["metadata"]["name"]
+        thread = threading.Thread(
+            target=self._look_after, args=(resource, loop, over), name=f"autoscaler-{name}", daemon=True
+        )
+        thread.start()
+        return _Scaled(over=over, thread=thread)
+
+    def _look_after(self, resource: Object, loop: asyncio.AbstractEventLoop, over: threading.Event) -> None:
+        measurements = ClusterMeasurements(self._cluster, store_url=self._store_url, home=self._home)
+        with contextlib.closing(measurements):
+            namespace, name = resource["metadata"]["namespace"], resource["metadata"]["name"]
+            jobs = ClusterJobs(self._cluster, namespace, _ToLoop(loop), measurements)
+            Autoscaler(
+                jobs=jobs,
+                name=name,
+                times=Times.of(jobs, most=Times().most),
+                settle_seconds=self._settle_seconds,
+                gate=self._gate,
+            ).go(over.is_set)

@@ -1,0 +1,137 @@
+"""Pods that get other cores and memory while they run, over a cluster in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+from support.operator_scenes import JOBS, Scene, job, scene
+
+from paceline.engines.kubernetes import kinds
+from paceline.engines.kubernetes.clusters import ClusterError
+from paceline.model.adjustments import Adjustment, Knob
+from paceline.services.operators.reconcilers import ADJUSTMENTS
+from paceline.stores import encodings
+
+
+def run(test: Callable[[], Any]) -> None:
+    asyncio.run(test())
+
+
+def cores(it: Scene, pod: str) -> str:
+    (container,) = it.cluster.of_kind(kinds.PODS)[pod]["spec"]["containers"]
+    return str(container["resources"]["limits"]["cpu"])
+
+
+def resized(it: Scene) -> list[str]:
+    """Return the pods of which the cluster was asked for it, each time."""
+    return [name.removeprefix("pods/") for verb, name in it.cluster.calls if verb == "resize"]
+
+
+def told(it: Scene, reason: str) -> list[str]:
+    events = it.cluster.of_kind(kinds.EVENTS).values()
+    return [each["message"] for each in events if each["reason"] == reason]
+
+
+async def adjust(it: Scene, *wanted: Adjustment) -> None:
+    annotations = {ADJUSTMENTS: encodings.encode(wanted)}
+    await it.cluster.patch(JOBS, "clicks", "default", {"metadata": {"annotations": annotations}})
+
+
+def test_only_what_changes_is_asked_for() -> None:
+    async def test() -> None:
+        async with scene() as it:
+            await it.submit(job())
+            await it.until_phase("running")
+            await it.edit("clicks", overrides={"ps-0": {"cpu": 2}})
+            await it.until(lambda: cores(it, "clicks-ps-0-1") == "2")
+            assert (cores(it, "clicks-worker-0-1"), resized(it)) == ("1", ["clicks-ps-0-1"])
+            await it.edit("clicks", roles={"worker": {"cpu": "500m"}})
+            await it.until(lambda: {cores(it, f"clicks-worker-{index}-1") for index in (0, 1)} == {"500m"})
+            await it.until(lambda: len(told(it, "Resized")) == 2)
+            assert told(it, "Resized")[0] == "ps-0 has 2 CPU (had 1 CPU)"
+            assert len(resized(it)) == 3
+
+    run(test)
+
+
+def test_what_is_for_a_time_ends_whoever_is_the_operator_then() -> None:
+    async def test() -> None:
+        async with scene() as it:
+            await it.submit(job())
+            await it.until_phase("running")
+            cut = Adjustment(knob=Knob.CPU, target="ps-0", value=0.5, until=time.time() + 3600)
+            await adjust(it, cut)
+            await it.until(lambda: cores(it, "clicks-ps-0-1") == "500m")
+            await it.end()
+            it.start_operator()
+            await adjust(it, Adjustment(knob=Knob.CPU, target="ps-0", value=0.5, until=time.time() + 0.5))
+            await it.until(lambda: cores(it, "clicks-ps-0-1") == "1")
+            assert it.status()["phase"] == "running"
+
+    run(test)
+
+
+@pytest.mark.parametrize("text", ["", "nothing", "[]", '[{"knob": "speed"}]', "{", "[" * 10_000])
+def test_what_is_no_adjustment_is_none(text: str) -> None:
+    async def test() -> None:
+        async with scene() as it:
+            await it.submit(job())
+            await it.until_phase("running")
+            annotations = {ADJUSTMENTS: text}
+            await it.cluster.patch(JOBS, "clicks", "default", {"metadata": {"annotations": annotations}})
+            await it.edit("clicks", overrides={"ps-0": {"cpu": 2}})
+            await it.until(lambda: cores(it, "clicks-ps-0-1") == "2")
+
+    run(test)
+
+
+def test_what_the_cluster_refuses_is_told_once_and_had_when_it_can_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def test() -> None:
+        async with scene() as it:
+            await it.submit(job())
+            await it.until_phase("running")
+            allowed = it.cluster.resize
+
+            async def refuse(pod: str, *_: object) -> Mapping[str, Any]:
+                raise ClusterError(f"Pod {pod} cannot be resized: exceeded quota: small", code=403)
+
+            monkeypatch.setattr(it.cluster, "resize", refuse)
+            await it.edit("clicks", overrides={"ps-0": {"cpu": 2}})
+            await it.until(lambda: told(it, "NotResized"))
+            monkeypatch.setattr(it.cluster, "resize", allowed)
+            # The quota has room again: it is asked when the operator looks at the job the next time.
+            await it.edit("clicks", overrides={"ps-0": {"cpu": 2, "memory": "1Gi"}})
+            await it.until(lambda: cores(it, "clicks-ps-0-1") == "2")
+            (refused,) = told(it, "NotResized")
+            assert refused.startswith("ps-0 keeps what it has: Pod clicks-ps-0-1 cannot be resized")
+
+    run(test)
+
+
+def test_what_a_node_has_no_room_for_is_told() -> None:
+    async def test() -> None:
+        async with scene() as it:
+            await it.submit(job())
+            await it.until_phase("running")
+            await it.edit("clicks", overrides={"ps-0": {"cpu": 2}})
+            await it.until(lambda: cores(it, "clicks-ps-0-1") == "2")
+            pod = it.cluster.of_kind(kinds.PODS)["clicks-ps-0-1"]
+            deferred = {
+                "type": "PodResizePending",
+                "status": "True",
+                "reason": "Deferred",
+                "message": "Node didn't have enough resource: cpu",
+            }
+            status = {**pod["status"], "conditions": [deferred]}
+            it.cluster.change(kinds.PODS, "clicks-ps-0-1", "default", status=status)
+            await it.until(lambda: told(it, "NotResized"))
+            (message,) = told(it, "NotResized")
+            assert message == "ps-0 keeps what it has: deferred: Node didn't have enough resource: cpu"
+
+    run(test)

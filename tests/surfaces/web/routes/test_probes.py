@@ -1,0 +1,100 @@
+"""Probes and resizes by the API: listed, begun, refused; jobs that are really cut are in tests/services."""
+
+from __future__ import annotations
+
+import pytest
+from starlette.testclient import TestClient
+from support import filled_homes, probed_runs
+
+from paceline.model.statuses import JobPhase
+from paceline.services import homes, jobs
+from paceline.stores import open_store
+
+
+@pytest.fixture
+def probed(home: homes.Home) -> str:
+    filled_homes.fill(home, "clicks", loads=(0.9, 0.2), steps=3)
+    with open_store(home.store_url) as store:
+        store.save_probe("clicks", probed_runs.probe("clicks"))
+        store.save_probe("clicks", probed_runs.probe("clicks", began_at=2e9, ended=None))
+    return "clicks"
+
+
+def test_probes_are_listed(client: TestClient, probed: str) -> None:
+    document = client.get(f"/api/v1/jobs/{probed}/probes").json()
+    first, second = document["items"]
+    assert (first["name"], first["ended"], second["ended"]) == (probed, "all that matters is known", None)
+    assert first["parts"][0] == {
+        "name": "cores of ps-0",
+        "knob": "cpu",
+        "targets": ["ps-0"],
+        "verdict": "binds",
+        "elasticity": 0.98,
+        "low": 0.81,
+        "high": 1.15,
+        "cuts": 2,
+    }
+    assert client.get("/api/v1/jobs/nobody/probes").status_code == 404
+
+
+def test_what_does_not_run_is_neither_probed_nor_resized(client: TestClient, probed: str) -> None:
+    answer = client.post(f"/api/v1/jobs/{probed}/probes", json={})
+    assert (answer.status_code, "only what runs can be probed" in answer.json()["detail"]) == (409, True)
+    answer = client.post(f"/api/v1/jobs/{probed}/resize", json={"target": "ps-0", "cpu_cores": 2})
+    assert (answer.status_code, "does not run" in answer.json()["detail"]) == (409, True)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"seconds": 1},
+        {"seconds": 1e9},
+        {"cost_percent": 0},
+        {"cost_percent": 101},
+        {"seconds": "long"},
+    ],
+)
+def test_a_probe_has_its_bounds(client: TestClient, probed: str, body: dict[str, object]) -> None:
+    assert client.post(f"/api/v1/jobs/{probed}/probes", json=body).status_code == 422
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"target": "ps-0"},
+        {"target": "server", "cpu_cores": 1},
+        {"target": "ps-0", "cpu_cores": -1},
+        {"target": "ps-0", "cpu_cores": 1e400},
+        {"target": "ps-0", "memory_bytes": 0.5},
+        {"target": "ps-0", "cpu_cores": 1, "seconds": -1},
+        {"target": "x" * 10_000, "cpu_cores": 1},
+    ],
+)
+def test_a_resize_that_makes_no_sense(client: TestClient, home: homes.Home, body: dict[str, object]) -> None:
+    filled_homes.fill(home, "live", phase=JobPhase.RUNNING)
+    content = str(body).replace("'", '"').replace("inf", "1e400")
+    answer = client.post(
+        "/api/v1/jobs/live/resize", content=content, headers={"Content-Type": "application/json"}
+    )
+    assert answer.status_code in (400, 422), answer.text
+
+
+def test_the_page_shows_the_newest_that_has_found_something(client: TestClient, probed: str) -> None:
+    page = client.get(f"/jobs/{probed}/probe").text
+    assert "cores of ps-0" in page
+    assert "0.98" in page
+    assert "0.81 to 1.15" in page
+    assert "Probe the job" not in page  # It has ended.
+
+
+def test_a_job_that_runs_can_be_probed_from_its_page(
+    client: TestClient, home: homes.Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs.Jobs, "is_lost", lambda *_: False)
+    filled_homes.fill(home, "live", phase=JobPhase.RUNNING, loads=(0.9,), steps=3)
+    page = client.get("/jobs/live/probe").text
+    assert "The job was not probed yet." in page
+    assert 'hx-post="/jobs/live/probe"' in page
+    chinese = client.get("/jobs/live/probe", params={"language": "zh"}).text
+    assert "What binds" not in chinese
