@@ -209,7 +209,8 @@ def test_many_are_resized_at_once_and_by_one_at_a_time(operator: OperatorProcess
     placed = Placement(node_selector=HOLLOW)
     running(JobSpec(name=NAME, image=BUSYBOX, command=("train",), roles=roles, placement=placed))
     over = threading.Event()
-    kubelet = threading.Thread(target=say_what_pods_have, args=(over,))
+    say_what_pods_have()
+    kubelet = threading.Thread(target=say_it_again_and_again, args=(over,))
     kubelet.start()
     try:
         jobs.resize(NAME, Resize(target="ps", cpu_cores=2.0))
@@ -227,19 +228,20 @@ def test_many_are_resized_at_once_and_by_one_at_a_time(operator: OperatorProcess
         jobs.resize(NAME, Resize(target="ps", cpu_cores=1.0))
 
 
-def say_what_pods_have(over: threading.Event) -> None:
+def say_it_again_and_again(over: threading.Event) -> None:
+    while not over.wait(0.2):
+        say_what_pods_have()
+
+
+def say_what_pods_have() -> None:
     """Say in the status of pods what their containers have, as a kubelet does; hollow nodes do not.
 
     Without it the API server takes their nodes for ones that cannot resize pods.
     """
-    while not over.is_set():
-        for each in pods(NAME):
-            (container,) = each["status"]["containerStatuses"]
-            asked = each["spec"]["containers"][0]["resources"]
-            if container.get("resources") != asked:
-                status = {"containerStatuses": [{**container, "resources": asked}]}
-                name, patch = each["metadata"]["name"], json.dumps({"status": status})
-                kubectl(
-                    "patch", "pod", name, "-n", NAMESPACE, "--subresource=status", "--type=merge", "-p", patch
-                )
-        over.wait(0.2)
+    for each in pods(NAME):
+        (container,) = each["status"]["containerStatuses"]
+        asked = each["spec"]["containers"][0]["resources"]
+        if container.get("resources") != asked:
+            said = {"status": {"containerStatuses": [{**container, "resources": asked}]}}
+            patch = ("--subresource=status", "--type=merge", "-p", json.dumps(said))
+            kubectl("patch", "pod", each["metadata"]["name"], "-n", NAMESPACE, *patch)

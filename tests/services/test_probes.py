@@ -9,7 +9,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from support import group_files
+from support import group_files, paced_cores
 from support.group_files import until
 from support.shell_jobs import Submit
 
@@ -21,72 +21,20 @@ from paceline.model.roles import Role
 from paceline.model.runs import Run
 from paceline.model.statuses import JobPhase
 from paceline.services import jobs, probes
-from paceline.services.probes import Prober, Times
+from paceline.services.probes import Prober
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(machines.read().cgroups is None, reason="no cgroups can be made here"),
 ]
-#: A trainer whose steps take as long as the quotas of replicas say: its own, that of ps-0 or that of none.
-_SCRIPT = """\
-import json, os, sys, time
-from pathlib import Path
-
-lines = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
-own = next(path for _, kinds, path in lines if kinds == "" or "cpu" in kinds.split(","))
-mount = Path("/sys/fs/cgroup")
-group = next(each for each in (mount / "cpu" / own[1:], mount / "cpu,cpuacct" / own[1:], mount / own[1:])
-             if each.exists())
-
-def cores(replica):
-    folder = group.parent / replica
-    if (folder / "cpu.max").exists():
-        quota, period = (folder / "cpu.max").read_text().split()
-    else:
-        quota = (folder / "cpu.cfs_quota_us").read_text()
-        period = (folder / "cpu.cfs_period_us").read_text()
-    return int(quota) / int(period)
-
-binding = sys.argv[1] if len(sys.argv) > 1 else ""
-whole = cores(binding) if binding else 1.0
-step, at = 0, time.time()
-while True:
-    step, at = step + 10, at + 0.1
-    time.sleep(max(0.0, at - time.time()))
-    share = cores(binding) / whole if binding else 1.0
-    report = {"type": "step", "at": at, "interval_seconds": 0.1, "step": step, "steps": 10,
-              "examples": int(100_000 * share)}
-    with open(os.environ["PACELINE_REPORT_FILE"], "a") as file:
-        file.write(json.dumps(report) + "\\n")
-"""
-#: A server that uses up what it may take if it is the one, and nothing else.
-_SERVER = 'if [ "$0" = "$PACELINE_ROLE-$PACELINE_INDEX" ]; then while :; do :; done; fi; exec sleep 600'
-TIMES = Times(window=1.5, settle=0.5, known=4.0, most=240.0)
 
 
-def paced_job(folder: Path, binding: str) -> JobSpec:
-    (folder / "train.py").write_text(_SCRIPT)
-    trainer = (sys.executable, str(folder / "train.py"), *([binding] if binding else []))
-    return JobSpec(
-        name="job",
-        roles=(
-            RoleSpec(role=Role.PS, replicas=2, cpu_cores=0.5, command=("sh", "-c", _SERVER, binding)),
-            RoleSpec(role=Role.WORKER, replicas=2, cpu_cores=0.3, command=trainer),
-        ),
-        training={},
-        termination_grace_seconds=1.0,
-    )
-
-
-def training(api: jobs.Jobs, submit: Submit, folder: Path, binding: str) -> Run:
-    run = submit(paced_job(folder, binding))
-    api.wait(run.name, timeout_seconds=120, until=lambda run: run.phase is JobPhase.RUNNING)
-    until(lambda: len(api.recording(run.name).steps) > 120)
-    return run
+def started(api: jobs.Jobs, submit: Submit, folder: Path, binding: str) -> Run:
+    return paced_cores.training(api, submit(paced_cores.job(folder, binding)))
 
 
 def prober(api: jobs.Jobs, **fields: object) -> Prober:
-    return Prober(jobs=api, times=TIMES, most_share=1.0, **fields)  # type: ignore[arg-type]
+    return Prober(jobs=api, times=paced_cores.TIMES, most_share=1.0, **fields)  # type: ignore[arg-type]
 
 
 def binding(found: Probe) -> list[str]:
@@ -101,7 +49,7 @@ def binding(found: Probe) -> list[str]:
 def test_what_binds_is_named_and_all_is_put_back(
     api: jobs.Jobs, submit: Submit, tmp_path: Path, limited: str, named: list[str]
 ) -> None:
-    run = training(api, submit, tmp_path, limited)
+    run = started(api, submit, tmp_path, limited)
     told: list[str] = []
     found = prober(api, tell=lambda _, doing: told.append(doing)).probe(run.name)
     assert binding(found) == named
@@ -123,7 +71,7 @@ def test_what_binds_is_named_and_all_is_put_back(
 
 
 def test_a_probe_that_is_killed_leaves_nothing_cut(api: jobs.Jobs, submit: Submit, tmp_path: Path) -> None:
-    run = training(api, submit, tmp_path, "ps-0")
+    run = started(api, submit, tmp_path, "ps-0")
     program = textwrap.dedent(
         f"""
         from paceline.services import homes, jobs, probes
@@ -146,7 +94,7 @@ def test_a_probe_that_is_killed_leaves_nothing_cut(api: jobs.Jobs, submit: Submi
 
 
 def test_a_job_that_ends_within_a_probe_ends_it(api: jobs.Jobs, submit: Submit, tmp_path: Path) -> None:
-    run = training(api, submit, tmp_path, "ps-0")
+    run = started(api, submit, tmp_path, "ps-0")
     found = prober(api, tell=lambda _, doing: doing and api.stop(run.name)).probe(run.name)
     assert found.ended == probes.NO_MORE
     assert api.wait(run.name, timeout_seconds=120).phase is JobPhase.STOPPED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import urllib.request
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,6 +27,9 @@ def s3_store(bucket: str) -> Iterator[Any]:
                 "AWS_DEFAULT_REGION": "us-east-1",
             }.items():
                 patch.setenv(name, value)
+            # All stores of a process have the same buckets, those of tests before, too.
+            reset = urllib.request.Request(f"http://{host}:{port}/moto-api/reset", method="POST")
+            urllib.request.urlopen(reset).close()
             # File systems are kept by their arguments, and these say nothing of the environment.
             s3fs.S3FileSystem.clear_instance_cache()
             system = s3fs.S3FileSystem()
