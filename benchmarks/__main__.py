@@ -43,6 +43,7 @@ NAMES = (
     "visits",
     "prediction",
     "prediction-unchanged",
+    "probe",
     "tuning",
     "simulation",
     "no-regrets",

@@ -36,10 +36,14 @@ def begun(api: jobs.Jobs, folder: Path, most_trials: int = 8) -> Tuning:
 @pytest.mark.timeout(600)
 def test_what_helps_is_kept_and_what_does_not_is_undone(api: jobs.Jobs, tmp_path: Path) -> None:
     said: list[str] = []
-    tuner = Tuner(
-        jobs=api, store=api.store, times=QUICK, tell=lambda _, doing: said.append(doing.what if doing else "")
-    )
-    done = tuner.run(begun(api, tmp_path))
+
+    def tell(tuning: Tuning, doing: Doing | None) -> None:
+        said.append(doing.what if doing else "")
+        if doing is None:
+            run = api.get(tuning.finished[-1].run)
+            assert run.phase.is_final, "whoever is told what a trial has found can ask why"
+
+    done = Tuner(jobs=api, store=api.store, times=QUICK, tell=tell).run(begun(api, tmp_path))
     verdicts = {
         trial.proposals[0].name: trial.judgement
         for trial in done.finished

@@ -139,21 +139,26 @@ class Tuner:
             done = dataclasses.replace(
                 trial, outcome=found.outcome, judgement=self._judged(before, found.outcome)
             )
-            after = dataclasses.replace(before, trials=(*before.trials, done))
-            self.tell(after, None)
+            measured = after = dataclasses.replace(before, trials=(*before.trials, done))
             if found.run is not None and after.best is done:
-                after = self._by_turns(self._saved(after), found.run)
+                after = self._by_turns(measured, found.run)
+        if after is measured:  # Its run has ended, so whoever is told now sees what will be known of it.
+            self.tell(after, None)
         return after
 
     def _by_turns(self, tuning: Tuning, run: Run) -> Tuning:
         """Try what needs no restart within the run of the best trial, one change after the other.
 
-        What is kept holds in that run from then on, so the next one is tried on top of it.
+        What is kept holds in that run from then on, so the next one is tried on top of it. Where there is
+        something to try, it is told of the trial before that.
         """
+        measured = tuning
         while len(tuning.finished) < tuning.most_trials and (best := tuning.best) is not None:
             proposal = self._turn(tuning, best, run.name)
             if proposal is None:
                 break
+            if tuning is measured:
+                self.tell(self._saved(tuning), None)
             source = edits.edited(best.source, proposal.changes)
             trial = Trial(
                 number=len(tuning.finished),
