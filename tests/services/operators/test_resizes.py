@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,6 +14,7 @@ from support.operator_scenes import JOBS, Scene, job, scene
 from paceline.engines.kubernetes import kinds
 from paceline.engines.kubernetes.clusters import ClusterError
 from paceline.model.adjustments import Adjustment, Knob
+from paceline.model.jobs import MemoryGrowth
 from paceline.services.operators.reconcilers import ADJUSTMENTS
 from paceline.stores import encodings
 
@@ -133,5 +135,34 @@ def test_what_a_node_has_no_room_for_is_told() -> None:
             await it.until(lambda: told(it, "NotResized"))
             (message,) = told(it, "NotResized")
             assert message == "ps-0 keeps what it has: deferred: Node didn't have enough resource: cpu"
+
+    run(test)
+
+
+def test_one_that_has_ended_keeps_its_size_when_the_next_one_gets_more_memory() -> None:
+    async def test() -> None:
+        async with scene() as it:
+            grows = MemoryGrowth(factor=2.0)
+            spec = job()
+            roles = tuple(
+                dataclasses.replace(role, memory_bytes=1 << 28, memory_growth=grows) for role in spec.roles
+            )
+            await it.submit(dataclasses.replace(spec, roles=roles))
+            await it.until_phase("running")
+            name = "clicks-ps-0-1"
+            # A container has ended for a moment before its pod has.
+            state = {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}
+            container = {"name": "training", "state": state}
+            status = {"phase": "Running", "containerStatuses": [container]}
+            it.cluster.change(kinds.PODS, name, "default", status=status)
+            await it.until(lambda: "clicks-ps-0-2" in it.pods())
+            memory = {
+                pod: it.cluster.of_kind(kinds.PODS)[pod]["spec"]["containers"][0]["resources"]["limits"]
+                for pod in (name, "clicks-ps-0-2")
+                if pod in it.pods()
+            }
+            assert memory["clicks-ps-0-2"]["memory"] == "512Mi"
+            assert memory.get(name, {"memory": "256Mi"})["memory"] == "256Mi"
+            assert resized(it) == []
 
     run(test)

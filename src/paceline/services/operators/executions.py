@@ -15,7 +15,7 @@ from paceline.engines.kubernetes.queues import QueueSystem, system_of
 from paceline.errors import EngineError
 from paceline.model.jobs import CleanUp, JobSpec
 from paceline.model.roles import ReplicaId
-from paceline.model.statuses import ExitKind, ExitReason
+from paceline.model.statuses import ExitKind, ExitReason, ReplicaPhase
 from paceline.rendering import (
     agent_secrets,
     codes,
@@ -235,7 +235,10 @@ class Executor:
         for pod in found:
             seen = sights.attempt_of(pod)
             state = record.state.replica(seen[0]) if seen is not None else None
-            if state is None or seen is None or state.attempt != seen[1] or not _runs(pod):
+            if state is None or seen is None or state.attempt != seen[1]:
+                continue
+            # One that has ended keeps its size, also where its next attempt gets more memory.
+            if state.phase is not ReplicaPhase.RUNNING or not _runs(pod):
                 continue
             allowance = allowances.allowance(record.state, state.replica)
             wanted = pods.adjustable(pods.sized(record.state.spec.role_of(state.replica), allowance))
