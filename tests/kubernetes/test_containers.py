@@ -251,7 +251,7 @@ def test_the_clicks_example_trains_to_its_auc(
         15 * MINUTES,
     )
     of_worker = top("clicks", "-n", NAMESPACE)["worker-0"]
-    assert of_worker["cpu_cores"] > 0.1
+    assert of_worker["cpu_cores"] > 0
     assert of_worker["memory_bytes"] > 100 << 20
     assert of_worker["sent_bytes_per_second"] > 0
     why = json.loads(paceline("why", "clicks", "-n", NAMESPACE, "-o", "json"))
