@@ -78,7 +78,7 @@ class ScaleRequested:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ResizeRequested:
-    """Somebody wants replicas of the job to have other cores or memory.
+    """Replicas of the job are to have other cores or memory.
 
     Attributes:
         spec: a job whose replicas have what they are to have (`resizings.taken_over`).

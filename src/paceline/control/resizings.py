@@ -151,8 +151,8 @@ def changes(spec: JobSpec, resize: Resize) -> tuple[Change, ...]:
     """Return what a job file says otherwise from then on."""
     cores, memory = resize.cpu_cores, resize.memory_bytes
     given = {
-        "cpu": None if cores is None else _plain(quantities.quantity_cores(cores)),
-        "memory": None if memory is None else _plain(quantities.quantity_bytes(memory)),
+        "cpu": None if cores is None else quantities.plain(quantities.quantity_cores(cores)),
+        "memory": None if memory is None else quantities.plain(quantities.quantity_bytes(memory)),
     }
     where = ("roles", str(resize.role)) if resize.replica is None else ("overrides", resize.target)
     found = [
@@ -170,10 +170,6 @@ def changes(spec: JobSpec, resize: Resize) -> tuple[Change, ...]:
             field = "memory" if left.memory_bytes != own.memory_bytes else "cpu"
             found.append(Change(path=(*path, field), value=None))
     return tuple(found)
-
-
-def _plain(quantity: str) -> int | str:
-    return int(quantity) if quantity.isdecimal() else quantity
 
 
 def adjustments(spec: JobSpec, resize: Resize, *, until: float) -> tuple[Adjustment, ...]:

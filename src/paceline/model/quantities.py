@@ -163,3 +163,8 @@ def quantity_cores(cores: float) -> str:
     """Return CPU cores as a Kubernetes quantity: ``2``, ``1500m``."""
     millicores = round(cores * 1000)
     return str(millicores // 1000) if millicores % 1000 == 0 else f"{millicores}m"
+
+
+def plain(quantity: str) -> int | str:
+    """Return a quantity as people write it in a job file: a number where it is one."""
+    return int(quantity) if quantity.isdecimal() else quantity

@@ -25,7 +25,7 @@ def held(folder: folders.RunFolder, doing: str) -> Iterator[None]:
         doing: what is done to it meanwhile, such as ``resized``, for those who come too late.
 
     Raises:
-        Conflict: it is being changed by somebody else.
+        Conflict: another process changes it.
         StoreError: its folder cannot be written.
     """
     try:

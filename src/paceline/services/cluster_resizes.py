@@ -264,7 +264,7 @@ def changing(jobs: ClusterJobs, name: str, doing: str) -> Iterator[None]:
     """Keep others from changing a job: its resource says who does, and until when that is to be believed.
 
     Raises:
-        Conflict: somebody else does.
+        Conflict: another process changes it.
         ClusterError: the cluster refuses it.
     """
     _take(jobs, name, doing)

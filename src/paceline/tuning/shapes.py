@@ -156,8 +156,7 @@ def _changes(spec: JobSpec, wanted: Shape) -> Iterator[Change]:
         if new.replicas != old.replicas:
             yield Change(path=(*path, "replicas"), value=new.replicas)
         if new.cpu_cores is not None and new.cpu_cores != old.cpu_cores:
-            is_whole = quantities.is_whole(new.cpu_cores)
-            value = int(new.cpu_cores) if is_whole else quantities.quantity_cores(new.cpu_cores)
+            value = quantities.plain(quantities.quantity_cores(new.cpu_cores))
             yield Change(path=(*path, "cpu"), value=value)
     for replica in _outdated(spec, wanted):
         yield Change(path=("spec", "overrides", str(replica)), value=None)

@@ -64,6 +64,5 @@ def _changes(spec: JobSpec, found: Elasticity) -> Iterator[Change]:
     for target in found.part.targets:
         cores = spec.role_of(ReplicaId.parse(target)).cpu_cores
         if cores is not None:
-            quantity = quantities.quantity_cores(cores * sayings.RAISE)
-            value = int(quantity) if quantity.isdecimal() else quantity
+            value = quantities.plain(quantities.quantity_cores(cores * sayings.RAISE))
             yield Change(path=("spec", "overrides", target, "cpu"), value=value)

@@ -18,8 +18,8 @@ class Loop(Protocol):
         """Return what a coroutine returns."""
 
 
-class _Thread:
-    """An event loop in a thread of its own."""
+class OtherThread:
+    """An event loop that runs in another thread than its callers."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -54,7 +54,7 @@ def threaded() -> Iterator[Loop]:
     thread = threading.Thread(target=loop.run_forever, name="paceline-cluster", daemon=True)
     thread.start()
     try:
-        yield _Thread(loop)
+        yield OtherThread(loop)
     finally:
         loop.call_soon_threadsafe(loop.stop)
         thread.join()

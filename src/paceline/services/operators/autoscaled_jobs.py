@@ -9,10 +9,9 @@ import asyncio
 import contextlib
 import dataclasses
 import threading
-from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any, TypeVar
 
+from paceline.engines.kubernetes import loops
 from paceline.engines.kubernetes.clusters import Cluster, Object
 from paceline.model.jobs import JobSpec
 from paceline.services.autoscales import SETTLE_SECONDS, Autoscaler
@@ -25,19 +24,6 @@ from paceline.services.probes import Times
 AT_ONCE = 4
 #: How often to look for jobs that ask for it.
 LOOK_SECONDS = 5.0
-
-T = TypeVar("T")
-
-
-class _ToLoop:
-    """Has the operator's own loop do what a thread asks for (see `loops.Loop`)."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-
-    def run(self, coro: Coroutine[Any, Any, T]) -> T:
-        """Return what a coroutine returns."""
-        return asyncio.run_coroutine_threadsafe(coro, self._loop).result()
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
@@ -117,7 +103,7 @@ class AutoscaledJobs:
         measurements = ClusterMeasurements(self._cluster, store_url=self._store_url, home=self._home)
         with contextlib.closing(measurements):
             namespace, name = resource["metadata"]["namespace"], resource["metadata"]["name"]
-            jobs = ClusterJobs(self._cluster, namespace, _ToLoop(loop), measurements)
+            jobs = ClusterJobs(self._cluster, namespace, loops.OtherThread(loop), measurements)
             Autoscaler(
                 jobs=jobs,
                 name=name,

@@ -264,7 +264,7 @@ class ServerJobs(LifeCycle):
             return [readings.probe(each) for each in document["items"]]
 
     def changing(self, name: str, doing: str) -> contextlib.AbstractContextManager[None]:
-        """Keep nobody from anything: the server does, for whom it changes a job."""
+        """Hold nothing: the server does, while it changes a job."""
         return contextlib.nullcontext()
 
     def delete(self, name: str, *, force: bool = False) -> None:

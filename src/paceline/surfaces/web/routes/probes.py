@@ -60,5 +60,5 @@ def _begin(asked: Asked, name: str, body: schemas.ProbeWanted) -> Callable[[], P
 async def _probe(go: Callable[[], Probe], name: str) -> None:
     try:
         await run_in_threadpool(go)
-    except PacelineError as error:  # Nobody waits for it; what it has found so far is kept.
+    except PacelineError as error:  # No request waits for it; what it has found so far is kept.
         log.warning("the probe of %s ended early: %s", name, error.message)
