@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -37,6 +38,28 @@ def test_a_process_that_is_gone_cannot_be_watched() -> None:
     assert not processes.Watch().add(process.pid)
     processes.kill([process.pid])
     processes.terminate(process.pid)
+
+
+def test_what_was_started_while_others_were_looked_up_stands_still_too() -> None:
+    with contextlib.ExitStack() as stack:
+        started: list[subprocess.Popen[bytes]] = []
+
+        def start() -> None:
+            process = stack.enter_context(subprocess.Popen(["sleep", "600"]))
+            stack.callback(process.kill)
+            started.append(process)
+
+        def look_up() -> set[int]:
+            found = {process.pid for process in started}
+            if len(started) < 3:  # What was found starts another one before it stands still.
+                start()
+            return found
+
+        start()
+        processes.halt(look_up)
+        for process in started:
+            _, status = os.waitpid(process.pid, os.WUNTRACED)
+            assert os.WIFSTOPPED(status)
 
 
 def test_members_are_found_by_their_environment_even_in_other_sessions(tmp_path: Path) -> None:

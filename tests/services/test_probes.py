@@ -79,7 +79,8 @@ def test_a_probe_that_is_killed_leaves_nothing_cut(api: jobs.Jobs, submit: Submi
 
         home = homes.Home.from_environment({{"PACELINE_HOME": {str(api.home.path)!r}}})
         with open_store(home.store_url) as store:
-            probes.Prober(jobs=jobs.Jobs(home, store), most_share=1.0).probe({run.name!r})
+            times = probes.{paced_cores.TIMES!r}
+            probes.Prober(jobs=jobs.Jobs(home, store), times=times, most_share=1.0).probe({run.name!r})
         """
     )
     child = subprocess.Popen([sys.executable, "-c", program])

@@ -49,7 +49,12 @@ def main():
         train = optimizer.minimize(loss, global_step=step)
     hooks = [optimizer.make_session_run_hook(is_chief), tf.train.StopAtStepHook(last_step=options.steps)]
     random, made = np.random.RandomState(options.task_index), 0
-    with tf.train.MonitoredTrainingSession(master=target, is_chief=is_chief, hooks=hooks) as session:
+    with tf.train.MonitoredTrainingSession(
+        master=target,
+        is_chief=is_chief,
+        hooks=hooks,
+        stop_grace_period_secs=5,  # Threads of synchronous replicas never end by themselves.
+    ) as session:
         while not session.should_stop():
             features = random.normal(size=(BATCH, 20)).astype(np.float32)
             _, value, number = session.run([train, loss, step], {x: features, y: features[:, :1] * 2})

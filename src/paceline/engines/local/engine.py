@@ -141,7 +141,10 @@ class LocalEngine:
     def _hold(self, replica: ReplicaId, *, is_paused: bool) -> None:
         """Have the processes of a replica stand still, or go on; its agent goes on in any case."""
         agents = {pid for pid, (each, _) in self._running.items() if each == replica}
-        processes.send(self._pids(replica) - agents, signal.SIGSTOP if is_paused else signal.SIGCONT)
+        if is_paused:
+            processes.halt(lambda: self._pids(replica) - agents)
+        else:
+            processes.send(self._pids(replica) - agents, signal.SIGCONT)
 
     def _pids(self, replica: ReplicaId) -> set[int]:
         if self._machine.cgroups is not None:

@@ -14,7 +14,7 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import psutil
@@ -27,6 +27,9 @@ _OF_A_REPLICA = re.compile(
 )
 #: Enters the cgroups given before ``--``, then becomes the command after it.
 _ENTER = 'while [ "$1" != -- ]; do echo $$ > "$1" || exit 126; shift; done; shift; exec "$@"'
+
+#: Each look finds fewer new processes than the last one, but of a command that starts them without end.
+_MOST_LOOKS = 100
 
 
 def start(
@@ -100,6 +103,16 @@ def send(pids: Iterable[int], number: signal.Signals) -> None:
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
+
+
+def halt(look_up: Callable[[], set[int]]) -> None:
+    """Have processes stand still, also those that the first of them have started while they were looked up."""
+    halted: set[int] = set()
+    for _ in range(_MOST_LOOKS):
+        if not (found := look_up() - halted):
+            break
+        send(found, signal.SIGSTOP)
+        halted |= found
 
 
 def kill(pids: Iterable[int]) -> None:
