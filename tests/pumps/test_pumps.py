@@ -144,6 +144,9 @@ def _fault(reader: Callable[[str], object], pump: str) -> str | None:
             longer = seconds_of(reader, pump * (size * 2**DOUBLINGS // len(pump)), enough=most)
             if longer <= most:
                 return None
-            return f"{pump!r} x {size // len(pump):,}: {once:.4f} s, and {longer / once:.0f} times for 8 times as much"
+            times = longer / once
+            return (
+                f"{pump!r} x {size // len(pump):,}: {once:.4f} s, and {times:.0f} times for 8 times as much"
+            )
         size *= STEP
     return None
