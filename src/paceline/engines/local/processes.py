@@ -106,7 +106,7 @@ def send(pids: Iterable[int], number: signal.Signals) -> None:
 
 
 def halt(look_up: Callable[[], set[int]]) -> None:
-    """Have processes stand still, also those that the first of them have started while they were looked up."""
+    """Have processes stand still, also those that they have started while they were looked up."""
     halted: set[int] = set()
     for _ in range(_MOST_LOOKS):
         if not (found := look_up() - halted):
