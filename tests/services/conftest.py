@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support import kills, leftovers
+from support import kills, leftovers, shares
 from support.shell_jobs import Submit
 
 from paceline.engines.local import engine, machines
@@ -29,3 +29,10 @@ def api(tmp_path: Path) -> Iterator[jobs.Jobs]:
 @pytest.fixture
 def submit(api: jobs.Jobs, tmp_path: Path) -> Submit:
     return lambda spec: api.submit(spec, source="", base=tmp_path)
+
+
+@pytest.fixture
+def preferred(api: jobs.Jobs) -> Iterator[None]:
+    """Jobs get what their limits let them take, whatever runs beside the test: a cut is felt."""
+    with shares.preferred(api.home.path):
+        yield

@@ -19,6 +19,7 @@ from paceline.services.autoscales import SCALED, Autoscaler
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.usefixtures("preferred"),
     pytest.mark.skipif(machines.read().cgroups is None, reason="no cgroups can be made here"),
 ]
 SCALE = Autoscale(ranges={Role.PS: CoreRange(low=0.1, high=2.0)})

@@ -24,6 +24,7 @@ from paceline.services import jobs
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(3 * 3600),
+    pytest.mark.usefixtures("preferred"),
     pytest.mark.skipif(machines.read().cgroups is None, reason="no cgroups can be made here"),
 ]
 #: For each line that it reads it begins a probe in a process of its own, and says which one that is.

@@ -25,6 +25,7 @@ from paceline.services.probes import Prober
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.usefixtures("preferred"),
     pytest.mark.skipif(machines.read().cgroups is None, reason="no cgroups can be made here"),
 ]
 
