@@ -17,7 +17,7 @@ label, column = features.Label("label"), features.Identity("id", 50)
 known = features.FeatureSet((features.Numeric("x"),), (column,), label)
 for model in (training.WideAndDeep, training.DeepFM, training.DCN, training.DLRM):
     model(known)
-training.run, training.TrainingError, training.Source(("train.parquet",)), settings.read({})
+training.run, training.TrainingError, training.Tracer, training.Source(("train.parquet",)), settings.read({})
 assert "tensorflow" not in sys.modules, sorted(sys.modules)
 """
 

@@ -52,18 +52,17 @@ def _kernels(name: str, arguments: Mapping[str, str], **constants: Any) -> tuple
 
     `arguments` are the kernels' names of the slots, `constants` what else they take.
     """
-    every = getattr(tf.raw_ops, f"ResourceApply{name}")
-    some = getattr(tf.raw_ops, f"ResourceSparseApply{name}")
-
     def given(variable: Any, slots: Slots, gradient: Any, rate: Any) -> dict[str, Any]:
         handles = {argument: slots[slot].handle for slot, argument in arguments.items()}
         return {"var": variable.handle, **handles, "lr": rate, "grad": gradient, **constants}
 
     def whole(variable: Any, slots: Slots, gradient: Any, rate: Any) -> Any:
-        return every(**given(variable, slots, gradient, rate))
+        kernel = getattr(tf.raw_ops, f"ResourceApply{name}")
+        return kernel(**given(variable, slots, gradient, rate))
 
     def rows(variable: Any, slots: Slots, ids: Any, gradients: Any, rate: Any) -> Any:
-        return some(**given(variable, slots, gradients, rate), indices=ids)
+        kernel = getattr(tf.raw_ops, f"ResourceSparseApply{name}")
+        return kernel(**given(variable, slots, gradients, rate), indices=ids)
 
     return whole, rows
 
