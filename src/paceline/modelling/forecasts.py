@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from paceline.model.deviations import NORMAL_90
 from paceline.modelling import predictions
 from paceline.modelling.calibrations import ASSUMED, Calibration, Measured
 from paceline.modelling.costs import Costs
@@ -24,8 +25,6 @@ WORTH = 1.1
 CONFIDENCE = 0.9
 _DRAWS = 100
 _SEED = 0
-#: Of a normal distribution `CONFIDENCE` lies within so many deviations.
-_DEVIATIONS = 1.645
 #: By so much of its logarithm a cost is moved to see what the speed makes of it.
 _MOVE = 0.05
 
@@ -108,7 +107,7 @@ def sketch(measured: Measured, calibration: Calibration, layout: Layout) -> Fore
     slopes = np.array(_slopes(calibration, layout)) - np.array(_slopes(calibration, measured.layout))
     variance = float(slopes @ np.array(calibration.covariance) @ slopes)
     missed = MODEL_SPREAD if layout != measured.layout else 0.0
-    spread = _DEVIATIONS * math.hypot(math.sqrt(variance), missed)
+    spread = NORMAL_90 * math.hypot(math.sqrt(variance), missed)
     ends = times * math.exp(-spread), times * math.exp(spread)
     return _forecast(measured, calibration, layout, (now, then), ends)
 

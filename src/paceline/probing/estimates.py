@@ -13,19 +13,13 @@ import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
+from paceline.model import deviations
 from paceline.model.probes import Cut, Elasticity, Part
 
 #: No rate is known better than this: reports come once a second or so, and windows are a few seconds.
 LEAST_NOISE = 0.005
-#: Student's t: beyond so many deviations lie 2.5 % on either side, for 1, 2, ... degrees of freedom.
-_T = (
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
-    2.120, 2.110, 2.101, 2.093, 2.086,
-)  # fmt: skip
 #: The median of the size of a normal deviate, in standard deviations.
 _MEDIAN = 0.6745
-#: For more degrees than that.
-_NORMAL = 2.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +52,7 @@ def known(cuts: Sequence[Cut], baselines: Sequence[float]) -> Known:
             felt[cut.part] = tuple(each for each in cut.part.targets if each in (*before, *cut.felt))
     real = [dataclasses.replace(cut, part=_felt(cut.part, felt)) for cut in cuts if felt.get(cut.part) != ()]
     deviation, degrees = noise(real, baselines)
-    quantile = _T[max(1, degrees) - 1] if degrees <= len(_T) else _NORMAL
+    quantile = deviations.students_t(0.95, degrees)
     found = {part: _elasticity(part, own, deviation, quantile) for part, own in _by_part(real).items()}
     for part, own in _by_part(cuts).items():
         there = felt.get(part, part.targets)

@@ -52,6 +52,7 @@ def _kernels(name: str, arguments: Mapping[str, str], **constants: Any) -> tuple
 
     `arguments` are the kernels' names of the slots, `constants` what else they take.
     """
+
     def given(variable: Any, slots: Slots, gradient: Any, rate: Any) -> dict[str, Any]:
         handles = {argument: slots[slot].handle for slot, argument in arguments.items()}
         return {"var": variable.handle, **handles, "lr": rate, "grad": gradient, **constants}

@@ -6,16 +6,14 @@ import math
 import statistics
 from collections.abc import Sequence
 
+from paceline.model import deviations
+from paceline.model.deviations import NORMAL_90
 from paceline.model.tunings import Judgement, Loss, Objective, Outcome, Pair
 
 #: Standard deviation of the speed of runs of one job file, as a share of it: `calibrations.SPEED_SPREAD`.
 RUN_SPREAD = 0.04
 #: That of windows of one run beside each other, at least.
 WINDOW_SPREAD = 0.01
-#: Student's t for 90 %, by the degrees of freedom.
-_T90 = {0: 6.314, 1: 6.314, 2: 2.920, 3: 2.353, 4: 2.132, 5: 2.015}
-#: Of a normal distribution 90 % lie within so many deviations.
-DEVIATIONS = 1.645
 #: By so much of itself the loss may be higher before a change counts as harm; noise within a trial is added.
 LOSS_TOLERANCE = 0.01
 #: The share of the examples that both have seen over which losses are compared: the last part, as the first
@@ -34,7 +32,7 @@ def judge(objective: Objective, best: Outcome, trial: Outcome) -> Judgement:
         return Judgement(kept=False, times=0.0, low=0.0, high=0.0, why=trial.failure or "it did not train")
     score = objective.score if is_allowed(objective, best) else _speed
     times = score(trial.speed, trial.asked_cores) / score(best.speed, best.asked_cores)
-    spread = DEVIATIONS * math.hypot(_spread(best), _spread(trial))
+    spread = NORMAL_90 * math.hypot(_spread(best), _spread(trial))
     low, high = times * math.exp(-spread), times * math.exp(spread)
     kept, why = True, f"{times:.2f} times as good"
     if is_allowed(objective, trial) != is_allowed(objective, best):
@@ -64,7 +62,7 @@ def in_turns(objective: Objective, before: Outcome, after: Outcome) -> Judgement
     ]
     middle = statistics.fmean(logs)
     spread = WINDOW_SPREAD if len(logs) < 2 else max(WINDOW_SPREAD, statistics.stdev(logs))
-    half = _T90.get(len(logs) - 1, DEVIATIONS) * spread / math.sqrt(len(logs))
+    half = deviations.students_t(0.90, len(logs) - 1) * spread / math.sqrt(len(logs))
     times, low, high = (math.exp(each) for each in (middle, middle - half, middle + half))
     if not is_allowed(objective, after):
         kept, why = False, "it is not within the limits"
@@ -94,7 +92,7 @@ def proven(objective: Objective, pairs: Sequence[Pair]) -> tuple[float, float, f
     ]
     middle = statistics.mean(logs)
     found = statistics.stdev(logs) if len(logs) > 1 else 0.0
-    spread = DEVIATIONS * max(found, math.sqrt(2) * RUN_SPREAD) / math.sqrt(len(logs))
+    spread = NORMAL_90 * max(found, math.sqrt(2) * RUN_SPREAD) / math.sqrt(len(logs))
     return math.exp(middle), math.exp(middle - spread), math.exp(middle + spread)
 
 
@@ -107,7 +105,7 @@ def interval(outcome: Outcome) -> tuple[float, float, float] | None:
     """Return the speed of a run, and between which that of its like lies with 90 %; None: it has none."""
     if not outcome.speed:
         return None
-    spread = DEVIATIONS * _spread(outcome)
+    spread = NORMAL_90 * _spread(outcome)
     return outcome.speed, outcome.speed * math.exp(-spread), outcome.speed * math.exp(spread)
 
 
@@ -138,7 +136,7 @@ def harm(best: Outcome, trial: Outcome) -> str | None:
     if min(len(before), len(after)) < _LEAST_LOSSES:
         return None
     errors = (statistics.stdev(each) / math.sqrt(len(each)) for each in (before, after))
-    noise = DEVIATIONS * math.hypot(*errors)
+    noise = NORMAL_90 * math.hypot(*errors)
     old, new = statistics.mean(before), statistics.mean(after)
     if new <= old * (1 + LOSS_TOLERANCE) + noise:
         return None

@@ -12,6 +12,7 @@ from typing import Any
 from paceline.diagnosing.headrooms import LEAST_GAIN
 from paceline.model import trained_models
 from paceline.model.causes import Change
+from paceline.model.deviations import NORMAL_90
 from paceline.model.jobs import JobSpec
 from paceline.model.tunings import Objective
 from paceline.tuning import judgements, proofs
@@ -64,7 +65,7 @@ class Measure(enum.StrEnum):
 #: What runs of one job file differ by anyway (of logarithms), and by what a run has to be worse to be told.
 _SPREADS = {
     Measure.WORK: (judgements.RUN_SPREAD, LEAST_GAIN),
-    Measure.QUALITY: (proofs.AUC_TOLERANCE / judgements.DEVIATIONS, 1 + proofs.AUC_TOLERANCE),
+    Measure.QUALITY: (proofs.AUC_TOLERANCE / NORMAL_90, 1 + proofs.AUC_TOLERANCE),
 }
 
 
@@ -143,7 +144,7 @@ def _worse(run: PastRun, before: Sequence[PastRun], measure: Measure) -> Regress
         return None
     logs = [math.log(_value(each, measure) or 1.0) for each in known]
     least, enough = _SPREADS[measure]
-    spread = judgements.DEVIATIONS * max(least, statistics.stdev(logs)) * math.sqrt(1 + 1 / len(logs))
+    spread = NORMAL_90 * max(least, statistics.stdev(logs)) * math.sqrt(1 + 1 / len(logs))
     times = own / math.exp(statistics.median(logs))
     low, high = times * math.exp(-spread), times * math.exp(spread)
     if times * enough >= 1 or high >= 1:
