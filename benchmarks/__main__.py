@@ -44,6 +44,7 @@ NAMES = (
     "prediction",
     "prediction-unchanged",
     "probe",
+    "resize",
     "tuning",
     "simulation",
     "no-regrets",

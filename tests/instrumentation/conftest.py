@@ -32,7 +32,6 @@ class Runner:
         return {
             "PATH": os.environ["PATH"],
             "HOME": str(self.folder),
-            "PYTHONDONTWRITEBYTECODE": "1",
             "TF_CPP_MIN_LOG_LEVEL": "2",
             "PYTHONPATH": str(FOLDER),
             "PACELINE_REPORT_FILE": str(self.reports_file),
@@ -46,8 +45,11 @@ class Runner:
     def run(
         self, *arguments: str, python: str = sys.executable, environment: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
+        environment = {**(environment or self.environment())}
+        if python != sys.executable:  # An old Python writes what it compiles beside the sources.
+            environment["PYTHONDONTWRITEBYTECODE"] = "1"
         return subprocess.run(
-            [python, *arguments], cwd=self.folder, env=environment or self.environment(), text=True,
+            [python, *arguments], cwd=self.folder, env=environment, text=True,
             capture_output=True, timeout=600, check=False,
         )  # fmt: skip
 
