@@ -22,10 +22,14 @@ assert "tensorflow" not in sys.modules, sorted(sys.modules)
 """
 
 IMPORTS = """
-import sys
+import gc, sys
+if len(sys.argv) > 1:
+    gc.disable()
+was = gc.isenabled()
 from paceline.training.lazy_tensorflow import tf, tf1
 assert "tensorflow" not in sys.modules
 assert tf1.Session is tf.compat.v1.Session
+assert gc.isenabled() is was
 assert not {"keras", "tf_keras"} & set(sys.modules)
 assert not [name for name, module in sys.modules.items() if module is None]
 assert tf.keras.optimizers.Adam(0.5).learning_rate == 0.5
@@ -59,6 +63,11 @@ def test_a_script_describes_its_model_and_its_data_without_it():
 @pytest.mark.slow
 def test_keras_is_imported_when_it_is_used():
     python(IMPORTS)
+
+
+@pytest.mark.slow
+def test_who_collects_no_garbage_collects_none_afterwards():
+    python(IMPORTS, "disabled")
 
 
 @pytest.mark.slow
