@@ -57,7 +57,7 @@ def run(bench: Bench) -> list[Check]:
     bench.plan(len(kinds) * len(_WAYS) * repeats)
     for number in range(repeats):
         for kind in kinds:
-            for way in list(_WAYS) if number % 2 else reversed(_WAYS):
+            for way in list(_WAYS) if number % 2 else reversed(list(_WAYS)):
                 bench.repeat(f"{kind} {way} {number}", functools.partial(_changed, kind, way))
     return [
         check for kind in kinds for check in _checks(kind, [row for row in bench.rows if row["kind"] == kind])
