@@ -37,7 +37,11 @@ def register() -> None:
     )
 
 
-def examples(whole: int) -> int:
-    """Return how many of a property's ``whole`` examples the profile in force tries; at least one."""
-    profile = settings.get_profile(settings.get_current_profile_name())
-    return max(1, whole * profile.max_examples // _WHOLE)
+def examples(whole: int, *, one_in: int = _SHARE) -> int:
+    """Return how many of a property's ``whole`` examples the profile in force tries; at least one.
+
+    Args:
+        whole: all of them, for the night.
+        one_in: of so many one is tried each time; more for a property whose examples take long.
+    """
+    return whole if settings.get_current_profile_name() == NIGHTLY else max(1, whole // one_in)

@@ -97,7 +97,7 @@ def outcome(path: str) -> list[object] | tuple[str, str]:
 
 
 @pytest.mark.slow
-@settings(max_examples=examples(500))
+@settings(max_examples=examples(2_000, one_in=20))
 @given(rows=st.lists(ROW, max_size=8), fault=FAULTS, at=st.integers(0, 7))
 def test_values_do_not_depend_on_the_format(tmp_path_factory, rows, fault, at):
     folder = tmp_path_factory.mktemp("formats")
