@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 
 from paceline.model import rates
 from paceline.model.samples import StepReport, by_replica
@@ -50,18 +50,16 @@ def rate(reports: Iterable[StepReport]) -> float | None:
     Each trainer's reports are compared with its own alone, because machines' clocks differ.
     """
     stretch = newest_stretch(reports)
-    moved = [move for own in by_replica(stretch).values() for move in _moves(own)]
-    if not moved and len(stretch) > 1:
-        moved = [((stretch[-1].step or 0) - (stretch[0].step or 0), stretch[-1].at - stretch[0].at)]
-    steps, seconds = sum(steps for steps, _ in moved), sum(seconds for _, seconds in moved)
-    return None if not moved else rates.quotient(max(0.0, steps), seconds)
-
-
-def _moves(own: Sequence[StepReport]) -> Iterator[tuple[float, float]]:
-    """Yield by how many steps, and in how many seconds, each report of a trainer is beyond the one before."""
-    for before, after in itertools.pairwise(own):
-        seconds = after.at - before.at
-        if seconds > _LONGEST_GAP_SECONDS and after.interval_seconds is not None:
-            seconds = after.interval_seconds
-        if seconds > 0:
-            yield (after.step or 0) - (before.step or 0), seconds
+    steps, seconds = 0, 0.0
+    for own in by_replica(stretch).values():
+        for before, after in itertools.pairwise(own):
+            took = after.at - before.at
+            if took > _LONGEST_GAP_SECONDS and after.interval_seconds is not None:
+                took = after.interval_seconds
+            if took > 0:
+                steps += (after.step or 0) - (before.step or 0)
+                seconds += took
+    if not seconds and len(stretch) > 1:
+        steps = (stretch[-1].step or 0) - (stretch[0].step or 0)
+        seconds = stretch[-1].at - stretch[0].at
+    return rates.quotient(max(0, steps), seconds)

@@ -11,7 +11,7 @@ import functools
 import itertools
 import math
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
@@ -243,25 +243,31 @@ def _query(kind: type[M], on: sa.ColumnElement[bool] | None = None) -> sa.Select
 
 
 def _measured(kind: type[M], found: Iterable[Any]) -> list[M]:
-    names = packings.names(kind)
+    read = list(found)
+    if not read:
+        return []
+    role, number, _, attempt, *rest = zip(*read, strict=True)
     ids = functools.cache(lambda role, number: roles.ReplicaId(roles.Role(role), number))
-    return [
-        kind(replica=ids(role, number), attempt=attempt, **dict(zip(names, rest, strict=True)))
-        for role, number, _, attempt, *rest in found
-    ]
+    columns = dict(zip(packings.names(kind), rest, strict=True))
+    return _made(kind, {"replica": list(map(ids, role, number)), "attempt": attempt, **columns}, len(read))
 
 
 def _values(kind: type[M], chunk: packings.Chunk) -> list[M]:
-    """Return the measurements of a chunk.
+    """Return the measurements of a chunk."""
+    count = len(chunk.columns["at"])
+    owner = {"replica": [chunk.replica] * count, "attempt": [chunk.owner.attempt] * count}
+    return _made(kind, {**chunk.columns, **owner}, count)
+
+
+def _made(kind: type[M], columns: Mapping[str, Sequence[Any]], count: int) -> list[M]:
+    """Return measurements, of which a field without a column is None.
 
     They are made column by column: a frozen value that is made alone sets each of its fields by a call, which
     takes five times as long, and a look at a large job makes tens of thousands.
     """
-    rows = len(chunk.columns["at"])
-    made = [object.__new__(kind) for _ in range(rows)]
-    same = {"replica": chunk.replica, "attempt": chunk.owner.attempt}
+    made = [object.__new__(kind) for _ in range(count)]
     for field in dataclasses.fields(kind):
-        column = chunk.columns.get(field.name) or itertools.repeat(same.get(field.name), rows)
+        column = columns.get(field.name) or itertools.repeat(None, count)
         set_field = kind.__dict__[field.name].__set__  # its slot
         collections.deque(map(set_field, made, column), maxlen=0)
     return made
