@@ -255,8 +255,8 @@ def _measured(kind: type[M], found: Iterable[Any]) -> list[M]:
 def _values(kind: type[M], chunk: packings.Chunk) -> list[M]:
     """Return the measurements of a chunk."""
     count = len(chunk.columns["at"])
-    owner = {"replica": [chunk.replica] * count, "attempt": [chunk.owner.attempt] * count}
-    return _made(kind, {**chunk.columns, **owner}, count)
+    replica, attempt = [chunk.replica] * count, [chunk.owner.attempt] * count
+    return _made(kind, {**chunk.columns, "replica": replica, "attempt": attempt}, count)
 
 
 def _made(kind: type[M], columns: Mapping[str, Sequence[Any]], count: int) -> list[M]:
