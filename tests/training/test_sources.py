@@ -186,6 +186,7 @@ def test_whoever_goes_on_with_a_shard_gets_what_is_left_of_it(tmp_path, monkeypa
     source = sources.Source(
         (parquet(tmp_path / "a.parquet", 1_000), parquet(tmp_path / "b.parquet", 500, 1_000))
     )
+    assert sum(sources.rows(source).values()) == sources.count(source)
     work = shards.cut(sources.rows(source, ENCODER.kinds()), 1.0)
 
     def rows(*grants):

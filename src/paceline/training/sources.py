@@ -127,16 +127,17 @@ def count(source: Source) -> int:
     Raises:
         InputError: a file cannot be read, or there is no example in any of them.
     """
-    return sum(rows(source, {}).values())
+    return sum(rows(source).values())
 
 
-def rows(source: Source, kinds: Mapping[str, features.Kind]) -> dict[str, int]:
-    """The number of examples in each file: from Parquet's footer, else counted.
+def rows(source: Source, kinds: Mapping[str, features.Kind] | None = None) -> dict[str, int]:
+    """The number of examples in each file: from Parquet's footer, else counted. Columns of these names are
+    looked for on the way.
 
     Raises:
         InputError: a file cannot be read or lacks a column, or there is no example in any of them.
     """
-    found = {file: source.opened(file).rows(kinds) for file in source.files()}
+    found = {file: source.opened(file).rows(kinds or {}) for file in source.files()}
     if not sum(found.values()):
         names = ", ".join(map(errors.shown, found))
         raise errors.InputError(f"{names}: no examples in {'it' if len(found) == 1 else 'them'}")
