@@ -18,6 +18,7 @@ from paceline.model.roles import ReplicaId, Role
 from paceline.model.runs import SEEN, JobEvent
 from paceline.model.samples import Evaluation, Sample, StepReport
 from paceline.model.statuses import JobPhase, ReplicaPhase
+from paceline.services.looks import REACH_SECONDS
 
 SWITCHES = {"voluntary_switches": 400, "involuntary_switches": 30}
 SERVER, TRAINER = cases.SERVER | SWITCHES, cases.TRAINER | SWITCHES
@@ -231,6 +232,41 @@ def test_trainers_that_wait_for_one_that_has_ended_hang(total_steps: int | None)
     assert not found(hang, ended(_standing(30, seconds=120, steps=steps)))
     # Who ends the job may copy what it exports; what it does before the last step is nothing of the kind.
     assert bool(found(hang, ended(_standing(30, seconds=200, steps=steps), index=1))) == (total_steps is None)
+
+    # A look reaches two minutes back, and knows the last report of each trainer.
+    (cause,) = found(hang, reached(ended(_standing(30, seconds=200, steps=steps))))
+    assert cause.what.startswith("No trainer has made a step for 2m49s, and worker-0 had ended")
+    assert not found(hang, reached(ended(_standing(30, seconds=200, steps=steps, busy=("worker-1",)))))
+
+
+def reached(recording: Recording) -> Recording:
+    """Return what a look has of a recording."""
+    since = max(each.at for each in recording.samples) - REACH_SECONDS
+    newest = {each.replica: each for each in recording.steps if each.at < since}
+    return dataclasses.replace(
+        recording,
+        samples=[each for each in recording.samples if each.at >= since],
+        steps=[*newest.values(), *(each for each in recording.steps if each.at >= since)],
+    )
+
+
+@pytest.mark.parametrize("seconds", [60, 140, 160, 300, 3000])
+def test_a_hang_is_named_however_long_ago_it_began(seconds: int) -> None:
+    for busy in ((), ("worker-0", "worker-1")):
+        standing = _standing(30, seconds=seconds, busy=busy)
+        assert [each.subjects for each in found(hang, reached(standing))] == [
+            each.subjects for each in found(hang, standing)
+        ]
+    assert found(hang, _standing(30, seconds=seconds))
+
+
+def test_a_trainer_whose_steps_were_never_seen_does_not_begin_for_ever() -> None:
+    def of_others(report: StepReport) -> StepReport | None:
+        return None if report.replica == ReplicaId(Role.WORKER, 1) else report
+
+    for seconds, is_said in ((100, False), (300, True)):
+        standing = cases.edited(_standing(30, seconds=seconds), steps=of_others)
+        assert bool(found(hang, standing)) == bool(found(hang, reached(standing))) == is_said
 
 
 def test_when_nobody_measures_any_more_nothing_is_known() -> None:

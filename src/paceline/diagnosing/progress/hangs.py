@@ -31,7 +31,9 @@ LEAST_BUSY_SECONDS = 120.0
 LEAST_COMPUTING_SECONDS = 1800.0
 #: Of the CPU that it used while it trained: a trainer above it computes.
 BUSY = 0.3
-#: Fewer reports than that say nothing of what is usual.
+#: And of cores, where what it used while it trained is too long ago to be known.
+BUSY_CORES = 0.1
+#: Fewer reports than that say nothing of what is usual, unless the last one is too long ago.
 LEAST_REPORTS = 3
 #: What helps where trainers wait for one that is done.
 _END_TOGETHER = (
@@ -62,7 +64,9 @@ def hang(case: Case) -> Iterator[Hit]:
     if run.phase is not JobPhase.RUNNING or case.recording.lost or _is_changing(case):
         return
     trainers, ended = silences.silences(case), _ended(case)
-    if not trainers or sum(each.reports for each in trainers) < LEAST_REPORTS:
+    if not trainers or (
+        sum(each.reports for each in trainers) < LEAST_REPORTS and not _is_old(case, trainers)
+    ):
         return
     is_busy = _is_busy(case, trainers)
     if _is_done(case, trainers, ended, is_busy=is_busy):
@@ -130,7 +134,18 @@ def _is_beginning(case: Case, trainers: list[Silence]) -> bool:
     """Whether a trainer has come a short while ago and made no step yet: others may wait for it."""
     known = {each.replica.replica for each in trainers}
     beginners = (case.histories.get(each.replica, ()) for each in case.trainers if each.replica not in known)
-    return any(own and own[-1].at - own[0].at < LEAST_BUSY_SECONDS for own in beginners)
+    start = _first(case)
+    return any(
+        own
+        and (own[0].at > start + LEAST_SECONDS or own[-1].at - start < LEAST_BUSY_SECONDS - LEAST_SECONDS)
+        and own[-1].at - own[0].at < LEAST_BUSY_SECONDS
+        for own in beginners
+    )
+
+
+def _first(case: Case) -> float:
+    """Return when the first of all replicas was measured: a look reaches no further back (Unix seconds)."""
+    return min((own[0].at for own in case.histories.values() if own), default=0.0)
 
 
 def _ended(case: Case) -> list[ReplicaId]:
@@ -164,9 +179,15 @@ def _last_change(case: Case) -> float:
     """Return when something last happened after which trainers need some time, or show that they live."""
     told = [event.at for event in case.recording.events if event.kind not in ("note", STANDING)]
     told += [each.at for each in case.recording.evaluations if each.replica.role is not Role.EVALUATOR]
-    # Of a next attempt somewhere else there may be no event yet.
-    told += [own[0].at for own in case.histories.values() if own]
+    # Of a next attempt somewhere else there may be no event yet. Where a look begins, nothing has changed.
+    start = _first(case) + LEAST_SECONDS
+    told += [own[0].at for own in case.histories.values() if own and own[0].at > start]
     return max(told, default=0.0)
+
+
+def _is_old(case: Case, trainers: Sequence[Silence]) -> bool:
+    """Whether all steps were made before what a look reaches, which knows the last report of each trainer."""
+    return all(each.since < case.histories[each.replica.replica][0].at for each in trainers)
 
 
 def _is_busy(case: Case, trainers: list[Silence]) -> bool:
@@ -175,7 +196,7 @@ def _is_busy(case: Case, trainers: list[Silence]) -> bool:
         own = case.histories[each.replica.replica]
         now = silences.cores(silences.recent(own))
         before = silences.cores(sample for sample in own if sample.at <= each.since)
-        if now is None or (before and now >= BUSY * before):
+        if now is None or now >= (BUSY * before if before else BUSY_CORES):
             return True
     return False
 
