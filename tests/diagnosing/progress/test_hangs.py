@@ -218,7 +218,8 @@ def test_trainers_that_wait_for_one_that_has_ended_hang(total_steps: int | None)
             for row in recording.replicas
         ]
         exit_event = JobEvent(at=START + 31, kind="replica-exited", message="", replica=name)
-        return dataclasses.replace(recording, replicas=rows, events=(exit_event,))
+        samples = [each for each in recording.samples if each.replica != name or each.at <= START + 31]
+        return dataclasses.replace(recording, replicas=rows, events=(exit_event,), samples=samples)
 
     (cause,) = found(hang, ended(_standing(30, seconds=200, steps=steps)))
     assert cause.what == (

@@ -133,7 +133,11 @@ def _is_changing(case: Case) -> bool:
 def _is_beginning(case: Case, trainers: list[Silence]) -> bool:
     """Whether a trainer has come a short while ago and made no step yet: others may wait for it."""
     known = {each.replica.replica for each in trainers}
-    beginners = (case.histories.get(each.replica, ()) for each in case.trainers if each.replica not in known)
+    beginners = (
+        case.histories.get(each.replica, ())
+        for each in case.trainers
+        if _runs(each.row.phase) and each.replica not in known
+    )
     start = _first(case)
     return any(
         own
