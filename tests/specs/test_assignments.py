@@ -59,6 +59,20 @@ def test_a_sweep_of_nothing_or_of_too_many_is_refused(text: str) -> None:
         assignments.several(text)
 
 
+@pytest.mark.parametrize(
+    "value", ["9" * 5_000, "9" * (1 << 20), "1:" * (1 << 19), "0x" + "f" * (1 << 20), "1." * (1 << 19)]
+)
+def test_a_number_without_end_is_refused_and_not_repeated(value: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        assignments.change(f"ps.replicas={value}")
+    assert len(caught.value.message) < 200
+
+
+def test_a_sweep_of_a_long_list_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="at most 100"):
+        assignments.several("ps.replicas=" + ",".join(map(str, range(101))))
+
+
 @given(st.text())
 def test_any_text_is_a_change_or_refused(text: str) -> None:
     with contextlib.suppress(InvalidInput):

@@ -13,6 +13,8 @@ from paceline.model.roles import Role
 
 #: More values than that nobody reads.
 MOST_VALUES = 100
+#: Numbers, words and short lists are written so, and YAML takes half a second for a megabyte.
+MOST_CHARACTERS = 4096
 _RANGE = re.compile(r"(\d{1,6})\.\.(\d{1,6})")
 _EXAMPLE = "write it as ps.replicas=4, worker.cpu=500m or training.partitioning.strategy=none"
 
@@ -30,6 +32,10 @@ def change(text: str) -> Change:
     if not sign:
         raise InvalidInput(f"{text!r} is no change of a field", _EXAMPLE)
     where = path(field)
+    if len(value) > MOST_CHARACTERS:
+        raise InvalidInput(
+            f"{field} has a value of {len(value):,} characters, and {MOST_CHARACTERS:,} at most"
+        )
     try:
         data = yaml.safe_load(value)
     except yaml.YAMLError as error:
@@ -77,6 +83,8 @@ def several(text: str) -> tuple[Change, ...]:
     """
     field, sign, values = text.partition("=")
     bounds = _RANGE.fullmatch(values.strip())
+    if bounds is None and values.count(",") >= MOST_VALUES:
+        raise InvalidInput(f"{field} has {values.count(',') + 1:,} values to compare: at most {MOST_VALUES}")
     if bounds is None:
         return tuple(change(f"{field}{sign}{value}") for value in values.split(","))
     first, last = int(bounds[1]), int(bounds[2])
