@@ -1,6 +1,6 @@
 """What it takes to give parameter servers more cores: resized while they run, or stopped and resumed.
 
-A job of the library and one of a script that nobody changed train with servers that are short of cores. Then
+A job of the library and one of an unchanged script train with servers that are short of cores. Then
 their servers get more, in the one way or the other, in turn. Looked at are the ten seconds before, the ten
 seconds after, and the time until the end: a step that was made before and is made again is lost, and so is
 the time in which fewer examples were trained than are trained at the end.
@@ -20,7 +20,7 @@ from benchmarks.diagnosis import trials as corpus
 from benchmarks.diagnosis.bases import PLAIN, Base
 from benchmarks.diagnosis.sites import Site
 from benchmarks.diagnosis_unchanged.bases import OWN_TENSORFLOW, WIDE_DEEP, ScriptBase
-from benchmarks.protocols import ROOT, Bench, Check, Result, Row, reported
+from benchmarks.protocols import ROOT, Bench, Check, Result, Row, none, reported
 from paceline import specs
 from paceline.control.resizings import Resize
 from paceline.model.jobs import JobSpec
@@ -68,16 +68,8 @@ def _checks(kind: str, rows: Sequence[Row]) -> list[Check]:
     found = []
     for way in _WAYS:
         own = [row for row in rows if row["way"] == way]
-        lost = [float(row["steps_lost"]) for row in own]
-        if way == RESIZED:
-            found.append(
-                Check(
-                    name=f"{kind}: steps lost, {way}", value=max(lost), low=min(lost), high=max(lost),
-                    target="0", holds=max(lost) == 0,
-                )
-            )  # fmt: skip
-        else:
-            found.append(reported(f"{kind}: steps lost, {way}", lost))
+        lost = [row["steps_lost"] for row in own]
+        found.append((none if way == RESIZED else reported)(f"{kind}: steps lost, {way}", lost))
         for name, what in (
             ("times", "examples/s of the ten seconds after over those of the ten before"),
             ("seconds_lost", "seconds of training lost"),
@@ -91,17 +83,10 @@ def _resize(api: jobs.Jobs, name: str, spec: JobSpec) -> None:
 
 
 def _resume(api: jobs.Jobs, name: str, spec: JobSpec) -> None:
-    api.change(name, specs.dump_job(_with_servers(spec, MORE)))
+    api.change(name, specs.dump_job(changes.role(spec, Role.PS, cpu_cores=MORE)))
 
 
 _WAYS: Mapping[str, Callable[[jobs.Jobs, str, JobSpec], None]] = {RESIZED: _resize, RESUMED: _resume}
-
-
-def _with_servers(spec: JobSpec, cores: float) -> JobSpec:
-    roles = tuple(
-        dataclasses.replace(role, cpu_cores=cores) if role.role is Role.PS else role for role in spec.roles
-    )
-    return dataclasses.replace(spec, roles=roles)
 
 
 def _changed(kind: str, way: str) -> Row:
@@ -110,7 +95,9 @@ def _changed(kind: str, way: str) -> Row:
     base.make_data()
     quiet.wait(quiet.BEFORE_SECONDS)
     spec = changes.arguments(base.job(), *arguments) if arguments else base.job()
-    spec = dataclasses.replace(_with_servers(spec, FEW), termination_grace_seconds=_GRACE_SECONDS)
+    spec = dataclasses.replace(
+        changes.role(spec, Role.PS, cpu_cores=FEW), termination_grace_seconds=_GRACE_SECONDS
+    )
     with trials.service() as api:
         site = Site.of(api, api.submit(spec, source=specs.dump_job(spec), base=ROOT))
         try:

@@ -83,10 +83,11 @@ def several(text: str) -> tuple[Change, ...]:
     """
     field, sign, values = text.partition("=")
     bounds = _RANGE.fullmatch(values.strip())
-    if bounds is None and values.count(",") >= MOST_VALUES:
-        raise InvalidInput(f"{field} has {values.count(',') + 1:,} values to compare: at most {MOST_VALUES}")
     if bounds is None:
-        return tuple(change(f"{field}{sign}{value}") for value in values.split(","))
+        listed = values.split(",")
+        if len(listed) > MOST_VALUES:
+            raise InvalidInput(f"{field} has {len(listed):,} values to compare: at most {MOST_VALUES}")
+        return tuple(change(f"{field}{sign}{value}") for value in listed)
     first, last = int(bounds[1]), int(bounds[2])
     if not 0 <= last - first < MOST_VALUES:
         raise InvalidInput(

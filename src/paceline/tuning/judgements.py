@@ -6,8 +6,7 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from paceline.model import deviations
-from paceline.model.deviations import NORMAL_90
+from paceline.model.deviations import NORMAL_90, students_t
 from paceline.model.tunings import Judgement, Loss, Objective, Outcome, Pair
 
 #: Standard deviation of the speed of runs of one job file, as a share of it: `calibrations.SPEED_SPREAD`.
@@ -62,7 +61,7 @@ def in_turns(objective: Objective, before: Outcome, after: Outcome) -> Judgement
     ]
     middle = statistics.fmean(logs)
     spread = WINDOW_SPREAD if len(logs) < 2 else max(WINDOW_SPREAD, statistics.stdev(logs))
-    half = deviations.students_t(0.90, len(logs) - 1) * spread / math.sqrt(len(logs))
+    half = students_t(0.90, len(logs) - 1) * spread / math.sqrt(len(logs))
     times, low, high = (math.exp(each) for each in (middle, middle - half, middle + half))
     if not is_allowed(objective, after):
         kept, why = False, "it is not within the limits"

@@ -138,18 +138,20 @@ def _is_beginning(case: Case, trainers: list[Silence]) -> bool:
         for each in case.trainers
         if _runs(each.row.phase) and each.replica not in known
     )
-    start = _first(case)
-    return any(
-        own
-        and (own[0].at > start + LEAST_SECONDS or own[-1].at - start < LEAST_BUSY_SECONDS - LEAST_SECONDS)
-        and own[-1].at - own[0].at < LEAST_BUSY_SECONDS
-        for own in beginners
-    )
+    start = _start(case)
+    for own in filter(None, beginners):
+        if own[0].at > start:
+            is_young = own[-1].at - own[0].at < LEAST_BUSY_SECONDS
+        else:
+            is_young = own[-1].at - start < LEAST_BUSY_SECONDS - 2 * LEAST_SECONDS
+        if is_young:
+            return True
+    return False
 
 
-def _first(case: Case) -> float:
-    """Return when the first of all replicas was measured: a look reaches no further back (Unix seconds)."""
-    return min((own[0].at for own in case.histories.values() if own), default=0.0)
+def _start(case: Case) -> float:
+    """Return until when what is measured first was there before, for all that a look shows (Unix seconds)."""
+    return min((own[0].at for own in case.histories.values() if own), default=0.0) + LEAST_SECONDS
 
 
 def _ended(case: Case) -> list[ReplicaId]:
@@ -184,7 +186,7 @@ def _last_change(case: Case) -> float:
     told = [event.at for event in case.recording.events if event.kind not in ("note", STANDING)]
     told += [each.at for each in case.recording.evaluations if each.replica.role is not Role.EVALUATOR]
     # Of a next attempt somewhere else there may be no event yet. Where a look begins, nothing has changed.
-    start = _first(case) + LEAST_SECONDS
+    start = _start(case)
     told += [own[0].at for own in case.histories.values() if own and own[0].at > start]
     return max(told, default=0.0)
 
