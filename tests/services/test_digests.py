@@ -14,7 +14,7 @@ from support import filled_homes
 
 from paceline.errors import StoreError
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.runs import LOCAL
+from paceline.model.runs import LOCAL, Run
 from paceline.model.samples import StepReport
 from paceline.services import jobs
 from paceline.services.digests import Keeper, Watched, trend
@@ -87,10 +87,10 @@ def test_one_job_that_cannot_be_looked_at_keeps_no_other_from_it(
     lookout = Lookout(api, lambda: 0.0)
     look = lookout.look
 
-    def broken(name: str) -> object:
-        if name == "bad":
+    def broken(run: Run) -> object:
+        if run.name == "bad":
             raise StoreError("it is damaged")
-        return look(name) if name == "good" else 1 / 0
+        return look(run) if run.name == "good" else 1 / 0
 
     monkeypatch.setattr(lookout, "look", broken)
     keeper = keeping(api, lookout)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -37,14 +38,14 @@ def test_many_who_ask_at_once_get_one_look(api: jobs.Jobs, counted: list[str]) -
 
     def ask(_: int) -> object:
         barrier.wait()
-        return lookout.snapshot("clicks")
+        return lookout.snapshot(api.get("clicks"))
 
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(ask, range(8)))
     assert counted == ["clicks"]
     assert all(each is found[0] for each in found)
     now[0] += lookouts.SNAPSHOT_SECONDS
-    lookout.snapshot("clicks")
+    assert lookout.snapshot(api.get("clicks"), waits=True) is not found[0]
     assert counted == ["clicks", "clicks"]
 
 
@@ -54,19 +55,44 @@ def test_of_many_jobs_those_are_kept_that_were_asked_for_last(api: jobs.Jobs, co
         filled_homes.fill(api.home, name, phase=JobPhase.RUNNING)
     lookout = Lookout(api, lambda: 0.0)
     for name in names:
-        lookout.snapshot(name)
-    lookout.snapshot(names[-1])
+        lookout.snapshot(api.get(name))
+    lookout.snapshot(api.get(names[-1]))
     assert counted == names
-    lookout.snapshot(names[0])
+    lookout.snapshot(api.get(names[0]))
     assert counted == [*names, names[0]]
 
 
-def test_a_job_that_is_not_there_is_not_kept(api: jobs.Jobs) -> None:
+def test_a_job_that_is_not_there_any_more(api: jobs.Jobs) -> None:
     lookout = Lookout(api, lambda: 0.0)
+    deleted = filled_homes.fill(api.home, "clicks")
+    api.store.delete_run("clicks")
     with pytest.raises(NotFound):
-        lookout.look("nobody")
-    filled_homes.fill(api.home, "nobody")
-    assert lookout.look("nobody").recording.run.name == "nobody"
+        lookout.look(deleted)
+    filled_homes.fill(api.home, "clicks")
+    assert lookout.look(api.get("clicks")).recording.run.name == "clicks"
+
+
+def test_what_was_seen_before_its_end_is_no_look_at_a_job_that_has_ended(api: jobs.Jobs) -> None:
+    filled_homes.fill(api.home, "clicks", phase=JobPhase.RUNNING)
+    lookout = Lookout(api, lambda: 0.0)
+    before = lookout.course(api.get("clicks"))
+    assert lookout.snapshot(api.get("clicks")).run.phase is JobPhase.RUNNING
+    state = api.store.load_state("clicks")
+    api.store.save_state("clicks", dataclasses.replace(state, phase=JobPhase.SUCCEEDED), at=2e9)
+    ended = api.get("clicks")
+    assert lookout.snapshot(ended).run.phase is JobPhase.SUCCEEDED
+    assert lookout.look(ended).recording.run.phase is JobPhase.SUCCEEDED
+    assert lookout.course(ended) is not before
+
+
+def test_another_job_of_a_name_is_another_job(api: jobs.Jobs) -> None:
+    filled_homes.fill(api.home, "clicks", phase=JobPhase.RUNNING)
+    lookout = Lookout(api, lambda: 0.0)
+    assert lookout.snapshot(api.get("clicks")).run.submitted_at == 1e9
+    api.store.delete_run("clicks")
+    filled_homes.fill(api.home, "clicks", phase=JobPhase.RUNNING, submitted_at=2e9)
+    assert lookout.snapshot(api.get("clicks")).run.submitted_at == 2e9
+    assert lookout.look(api.get("clicks")).recording.run.submitted_at == 2e9
 
 
 def test_nobody_waits_for_a_look_who_can_have_the_last_one(
@@ -75,7 +101,7 @@ def test_nobody_waits_for_a_look_who_can_have_the_last_one(
     filled_homes.fill(api.home, "clicks", phase=JobPhase.RUNNING)
     now = [0.0]
     lookout = Lookout(api, lambda: now[0])
-    first = lookout.snapshot("clicks")
+    first = lookout.snapshot(api.get("clicks"))
     now[0] += lookouts.SNAPSHOT_SECONDS
     begun, goes_on = threading.Event(), threading.Event()
     snapshot = jobs.Jobs.snapshot
@@ -87,11 +113,37 @@ def test_nobody_waits_for_a_look_who_can_have_the_last_one(
 
     monkeypatch.setattr(jobs.Jobs, "snapshot", slow)
     with ThreadPoolExecutor(1) as pool:
-        looking = pool.submit(lookout.snapshot, "clicks")
+        looking = pool.submit(lookout.snapshot, api.get("clicks"), waits=True)
         begun.wait(30)
-        assert lookout.snapshot("clicks") is first
+        assert lookout.snapshot(api.get("clicks")) is first
         goes_on.set()
         assert looking.result() is not first
+
+
+def test_a_snapshot_is_made_anew_while_a_page_has_the_last_one(
+    api: jobs.Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled_homes.fill(api.home, "clicks", phase=JobPhase.RUNNING)
+    now = [0.0]
+    lookout = Lookout(api, lambda: now[0])
+    first = lookout.snapshot(api.get("clicks"))
+    goes_on = threading.Event()
+    snapshot = jobs.Jobs.snapshot
+
+    def slow(self: jobs.Jobs, name: str) -> object:
+        goes_on.wait(30)
+        return snapshot(self, name)
+
+    monkeypatch.setattr(jobs.Jobs, "snapshot", slow)
+    now[0] += lookouts.SNAPSHOT_SECONDS
+    assert lookout.snapshot(api.get("clicks")) is first
+    goes_on.set()
+    deadline = time.monotonic() + 120
+    while (second := lookout.snapshot(api.get("clicks"))) is first:
+        assert time.monotonic() < deadline
+    # A page that comes much later does not show what is too old.
+    now[0] += 2 * lookouts.SNAPSHOT_SECONDS
+    assert lookout.snapshot(api.get("clicks")) is not second
 
 
 def test_a_look_is_taken_anew_while_whoever_asks_has_the_last_one(
@@ -100,7 +152,7 @@ def test_a_look_is_taken_anew_while_whoever_asks_has_the_last_one(
     filled_homes.fill(api.home, "clicks")
     now = [0.0]
     lookout = Lookout(api, lambda: now[0])
-    first = lookout.look("clicks")
+    first = lookout.look(api.get("clicks"))
     goes_on = threading.Event()
     look = looks.Looker.look
 
@@ -110,11 +162,11 @@ def test_a_look_is_taken_anew_while_whoever_asks_has_the_last_one(
 
     monkeypatch.setattr(looks.Looker, "look", slow)
     now[0] += looks.LOOK_SECONDS
-    assert lookout.look("clicks") is first
+    assert lookout.look(api.get("clicks")) is first
     goes_on.set()
     deadline = time.monotonic() + 30
-    while (second := lookout.look("clicks")) is first:
+    while (second := lookout.look(api.get("clicks"))) is first:
         assert time.monotonic() < deadline
     # What nobody has asked for in a while is too old for whoever comes then.
     now[0] += 2 * looks.LOOK_SECONDS
-    assert lookout.look("clicks") is not second
+    assert lookout.look(api.get("clicks")) is not second

@@ -49,7 +49,7 @@ def test_what_is_as_fast_is_no_different_and_what_is_not_is(
     slow = recordings.read(RECORDINGS / SLOW)
     for name, times in (("first", 1.0), ("same", 1.01), ("fast", 3.0), ("slow", 0.3)):
         kept(api, tmp_path, times_as_fast(slow, times), name)
-    found = run_comparisons.compared(lookout, ["first", "same", "fast", "slow", "same"])
+    found = run_comparisons.compared(api, lookout, ["first", "same", "fast", "slow", "same"])
     assert [each.verdict for each in found.sides] == [
         Verdict.BASELINE, Verdict.NOT_ENOUGH, Verdict.FASTER, Verdict.SLOWER,
     ]  # fmt: skip
@@ -71,7 +71,7 @@ def test_what_is_as_fast_is_no_different_and_what_is_not_is(
 def test_a_run_that_made_no_steps_is_not_measured(api: jobs.Jobs, lookout: Lookout, tmp_path: Path) -> None:
     kept(api, tmp_path, recordings.read(RECORDINGS / SLOW), "first")
     filled_homes.fill(api.home, "census")
-    found = run_comparisons.compared(lookout, ["first", "census"]).sides[1]
+    found = run_comparisons.compared(api, lookout, ["first", "census"]).sides[1]
     assert (found.speed, found.times, found.loss, found.auc) == (None, None, None, None)
     assert found.verdict is Verdict.NOT_ENOUGH
     assert found.diff
@@ -79,6 +79,6 @@ def test_a_run_that_made_no_steps_is_not_measured(api: jobs.Jobs, lookout: Looko
 
 def test_what_cannot_be_compared(api: jobs.Jobs, lookout: Lookout) -> None:
     with pytest.raises(NotFound):
-        run_comparisons.compared(lookout, ["nobody"])
+        run_comparisons.compared(api, lookout, ["nobody"])
     with pytest.raises(InvalidInput, match="too many"):
-        run_comparisons.compared(lookout, [f"job-{number}" for number in range(7)])
+        run_comparisons.compared(api, lookout, [f"job-{number}" for number in range(7)])

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from paceline.model.proposals import Proposal
 from paceline.model.runs import KUBERNETES, Run
-from paceline.services.lookouts import Lookout
+from paceline.services.lookouts import Lookout, identity
 from paceline.services.looks import LOOK_SHARE
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Advisor:
         def compute() -> Model:
             from paceline.services import predictions
 
-            found = predictions.model(lookout.look(run.name).recording)
+            found = predictions.model(lookout.look(run).recording)
             # What is known of the layout as it is belongs to every forecast, and is kept (`forecasts`).
             predictions.forecast_of(found, found.measured.layout)
             return found
@@ -61,14 +61,13 @@ class Advisor:
             from paceline.services import proposals, tunings
 
             objective = tunings.limited(Objective(), run.spec, on_cluster=run.engine == KUBERNETES)
-            return proposals.proposals(lookout.look(run.name).recording, objective)
+            return proposals.proposals(lookout.look(run).recording, objective)
 
         return self._proposals.get(_key(namespace, run), compute, is_final=run.phase.is_final)
 
 
 def _key(namespace: str | None, run: Run) -> Hashable:
-    """Return what a job is known by as long as it is the same: with the same file, and one end."""
-    return namespace, run.name, run.submitted_at, run.source, run.finished_at
+    return namespace, identity(run)
 
 
 @dataclasses.dataclass(slots=True)

@@ -117,7 +117,7 @@ def capacity(jobs: LifeCycle, lookout: Lookout, *, with_jobs: bool = True) -> Ca
 
 def _waiting(jobs: LifeCycle, lookout: Lookout, summary: RunSummary) -> Waiting:
     run = jobs.get(summary.name)
-    causes = lookout.look(run.name).explanation.causes
+    causes = lookout.look(run).explanation.causes
     return Waiting(
         job=run.name,
         since=run.submitted_at,
@@ -138,7 +138,7 @@ def _holdings(
         where = nodes[0].name if run.engine == LOCAL else row.host
         if where is not None and row.host is not None and not row.phase.is_final:
             by_node[where].append(row)
-    snapshot = lookout.snapshot(run.name)
+    snapshot = lookout.snapshot(run)
     for where, rows in by_node.items():
         yield _holding(run, where, rows, snapshot)
 

@@ -209,12 +209,13 @@ class Keeper:
     def _keep(self, run: str) -> None:
         jobs, lookout, name = self._watched(run)
         if _is_of(jobs, name, run):
-            self._store.save_digest(run, digest(lookout.snapshot(name), lookout.look(name)))
+            found = jobs.get(name)
+            self._store.save_digest(run, digest(lookout.snapshot(found), lookout.look(found)))
 
     def _conclude(self, run: str) -> None:
         jobs, lookout, name = self._watched(run)
         if _is_of(jobs, name, run):
-            conclude(jobs, name, lookout.look(name))
+            conclude(jobs, name, lookout.look(jobs.get(name)))
             return
         # What the store has is all that is known of it.
         now, found = self._clock(), self._store.get_run(run)

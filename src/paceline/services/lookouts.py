@@ -5,10 +5,11 @@ from __future__ import annotations
 import collections
 import dataclasses
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Generic, TypeVar
 
+from paceline.model.runs import Run
 from paceline.model.snapshots import Snapshot
 from paceline.services import snapshots
 from paceline.services.courses import Course, CourseReader
@@ -19,7 +20,7 @@ T = TypeVar("T")
 
 #: Of so many jobs what was seen is kept: as many as people look at, not as many as there are.
 MOST_JOBS = 32
-#: How old a snapshot may be.
+#: How old a snapshot may be; for those who do not wait for it, twice as old.
 SNAPSHOT_SECONDS = 1.0
 
 
@@ -44,8 +45,8 @@ class Latest(Generic[T]):
         see: sees.
         clock: seconds of any clock that only goes on.
         pause: for how long it is young enough, by how long it took.
-        beside: sees anew when it is time for that, while whoever asks gets what was seen last, for as long
-            again; None: whoever asks sees.
+        beside: sees anew when it is time for that, while those who ask get what was seen last, for as long
+            again; None: those who ask see.
     """
 
     def __init__(
@@ -59,14 +60,18 @@ class Latest(Generic[T]):
         self._lock = threading.Lock()
         self._seen: _Seen[T] | None = None
 
-    def get(self) -> T:
-        """Return it; who comes while another one looks gets what was seen before that, if anything."""
+    def get(self, *, waits: bool = False) -> T:
+        """Return it; who comes while another one looks gets what was seen before that, if anything.
+
+        Args:
+            waits: until it was seen anew, if it is time for that.
+        """
         seen = self._seen
         if seen is not None:
             if self._lock.locked():
                 return seen.value
             now = self._clock()
-            if self._beside is not None and seen.due <= now < seen.until:
+            if self._beside is not None and not waits and seen.due <= now < seen.until:
                 # If that fails, whoever comes when it is too old for anybody is told.
                 self._beside.submit(self._look)
                 return seen.value
@@ -83,8 +88,20 @@ class Latest(Generic[T]):
             return self._seen.value
 
 
+#: What was seen, by the name of a job, with which job of that name it is.
+_Kept = collections.OrderedDict[str, tuple[Hashable, Latest[T]]]
+
+
+def identity(run: Run) -> Hashable:
+    """Return what a job is known by as long as it is the same: with the same file, and one end."""
+    return run.name, run.submitted_at, run.source, run.finished_at
+
+
 class Lookout:
     """Looks at the jobs of one place, and keeps what it saw of those that are asked for most.
+
+    Its methods take a job as it is known now: what was seen before its end, before a change or of another job
+    of that name is no look at it.
 
     Args:
         jobs: what can be done with them.
@@ -93,69 +110,72 @@ class Lookout:
 
     def __init__(self, jobs: LifeCycle, clock: Callable[[], float]) -> None:
         self._jobs, self._clock = jobs, clock
-        self._beside = ThreadPoolExecutor(1, "looks")
+        self._beside = ThreadPoolExecutor(2, "looks")
         self._lock = threading.Lock()
-        self._looks: collections.OrderedDict[str, Latest[Look]] = collections.OrderedDict()
-        self._snapshots: collections.OrderedDict[str, Latest[Snapshot]] = collections.OrderedDict()
-        self._courses: collections.OrderedDict[str, Latest[Course]] = collections.OrderedDict()
+        self._looks: _Kept[Look] = collections.OrderedDict()
+        self._snapshots: _Kept[Snapshot] = collections.OrderedDict()
+        self._courses: _Kept[Course] = collections.OrderedDict()
 
-    def look(self, name: str) -> Look:
+    def look(self, run: Run) -> Look:
         """Return the latest look at a job.
 
         Raises:
-            NotFound: there is no such job.
+            NotFound: there is no such job any more.
             StoreError: the store or the run's folder cannot be read.
             ClusterError: the cluster does not answer.
         """
         return self._of(
             self._looks,
-            name,
-            lambda: Looker(self._jobs, name, thinned=True).look,
+            run,
+            lambda: Looker(self._jobs, run.name, thinned=True).look,
             pause_seconds,
-            beside=self._beside,
         ).get()
 
-    def snapshot(self, name: str) -> Snapshot:
+    def snapshot(self, run: Run, *, waits: bool = False) -> Snapshot:
         """Return the latest snapshot of a job; raises as ``look`` does.
 
         Of a large job that has ended it is made from the longer intervals of a look.
+
+        Args:
+            run: the job.
+            waits: for one that is not older than it may be, where others get the one before it.
         """
         return self._of(
             self._snapshots,
-            name,
-            lambda: lambda: self._see(name),
+            run,
+            lambda: lambda: self._see(run.name),
             lambda took: max(SNAPSHOT_SECONDS, took),
-        ).get()
+        ).get(waits=waits)
 
     def _see(self, name: str) -> Snapshot:
-        if self._jobs.get(name).phase.is_final:
-            recording = self.look(name).recording
+        run = self._jobs.get(name)
+        if run.phase.is_final:
+            recording = self.look(run).recording
             if recording.run.phase.is_final:
                 return snapshots.of(recording)
         return self._jobs.snapshot(name)
 
-    def course(self, name: str) -> Course:
+    def course(self, run: Run) -> Course:
         """Return the course of a job until now; raises as ``look`` does."""
         return self._of(
             self._courses,
-            name,
-            lambda: CourseReader(self._jobs, name, lambda: self.look(name)).course,
+            run,
+            lambda: CourseReader(self._jobs, run.name, lambda: self.look(run)).course,
             pause_seconds,
-            beside=self._beside,
         ).get()
 
     def _of(
         self,
-        kept: collections.OrderedDict[str, Latest[T]],
-        name: str,
+        kept: _Kept[T],
+        run: Run,
         see: Callable[[], Callable[[], T]],
         pause: Callable[[float], float],
-        beside: Executor | None = None,
     ) -> Latest[T]:
+        now = identity(run)
         with self._lock:
-            if name not in kept:
-                kept[name] = Latest(see(), self._clock, pause, beside)
+            if run.name not in kept or kept[run.name][0] != now:
+                kept[run.name] = now, Latest(see(), self._clock, pause, self._beside)
                 if len(kept) > MOST_JOBS:
                     kept.popitem(last=False)
-            kept.move_to_end(name)
-            return kept[name]
+            kept.move_to_end(run.name)
+            return kept[run.name][1]

@@ -14,6 +14,7 @@ from paceline.model.recordings import Recording
 from paceline.model.runs import Run
 from paceline.model.tunings import Objective, Outcome
 from paceline.services import trials
+from paceline.services.life_cycles import LifeCycle
 from paceline.services.lookouts import Lookout
 from paceline.services.looks import Look
 from paceline.specs import edits
@@ -74,7 +75,7 @@ class RunComparison:
     sides: tuple[Side, ...]
 
 
-def compared(lookout: Lookout, names: Sequence[str]) -> RunComparison:
+def compared(jobs: LifeCycle, lookout: Lookout, names: Sequence[str]) -> RunComparison:
     """Return runs beside the first of them.
 
     Raises:
@@ -85,7 +86,7 @@ def compared(lookout: Lookout, names: Sequence[str]) -> RunComparison:
     wanted = list(dict.fromkeys(names))
     if len(wanted) > MOST_RUNS:
         raise InvalidInput(f"{len(wanted)} runs are too many to compare", f"at most {MOST_RUNS}")
-    looks = [lookout.look(name) for name in wanted]
+    looks = [lookout.look(jobs.get(name)) for name in wanted]
     times = [_trained(each.recording) for each in looks]
     outcomes = [_outcome(each.recording, time) for each, time in zip(looks, times, strict=True)]
     seen = [each.losses[-1].examples if each.losses else 0 for each in outcomes]

@@ -75,15 +75,17 @@ class Feed:
 
     def _look(self) -> Update:
         # What is told of its end is there as soon as it has ended: so whether it has is asked first.
-        is_over = self._jobs.get(self._name).phase.is_final
+        run = self._jobs.get(self._name)
         last = self._events[-1][0] if self._events else 0
         self._events.extend(events(self._jobs, self._name, last))
-        snapshot, look = self._lookout.snapshot(self._name), self._lookout.look(self._name)
+        # Many wait for this one look, so none of them may be behind; who opens a page then waits for none.
+        snapshot = self._lookout.snapshot(run, waits=True)
+        look = self._lookout.look(run)
         return Update(
             digest=json.dumps(documents.digest(digests.digest(snapshot, look))),
             snapshot=json.dumps(documents.snapshot(snapshot, look)),
             events=tuple(self._events),
-            is_over=is_over,
+            is_over=run.phase.is_final,
         )
 
 

@@ -18,6 +18,7 @@ from paceline.model.causes import Change
 from paceline.model.jobs import CpuPolicy
 from paceline.model.proposals import Proposal
 from paceline.model.roles import Role
+from paceline.model.runs import Run
 from paceline.modelling.predictions import NOTHING_BINDS
 from paceline.services import what_ifs
 from paceline.services.advisors import Advisor
@@ -86,17 +87,17 @@ def show_proposals(request: Request, asked: Readable, name: Name) -> HTMLRespons
         "proposals.html",
         name=name,
         found=found,
-        unknown=_unknown(asked, name) if found == [] else "",
+        unknown=_unknown(asked, run) if found == [] else "",
         may_apply=may_apply,
         strip=Strip.of(ends, is_logarithmic=True),
     )
 
 
-def _unknown(asked: Asked, name: str) -> str:
+def _unknown(asked: Asked, run: Run) -> str:
     """Return as a sentence what is not known that proposals need; empty: enough is."""
     from paceline.services import proposals
 
-    why = proposals.none_known(asked.lookout.look(name).recording)
+    why = proposals.none_known(asked.lookout.look(run).recording)
     return "" if why == proposals.NOTHING else f"{why[:1].upper()}{why[1:]}."
 
 

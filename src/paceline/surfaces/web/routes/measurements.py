@@ -34,15 +34,15 @@ Wanted = Annotated[schemas.SeriesQuery, Query()]
 @router.get("/snapshot", operation_id="getSnapshot", response_model=schemas.Snapshot)
 def get_snapshot(asked: Readable, name: Name) -> dict[str, Any]:
     """Return how a job does: load and imbalance of its replicas, progress, the main finding."""
-    asked.jobs.get(name)
-    return documents.snapshot(asked.lookout.snapshot(name), asked.lookout.look(name))
+    run = asked.jobs.get(name)
+    return documents.snapshot(asked.lookout.snapshot(run), asked.lookout.look(run))
 
 
 @router.get("/why", operation_id="explainJob", response_model=schemas.Explanation)
 def explain(asked: Readable, name: Name) -> dict[str, Any]:
     """Return why a job is where it is, and why it is as fast as it is: causes with evidence and changes."""
     run = asked.jobs.get(name)
-    found = asked.lookout.look(name).explanation
+    found = asked.lookout.look(run).explanation
     return documents.explanation(found, Diffs.of(run))
 
 
@@ -118,8 +118,7 @@ def get_course(asked: Readable, name: Name, wanted: Annotated[schemas.CourseQuer
 
     For charts: whoever has drawn one asks for what comes after, with ``since``.
     """
-    asked.jobs.get(name)
-    found = asked.lookout.course(name)
+    found = asked.lookout.course(asked.jobs.get(name))
     return JSONResponse(courses.course(found, wanted.gauge, since=wanted.since))
 
 
