@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from support import filled_homes
 
-from paceline.model.runs import JobEvent
+from paceline.model.runs import JobEvent, Run
 from paceline.model.snapshots import Snapshot
 from paceline.model.statuses import JobPhase
 from paceline.services import homes, jobs
@@ -22,13 +22,13 @@ from paceline.surfaces.web import feeds
 class SlowLookout(Lookout):
     """A lookout that takes so long that the job ends meanwhile."""
 
-    def snapshot(self, name: str) -> Snapshot:
-        store = self._jobs.stored(name).store
+    def snapshot(self, run: Run, *, waits: bool = False) -> Snapshot:
+        name, store = run.name, self._jobs.stored(run.name).store
         if not store.get_run(name).phase.is_final:
             ended = dataclasses.replace(store.load_state(name), phase=JobPhase.SUCCEEDED)
             event = JobEvent(at=time.time(), kind="succeeded", message="")
             store.save_state(name, ended, at=time.time(), events=[event])
-        return super().snapshot(name)
+        return super().snapshot(run, waits=waits)
 
 
 def test_a_job_that_ends_during_a_look_is_told_of_to_its_end(
