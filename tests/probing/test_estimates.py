@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import random
 
@@ -9,7 +10,7 @@ import pytest
 
 from paceline.model.adjustments import Knob
 from paceline.model.probes import LEAST, Cut, Elasticity, Part, Verdict
-from paceline.probing import estimates
+from paceline.probing import estimates, sayings
 
 PS0 = Part(Knob.CPU, ("ps-0",))
 
@@ -23,6 +24,41 @@ def test_a_rate_that_falls_as_the_share_does_has_an_elasticity_of_one() -> None:
     assert found.value == pytest.approx(1.0)
     assert found.verdict is Verdict.BINDS
     assert found.times(1.5)[0] == pytest.approx(1.5)
+
+
+def test_a_part_that_has_more_than_it_uses_costs_something_when_cut_and_does_not_bind() -> None:
+    # It uses 85 % of what it has: 70 % of that are 82 % of what it needs.
+    cuts = [dataclasses.replace(cut(82.0), felt=("ps-0",), at_limit=()) for _ in range(2)]
+    (found,) = estimates.known(cuts, [100.0] * 10).elasticities.values()
+    assert found.value == pytest.approx(0.556, abs=0.01)
+    assert (found.verdict, found.at_limit) == (Verdict.RESTS, False)
+    assert found.times(1.5) == (1.0, 1.0, 1.0)
+    assert found.times(0.7)[0] == pytest.approx(0.82)
+    assert sayings.cost(found) == "costs 18%: it has more than it uses, so more brings nothing"
+    assert list(sayings.foretold([found])) == []
+
+
+def test_of_a_group_those_bind_that_use_all_that_they_have() -> None:
+    both, ps1 = Part(Knob.CPU, ("ps-0", "ps-1")), Part(Knob.CPU, ("ps-1",))
+
+    def of(part: Part, rate: float) -> Cut:
+        at_limit = tuple(each for each in part.targets if each == "ps-0")
+        return dataclasses.replace(cut(rate), part=part, felt=part.targets, at_limit=at_limit)
+
+    known = estimates.known([of(both, 60.0), of(PS0, 70.0), of(ps1, 82.0)], [100.0] * 10)
+    found = {part.targets: each.verdict for part, each in known.elasticities.items()}
+    assert found == {
+        ("ps-0", "ps-1"): Verdict.BINDS,
+        ("ps-0",): Verdict.BINDS,
+        ("ps-1",): Verdict.RESTS,
+    }
+    whole = known.elasticities[both]
+    assert known.inferred(whole, [known.elasticities[PS0]], ps1).verdict is Verdict.RESTS
+
+
+def test_where_it_is_not_seen_who_is_at_the_limit_a_cut_that_costs_something_binds() -> None:
+    (found,) = estimates.known([cut(82.0), cut(82.0)], [100.0] * 10).elasticities.values()
+    assert (found.verdict, found.at_limit) == (Verdict.BINDS, True)
 
 
 def test_a_base_that_drifts_is_the_mean_of_both_sides() -> None:

@@ -42,6 +42,23 @@ def test_who_is_held_back_is_who_is_throttled_meanwhile() -> None:
     assert windows.held_back(samples, ["ps-0"], 3.5, 9.0) is None
 
 
+def test_at_its_limit_is_who_is_throttled_or_uses_all_its_cores_outside_of_a_cut() -> None:
+    def sample(replica: ReplicaId, at: float, throttled: float, used: float) -> Sample:
+        return Sample(
+            replica=replica, attempt=1, at=at, interval_seconds=1.0, throttled_seconds=throttled,
+            cpu_cores=used, cpu_limit_cores=1.0,
+        )  # fmt: skip
+
+    held = [sample(PS0, at, 0.1, 0.7) for at in (1.0, 2.0, 8.0)]
+    rests = [sample(W0, at, 0.0, 0.85) for at in (1.0, 2.0, 8.0)]
+    cut = [sample(W0, at, 0.5, 1.0) for at in (4.0, 5.0)]
+    around = ((0.0, 3.0), (7.0, 9.0))
+    assert windows.at_limit([*held, *rests, *cut], ["ps-0", "worker-0"], around) == ("ps-0",)
+    exclusive = [sample(W0, at, 0.0, 0.98) for at in (1.0, 2.0)]
+    assert windows.at_limit([*held, *exclusive], ["ps-0", "worker-0"], around) == ("ps-0", "worker-0")
+    assert windows.at_limit(held, ["ps-0", "worker-0"], around) is None
+
+
 @pytest.mark.parametrize(("since", "until"), [(3.0, 3.0), (4.0, 3.0), (90.0, 99.0)])
 def test_of_no_time_and_of_a_time_without_reports_nothing_is_known(since: float, until: float) -> None:
     assert windows.rate(Unit.EXAMPLES, [report(2.0)], [], since, until) is None

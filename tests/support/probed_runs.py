@@ -17,8 +17,8 @@ def probe(name: str, *, began_at: float = 1e9, ended: str | None = "all that mat
         began_at=began_at,
         unit=Unit.EXAMPLES,
         cuts=(
-            _cut(WORKERS, began_at, rate=998.0, felt=()),
-            _cut(BOTH, began_at + 15.0, rate=700.0, felt=("ps-0",)),
+            _cut(WORKERS, began_at, rate=998.0, held=()),
+            _cut(BOTH, began_at + 15.0, rate=700.0, held=("ps-0",)),
         ),
         elasticities=(
             Elasticity(part=PS, value=0.98, low=0.81, high=1.15, cuts=2),
@@ -31,7 +31,8 @@ def probe(name: str, *, began_at: float = 1e9, ended: str | None = "all that mat
     )
 
 
-def _cut(part: Part, at: float, *, rate: float, felt: tuple[str, ...]) -> Cut:
+def _cut(part: Part, at: float, *, rate: float, held: tuple[str, ...]) -> Cut:
     return Cut(
-        part=part, factor=0.7, since=at, until=at + 5.0, rate=rate, before=1000.0, after=1002.0, felt=felt
-    )
+        part=part, factor=0.7, since=at, until=at + 5.0, rate=rate, before=1000.0, after=1002.0, felt=held,
+        at_limit=held,
+    )  # fmt: skip

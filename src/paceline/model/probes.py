@@ -90,6 +90,8 @@ class Cut:
         before, after: what it did before and after it, with all that it has.
         felt: the targets that were held back by it; the others use less than they had even then, so it was
             nothing to them. None: that cannot be seen.
+        at_limit: the targets that used all that they have before it and after it; to the others more is
+            nothing. None: that cannot be seen.
     """
 
     part: Part
@@ -100,6 +102,7 @@ class Cut:
     before: float
     after: float
     felt: tuple[str, ...] | None = None
+    at_limit: tuple[str, ...] | None = None
 
     @property
     def base(self) -> float:
@@ -118,6 +121,7 @@ class Elasticity:
 
     Attributes:
         low, high: between which it lies, with 95 %.
+        at_limit: whether it uses all that it has. Else more brings nothing, whatever less of it costs.
     """
 
     part: Part
@@ -125,12 +129,13 @@ class Elasticity:
     low: float
     high: float
     cuts: int
+    at_limit: bool = True
 
     @property
     def verdict(self) -> Verdict:
         """Return what can be said of the part."""
         if self.low > 0 and self.value >= LEAST:
-            return Verdict.BINDS
+            return Verdict.BINDS if self.at_limit else Verdict.RESTS
         return Verdict.RESTS if self.high < LEAST else Verdict.UNCLEAR
 
     def times(self, factor: float) -> tuple[float, float, float]:
@@ -138,6 +143,8 @@ class Elasticity:
 
         Between the second and the third with 95 %. It holds for as long as the part goes on to bind.
         """
+        if factor > 1 and not self.at_limit:
+            return 1.0, 1.0, 1.0
         low, high = sorted((factor**self.low, factor**self.high))
         return factor**self.value, low, high
 

@@ -14,6 +14,7 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
 from paceline.model import deviations
+from paceline.model.adjustments import Knob
 from paceline.model.probes import Cut, Elasticity, Part
 
 #: No rate is known better than this: reports come once a second or so, and windows are a few seconds.
@@ -29,17 +30,36 @@ class Known:
     Attributes:
         elasticities: of the parts that were cut, and of those of them that felt it, or did not.
         felt: of each part that was cut the targets that felt it, where that can be seen.
+        below_limit: replicas whose cores were cut, and that never used all that they have.
     """
 
     elasticities: Mapping[Part, Elasticity] = dataclasses.field(default_factory=dict)
     felt: Mapping[Part, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    below_limit: frozenset[str] = frozenset()
+
+    def inferred(self, whole: Elasticity, others: Sequence[Elasticity], part: Part) -> Elasticity:
+        """Return the elasticity of the one part of a whole that was not cut: what the others leave of it.
+
+        The rate as a function of all shares is as smooth as the job lets it be, so elasticities add up.
+        """
+        value = whole.value - sum(each.value for each in others)
+        half = math.hypot(*((each.high - each.low) / 2 for each in (whole, *others)))
+        return Elasticity(
+            part=part,
+            value=value,
+            low=value - half,
+            high=value + half,
+            cuts=0,
+            at_limit=_is_at_limit(part, self.below_limit),
+        )
 
 
 def known(cuts: Sequence[Cut], baselines: Sequence[float]) -> Known:
     """Return what cuts say of parts.
 
     A cut that some targets did not feel is a cut of the others alone; one that none has felt says that the
-    part decides nothing, whatever the rate did meanwhile.
+    part decides nothing, whatever the rate did meanwhile. A part that does not use all that it has costs
+    something when that is cut by more than it can spare; it does not bind.
 
     Args:
         cuts: all that were made.
@@ -54,6 +74,7 @@ def known(cuts: Sequence[Cut], baselines: Sequence[float]) -> Known:
     deviation, degrees = noise(real, baselines)
     quantile = deviations.students_t(0.95, degrees)
     found = {part: _elasticity(part, own, deviation, quantile) for part, own in _by_part(real).items()}
+    below = _below_limit(cuts)
     for part, own in _by_part(cuts).items():
         there = felt.get(part, part.targets)
         rest = tuple(each for each in part.targets if each not in there)
@@ -64,7 +85,25 @@ def known(cuts: Sequence[Cut], baselines: Sequence[float]) -> Known:
             if there
             else _nothing(part, len(own))
         )
-    return Known(elasticities=found, felt=felt)
+    return Known(
+        elasticities={
+            part: dataclasses.replace(each, at_limit=_is_at_limit(part, below))
+            for part, each in found.items()
+        },
+        felt=felt,
+        below_limit=below,
+    )
+
+
+def _below_limit(cuts: Sequence[Cut]) -> frozenset[str]:
+    """Return the replicas whose cores were cut, and of which each cut saw that they do not use all."""
+    own = [cut for cut in cuts if cut.part.knob is Knob.CPU]
+    at_limit = {name for cut in own for name in (cut.part.targets if cut.at_limit is None else cut.at_limit)}
+    return frozenset(name for cut in own for name in cut.part.targets if name not in at_limit)
+
+
+def _is_at_limit(part: Part, below: frozenset[str]) -> bool:
+    return part.knob is not Knob.CPU or not below.issuperset(part.targets)
 
 
 def _felt(part: Part, felt: Mapping[Part, tuple[str, ...]]) -> Part:
@@ -73,16 +112,6 @@ def _felt(part: Part, felt: Mapping[Part, tuple[str, ...]]) -> Part:
 
 def _nothing(part: Part, cuts: int) -> Elasticity:
     return Elasticity(part=part, value=0.0, low=0.0, high=0.0, cuts=cuts)
-
-
-def inferred(whole: Elasticity, others: Sequence[Elasticity], part: Part) -> Elasticity:
-    """Return the elasticity of the one part of a whole that was not cut: what the others leave of it.
-
-    The rate as a function of all shares is as smooth as the job lets it be, so elasticities add up.
-    """
-    value = whole.value - sum(each.value for each in others)
-    half = math.hypot(*((each.high - each.low) / 2 for each in (whole, *others)))
-    return Elasticity(part=part, value=value, low=value - half, high=value + half, cuts=0)
 
 
 def _elasticity(part: Part, cuts: Sequence[Cut], deviation: float, quantile: float) -> Elasticity:

@@ -12,7 +12,6 @@ import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from paceline.model.probes import LEAST, Elasticity, Part, Verdict
-from paceline.probing import estimates
 from paceline.probing.estimates import Known
 
 #: So many are cut one by one; more are halved.
@@ -107,7 +106,7 @@ def _ends(scope: Scope, part: Part, known: Known) -> Iterator[Elasticity]:
         for each in cut:
             yield from _ends(scope, each, known)
         (left,) = set(below) - set(cut)
-        yield estimates.inferred(own, [elasticities[each] for each in cut], left)
+        yield known.inferred(own, [elasticities[each] for each in cut], left)
     else:
         yield own
 

@@ -6,13 +6,15 @@ from collections.abc import Iterator, Sequence
 
 from paceline.model import quantities
 from paceline.model.adjustments import Knob
-from paceline.model.probes import Elasticity, Probe, Unit, Verdict
+from paceline.model.probes import LEAST, Elasticity, Probe, Unit, Verdict
 from paceline.model.words import listed
 
 #: What is said of a cut of this share, whatever cuts were made.
 CUT = 0.7
 #: By so much more a part is foretold to bring something.
 RAISE = 1.5
+#: What is said of a part that a cut went below what it uses.
+SPARE = "it has more than it uses, so more brings nothing"
 LEFT = (
     "nothing that was cut binds, so more cores or bandwidth bring nothing: "
     "what is left is latency, locks, and where input and checkpoints come from and go to"
@@ -57,7 +59,11 @@ def cost(elasticity: Elasticity) -> str:
             more = elasticity.times(2.0)[0] - 1
             return f"twice its share brings {more:.0%}"
     less = 1 - elasticity.times(CUT)[0]
-    return f"costs {less:.0%} of the rate" if elasticity.verdict is not Verdict.RESTS else "costs nothing"
+    if elasticity.verdict is not Verdict.RESTS:
+        return f"costs {less:.0%} of the rate"
+    return (
+        "costs nothing" if elasticity.at_limit or elasticity.value < LEAST else f"costs {less:.0%}: {SPARE}"
+    )
 
 
 def spent(probe: Probe) -> str:

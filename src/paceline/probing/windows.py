@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections.abc import Callable, Iterable, Sequence
 
 from paceline.model.probes import Unit
@@ -9,6 +11,8 @@ from paceline.model.samples import Measured, Sample, StepReport
 
 #: A replica that stood still for less of a time has not felt its quota.
 FELT_SHARE = 0.02
+#: One that uses more of its cores uses all of them: exclusive ones have no quota that could be felt.
+FULL = 0.95
 
 
 def unit(reports: Sequence[StepReport]) -> Unit:
@@ -55,6 +59,39 @@ def held_back(
         if sum(throttled for throttled, _ in known) > FELT_SHARE * sum(seconds for _, seconds in known):
             felt.append(target)
     return tuple(felt)
+
+
+def at_limit(
+    samples: Sequence[Sample], targets: Sequence[str], spans: Sequence[tuple[float, float]]
+) -> tuple[str, ...] | None:
+    """Return the replicas that used all their cores in stretches of time; None: of one that was not measured.
+
+    Args:
+        samples: of all replicas.
+        targets: the names of those that are asked for.
+        spans: from when until when (Unix seconds) each stretch is.
+    """
+    within = [each for each in samples if any(since < each.at <= until for since, until in spans)]
+    always = (-math.inf, math.inf)
+    held = held_back(within, targets, *always)
+    if held is None:
+        return None
+    full = [
+        target
+        for target in targets
+        if _used_share([each for each in within if str(each.replica) == target]) >= FULL
+    ]
+    return tuple(each for each in targets if each in held or each in full)
+
+
+def _used_share(samples: Sequence[Sample]) -> float:
+    """Return the mean part of its cores that a replica used; 0 where that is not known."""
+    shares = [
+        each.cpu_cores / each.cpu_limit_cores
+        for each in samples
+        if each.cpu_cores is not None and each.cpu_limit_cores
+    ]
+    return statistics.fmean(shares) if shares else 0.0
 
 
 def _sum(

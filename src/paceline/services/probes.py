@@ -253,9 +253,10 @@ class _Session:
         rates = [windows.rate(self._unit, found.steps, found.samples, *span) for span in spans]
         least = self._baselines[-1] * _TINY_SHARE  # A rate of nothing has no logarithm.
         first, rate, last = (max(each or 0.0, least) for each in rates)
-        felt = None
+        felt = at_limit = None
         if part.knob is Knob.CPU:
             felt = windows.held_back(found.samples, part.targets, *spans[1])
+            at_limit = windows.at_limit(found.samples, part.targets, (spans[0], spans[2]))
         return Cut(
             part=part,
             factor=factor,
@@ -265,6 +266,7 @@ class _Session:
             before=first,
             after=last,
             felt=felt,
+            at_limit=at_limit,
         )
 
     def _is_running(self) -> bool:

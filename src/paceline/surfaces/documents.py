@@ -285,6 +285,7 @@ def probe(found: Probe) -> dict[str, Any]:
             "low": each.low,
             "high": each.high,
             "cuts": each.cuts,
+            "at_limit": each.at_limit,
             "verdict": str(each.verdict),
         }
         for each in found.elasticities
@@ -299,6 +300,7 @@ def probe(found: Probe) -> dict[str, Any]:
             "before": each.before,
             "after": each.after,
             "felt": None if each.felt is None else list(each.felt),
+            "at_limit": None if each.at_limit is None else list(each.at_limit),
             "elasticity": each.elasticity,
         }
         for each in found.cuts

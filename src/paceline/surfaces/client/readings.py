@@ -158,6 +158,7 @@ def probe(document: Document) -> Probe:
                 low=float(each["low"]),
                 high=float(each["high"]),
                 cuts=int(each["cuts"]),
+                at_limit=bool(each["at_limit"]),
             )
             for each in document["parts"]
         ),
@@ -171,6 +172,7 @@ def probe(document: Document) -> Probe:
                 before=float(each["before"]),
                 after=float(each["after"]),
                 felt=None if each["felt"] is None else tuple(map(str, each["felt"])),
+                at_limit=None if each["at_limit"] is None else tuple(map(str, each["at_limit"])),
             )
             for each in document["cuts"]
         ),

@@ -34,6 +34,7 @@ class ProbeCut(Schema):
         rate: what the job did in that time, a second.
         before, after: what it did before and after it.
         felt: the targets that were held back by it; null: that cannot be seen.
+        at_limit: the targets that used all that they have before it and after it; null: that cannot be seen.
     """
 
     name: str
@@ -46,6 +47,7 @@ class ProbeCut(Schema):
     before: float
     after: float
     felt: list[str] | None
+    at_limit: list[str] | None
     elasticity: float
 
 
@@ -55,6 +57,7 @@ class ProbePart(Schema):
     Attributes:
         elasticity: of the rate to what the part has: 1 where it alone decides, 0 where it decides nothing.
         low, high: between which it lies, with 95 %.
+        at_limit: whether it uses all that it has; else more brings nothing, whatever less of it costs.
     """
 
     name: str
@@ -64,6 +67,7 @@ class ProbePart(Schema):
     low: float
     high: float
     cuts: int
+    at_limit: bool
     verdict: Literal["binds", "rests", "unclear"]
 
 
