@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from click.testing import Result
+from support import probed_runs
 from support.html_pages import plots_of, read
+
+from paceline.stores import recordings
 
 RECORDINGS = Path(__file__).parents[2] / "benchmarks" / "diagnosis" / "recordings"
 #: Parameter servers with 0.074 cores each; its healthy twin has 0.5, and is 4.2 times as fast.
@@ -85,3 +90,20 @@ def test_one_change_has_none(paceline: Paceline) -> None:
     done = paceline("predict", SMALL, "--set", "ps.cpu=1", "-o", "html")
     assert done.exit_code != 0
     assert "only a sweep has a page" in done.stderr
+
+
+def test_what_a_probe_has_found_stands_beside_what_is_computed(paceline: Paceline, tmp_path: Path) -> None:
+    recording = recordings.read(Path(SMALL))
+    found = probed_runs.probe(recording.run.name, began_at=recording.at - 60)
+    probed = tmp_path / "probed.parquet"
+    recordings.write(probed, dataclasses.replace(recording, probes=(found,)))
+    change = ("--set", "ps.cpu=500m")
+    shown = paceline("predict", str(probed), *change).stdout
+    assert re.search(r"cores of ps-0 +0\.98 \(0\.81 to 1\.15\) +-?\d\.\d\d", shown)
+    assert max(map(len, shown.splitlines())) <= 80
+    document = json.loads(paceline("predict", str(probed), *change, "-o", "json").stdout)
+    parts = [(each["targets"], each["elasticity"]) for each in document["probed"]]
+    assert parts == [(["ps-0"], 0.98), (["worker-0", "worker-1"], 0.01)]
+    without = json.loads(paceline("predict", SMALL, *change, "-o", "json").stdout)
+    assert without["probed"] == []
+    assert document["times"] != without["times"]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-#: Of a normal distribution 90 % lie within so many deviations.
+#: Of a normal distribution 90 % and 95 % lie within so many deviations.
 NORMAL_90 = 1.645
+NORMAL_95 = 1.960
 #: Student's t for 1, 2, ... degrees of freedom, by the share that lies within so many deviations.
 _STUDENTS_T: Mapping[float, Sequence[float]] = {
     0.90: (

@@ -77,6 +77,21 @@ class Measured:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Probed:
+    """What a probe says of a run: with some part of its layout cut.
+
+    Attributes:
+        layout: with that part cut.
+        times: how many times as fast that was.
+        deviation: the standard deviation of the logarithm of that.
+    """
+
+    layout: Layout
+    times: float
+    deviation: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
     """What runs say of costs.
 
@@ -98,8 +113,12 @@ class Calibration:
         return [_costs(each) for each in drawn]
 
 
-def calibrated(runs: Sequence[Measured]) -> Calibration:
+def calibrated(runs: Sequence[Measured], probed: Sequence[Probed] = ()) -> Calibration:
     """Return the costs that runs of the same model show.
+
+    Args:
+        runs: of any layouts.
+        probed: what a probe says of the first.
 
     Raises:
         ValueError: there is no run, or one that does not train.
@@ -112,6 +131,7 @@ def calibrated(runs: Sequence[Measured]) -> Calibration:
     def misses(logs: _Floats) -> _Floats:
         given = _costs(logs)
         missed = [miss for run in runs for miss in _misses(run, given)]
+        missed += _misses_of_probe(runs[0].layout, probed, given)
         return np.concatenate([missed, (logs - means) / spreads])
 
     found = optimize.least_squares(misses, _first(runs, means), method="lm", diff_step=1e-3)
@@ -159,4 +179,16 @@ def _misses(run: Measured, given: Costs) -> list[float]:
             cores(measured, steps, foretold)
             for measured, foretold in zip(run.server_cores, found.server_cores, strict=True)
         ),
+    ]
+
+
+def _misses_of_probe(layout: Layout, probed: Sequence[Probed], given: Costs) -> list[float]:
+    """Return by how many deviations what each cut did to a layout is missed."""
+    if not probed:
+        return []
+    now, *then = predictions.speeds([(each, given) for each in (layout, *(one.layout for one in probed))])
+    return [
+        (math.log(speed.steps_per_second / now.steps_per_second) - math.log(each.times))
+        / math.hypot(each.deviation, SPEED_SPREAD)
+        for each, speed in zip(probed, then, strict=True)
     ]

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from paceline import specs
-from paceline.diagnosing import trainings
+from paceline.diagnosing import confirmations, trainings
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.inputs import readings
 from paceline.diagnosing.optimizers import dense_updates
@@ -20,8 +20,9 @@ from paceline.model.recordings import Recording
 from paceline.model.roles import Role
 from paceline.model.runs import LOCAL
 from paceline.model.variable_plans import PlacementRule, Plan
-from paceline.modelling import calibrations, forecasts, layouts
+from paceline.modelling import calibrations, elasticities, forecasts, layouts
 from paceline.modelling.calibrations import Calibration, Measured
+from paceline.modelling.elasticities import Compared
 from paceline.modelling.forecasts import Forecast
 from paceline.modelling.layouts import Layout
 from paceline.rendering import host_plans
@@ -52,6 +53,7 @@ class Model:
         job: its file.
         measured: its layout, and how fast that was.
         calibration: what its steps cost.
+        probed: what the newest probe that holds says of its parts, beside what is computed without it.
         is_seen: whether its script is seen by the instrumentation, and so obeys cures alone.
         updated_whole: tables of such a script of which an update takes all rows; of them ``adam`` those that
             lazy Adam would update by the rows of a batch.
@@ -61,6 +63,7 @@ class Model:
     job: JobFile
     measured: Measured
     calibration: Calibration
+    probed: tuple[Compared, ...] = ()
     is_seen: bool = False
     updated_whole: frozenset[str] = frozenset()
     adam: frozenset[str] = frozenset()
@@ -81,11 +84,19 @@ def model(recording: Recording, others: Sequence[Recording] = ()) -> Model:
     run, measured, is_seen = recording.run, _measured(case), trainings.is_seen(case)
     job = specs.parse_job(specs.source_of(run))
     whole = dense_updates.whole_tables(case) if is_seen else ()
+    runs = [measured, *_alike(job.spec, others, is_seen=is_seen)]
+    calibration, probe = calibrations.calibrated(runs), confirmations.newest(recording)
+    compared: tuple[Compared, ...] = ()
+    if probe is not None:
+        compared = elasticities.compared(measured.layout, calibration, probe.elasticities)
+        found = [each for _, each in elasticities.probed(measured.layout, probe.elasticities)]
+        calibration = calibrations.calibrated(runs, found)
     return Model(
         recording=recording,
         job=job,
         measured=measured,
-        calibration=calibrations.calibrated([measured, *_alike(job.spec, others, is_seen=is_seen)]),
+        calibration=calibration,
+        probed=compared,
         is_seen=is_seen,
         updated_whole=frozenset(each.name for each in whole),
         adam=frozenset(each.name for each in whole if dense_updates.is_adam(each)),

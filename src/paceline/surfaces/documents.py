@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from paceline.model.causes import Cause, Explanation
     from paceline.model.digests import Digest
     from paceline.model.experiments import Experiment
-    from paceline.model.probes import Part, Probe
+    from paceline.model.probes import Elasticity, Part, Probe
     from paceline.model.snapshots import Snapshot
     from paceline.model.traces import Trace
+    from paceline.modelling.elasticities import Compared
+    from paceline.modelling.forecasts import Forecast
     from paceline.scheduling.fits import Fit
     from paceline.services.looks import Look
     from paceline.surfaces.diffs import Diffs
@@ -278,18 +280,6 @@ def probe(found: Probe) -> dict[str, Any]:
     """Return the document of a probe: each part with its elasticity, and each cut."""
     from paceline.probing import sayings
 
-    parts = [
-        {
-            **_part(each.part),
-            "elasticity": each.value,
-            "low": each.low,
-            "high": each.high,
-            "cuts": each.cuts,
-            "at_limit": each.at_limit,
-            "verdict": str(each.verdict),
-        }
-        for each in found.elasticities
-    ]
     cuts = [
         {
             **_part(each.part),
@@ -314,10 +304,28 @@ def probe(found: Probe) -> dict[str, Any]:
         "lost": found.lost,
         "lost_share": found.share,
         "conclusion": sayings.conclusion(found.elasticities),
-        "parts": parts,
+        "parts": list(map(_elasticity, found.elasticities)),
         "cuts": cuts,
     }
     return document("Probe", body)
+
+
+def forecast(found: Forecast, probed: Sequence[Compared]) -> dict[str, Any]:
+    """Return the document of what is to be expected of another layout, with what a probe was held against."""
+    parts = [{**_elasticity(each.probed), "computed": each.computed} for each in probed]
+    return document("Forecast", {**plain(found), "probed": parts})
+
+
+def _elasticity(found: Elasticity) -> dict[str, Any]:
+    return {
+        **_part(found.part),
+        "elasticity": found.value,
+        "low": found.low,
+        "high": found.high,
+        "cuts": found.cuts,
+        "at_limit": found.at_limit,
+        "verdict": str(found.verdict),
+    }
 
 
 def _part(part: Part) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from paceline.modelling import forecasts
+from paceline.modelling.elasticities import Compared
 from paceline.modelling.forecasts import CONFIDENCE, Forecast
 from paceline.modelling.predictions import NOTHING_BINDS, Speed
 from paceline.surfaces.views import cells, tables
@@ -57,6 +58,21 @@ def page(found: Forecast, *, width: int | None) -> RenderableType:
         notes.append(f"Assumed, as this run does not tell it: {words}.")
     lines = [line for note in notes for line in cells.lines(note, width)]
     return Group(table, Text(), *map(Text, lines))
+
+
+def probed(found: Sequence[Compared], *, width: int | None) -> RenderableType:
+    """Return the elasticity of each part that was probed, beside what the model computes of it."""
+    columns = (
+        Column(header="part", cells=[each.probed.part.name for each in found], shrink_to=16),
+        Column(
+            header="elasticity, probed",
+            cells=[cells.interval(each.probed.value, each.probed.low, each.probed.high) for each in found],
+        ),
+        Column(header="computed", cells=[f"{each.computed:.2f}" for each in found], right=True),
+    )
+    note = "What was probed is in the forecast; what is computed here is what it would say without that."
+    lines = cells.lines(note, width)
+    return Group(Text(), tables.fit(columns, width).text, Text(), *map(Text, lines))
 
 
 def sweep(values: Sequence[str], found: Sequence[Forecast], *, width: int | None) -> RenderableType:

@@ -12,6 +12,7 @@ from paceline.surfaces.cli import options, printing, sessions
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from paceline.modelling.elasticities import Compared
     from paceline.modelling.forecasts import Forecast
 
 
@@ -65,19 +66,21 @@ def command(
     elif output == "html":
         raise InvalidInput("only a sweep has a page", "--sweep worker.replicas=1..8")
     else:
-        _show(predictions.forecast(model, asked), output)
+        _show(predictions.forecast(model, asked), model.probed, output)
     session.suggest(f"paceline why {name}")
 
 
-def _show(found: Forecast, output: str) -> None:
+def _show(found: Forecast, probed: Sequence[Compared], output: str) -> None:
     if output == "table":
         from paceline.surfaces.views import forecasts
 
         printing.show(forecasts.page(found, width=printing.width()))
+        if probed:
+            printing.show(forecasts.probed(probed, width=printing.width()))
     else:
         from paceline.surfaces import documents
 
-        printing.emit(documents.document("Forecast", documents.plain(found)), output)
+        printing.emit(documents.forecast(found, probed), output)
 
 
 def _show_page(

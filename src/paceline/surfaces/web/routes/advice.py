@@ -42,7 +42,7 @@ async def predict(request: Request, asked: Readable, name: Name, body: schemas.P
     run = await run_in_threadpool(asked.jobs.get, name)
     model = await computed(advisor.model(asked.namespace, run, asked.lookout))
     found = await run_in_threadpool(predictions.forecast, model, changes)
-    return documents.document("Forecast", documents.plain(found))
+    return documents.forecast(found, model.probed)
 
 
 async def computed(coming: Future[T]) -> T:

@@ -9,6 +9,7 @@ from pydantic import Field
 from paceline.model.findings import Severity
 from paceline.surfaces.web.schemas.bases import Document, Schema
 from paceline.surfaces.web.schemas.measurements import Change, Gain
+from paceline.surfaces.web.schemas.probes import ProbePart
 
 #: Of one change; a value may be a command.
 MOST_CHARACTERS = 16_384
@@ -94,8 +95,22 @@ class Speed(Schema):
     server_cores: list[float]
 
 
+class ProbedPart(ProbePart):
+    """A part that was probed.
+
+    Attributes:
+        computed: its elasticity by the model, from all that was measured but the probe.
+    """
+
+    computed: float
+
+
 class Forecast(Document):
-    """What is to be expected of another layout; what ``paceline predict -o json`` prints."""
+    """What is to be expected of another layout; what ``paceline predict -o json`` prints.
+
+    Attributes:
+        probed: what the newest probe that holds has found, which is in the forecast.
+    """
 
     kind: Literal["Forecast"] = "Forecast"
     now: Speed
@@ -107,6 +122,7 @@ class Forecast(Document):
     cores_now: float | None
     cores_then: float | None
     untold: list[str]
+    probed: list[ProbedPart]
 
 
 class Prediction(Schema):
