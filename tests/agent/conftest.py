@@ -15,7 +15,7 @@ import pytest
 AGENT = pathlib.Path(__file__).parents[2] / "src" / "paceline" / "agent" / "agent.py"
 
 
-def wait_until(condition: Callable[[], Any], seconds: float = 90.0) -> Any:
+def wait_until(condition: Callable[[], Any], seconds: float = 240.0) -> Any:
     """Poll until the condition gives something true, and return that."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -80,7 +80,7 @@ class Replica:
 
     def finish(self) -> tuple[int, str, str]:
         assert self.process is not None
-        output, errors = self.process.communicate(timeout=90)
+        output, errors = self.process.communicate(timeout=240)
         return self.process.returncode, output, errors
 
     def run(self, **how: Any) -> tuple[int, str, str]:

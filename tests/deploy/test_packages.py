@@ -28,7 +28,7 @@ def kustomized(namespaced: bool) -> list[Object]:
         pytest.skip("no kubectl, which has kustomize")
     folder = DEPLOY / ("namespaced" if namespaced else "kustomize")
     done = subprocess.run(
-        ["kubectl", "kustomize", str(folder)], capture_output=True, text=True, timeout=60, check=False
+        ["kubectl", "kustomize", str(folder)], capture_output=True, text=True, timeout=240, check=False
     )
     assert done.returncode == 0, done.stderr
     return list(yaml.safe_load_all(done.stdout))

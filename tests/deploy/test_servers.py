@@ -176,7 +176,7 @@ def test_the_overlay_can_be_built() -> None:
         pytest.skip("no kubectl, which has kustomize")
     done = subprocess.run(
         ["kubectl", "kustomize", str(DEPLOY / "server")],
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=240, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     objects = list(yaml.safe_load_all(done.stdout))

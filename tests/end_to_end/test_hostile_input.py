@@ -118,7 +118,7 @@ def through(spec: JobSpec) -> tuple[list[bytes], dict[str, bytes]]:
         done = subprocess.run(
             [*line, *(str(folder / f"{part}.json") for part in ("cluster", "worker", "own"))],
             capture_output=True,
-            timeout=30,
+            timeout=240,
             check=False,
         )
         assert done.returncode == 0, done.stderr

@@ -42,7 +42,7 @@ def in_group(group: str, script: str) -> subprocess.CompletedProcess[str]:
     enter = "".join(f"echo $$ > {folder}/cgroup.procs; " for folder in HIERARCHY.folders(group))
     return subprocess.run(
         ["/bin/sh", "-c", f'{enter} exec "$@"', "sh", sys.executable, "-c", script],
-        capture_output=True, text=True, timeout=30, check=False,
+        capture_output=True, text=True, timeout=240, check=False,
     )  # fmt: skip
 
 
@@ -139,7 +139,7 @@ def test_removing_a_group_ends_everything_in_it(group: str) -> None:
     # The shell goes on when its children are killed before it.
     script = f"{enter} trap '' TERM; sleep 60 & setsid sleep 60 & wait; sleep 60"
     process = subprocess.Popen(["/bin/sh", "-c", script])
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 240
     while len(HIERARCHY.pids(group)) < 3 and time.monotonic() < deadline:
         time.sleep(0.01)
     HIERARCHY.remove(group)

@@ -41,7 +41,7 @@ def listening() -> Iterator[int]:
 
 
 def connects(address: str, port: int) -> bool:
-    with socket.create_connection((address, port), timeout=60):
+    with socket.create_connection((address, port), timeout=240):
         return True
 
 

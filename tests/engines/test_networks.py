@@ -68,7 +68,7 @@ def transfer_seconds(network: networks.Network, sender: ReplicaId, receiver: Rep
             capture_output=True,
             text=True,
             check=True,
-            timeout=60,
+            timeout=240,
         )
         assert int(server.stdout.readline()) == amount
     return float(sent.stdout)
@@ -145,7 +145,7 @@ def sampled(network: networks.Network, sender: ReplicaId, receiver: ReplicaId, f
             ["nsenter", f"--net={namespace}", sys.executable, agent.__file__, json.dumps(config)],
             check=True,
             capture_output=True,
-            timeout=60,
+            timeout=240,
         )
     lines = map(json.loads, Path(files["spool"]).read_text().splitlines())
     return [line for line in lines if line["type"] == "sample"]

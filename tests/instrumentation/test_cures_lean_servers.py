@@ -69,7 +69,7 @@ def test_a_server_that_is_joined_has_no_python_of_tensorflow(served, server, ver
     assert (cure["name"], cure["outcome"]) == ("lean-servers", "applied")
     assert cure["message"] in ("server: libtensorflow_cc.so.2", "server: _pywrap_tensorflow_internal.so")
     process.send_signal(signal.SIGTERM)
-    assert process.wait(60) == -signal.SIGTERM
+    assert process.wait(240) == -signal.SIGTERM
 
 
 @pytest.mark.parametrize(

@@ -104,5 +104,5 @@ def test_it_ends_when_it_is_told(keeper: Keeper) -> None:
     thread = threading.Thread(target=keeper.run)
     thread.start()
     keeper.end()
-    thread.join(10.0)
+    thread.join(240)
     assert not thread.is_alive()

@@ -206,7 +206,7 @@ def test_a_diff_is_one_that_patch_takes(source: str, tmp_path: File) -> None:
     file = tmp_path / "job.yaml"
     file.write_bytes(source.encode())
     patch = edits.diff(source, changes).encode()
-    subprocess.run(["git", "apply", "-p0", "-"], input=patch, cwd=tmp_path, check=True, timeout=30)
+    subprocess.run(["git", "apply", "-p0", "-"], input=patch, cwd=tmp_path, check=True, timeout=240)
     assert file.read_bytes().decode() == edits.edited(source, changes)
 
 

@@ -101,7 +101,7 @@ class PodAgent:
             self.process.wait()
 
 
-def wait_until(holds: Callable[[], Any], what: str = "", seconds: float = 90.0) -> Any:
+def wait_until(holds: Callable[[], Any], what: str = "", seconds: float = 240.0) -> Any:
     deadline = time.monotonic() + seconds
     while not (found := holds()):
         assert time.monotonic() < deadline, what or "it did not happen in time"

@@ -17,7 +17,7 @@ from paceline.model.roles import ReplicaId
 Found = TypeVar("Found")
 
 
-def until(find: Callable[[], Found | None], *, seconds: float = 60.0, every_seconds: float = 0.05) -> Found:
+def until(find: Callable[[], Found | None], *, seconds: float = 240.0, every_seconds: float = 0.05) -> Found:
     """Return what is found, once it is.
 
     Raises:

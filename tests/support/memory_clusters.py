@@ -291,7 +291,7 @@ class MemoryCluster:
 
 def _fetched(asked: urllib.request.Request) -> bytes:
     try:
-        with urllib.request.urlopen(asked, timeout=10) as answer:
+        with urllib.request.urlopen(asked, timeout=240) as answer:
             return bytes(answer.read())
     except urllib.error.HTTPError as error:
         with error:

@@ -20,7 +20,7 @@ from support.kills import until
 PACELINE = (sys.executable, "-c", "from paceline.surfaces.cli.main import main; main()")
 _ACTS = "looks after the jobs"
 #: The lease of an operator that was killed has to run out first.
-_TURN_SECONDS = 60.0
+_TURN_SECONDS = 240.0
 _KEEPER_SECONDS = 0.3
 
 
@@ -95,7 +95,7 @@ class OperatorProcess:
         """End it as Kubernetes does, and return its exit code."""
         assert self.process is not None
         self.process.terminate()
-        return self.process.wait(timeout=30)
+        return self.process.wait(timeout=240)
 
     def is_alive(self) -> bool:
         """Whether it runs."""

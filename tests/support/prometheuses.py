@@ -75,10 +75,10 @@ def running(config: Mapping[str, Any], folder: Path) -> Iterator[str]:
         yield f"http://{address}"
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(240)
 
 
-def until(holds: Callable[[], Any], what: Callable[[], object], seconds: float = 60.0) -> None:
+def until(holds: Callable[[], Any], what: Callable[[], object], seconds: float = 240.0) -> None:
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline, what()

@@ -1,4 +1,4 @@
-"""Cores for some jobs before all else, so that what runs beside a test does not disturb the job of the test.
+"""Cores for some jobs before others, so that what runs beside a test does not disturb the job of the test.
 
 Beside other tests `why` says that other programs take a job's cores, and that is true. A test of what else it
 says needs a job whose own limits bind it.
@@ -14,15 +14,17 @@ from pathlib import Path
 from paceline.engines.local import machines
 from paceline.engines.local.folders import RunFolder
 
-#: The share that a group begins with and the largest one, in the words of each version of cgroups.
+#: The share that a group begins with, and one that counts as much as sixteen busy processes, in the words of
+#: each version of cgroups. With more, other tests would stand still: the largest share left them a twentieth
+#: of two cores for minutes.
 DEFAULT = {"cpu.shares": "1024", "cpu.weight": "100"}
-MOST = {"cpu.shares": "262144", "cpu.weight": "10000"}
+LARGE = {"cpu.shares": "16384", "cpu.weight": "1600"}
 LOOK_SECONDS = 0.2
 
 
 @contextlib.contextmanager
 def preferred(home: Path) -> Iterator[None]:
-    """Give the jobs of a home the largest share of the cores while this lasts, where they have groups.
+    """Give the jobs of a home a large share of the cores while this lasts, where they have groups.
 
     Args:
         home: the state folder; it need not be there yet.
@@ -37,8 +39,8 @@ def preferred(home: Path) -> Iterator[None]:
         while not ended.wait(LOOK_SECONDS):
             for run in home.glob("runs/*"):
                 for group in hierarchy.folders(RunFolder(run).token):
-                    _set(group, MOST)
-                    _set(group.parent, MOST)
+                    _set(group, LARGE)
+                    _set(group.parent, LARGE)
 
     thread = threading.Thread(target=prefer)
     thread.start()

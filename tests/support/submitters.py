@@ -18,7 +18,7 @@ from support import kills, leftovers
 from support.served import Server
 
 CLIENTS = 3
-END_SECONDS = 60.0
+END_SECONDS = 240.0
 JOB = """\
 apiVersion: paceline.dev/v1alpha1
 kind: TrainingJob

@@ -78,7 +78,7 @@ def test_name_is_checked(home: homes.Home, job_file: Callable[..., str]) -> None
 
 def test_life_of_a_job(home: homes.Home, job_file: Callable[..., str]) -> None:
     job = paceline.submit(job_file("print('hello', flush=True)", replicas=2), name="lived")
-    assert job.wait(timeout=60, check=True) is JobPhase.SUCCEEDED
+    assert job.wait(timeout=240, check=True) is JobPhase.SUCCEEDED
     assert sorted((str(line.replica), line.text) for line in job.logs()) == [
         ("worker-0", "hello"), ("worker-1", "hello"),
     ]  # fmt: skip
@@ -88,14 +88,14 @@ def test_life_of_a_job(home: homes.Home, job_file: Callable[..., str]) -> None:
         job.resume()
     again = paceline.submit(job.run.spec)
     assert again.name == "lived-2"
-    again.wait(timeout=60)
+    again.wait(timeout=240)
     job.delete()
     assert [left.name for left in paceline.list()] == ["lived-2"]
 
 
 def test_failed_job_raises_when_asked(home: homes.Home, job_file: Callable[..., str]) -> None:
     job = paceline.submit(job_file("raise SystemExit(3)"))
-    assert job.wait(timeout=60) is JobPhase.FAILED
+    assert job.wait(timeout=240) is JobPhase.FAILED
     with pytest.raises(paceline.JobFailed, match="failed"):
         job.wait(check=True)
 

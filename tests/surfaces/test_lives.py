@@ -167,7 +167,7 @@ def on_terminal(arguments: tuple[str, ...], expected: str) -> tuple[int, str]:
     try:
         until(lambda: expected in seen.decode(errors="replace") or process.poll() is not None)
         process.send_signal(signal.SIGINT)
-        process.wait(timeout=60)
+        process.wait(timeout=240)
     finally:
         process.kill()
         process.wait()

@@ -36,7 +36,7 @@ class Lines(sessions.Session):
 
     def wait_for(self, count: int) -> None:
         with self.changed:
-            assert self.changed.wait_for(lambda: len(self.lines) >= count, timeout=60)
+            assert self.changed.wait_for(lambda: len(self.lines) >= count, timeout=240)
 
 
 @pytest.fixture

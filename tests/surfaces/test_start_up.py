@@ -33,7 +33,7 @@ def loaded(arguments: list[str], environment: dict[str, str]) -> tuple[str, list
     """Return what a command line prints, and which of the heavy modules it loads."""
     done = subprocess.run(
         [sys.executable, "-c", PROBE, *arguments], env={**os.environ, **environment},
-        capture_output=True, text=True, check=True, timeout=60,
+        capture_output=True, text=True, check=True, timeout=240,
     )  # fmt: skip
     modules = set(done.stderr.partition("LOADED ")[2].split())
     return done.stdout, [name for name in HEAVY if name in modules]

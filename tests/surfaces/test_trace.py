@@ -96,7 +96,7 @@ def test_a_running_job_is_asked_and_awaited(paceline, home):
     Path(run.directory).mkdir(parents=True)
 
     def answer():
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 240
         while not request.exists() and time.monotonic() < deadline:
             time.sleep(0.01)
         name = request.read_text().strip()

@@ -84,7 +84,7 @@ class Processes:
             ended = process.poll()
             if ended is None:
                 process.send_signal(signal.SIGABRT)  # Python's fault handler then writes its threads
-                process.wait(timeout=30)
+                process.wait(timeout=240)
             state = "still ran" if ended is None else f"had ended with {ended}"
             texts.append(f"--- {role} {index} {state}:\n{self.log(role, index)}")
         return "\n".join(texts)

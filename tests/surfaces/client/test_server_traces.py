@@ -23,7 +23,7 @@ def answering(folder: Path, trainers: int) -> threading.Thread:
 
     def answer() -> None:
         request = folder / models.FOLDER / models.REQUEST
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 240
         while not request.exists() and time.monotonic() < deadline:
             time.sleep(0.02)
         name = request.read_text().strip()

@@ -55,7 +55,7 @@ class Stage:
         self.folder = folder
 
     def run(self, coro: Coroutine[Any, Any, Any]) -> Any:
-        return asyncio.run_coroutine_threadsafe(coro, self._loop).result(30)
+        return asyncio.run_coroutine_threadsafe(coro, self._loop).result(240)
 
     def __enter__(self) -> Stage:
         self._thread.start()

@@ -23,7 +23,7 @@ Sleeping = Callable[[str], str]
 
 
 def until(client: TestClient, name: str, phase: str) -> dict[str, Any]:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 240
     while True:
         found = client.get(f"/api/v1/jobs/{name}").json()
         if found["phase"] == phase:
