@@ -31,6 +31,7 @@ from paceline.services.cluster_measurements import ClusterMeasurements
 from paceline.services.cluster_submits import FINGERPRINT, SUBMIT
 from paceline.services.logs import Wanted
 from paceline.services.operators import executions
+from paceline.services.probes import Prober
 from paceline.services.tunings import Tuner
 from paceline.specs import custom_resources
 from paceline.stores import open_store
@@ -61,6 +62,24 @@ def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Cluster
 
 def submit(cluster: Cluster, name: str = "clicks") -> str:
     return cluster.jobs.submit(job(name), source="", base=HERE).name
+
+
+def test_nothing_is_probed_while_another_pod_waits_for_cpu(cluster: Cluster) -> None:
+    submit(cluster)
+    cluster.until_phase("clicks", "running")
+    prober, run = Prober(jobs=cluster.jobs), cluster.jobs.get("clicks")
+    cluster.jobs.check_returns(run)
+    cluster.scene.kubelet.is_full = True
+    spec = {"containers": [{"name": "main", "image": "busybox"}]}
+    other = {"metadata": {"name": "other", "namespace": "ads"}, "spec": spec}
+    cluster.runner.run(cluster.scene.cluster.create(kinds.PODS, other))
+    waits = cluster.scene.until(
+        lambda: "conditions" in cluster.scene.cluster.of_kind(kinds.PODS)["other"]["status"]
+    )
+    cluster.runner.run(waits)
+    for ask in (prober.probe, prober.plan):
+        with pytest.raises(Conflict, match="the pod ads/other waits for CPU, and might keep"):
+            ask("clicks")
 
 
 def test_a_job_is_submitted_and_looked_at(cluster: Cluster) -> None:

@@ -24,6 +24,12 @@ def node(name: str, *, cpu: str = "4", memory: str = "8Gi") -> dict[str, Any]:
     }
 
 
+_SHORT = {
+    "type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+    "message": "0/3 nodes are available: 3 Insufficient cpu.",
+}  # fmt: skip
+
+
 class Kubelet:
     """All nodes of a cluster, and its scheduler, which looks at nothing.
 
@@ -31,7 +37,7 @@ class Kubelet:
         cluster: the cluster.
         exit_code: says of a running pod with which code it ends, if it ends now.
 
-    `leaves` says of a pod that is asked to end whether it does now.
+    `leaves` says of a pod that is asked to end whether it does now. While it `is_full`, no node has CPU left.
     """
 
     def __init__(
@@ -41,6 +47,7 @@ class Kubelet:
         self.exit_code = exit_code
         self.leaves: Callable[[Pod], bool] = lambda pod: True
         self.dead: set[str] = set()
+        self.is_full = False
 
     async def run(self) -> None:
         while True:
@@ -54,6 +61,8 @@ class Kubelet:
             return
         if "deletionTimestamp" in pod["metadata"] and self.leaves(pod):
             self._cluster.remove(kinds.PODS, name, pod["metadata"]["namespace"])
+        elif host is None and self.is_full:
+            self._change(pod, status={"phase": phase, "conditions": [_SHORT]})
         elif host is None:
             self._change(pod, spec={**pod["spec"], "nodeName": _pinned(pod) or "n0"})
         elif phase == "Pending":

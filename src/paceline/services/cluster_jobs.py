@@ -277,6 +277,10 @@ class ClusterJobs(LifeCycle):
             return frozenset()
         return frozenset({Knob.CPU, Knob.MEMORY})
 
+    def check_returns(self, run: Run) -> None:
+        """Let a run pass of which what is cut comes back for sure (see `LifeCycle.check_returns`)."""
+        cluster_resizes.check_returns(self)
+
     def adjust(self, name: str, wanted: Sequence[Adjustment]) -> float:
         """Have something of a job that runs be different for a time (see `LifeCycle.adjust`)."""
         return cluster_resizes.adjust(self, name, wanted)

@@ -44,6 +44,7 @@ CHANGING = f"{kinds.TRAINING_JOBS.group}/changing"
 LEASE_SECONDS = 60.0
 #: An operator looks at a job at once when its resource changes; a kubelet takes some seconds, often four.
 ANSWER_SECONDS = 60.0
+_WAITING = "kubectl get pods --all-namespaces --field-selector=status.phase=Pending"
 #: Parts of a job's spec that say what its replicas have.
 _SIZES = ("roles", "overrides")
 _SINCE = "Kubernetes resizes pods since 1.33 (beta) and 1.35 (stable)"
@@ -82,6 +83,23 @@ def check_version(jobs: ClusterJobs) -> None:
     known = json.loads(jobs.runner.run(jobs.cluster.read("/api/v1", limit_bytes=NAMES_BYTES)))
     if not any(each.get("name") == "pods/resize" for each in known.get("resources") or ()):
         raise EngineError("this cluster does not resize pods that run", _SINCE)
+
+
+def check_returns(jobs: ClusterJobs) -> None:
+    """Let a cluster pass on which nothing waits for CPU: such a pod may take what is cut, and keep it.
+
+    Raises:
+        Conflict: some pod does.
+    """
+    waiting: tuple[str, ...] = ()
+    with contextlib.suppress(ClusterError):  # Who may not look at all pods finds out by trying.
+        waiting = jobs.cluster_state().short_of_cpu
+    if waiting:
+        others = f" and {len(waiting) - 1} more" if len(waiting) > 1 else ""
+        raise Conflict(
+            f"the pod {waiting[0]}{others} waits for CPU, and might keep what a probe cuts for a time",
+            f"try again when none waits: {_WAITING}",
+        )
 
 
 def _check_room(replica: ReplicaId, node: Node, spec: JobSpec, resize: Resize) -> None:

@@ -174,6 +174,13 @@ class LifeCycle(abc.ABC):
     def knobs(self, run: Run) -> frozenset[Knob]:
         """Return what of a run can be adjusted while it runs."""
 
+    def check_returns(self, run: Run) -> None:  # noqa: B027 - on one machine all returns
+        """Let a run pass of which what is taken away for a time comes back for sure.
+
+        Raises:
+            Conflict: others might take it meanwhile.
+        """
+
     @abc.abstractmethod
     def adjust(self, name: str, wanted: Sequence[Adjustment]) -> float:
         """Have something of a job that runs be different for a time; one that is over puts it back.

@@ -98,7 +98,7 @@ class Prober:
         """Return what a probe of a job would cut first, how long it takes and what it costs at most.
 
         Raises:
-            Conflict: as `probe`.
+            Conflict: as `begin`.
         """
         session = _Session(self, self._running(name))
         parts = [each.name for each in session.scope.parts]
@@ -116,6 +116,7 @@ class Prober:
                 f"{name} is {run.phase}, and only what runs can be probed",
                 f"paceline wait {name} --for running",
             )
+        self.jobs.check_returns(run)
         return run
 
     def probe(self, name: str) -> Probe:
@@ -127,7 +128,7 @@ class Prober:
 
         Raises:
             Conflict: it does not run, makes nothing that can be counted, or is being changed; or nothing of
-                it can be cut here.
+                it can be cut here, or what is cut might not come back.
             EngineError: the engine cannot set what is to be cut.
         """
         run = self._running(name)

@@ -53,6 +53,25 @@ def test_a_node_and_what_is_taken_of_it() -> None:
     assert (found.is_ready, found.is_cordoned, found.labels) == (True, True, {"zone": "a"})
 
 
+def test_pods_that_wait_for_cpu() -> None:
+    def waiting(name: str, message: str | None, host: str | None = None, status: str = "False") -> dict:
+        condition = {"type": "PodScheduled", "status": status, "message": message}
+        each = pod(container(4), phase="Pending", host=host)
+        metadata = {"name": name, "namespace": "ads"}
+        return {**each, "metadata": metadata, "status": {"phase": "Pending", "conditions": [condition]}}
+
+    short = "0/3 nodes are available: 1 Insufficient memory, 2 Insufficient cpu."
+    objects = [
+        waiting("short", short),
+        waiting("other", "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."),
+        waiting("unsaid", None),
+        waiting("bound", short, host="n1"),
+        waiting("scheduled", short, status="True"),
+        {**pod(container(4), host=None), "status": {"phase": "Pending"}},
+    ]
+    assert cluster_states.read(objects, "default").short_of_cpu == ("ads/short",)
+
+
 @pytest.mark.parametrize("status", ["False", "Unknown"])
 def test_a_node_that_does_not_answer(status: str) -> None:
     each = node()

@@ -23,6 +23,8 @@ NAMES: Mapping[str, tuple[str, int]] = {
     "gpus": (pods.GPU, 1),
     "pods": ("pods", 1),
 }
+#: What the scheduler says of nodes that have not as much CPU left as a pod asks for.
+_NO_CPU = "Insufficient cpu"
 #: Phases of a pod that takes nothing any more.
 ENDED = ("Succeeded", "Failed")
 _SAVED_BY = "kubectl get nodes,pods,resourcequotas --all-namespaces -o json > cluster.json writes one"
@@ -32,10 +34,15 @@ Object = Mapping[str, Any]
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterState:
-    """The nodes of a cluster, and the quotas of one of its namespaces."""
+    """The nodes of a cluster, and the quotas of one of its namespaces.
+
+    Attributes:
+        short_of_cpu: pods that wait because no node has as much CPU left, as ``NAMESPACE/NAME``.
+    """
 
     nodes: tuple[Node, ...]
     quotas: tuple[Quota, ...] = ()
+    short_of_cpu: tuple[str, ...] = ()
 
 
 def load(path: str | os.PathLike[str], namespace: str) -> ClusterState:
@@ -81,6 +88,23 @@ def read(objects: Iterable[Object], namespace: str) -> ClusterState:
             for each in by_kind["ResourceQuota"]
             if _at(each, "metadata", "namespace") == namespace and not _is_scoped(each)
         ),
+        short_of_cpu=tuple(
+            f"{_at(each, 'metadata', 'namespace')}/{_name(each)}"
+            for each in by_kind["Pod"]
+            if _is_short_of_cpu(each)
+        ),
+    )
+
+
+def _is_short_of_cpu(pod: Object) -> bool:
+    """Whether the scheduler has said of a pod without a node that CPU lacks (``NodeResourcesFit``)."""
+    if _at(pod, "spec", "nodeName"):
+        return False
+    return any(
+        each.get("type") == "PodScheduled"
+        and each.get("status") == "False"
+        and _NO_CPU in str(each.get("message") or "")
+        for each in _list(pod, "status", "conditions")
     )
 
 
