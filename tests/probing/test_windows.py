@@ -42,6 +42,20 @@ def test_who_is_held_back_is_who_is_throttled_meanwhile() -> None:
     assert windows.held_back(samples, ["ps-0"], 3.5, 9.0) is None
 
 
+def test_how_long_an_evaluation_went_on() -> None:
+    evaluator = ReplicaId.parse("evaluator-0")
+    samples = [
+        Sample(replica=each, attempt=1, at=at, interval_seconds=1.0, cpu_cores=used)
+        for each, at, used in (
+            (evaluator, 1.0, 0.01), (evaluator, 2.0, 0.9), (evaluator, 3.0, 0.9), (W0, 4.0, 0.9),
+        )
+    ]  # fmt: skip
+    assert windows.evaluating(samples, 1.0, 3.0) == 1.0
+    assert windows.evaluating(samples, 0.0, 2.0) == 0.5
+    assert windows.evaluating(samples, 3.0, 5.0) == 0.0
+    assert windows.evaluating(samples, 3.0, 3.0) == 0.0
+
+
 def test_at_its_limit_is_who_is_throttled_or_uses_all_its_cores_outside_of_a_cut() -> None:
     def sample(replica: ReplicaId, at: float, throttled: float, used: float) -> Sample:
         return Sample(

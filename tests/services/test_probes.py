@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import signal
 import subprocess
 import sys
@@ -69,6 +70,27 @@ def test_what_binds_is_named_and_all_is_put_back(
     assert only == found
     api.stop(run.name)
     assert {row.attempt for row in api.replicas(run.name)} == {1}
+
+
+def test_an_evaluation_comes_first(api: jobs.Jobs, submit: Submit, tmp_path: Path) -> None:
+    """It computes until the probe says that it waits; then nothing is left to wait for."""
+    rests = tmp_path / "rests"
+    computes = f'while [ ! -e "{rests}" ]; do :; done; exec sleep 600'
+    spec = paced_cores.job(tmp_path, "ps-0")
+    evaluator = RoleSpec(role=Role.EVALUATOR, command=("sh", "-c", computes), cpu_cores=0.3)
+    run = paced_cores.training(api, submit(dataclasses.replace(spec, roles=(*spec.roles, evaluator))))
+    told: list[str] = []
+
+    def tell(found: Probe, doing: str) -> None:
+        told.append(doing)
+        if doing == probes.GIVES_WAY:
+            assert found.cuts == ()
+            rests.touch()
+
+    found = prober(api, tell=tell).probe(run.name)
+    assert told[0] == probes.GIVES_WAY
+    assert binding(found) == ["cores of ps-0"]
+    api.stop(run.name)
 
 
 def test_a_probe_that_is_killed_leaves_nothing_cut(api: jobs.Jobs, submit: Submit, tmp_path: Path) -> None:

@@ -6,13 +6,17 @@ import math
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 
+from paceline.model import intervals
 from paceline.model.probes import Unit
+from paceline.model.roles import Role
 from paceline.model.samples import Measured, Sample, StepReport
 
 #: A replica that stood still for less of a time has not felt its quota.
 FELT_SHARE = 0.02
 #: One that uses more of its cores uses all of them: exclusive ones have no quota that could be felt.
 FULL = 0.95
+#: An evaluator that uses fewer cores does not evaluate: it looks for a new checkpoint now and then.
+EVALUATING_CORES = 0.1
 
 
 def unit(reports: Sequence[StepReport]) -> Unit:
@@ -59,6 +63,17 @@ def held_back(
         if sum(throttled for throttled, _ in known) > FELT_SHARE * sum(seconds for _, seconds in known):
             felt.append(target)
     return tuple(felt)
+
+
+def evaluating(samples: Sequence[Sample], since: float, until: float) -> float:
+    """Return the share of the time between two moments in which an evaluator computed."""
+    stretches = [
+        (max(since, each.at - each.interval_seconds), min(until, each.at))
+        for each in samples
+        if each.replica.role is Role.EVALUATOR and (each.cpu_cores or 0.0) >= EVALUATING_CORES
+    ]
+    within = [(begin, end) for begin, end in stretches if begin < end]
+    return intervals.covered_seconds(within) / (until - since) if until > since else 0.0
 
 
 def at_limit(

@@ -19,6 +19,7 @@ from paceline.errors import Conflict, NotFound
 from paceline.model.adjustments import Knob
 from paceline.model.probes import Cut, Part, Probe
 from paceline.model.recordings import Recording
+from paceline.model.roles import Role
 from paceline.model.runs import LOCAL, Run
 from paceline.model.samples import by_replica
 from paceline.model.statuses import JobPhase
@@ -35,13 +36,19 @@ _MOST_DISTURBED = 3
 _TINY_SHARE = 0.002
 #: A window has so many steps of all trainers together, unless that takes longer than so many seconds.
 _STEPS, _LONGEST_WINDOW = 20, 10.0
+_LOOK_SECONDS = 1.0
 #: What an agent has written is stored within so many seconds.
 _SPOOL_SECONDS = 2.0
 #: A replica that uses less than that of what it has is not expected to bind.
 _USED = 0.5
+#: An evaluation that goes on in so much more of one window than of another makes them incomparable.
+_EVALUATED = 0.5
+#: A probe gives way to evaluations for at most that share of its time.
+_GIVEN_SHARE = 0.25
 ALL_KNOWN = "all that matters is known"
 TIME_OVER = "its time is over"
 TOO_DEAR = "more cuts would cost more than they may"
+GIVES_WAY = "an evaluation goes on: it comes first"
 NO_MORE = "the job does not run any more"
 
 
@@ -186,6 +193,7 @@ class _Session:
         self._cuts: list[Cut] = []
         self._lost = 0.0
         self._disturbed = 0
+        self._given_seconds = 0.0
         self._free_at = self._began_at  # Since when nothing is cut, and all has settled.
         self._part: Part | None = None
 
@@ -198,6 +206,7 @@ class _Session:
             ended = self._ended(wanted, part)
             if ended is not None or part is None:
                 return self._told(ended or ALL_KNOWN, "")
+            self._give_way()
             self._told(None, f"{part.name} is cut")
             try:
                 cut = self._cut(part)
@@ -207,7 +216,20 @@ class _Session:
                 return self._told(NO_MORE, "")
             if cut is None:
                 return self._told(NO_MORE, "")
-            self._keep(cut)
+            self._keep(*cut)
+
+    def _give_way(self) -> None:
+        """Wait while an evaluation goes on, which shares cores with what is cut, but not for long."""
+        if self._run.spec.role(Role.EVALUATOR) is None:
+            return
+        while self._given_seconds < _GIVEN_SHARE * self._times.most and self._is_running():
+            known = self._clock() - self._times.known
+            if not windows.evaluating(self._measured(known).samples, known, self._clock()):
+                return
+            self._told(None, GIVES_WAY)
+            time.sleep(_LOOK_SECONDS)
+            self._given_seconds += _LOOK_SECONDS
+            self._free_at = self._clock()
 
     def _ended(self, wanted: Sequence[Part], part: Part | None) -> str | None:
         """Return why the probe ends now; None: it goes on."""
@@ -230,8 +252,10 @@ class _Session:
         is_likely = fresh and scopes.use(self._scene, part) < _USED
         return 0.0 if not costs or is_likely else max(0.0, max(costs)) * self._times.cut
 
-    def _cut(self, part: Part) -> Cut | None:
-        """Cut a part, and put it back; return what the job did; None: it does not run any more."""
+    def _cut(self, part: Part) -> tuple[Cut, bool] | None:
+        """Cut a part, and put it back; return what the job did, and whether an evaluation began or ended
+        meanwhile; None: it does not run any more.
+        """
         deviation, degrees = estimates.noise(self._cuts, self._baselines)
         factor = scopes.factor_of(self._scene, part, plans.factor(deviation, degrees))
         self._sleep_until(self._free_at + self._times.window)
@@ -258,7 +282,8 @@ class _Session:
         if part.knob is Knob.CPU:
             felt = windows.held_back(found.samples, part.targets, *spans[1])
             at_limit = windows.at_limit(found.samples, part.targets, (spans[0], spans[2]))
-        return Cut(
+        evaluated = [windows.evaluating(found.samples, *span) for span in spans]
+        cut = Cut(
             part=part,
             factor=factor,
             since=spans[1][0],
@@ -269,15 +294,17 @@ class _Session:
             felt=felt,
             at_limit=at_limit,
         )
+        return cut, max(evaluated) - min(evaluated) > _EVALUATED
 
     def _is_running(self) -> bool:
         return self._prober.jobs.get(self._run.name).phase is JobPhase.RUNNING
 
-    def _keep(self, cut: Cut) -> None:
+    def _keep(self, cut: Cut, is_evaluated: bool) -> None:
         """Take a cut into account, if nothing else happened beside it."""
         self._lost += max(0.0, cut.base - cut.rate) * (cut.until - cut.since + self._times.settle)
         deviation, _ = estimates.noise(self._cuts, self._baselines)
-        if abs(math.log(cut.before / cut.after)) > _DISTURBED * max(deviation, estimates.LEAST_NOISE):
+        drifted = abs(math.log(cut.before / cut.after))
+        if is_evaluated or drifted > _DISTURBED * max(deviation, estimates.LEAST_NOISE):
             self._disturbed += 1
             self._baselines += [cut.before, cut.after]
             return

@@ -62,8 +62,10 @@ def _constants(module: ModuleType, prefix: str) -> Iterator[Threshold]:
     for comment, names, values in _CONSTANT.findall(inspect.getsource(module)):
         reason = " ".join(line.removeprefix("#: ") for line in comment.splitlines())
         for name, value in zip(names.split(", "), values.split(", "), strict=False):
-            if isinstance(getattr(module, name), int | float):
-                yield Threshold(f"{prefix}{name}", value, reason)
+            found = getattr(module, name)
+            if isinstance(found, int | float):
+                shown = str(found) if value[:1].isalpha() else value  # That of another module, by its name.
+                yield Threshold(f"{prefix}{name}", shown, reason)
 
 
 def pages() -> dict[str, str]:

@@ -20,9 +20,10 @@ from paceline.model.roles import Role
 from paceline.model.samples import Sample
 from paceline.model.snapshots import ReplicaSnapshot
 from paceline.model.words import listed
+from paceline.probing import windows
 
 #: An evaluator that uses fewer cores does not evaluate: it looks for a new checkpoint now and then.
-BUSY_CORES = 0.1
+BUSY_CORES = windows.EVALUATING_CORES
 #: So many reports are needed of each, while it evaluates and while it does not, to compare them.
 LEAST_REPORTS = 5
 #: Of what it uses, an evaluator gets along with that much; it takes longer then.
