@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
@@ -14,6 +15,7 @@ from paceline.model.intervals import Interval, training_interval
 from paceline.model.jobs import Host, JobSpec, RoleSpec
 from paceline.model.recordings import Recording
 from paceline.model.roles import ReplicaId, Role
+from paceline.model.runs import RESIZED
 from paceline.model.samples import Measured, Sample, StepReport, by_replica
 from paceline.model.snapshots import ReplicaSnapshot, Snapshot
 from paceline.model.statuses import JobPhase
@@ -22,6 +24,8 @@ from paceline.model.variable_plans import Plan
 T = TypeVar("T")
 #: A job that runs is judged by its last seconds: enough for steadiness, short enough to notice a change.
 WINDOW_SECONDS = 30.0
+#: What came after a resize is judged alone if it is so long; until then with what came before.
+LEAST_SECONDS = 10.0
 #: The name of the machine in ``facts`` that says how many cores it has.
 _CORES = "cores"
 
@@ -55,7 +59,7 @@ class Case:
     Attributes:
         recording: all that is known.
         window: the stretch of time that is judged: the last seconds of a job that runs, the training of one
-            that has ended.
+            that has ended; of one that was resized what came after that.
         computed: what `once` keeps.
     """
 
@@ -68,12 +72,13 @@ class Case:
     @classmethod
     def of(cls, recording: Recording) -> Case:
         """Return the case of a recording."""
+        window = Interval(since=recording.at - WINDOW_SECONDS, until=recording.at)
         if recording.run.phase.is_final:
-            found = training_interval(recording)
-            return cls(recording=recording, window=found or Interval(since=recording.at, until=recording.at))
-        return cls(
-            recording=recording, window=Interval(since=recording.at - WINDOW_SECONDS, until=recording.at)
-        )
+            window = training_interval(recording) or Interval(since=recording.at, until=recording.at)
+        resized_at = max((each.at for each in recording.events if each.kind == RESIZED), default=-math.inf)
+        if window.since < resized_at <= window.until - LEAST_SECONDS:
+            window = Interval(since=resized_at, until=window.until)
+        return cls(recording=recording, window=window)
 
     @cached_property
     def snapshot(self) -> Snapshot:
