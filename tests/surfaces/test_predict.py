@@ -107,3 +107,48 @@ def test_what_a_probe_has_found_stands_beside_what_is_computed(paceline: Pacelin
     without = json.loads(paceline("predict", SMALL, *change, "-o", "json").stdout)
     assert without["probed"] == []
     assert document["times"] != without["times"]
+
+
+SCALED = ("--autoscale", "--set", "autoscale.ps.cpu={min: 50m, max: 2}")
+
+
+def test_what_autoscaling_would_do_is_foretold_round_by_round(paceline: Paceline) -> None:
+    both = (*SCALED, "--set", "autoscale.worker.cpu={min: 100m, max: 2}")
+    found = json.loads(paceline("predict", SMALL, *both, "-o", "json").stdout)
+    assert found["kind"] == "AutoscaleForecast"
+    *rounds, last = found["rounds"]
+    assert {move["replica"] for move in rounds[0]["moves"]} == {"ps-0", "ps-1", "worker-0", "worker-1"}
+    speeds = [each["examples_per_second"] for each in rounds]
+    assert speeds == sorted(speeds)
+    assert last["moves"] == []
+    # All that may move are the cores that workers do not use: the healthy twin is 4.2 times as fast.
+    assert 2.0 < last["times"] < 5.0
+    shown = paceline("predict", SMALL, *both).stdout
+    assert "ps-0: 74m -> 104m CPU (it binds)" in shown
+    assert "Too few cores are left to give for it to be worth a change." in shown
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_without_cores_to_give_autoscaling_changes_nothing(paceline: Paceline) -> None:
+    (only,) = json.loads(paceline("predict", SMALL, *SCALED, "-o", "json").stdout)["rounds"]
+    assert (only["moves"], only["times"]) == ([], pytest.approx(1.0))
+    more = ("--set", "autoscale.cpu=4")
+    found = json.loads(paceline("predict", SMALL, *SCALED, *more, "-o", "json").stdout)["rounds"]
+    assert found[-1]["times"] > 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--autoscale",), "does not say within what cores may move"),
+        ((*SCALED, "--sweep", "ps.cpu=1,2"), "neither a sweep nor a page"),
+        ((*SCALED, "-o", "html"), "neither a sweep nor a page"),
+        (("--autoscale", "--set", "autoscale.ps.cpu={min: 1, max: 2}"), "not between"),
+    ],
+)
+def test_what_cannot_be_autoscaled_says_why(
+    paceline: Paceline, arguments: tuple[str, ...], message: str
+) -> None:
+    result = paceline("predict", SMALL, *arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr

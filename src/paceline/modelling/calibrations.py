@@ -75,6 +75,11 @@ class Measured:
     trainer_cores: float
     server_cores: tuple[float, ...]
 
+    @property
+    def examples_per_second(self) -> float:
+        """Return how many examples all trainers took."""
+        return self.steps_per_second * self.layout.batch_size
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Probed:

@@ -11,6 +11,7 @@ from paceline.model.deviations import NORMAL_95
 from paceline.model.probes import Elasticity, Part
 from paceline.modelling import predictions
 from paceline.modelling.calibrations import Calibration, Probed
+from paceline.modelling.costs import Costs
 from paceline.modelling.layouts import Layout, Trainers
 
 #: Of what a part has, that the model is asked about: as deep as probes cut most.
@@ -55,18 +56,18 @@ def compared(layout: Layout, calibration: Calibration, found: Sequence[Elasticit
         calibration: what is known of its costs without the probe.
         found: elasticities of its parts; those that the model does not know are left out.
     """
-    known = list(probed(layout, found))
-    now, *then = predictions.speeds(
-        [(each, calibration.costs) for each in (layout, *(one.layout for _, one in known))]
-    )
-    return tuple(
-        Compared(
-            probed=elasticity,
-            computed=math.log(speed.steps_per_second / now.steps_per_second)
-            / math.log(_factor(layout, elasticity.part) or FACTOR),
-        )
-        for (elasticity, _), speed in zip(known, then, strict=True)
-    )
+    told = ((each, computed(layout, calibration.costs, each.part)) for each in found)
+    return tuple(Compared(probed=each, computed=value) for each, value in told if value is not None)
+
+
+def computed(layout: Layout, costs: Costs, part: Part) -> float | None:
+    """Return the elasticity of the speed of a layout to what a part has; None: the model does not know it."""
+    factor = _factor(layout, part)
+    other = None if factor is None else cut(layout, part, factor)
+    if factor is None or other is None:
+        return None
+    now, then = predictions.speeds([(layout, costs), (other, costs)])
+    return math.log(then.steps_per_second / now.steps_per_second) / math.log(factor)
 
 
 def _factor(layout: Layout, part: Part) -> float | None:

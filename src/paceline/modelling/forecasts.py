@@ -124,7 +124,7 @@ def _forecast(
     return Forecast(
         now=now,
         then=then,
-        examples_per_second=measured.steps_per_second * measured.layout.batch_size,
+        examples_per_second=measured.examples_per_second,
         times=times,
         low=min(ends[0], times),
         high=max(ends[1], times),

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from paceline.modelling.elasticities import Compared
     from paceline.modelling.forecasts import Forecast
     from paceline.scheduling.fits import Fit
+    from paceline.services.autoscale_forecasts import Round
     from paceline.services.looks import Look
     from paceline.surfaces.diffs import Diffs
 
@@ -314,6 +315,22 @@ def forecast(found: Forecast, probed: Sequence[Compared]) -> dict[str, Any]:
     """Return the document of what is to be expected of another layout, with what a probe was held against."""
     parts = [{**_elasticity(each.probed), "computed": each.computed} for each in probed]
     return document("Forecast", {**plain(found), "probed": parts})
+
+
+def autoscale_round(found: Round) -> dict[str, Any]:
+    """Return what a round of autoscaling is foretold to do."""
+    moves = [
+        {"replica": str(each.replica), "before": each.before, "after": each.after, "why": each.why}
+        for each in found.balance.moves
+    ]
+    return {
+        "moves": moves,
+        "why": found.balance.why,
+        "examples_per_second": found.forecast.then_examples_per_second,
+        "times": found.forecast.times,
+        "low": found.forecast.low,
+        "high": found.forecast.high,
+    }
 
 
 def _elasticity(found: Elasticity) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -11,6 +11,7 @@ from paceline.modelling import forecasts
 from paceline.modelling.elasticities import Compared
 from paceline.modelling.forecasts import CONFIDENCE, Forecast
 from paceline.modelling.predictions import NOTHING_BINDS, Speed
+from paceline.services.autoscale_forecasts import Round
 from paceline.surfaces.views import cells, tables
 from paceline.surfaces.views.tables import Column
 
@@ -73,6 +74,38 @@ def probed(found: Sequence[Compared], *, width: int | None) -> RenderableType:
     note = "What was probed is in the forecast; what is computed here is what it would say without that."
     lines = cells.lines(note, width)
     return Group(Text(), tables.fit(columns, width).text, Text(), *map(Text, lines))
+
+
+def rounds(now: float, found: Sequence[Round], *, width: int | None) -> RenderableType:
+    """Return what each round of autoscaling is foretold to change, and how fast the job is after it.
+
+    Args:
+        now: examples a second that were measured.
+        found: the rounds.
+        width: in characters.
+    """
+    rows = [row for number, each in enumerate(found, 1) for row in _moves(number, each)]
+    columns = (
+        Column(header="round", cells=["now", *(row[0] for row in rows)], right=True),
+        Column(header="what changes", cells=["", *(row[1] for row in rows)], shrink_to=24),
+        Column(header="examples/s", cells=[f"{now:,.0f}", *(row[2] for row in rows)], right=True),
+        Column(header="of now", cells=["", *(row[3] for row in rows)]),
+    )
+    notes = [
+        found[-1].balance.why[:1].upper() + found[-1].balance.why[1:] + ".",
+        f"The intervals have {CONFIDENCE:.0%} of what is likely. The model stands for the job: what else "
+        "happens in it while it runs, and beside it, is not in here.",
+    ]
+    lines = [line for note in notes for line in cells.lines(note, width)]
+    return Group(tables.fit(columns, width).text, Text(), *map(Text, lines))
+
+
+def _moves(number: int, found: Round) -> Iterator[tuple[str, str, str, str]]:
+    """Yield the lines of a round: each move, and with the first one what all of them bring."""
+    told = found.forecast
+    brings = f"{told.then_examples_per_second:,.0f}", cells.interval(told.times, told.low, told.high)
+    for place, move in enumerate(found.balance.moves):
+        yield (str(number), move.text, *brings) if place == 0 else ("", move.text, "", "")
 
 
 def sweep(values: Sequence[str], found: Sequence[Forecast], *, width: int | None) -> RenderableType:

@@ -12,8 +12,10 @@ from paceline.surfaces.cli import options, printing, sessions
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from paceline.model.causes import Change
     from paceline.modelling.elasticities import Compared
     from paceline.modelling.forecasts import Forecast
+    from paceline.services.predictions import Model
 
 
 @options.verb("predict")
@@ -31,9 +33,19 @@ if TYPE_CHECKING:
     metavar="FIELD=VALUES",
     help="Several values of a field, one after the other: worker.replicas=1..16, or ps.cpu=500m,1,2.",
 )
+@click.option(
+    "--autoscale",
+    is_flag=True,
+    help="What autoscaling would do, round by round, as the job file or --set autoscale... asks for it.",
+)
 @options.output_option("table", "html", "json", "yaml")
 def command(
-    session: sessions.Session, name: str, assignments: tuple[str, ...], sweep: str | None, output: str
+    session: sessions.Session,
+    name: str,
+    assignments: tuple[str, ...],
+    sweep: str | None,
+    autoscale: bool,
+    output: str,
 ) -> None:
     """Say how fast the job NAME would train with another layout, from what was measured of it.
 
@@ -48,7 +60,7 @@ def command(
 
     asked = [changes.change(each) for each in assignments]
     swept = changes.several(sweep) if sweep else ()
-    if not asked and not swept:
+    if not asked and not swept and not autoscale:
         raise InvalidInput(
             "there is nothing to foretell", "--set ps.replicas=4, or --sweep worker.replicas=1..8"
         )
@@ -56,7 +68,11 @@ def command(
     with sessions.needing("a prediction", "tuning", "scipy"):
         from paceline.services import predictions
     model = predictions.model(recording)
-    if swept:
+    if autoscale and (swept or output == "html"):
+        raise InvalidInput("autoscaling has neither a sweep nor a page", "-o json")
+    if autoscale:
+        _show_rounds(model, asked, output)
+    elif swept:
         found = [predictions.forecast(model, [*asked, each]) for each in swept]
         values = [str(each.value) for each in swept]
         if output == "html":
@@ -81,6 +97,24 @@ def _show(found: Forecast, probed: Sequence[Compared], output: str) -> None:
         from paceline.surfaces import documents
 
         printing.emit(documents.forecast(found, probed), output)
+
+
+def _show_rounds(model: Model, asked: Sequence[Change], output: str) -> None:
+    from paceline import specs
+    from paceline.services import autoscale_forecasts
+    from paceline.specs import edits
+
+    spec = specs.parse_job(edits.edited(model.job.text, asked)).spec
+    found = autoscale_forecasts.rounds(model, spec)
+    if output == "table":
+        from paceline.surfaces.views import forecasts
+
+        printing.show(forecasts.rounds(model.measured.examples_per_second, found, width=printing.width()))
+    else:
+        from paceline.surfaces import documents
+
+        items = [documents.autoscale_round(each) for each in found]
+        printing.emit(documents.document("AutoscaleForecast", {"rounds": items}), output)
 
 
 def _show_page(
