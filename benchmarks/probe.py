@@ -37,12 +37,16 @@ from benchmarks.diagnosis_unchanged.faults import MAKERS
 from benchmarks.prediction import errors
 from benchmarks.protocols import ROOT, Bench, Check, Result, Row, reported
 from paceline import specs
+from paceline.diagnosing import confirmations
+from paceline.diagnosing.cases import Case
 from paceline.engines.local import machines
 from paceline.model.adjustments import Adjustment, Knob
+from paceline.model.causes import Cause
 from paceline.model.jobs import JobSpec
 from paceline.model.probes import Elasticity, Probe, Verdict
 from paceline.model.roles import ReplicaId, Role
 from paceline.probing import sayings, windows
+from paceline.services import recordings
 from paceline.services.probes import Prober, Times
 
 #: Of all probes, and the error of what was foretold.
@@ -228,13 +232,31 @@ def _probed(scene: Scene, known: Known) -> Row:
             site.limit()
             with act(site) if act else contextlib.nullcontext():
                 time.sleep(TRAINED_SECONDS)
+                _, told = recordings.explain(api, site.run.name)
                 times = Times()
                 probe = Prober(jobs=api, times=times).probe(site.run.name)
                 best = next(iter(sayings.binding(probe.elasticities)), None)
                 came = None if best is None else _raised(site, probe, best, times)
+                said = list(verdicts(told.causes, probe, Case.of(recordings.whole(api, site.run.name))))
         finally:
             corpus.end_job(api, site.run)
-    return {"cause": scene.cause, "base": scene.base.name, **_row(scene, known, probe, best, came)}
+    row = _row(scene, known, probe, best, came)
+    return {"cause": scene.cause, "base": scene.base.name, "rules": said, **row}
+
+
+def verdicts(causes: Sequence[Cause], probe: Probe, case: Case) -> Iterator[tuple[str, str]]:
+    """Yield each cause that says that cores or a link bind, and what a probe says of that.
+
+    Args:
+        causes: that rules had found before the probe.
+        probe: of the job.
+        case: the job.
+    """
+    for cause in causes:
+        found = {each.verdict for each in confirmations.about(cause, probe, case)}
+        if found:
+            binds = Verdict.BINDS in found
+            yield cause.name, "confirmed" if binds else "refuted" if found == {Verdict.RESTS} else "unclear"
 
 
 def _row(scene: Scene, known: Known, probe: Probe, best: Elasticity | None, came: float | None) -> Row:
@@ -320,6 +342,9 @@ def checks(rows: Sequence[Row]) -> Iterator[Check]:
     raised = [error(row) for row in rows if row["came"] is not None]
     if raised:
         yield errors.quantile("median error of what a raise brings", raised, 0.5, MEDIAN)
+    said = [verdict for row in rows for _, verdict in row["rules"]]
+    for verdict in ("confirmed", "refuted", "unclear"):
+        yield reported(f"causes that rules had found, {verdict} by the probe", [said.count(verdict)])
     yield reported(
         "share of the examples of two minutes that a probe costs", [row["lost_share"] for row in rows]
     )
@@ -333,8 +358,8 @@ def error(row: Row) -> float:
 
 def details(rows: Sequence[Row]) -> Iterator[str]:
     """Yield what each probe found, and what a raise of that brought."""
-    yield "| job | what was done | named | elasticity | foretold | came | seconds | cost |"
-    yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
+    yield "| job | what was done | named | elasticity | foretold | came | seconds | cost | rules before it |"
+    yield "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
     for row in rows:
         if "cause" not in row:
             continue
@@ -346,9 +371,10 @@ def details(rows: Sequence[Row]) -> Iterator[str]:
             elasticity = f"{value:.2f} ({low:.2f} to {high:.2f})"
         foretold = "-" if row["foretold"] is None else f"{row['foretold']:.2f}"
         came = "-" if row["came"] is None else f"{row['came']:.2f}"
+        rules = ", ".join(f"{name} {verdict}" for name, verdict in row["rules"]) or "-"
         yield (
             f"| {row['base']} | {row['cause']}, {row['severity']} | {best}{mark} | {elasticity} | {foretold} "
-            f"| {came} | {row['seconds']:.0f} | {row['lost_share']:.1%} |"
+            f"| {came} | {row['seconds']:.0f} | {row['lost_share']:.1%} | {rules} |"
         )
 
 
