@@ -10,6 +10,7 @@ import base64
 import builtins
 import copy
 import datetime
+import http.client
 import itertools
 import json
 import urllib.error
@@ -293,6 +294,8 @@ def _fetched(asked: urllib.request.Request) -> bytes:
     try:
         with urllib.request.urlopen(asked, timeout=240) as answer:
             return bytes(answer.read())
+    except http.client.HTTPException as error:
+        raise ClusterError(f"{asked.full_url}: the answer was cut off: {error}") from error
     except urllib.error.HTTPError as error:
         with error:
             raise ClusterError(f"{asked.full_url}: {error}", code=error.code) from error

@@ -11,7 +11,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 
-from paceline.model.probes import LEAST, Elasticity, Part, Verdict
+from paceline.model.probes import LEAST, Cut, Elasticity, Part, Verdict
 from paceline.probing.estimates import Known
 
 #: So many are cut one by one; more are halved.
@@ -24,6 +24,8 @@ HALF_WIDTH = 0.15
 _DEVIATION = 0.1
 #: ... but within these: a shallower one drowns in noise, a deeper one is another job.
 SHALLOW, DEEP, FIRST = 0.85, 0.6, 0.75
+#: A replica that uses less than that of what it has is not expected to bind.
+USED = 0.5
 #: The noise of a window beside the mean of two others, over that of a window.
 _BESIDE = math.sqrt(1.5)
 
@@ -69,6 +71,19 @@ def factor(deviation: float, degrees: int) -> float:
     if degrees < 1:
         return FIRST
     return min(SHALLOW, max(DEEP, math.exp(-deviation * _BESIDE / _DEVIATION)))
+
+
+def expected_cost(part: Part, cuts: Sequence[Cut], use: float) -> float:
+    """Return by how much a rate is expected to be less while a part is cut: of one that was not cut, nothing.
+
+    Args:
+        part: that is to be cut.
+        cuts: that were made.
+        use: how much of what it has the part uses.
+    """
+    costs = [cut.base - cut.rate for cut in cuts if set(part.targets) <= set(cut.part.targets)]
+    is_fresh = not any(cut.part == part for cut in cuts)
+    return 0.0 if not costs or (is_fresh and use < USED) else max(0.0, max(costs))
 
 
 def following(scope: Scope, known: Known) -> list[Part]:

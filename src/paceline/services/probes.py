@@ -39,8 +39,6 @@ _STEPS, _LONGEST_WINDOW = 20, 10.0
 _LOOK_SECONDS = 1.0
 #: What an agent has written is stored within so many seconds.
 _SPOOL_SECONDS = 2.0
-#: A replica that uses less than that of what it has is not expected to bind.
-_USED = 0.5
 #: An evaluation that goes on in so much more of one window than of another makes them incomparable.
 _EVALUATED = 0.5
 #: A probe gives way to evaluations for at most that share of its time.
@@ -243,14 +241,8 @@ class _Session:
         return None
 
     def _affords(self, part: Part) -> bool:
-        return self._share(self._expected(part)) <= self._prober.most_share
-
-    def _expected(self, part: Part) -> float:
-        """Return what the next cut of a part is expected to cost: of one that was not cut yet, nothing."""
-        costs = [cut.base - cut.rate for cut in self._cuts if set(part.targets) <= set(cut.part.targets)]
-        fresh = not any(cut.part == part for cut in self._cuts)
-        is_likely = fresh and scopes.use(self._scene, part) < _USED
-        return 0.0 if not costs or is_likely else max(0.0, max(costs)) * self._times.cut
+        expected = plans.expected_cost(part, self._cuts, scopes.use(self._scene, part))
+        return self._share(expected * self._times.cut) <= self._prober.most_share
 
     def _cut(self, part: Part) -> tuple[Cut, bool] | None:
         """Cut a part, and put it back; return what the job did, and whether an evaluation began or ended

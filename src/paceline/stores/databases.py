@@ -46,6 +46,8 @@ class Database:
         # Measurements move from one table into another: who reads both must see one state. SQLite sees to it.
         several = engine.dialect.name == "postgresql"
         self._reader = engine.execution_options(isolation_level="REPEATABLE READ") if several else engine
+        # SQLite has one writer. Who waits for it looks again and again: of many one may never meet it free.
+        self._turn = contextlib.nullcontext() if several else threading.RLock()
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sa.Connection]:
@@ -64,7 +66,7 @@ class Database:
         Raises:
             StoreError: the database failed; nothing was changed.
         """
-        with failures.explained(self.place), self._writer.begin() as connection:
+        with self._turn, failures.explained(self.place), self._writer.begin() as connection:
             yield connection
 
     def bytewise(self, column: sa.ColumnElement[str]) -> sa.ColumnElement[str]:

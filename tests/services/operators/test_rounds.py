@@ -124,6 +124,33 @@ def printed(folder: Path, wanted: Callable[[ReplicaId], bool] = lambda replica: 
     return [line.text for line in logs.lines(reader)]
 
 
+def test_an_end_that_is_asked_for_is_not_lost_in_an_error(tmp_path: Path) -> None:
+    """Of a group of tasks one may fail as the whole is cancelled: then it tells of the failure alone."""
+
+    async def play() -> None:
+        async with keeping(tmp_path) as kept:
+            asked = asyncio.Event()
+
+            async def breaks(*_: object, **__: object) -> bytes:
+                asked.set()
+                try:
+                    await asyncio.sleep(3600)
+                except asyncio.CancelledError:
+                    raise RuntimeError("the answer was cut off") from None
+                return b""
+
+            kept.agent("clicks-worker-0-1")
+            kept.scene.cluster.read = breaks  # type: ignore[method-assign]
+            kept.start()
+            await asked.wait()
+            done, _ = await asyncio.wait([asyncio.ensure_future(kept.stop())], timeout=120)
+            assert done
+            assert kept.rounds is not None
+            assert kept.rounds.counters.failures == 1
+
+    asyncio.run(play())
+
+
 def test_agents_that_an_older_operator_began_are_read(tmp_path: Path) -> None:
     """Its pods have no token, and their job no secret before a replica is launched again."""
 

@@ -59,3 +59,17 @@ def threaded() -> Iterator[Loop]:
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()
+
+
+def check_cancelled() -> None:
+    """Let a task go on after an error, unless it was to end meanwhile.
+
+    Where one of a group of tasks fails while all of them are cancelled, ``asyncio.TaskGroup`` raises the
+    error alone: a loop that catches it and goes on would never end.
+
+    Raises:
+        CancelledError: it was.
+    """
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError

@@ -9,7 +9,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from paceline.engines.kubernetes import kinds, sights, times
+from paceline.engines.kubernetes import kinds, loops, sights, times
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
 from paceline.engines.kubernetes.mirrors import Key, Mirror, Mirrors, key_of
 from paceline.engines.kubernetes.queues import system_of
@@ -195,6 +195,7 @@ class Operator:
             except Exception:  # The loop's edge: one job that cannot be looked after keeps no other waiting.
                 self.counters.failures += 1
                 log.exception("%s/%s could not be looked after", *key)
+                loops.check_cancelled()
             finally:
                 self._queue.done(key, failed=failed)
 
@@ -302,6 +303,7 @@ class Operator:
             except Exception:  # The loop's edge: jobs that run need no decision.
                 self.counters.failures += 1
                 log.exception("nobody could be let in")
+                loops.check_cancelled()
             self._somebody_waits.clear()
             if self._waiting() or self._wishes():
                 took = loop.time() - began

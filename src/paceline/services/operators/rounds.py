@@ -19,7 +19,7 @@ from typing import Protocol
 
 from paceline.control.reconciliations import Sight, Stage
 from paceline.diagnosing.progress import commands
-from paceline.engines.kubernetes import kinds, sights, times
+from paceline.engines.kubernetes import kinds, loops, sights, times
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
 from paceline.engines.local.folders import RunFolder
 from paceline.errors import PacelineError, StoreError
@@ -192,6 +192,7 @@ class Rounds:
         except Exception:  # The loop's edge: what is kept of jobs must never end those who look after them.
             self.counters.failures += 1
             log.exception("a round failed")
+            loops.check_cancelled()
 
     def _count(self, error: PacelineError) -> None:
         self.counters.failures += 1

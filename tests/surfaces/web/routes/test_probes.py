@@ -33,7 +33,9 @@ def test_probes_are_listed(client: TestClient, probed: str) -> None:
         "low": 0.81,
         "high": 1.15,
         "cuts": 2,
+        "at_limit": True,
     }
+    assert [each["at_limit"] for each in first["cuts"]] == [[], ["ps-0"]]
     assert client.get("/api/v1/jobs/nobody/probes").status_code == 404
 
 
