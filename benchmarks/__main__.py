@@ -44,6 +44,7 @@ NAMES = (
     "prediction",
     "prediction-unchanged",
     "probe",
+    "probe-sizes",
     "resize",
     "tuning",
     "simulation",
