@@ -45,7 +45,7 @@ from paceline.model.causes import Cause
 from paceline.model.jobs import JobSpec
 from paceline.model.probes import Elasticity, Probe, Verdict
 from paceline.model.roles import ReplicaId, Role
-from paceline.probing import sayings, windows
+from paceline.probing import raises, sayings, windows
 from paceline.services import recordings
 from paceline.services.probes import Prober, Times
 
@@ -268,7 +268,7 @@ def _row(scene: Scene, known: Known, probe: Probe, best: Elasticity | None, came
         "named": is_named if bound else best is None,
         "best": None if best is None else best.part.name,
         "elasticity": None if best is None else [best.value, best.low, best.high],
-        "foretold": None if best is None else best.times(sayings.RAISE)[0],
+        "foretold": None if best is None else raises.times([best], probe.elasticities, sayings.RAISE)[0],
         "came": came,
         "unclear": [each.part.name for each in probe.elasticities if each.verdict is Verdict.UNCLEAR],
         "seconds": (probe.ended_at or probe.began_at) - probe.began_at,

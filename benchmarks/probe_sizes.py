@@ -177,7 +177,8 @@ def probed(job: Job, *, seen: bool, seed: int, most_seconds: float) -> Probed:
     seconds, lost = times.window, 0.0
 
     def affords(part: Part) -> bool:
-        cost = plans.expected_cost(part, cuts, _use(base, part)) * times.cut
+        factor = plans.factor(*estimates.noise(cuts, baselines))
+        cost = plans.expected_cost(part, factor, cuts, _use(base, part)) * times.cut
         return lost + cost <= MOST_SHARE * statistics.median(baselines) * most_seconds
 
     while seconds + each_seconds <= most_seconds:

@@ -17,9 +17,11 @@ from paceline.engines.local import machines
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
-PAGES = sorted((ROOT / "docs" / "walkthroughs").glob("*.md"))
+FOLDER = ROOT / "docs" / "walkthroughs"
+PAGES = sorted(page for page in FOLDER.glob("*.md") if "." not in page.stem)
+TRANSLATED = sorted(FOLDER.glob("*.zh.md"))
 #: The page whose commands run each time; those of the others run at night.
-OFTEN = ROOT / "docs" / "walkthroughs" / "busy-ps.md"
+OFTEN = FOLDER / "busy-ps.md"
 #: What does not differ from run to run: the causes that ``why`` numbers. On a busy machine others may be
 #: told before them.
 CAUSE = re.compile(r"^\d+\. ([A-Z]+\d{3}) ", re.MULTILINE)
@@ -34,9 +36,16 @@ def blocks(page: Path) -> Iterator[tuple[str, str]]:
 
 
 def test_there_are_pages_and_each_shows_causes() -> None:
-    assert [page.stem for page in PAGES] == ["busy-ps", "more-workers"]
+    assert [page.stem for page in PAGES] == ["asked", "busy-ps", "more-workers"]
     for page in PAGES:
         assert CAUSE.search("".join(shown for _, shown in blocks(page)))
+
+
+def test_a_page_in_another_language_shows_the_same() -> None:
+    assert [page.name for page in TRANSLATED] == ["asked.zh.md"]
+    for page in TRANSLATED:
+        first, _ = page.stem.split(".")
+        assert [*blocks(page)] == [*blocks(FOLDER / f"{first}.md")]
 
 
 @pytest.mark.parametrize("page", nights.but(PAGES, often=[OFTEN]), ids=lambda page: page.stem)

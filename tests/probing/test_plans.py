@@ -155,3 +155,12 @@ def test_noise_makes_cuts_deeper_within_bounds() -> None:
     depths = [plans.factor(noise, 5) for noise in (0.001, 0.01, 0.02, 0.2)]
     assert depths == sorted(depths, reverse=True)
     assert (depths[0], depths[-1]) == (plans.SHALLOW, plans.DEEP)
+
+
+def test_a_deeper_cut_is_expected_to_cost_as_much_more() -> None:
+    group, alone = Part(Knob.CPU, ("ps-0", "ps-1")), Part(Knob.CPU, ("ps-0",))
+    made = Cut(part=group, factor=0.8, since=0.0, until=5.0, rate=80.0, before=100.0, after=100.0)
+    assert plans.expected_cost(group, 0.6, [made], 1.0) == pytest.approx(40.0)
+    assert plans.expected_cost(alone, 0.8, [made], 1.0) == pytest.approx(20.0)
+    assert plans.expected_cost(alone, 0.8, [made], 0.1) == 0.0, "it uses next to nothing, and was not cut"
+    assert plans.expected_cost(Part(Knob.CPU, ("ps-2",)), 0.6, [made], 1.0) == 0.0

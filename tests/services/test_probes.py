@@ -60,7 +60,7 @@ def test_what_binds_is_named_and_all_is_put_back(
     assert probes.newest(api, run.name) == found
     assert [group_files.cores(run, f"ps-{index}") for index in range(2)] == [0.5, 0.5]
     assert [group_files.cores(run, f"worker-{index}") for index in range(2)] == [0.3, 0.3]
-    assert "cores of ps-0, ps-1 is cut" in told
+    assert "cores of ps-0, ps-1 are cut" in told
     if named:
         alone = [cut for cut in found.cuts if cut.part.targets == ("ps-0",)]
         assert not alone, "one cut of both servers tells which of them feels it"

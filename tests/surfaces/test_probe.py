@@ -31,7 +31,7 @@ def test_what_was_found_stands_in_a_table(home: homes.Home, paceline: Paceline) 
     assert lines[0].split() == ["PART", "ELASTICITY", "95", "%", "CUTS", "IT", "30", "%", "LESS", "OF", "IT"]
     assert [each.split()[:4] for each in lines[1:3]] == [
         ["cores", "of", "ps-0", "0.98"],
-        ["cores", "of", "worker-0,", "w…"],
+        ["cores", "of", "worker-0,", "wor…"],
     ]
     assert "binds" in lines[1]
     assert "rests" in lines[2]

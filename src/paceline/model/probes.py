@@ -25,7 +25,6 @@ _NAMES = {
     Knob.MEMORY: "memory",
     Knob.LINK: "link",
     Knob.WEIGHT: "share of cores",
-    Knob.PAUSE: "number",
 }
 
 
@@ -58,7 +57,9 @@ class Part:
 
     @property
     def name(self) -> str:
-        """Return what people call it: ``cores of ps-0``, ``link of host a``."""
+        """Return what people call it: ``cores of ps-0``, ``link of host a``, ``number of workers``."""
+        if self.knob is Knob.PAUSE:
+            return f"number of {self.targets[0].partition('-')[0]}s"
         what = _NAMES[self.knob]
         plural = "s" if self.knob is Knob.LINK and len(self.targets) > 1 else ""
         return f"{what}{plural} of {self._whose}"
@@ -67,6 +68,16 @@ class Part:
     def is_plural(self) -> bool:
         """Whether its name is that of several things."""
         return self.knob is Knob.CPU or (self.knob is Knob.LINK and len(self.targets) > 1)
+
+    @property
+    def doing(self) -> str:
+        """Return what is done to it by a probe, for people: ``cores of ps-0, ps-1 are cut``."""
+        match self.knob:
+            case Knob.PAUSE:
+                return f"{self._whose} stands still"
+            case Knob.WEIGHT:
+                return f"{self.name} is raised"
+        return f"{self.name} {'are' if self.is_plural else 'is'} cut"
 
     @property
     def _whose(self) -> str:

@@ -8,6 +8,11 @@ from collections.abc import Iterable
 SHOWN = 4
 
 
+def counted(number: int, noun: str) -> str:
+    """Return how many there are of something: ``1 cut``, ``3 cuts``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def listed(names: Iterable[object]) -> str:
     """Return some names, and how many more there are."""
     known = [str(name) for name in names]

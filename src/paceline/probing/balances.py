@@ -16,7 +16,7 @@ from paceline.model.adjustments import Knob
 from paceline.model.jobs import Autoscale, JobSpec
 from paceline.model.probes import Elasticity, Verdict
 from paceline.model.roles import ReplicaId
-from paceline.probing import sayings
+from paceline.probing import raises, sayings
 
 #: A replica gets at most so many times what it has, in one round.
 MOST_RAISE = sayings.RAISE
@@ -95,7 +95,8 @@ def balance(
     given = {each: _stepped(more * share) for each, more in wanted.items()}
     moved = sum(given.values())
     factor = min((scaled[each] + given[each]) / scaled[each] for each in wanted)
-    times = _foretold([by_replica[each] for each in wanted], factor)
+    raised = list({by_replica[each].part: by_replica[each] for each in wanted}.values())
+    times = raises.times(raised, found, factor)
     if times[0] < LEAST_GAIN:
         return Balance(moves=(), why="too few cores are left to give for it to be worth a change")
     taken = max(0.0, moved - free)
@@ -140,10 +141,3 @@ def _stepped(cores: float, *, up: bool = False) -> float:
     steps = cores / STEP_CORES
     whole = -int(-steps // 1) if up else int(steps + 1e-9)
     return round(whole * STEP_CORES, 6)
-
-
-def _foretold(parts: Sequence[Elasticity], factor: float) -> tuple[float, float, float]:
-    """Return what it brings when all that bind get so many times as much: their elasticities add up."""
-    distinct = {each.part: each for each in parts}.values()
-    value, low, high = (sum(getattr(each, name) for each in distinct) for name in ("value", "low", "high"))
-    return factor**value, factor**low, factor**high

@@ -73,15 +73,20 @@ def factor(deviation: float, degrees: int) -> float:
     return min(SHALLOW, max(DEEP, math.exp(-deviation * _BESIDE / _DEVIATION)))
 
 
-def expected_cost(part: Part, cuts: Sequence[Cut], use: float) -> float:
+def expected_cost(part: Part, factor: float, cuts: Sequence[Cut], use: float) -> float:
     """Return by how much a rate is expected to be less while a part is cut: of one that was not cut, nothing.
 
     Args:
         part: that is to be cut.
-        cuts: that were made.
+        factor: to what share of what it has.
+        cuts: that were made; a deeper one costs as much more.
         use: how much of what it has the part uses.
     """
-    costs = [cut.base - cut.rate for cut in cuts if set(part.targets) <= set(cut.part.targets)]
+    costs = [
+        (cut.base - cut.rate) * (1 - factor) / (1 - cut.factor)
+        for cut in cuts
+        if set(part.targets) <= set(cut.part.targets)
+    ]
     is_fresh = not any(cut.part == part for cut in cuts)
     return 0.0 if not costs or (is_fresh and use < USED) else max(0.0, max(costs))
 

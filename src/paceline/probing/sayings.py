@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from paceline.model import quantities
 from paceline.model.adjustments import Knob
 from paceline.model.probes import LEAST, Elasticity, Probe, Unit, Verdict
-from paceline.model.words import listed
+from paceline.model.words import counted, listed
+from paceline.probing import raises
 
 #: What is said of a cut of this share, whatever cuts were made.
 CUT = 0.7
@@ -15,6 +16,8 @@ CUT = 0.7
 RAISE = 1.5
 #: What is said of a part that a cut went below what it uses.
 SPARE = "it has more than it uses, so more brings nothing"
+#: Elasticities that add up to so much more than 1 are of parts that hold back each other.
+_MUCH = 0.2
 LEFT = (
     "nothing that was cut binds, so more cores or bandwidth bring nothing: "
     "what is left is latency, locks, and where input and checkpoints come from and go to"
@@ -40,21 +43,26 @@ def binding(ends: Sequence[Elasticity]) -> list[Elasticity]:
 
 
 def foretold(ends: Sequence[Elasticity]) -> Iterator[str]:
-    """Yield what more of each part that binds would bring."""
-    for each in binding(ends):
-        if each.part.knob in (Knob.CPU, Knob.LINK):
-            middle, low, high = each.times(RAISE)
-            yield (
-                f"{each.part.name}: {RAISE:g} times as much is foretold to bring {middle:.2f} times the rate "
-                f"({low:.2f} to {high:.2f}), as long as nothing else binds"
-            )
+    """Yield what more of each part that binds would bring, and of all where each holds back others."""
+    found = [each for each in binding(ends) if each.part.knob in (Knob.CPU, Knob.LINK)]
+    for each in found:
+        yield f"{each.part.name}: {_foretold([each], ends)}"
+    if len(found) > 1 and raises.excess(ends) > _MUCH:
+        yield f"all of them: {_foretold(found, ends)}: each holds back the others"
+
+
+def _foretold(raised: Sequence[Elasticity], ends: Sequence[Elasticity]) -> str:
+    middle, low, high = raises.times(raised, ends, RAISE)
+    return (
+        f"{RAISE:g} times as much is foretold to bring {middle:.2f} times the rate ({low:.2f} to {high:.2f})"
+    )
 
 
 def cost(elasticity: Elasticity) -> str:
     """Return what a cut costs, for people: ``costs 27 % of the rate``."""
     match elasticity.part.knob:
         case Knob.PAUSE:
-            return f"one less: elasticity {elasticity.value:.2f} to their number"
+            return "one less was tried"
         case Knob.WEIGHT:
             more = elasticity.times(2.0)[0] - 1
             return f"twice its share brings {more:.0%}"
@@ -73,7 +81,6 @@ def spent(probe: Probe) -> str:
     if probe.lost is not None and probe.share is not None:
         what = {Unit.EXAMPLES: "examples", Unit.STEPS: "steps", Unit.BYTES: "bytes on the wire"}[probe.unit]
         lost = f"{probe.lost:,.0f} {what} ({probe.share:.1%} of what the job does in its time)"
-    cuts = f"{len(probe.cuts)} cut{'' if len(probe.cuts) == 1 else 's'}"
     why = f"; it ended because {probe.ended}" if probe.ended else ""
-    counted = "" if probe.unit is Unit.EXAMPLES else f"; no examples are seen, so {probe.unit} were counted"
-    return f"{cuts} in {took}, which cost {lost}{counted}{why}"
+    others = "" if probe.unit is Unit.EXAMPLES else f"; no examples are seen, so {probe.unit} were counted"
+    return f"{counted(len(probe.cuts), 'cut')} in {took}, which cost {lost}{others}{why}"

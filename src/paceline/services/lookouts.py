@@ -67,11 +67,11 @@ class Latest(Generic[T]):
             waits: until it was seen anew, if it is time for that.
         """
         seen = self._seen
-        if seen is not None:
+        if seen is not None and not waits:
             if self._lock.locked():
                 return seen.value
             now = self._clock()
-            if self._beside is not None and not waits and seen.due <= now < seen.until:
+            if self._beside is not None and seen.due <= now < seen.until:
                 # If that fails, whoever comes when it is too old for anybody is told.
                 self._beside.submit(self._look)
                 return seen.value

@@ -205,7 +205,7 @@ class _Session:
             if ended is not None or part is None:
                 return self._told(ended or ALL_KNOWN, "")
             self._give_way()
-            self._told(None, f"{part.name} is cut")
+            self._told(None, part.doing)
             try:
                 cut = self._cut(part)
             except Conflict:
@@ -241,15 +241,20 @@ class _Session:
         return None
 
     def _affords(self, part: Part) -> bool:
-        expected = plans.expected_cost(part, self._cuts, scopes.use(self._scene, part))
+        use = scopes.use(self._scene, part)
+        expected = plans.expected_cost(part, self._factor(part), self._cuts, use)
         return self._share(expected * self._times.cut) <= self._prober.most_share
+
+    def _factor(self, part: Part) -> float:
+        """Return to what share of it a part is cut next."""
+        deviation, degrees = estimates.noise(self._cuts, self._baselines)
+        return scopes.factor_of(self._scene, part, plans.factor(deviation, degrees))
 
     def _cut(self, part: Part) -> tuple[Cut, bool] | None:
         """Cut a part, and put it back; return what the job did, and whether an evaluation began or ended
         meanwhile; None: it does not run any more.
         """
-        deviation, degrees = estimates.noise(self._cuts, self._baselines)
-        factor = scopes.factor_of(self._scene, part, plans.factor(deviation, degrees))
+        factor = self._factor(part)
         self._sleep_until(self._free_at + self._times.window)
         before = self._clock()
         self._part = part

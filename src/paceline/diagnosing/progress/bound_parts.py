@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from paceline.diagnosing import confirmations
 from paceline.diagnosing.cases import Case
@@ -15,7 +15,8 @@ from paceline.model.findings import Severity
 from paceline.model.jobs import JobSpec
 from paceline.model.probes import Elasticity
 from paceline.model.roles import ReplicaId
-from paceline.probing import sayings
+from paceline.model.words import counted
+from paceline.probing import raises, sayings
 
 TOPIC = Topic(
     code="PRG014",
@@ -33,14 +34,15 @@ TOPIC = Topic(
 def bound_part(case: Case) -> Iterator[Hit]:
     """Cores and links of which a probe says that they bind."""
     probe = confirmations.newest(case.recording)
-    for each in sayings.binding(probe.elasticities if probe is not None else ()):
+    ends = probe.elasticities if probe is not None else ()
+    for each in sayings.binding(ends):
         if each.part.knob in (Knob.CPU, Knob.LINK):
-            yield _hit(case, each)
+            yield _hit(case, each, ends)
 
 
-def _hit(case: Case, found: Elasticity) -> Hit:
+def _hit(case: Case, found: Elasticity, ends: Sequence[Elasticity]) -> Hit:
     name = case.recording.run.name
-    _, low, high = found.times(sayings.RAISE)
+    _, low, high = raises.times([found], ends, sayings.RAISE)
     changes = tuple(_changes(case.spec, found))
     return Hit(
         what=f"By experiment the {found.part.name} {'bind' if found.part.is_plural else 'binds'}.",
@@ -48,7 +50,7 @@ def _hit(case: Case, found: Elasticity) -> Hit:
         evidence=(
             Evidence(
                 text=f"{sayings.cost(found)} when there is 30 % less of it (elasticity {found.value:.2f}, "
-                f"{found.low:.2f} to {found.high:.2f}, {found.cuts} cuts)"
+                f"{found.low:.2f} to {found.high:.2f}, {counted(found.cuts, 'cut')})"
             ),
         ),
         changes=changes,

@@ -33,6 +33,11 @@ def _table(found: Sequence[Elasticity], width: int | None) -> Text:
         Column(header="95 %", cells=[f"{each.low:.2f} to {each.high:.2f}" for each in found], drop=2),
         Column(header="CUTS", cells=[str(each.cuts) for each in found], right=True, drop=3),
         Column(header="IT", cells=verdicts, styles=[_STYLES[each.verdict] for each in found]),
-        Column(header="30 % LESS OF IT", cells=[sayings.cost(each) for each in found], shrink_to=16, drop=1),
+        Column(
+            header="30 % LESS OF IT",
+            cells=[sayings.cost(each).removesuffix(" of the rate") for each in found],
+            shrink_to=16,
+            drop=1,
+        ),
     ]
     return tables.fit(columns, width).text
