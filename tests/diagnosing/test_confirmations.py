@@ -59,6 +59,14 @@ def test_a_cause_that_an_experiment_confirms_says_so_first() -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["giant-variable", "skewed-shards", "uneven-placement", "dense-update"])
+def test_what_makes_a_server_hot_is_confirmed_by_what_binds_on_it(name: str) -> None:
+    cause = Cause(name=name, what="", severity=Severity.WARNING, subjects=("user_vectors", "ps-0"))
+    case = Case.of(probed(elasticity("ps-0", value=0.9), elasticity("ps-1", value=0.0)))
+    (found,) = confirmations.confirmed([cause], case)
+    assert found.evidence[0].text.startswith("confirmed by experiment: cores of ps-0: costs 27% of the rate")
+
+
 def test_one_that_it_refutes_is_only_worth_knowing() -> None:
     found = said(probed(elasticity("ps-0", "ps-1", value=0.02)))
     assert found.severity is Severity.INFO

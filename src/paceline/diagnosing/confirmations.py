@@ -21,12 +21,16 @@ from paceline.probing import sayings
 _SAID = {
     "at-limit": (Knob.CPU, Knob.LINK),
     "compute-bound": (Knob.CPU,),
+    "dense-update": (Knob.CPU,),
+    "giant-variable": (Knob.CPU, Knob.LINK),
     "hot-ps": (Knob.CPU, Knob.LINK),
     "noisy-neighbour": (Knob.WEIGHT,),
     "ps-cpu-bound": (Knob.CPU,),
     "ps-network-bound": (Knob.LINK,),
     "shared-link": (Knob.LINK,),
+    "skewed-shards": (Knob.CPU, Knob.LINK),
     "throttled": (Knob.CPU,),
+    "uneven-placement": (Knob.CPU, Knob.LINK),
     "worker-link": (Knob.LINK,),
 }
 #: A probe that has said nothing for so long does not go on.
