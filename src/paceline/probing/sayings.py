@@ -62,7 +62,7 @@ def cost(elasticity: Elasticity) -> str:
     """Return what a cut costs, for people: ``costs 27 % of the rate``."""
     match elasticity.part.knob:
         case Knob.PAUSE:
-            return "one less was tried"
+            return "one less"
         case Knob.WEIGHT:
             more = elasticity.times(2.0)[0] - 1
             return f"twice its share brings {more:.0%}"
