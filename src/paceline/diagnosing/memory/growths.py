@@ -24,6 +24,8 @@ _REACH = 10.0
 _STEADY = 0.6
 #: A rise by less of its limit than that is noise.
 _LEAST_RISE = 0.03
+#: Replicas whose first samples are so near began together.
+_TOGETHER_SECONDS = 5.0
 #: An import of TensorFlow and a restore take so long, or less; and with a large graph on a slow machine, of
 #: which no step is seen that would say when it ended (own reasoning; TensorFlow's import takes 5 to 15 s).
 START_SECONDS, UNSEEN_START_SECONDS = 30.0, 120.0
@@ -89,17 +91,21 @@ def training_since(case: Case, replica: ReplicaSnapshot) -> float:
     graph and makes its variables, and grows.
 
     A trainer begins with its first step, others with that of any trainer. Without a report of a step it
-    begins some time after its first sample. One that comes back does not begin with the others.
+    begins some time after the job, or after its first sample if it has come back; that does not begin with
+    the others.
     """
-    own = case.histories.get(replica.replica, ())
+    own, begun = case.histories.get(replica.replica, ()), case.recording.run.started_at
     started = own[0].at if own else 0.0
+    known = min((each[0].at for each in case.histories.values() if each), default=started)
+    if replica.row.attempt == 1 and begun is not None and started - known < _TOGETHER_SECONDS:
+        started = begun  # A look does not have its first samples any more.
     if replica.replica.role.trains:
         first = _first_step(case.reports.get(replica.replica, ()))
         return _unseen_since(case, started) if first is None else first
-    begun = [at for own in case.reports.values() if (at := _first_step(own)) is not None]
-    if not begun:
+    steps = [at for own in case.reports.values() if (at := _first_step(own)) is not None]
+    if not steps:
         return _unseen_since(case, started)
-    return max(min(begun), started + START_SECONDS) if replica.row.attempt > 1 else min(begun)
+    return max(min(steps), started + START_SECONDS) if replica.row.attempt > 1 else min(steps)
 
 
 def _first_step(reports: Sequence[StepReport]) -> float | None:
