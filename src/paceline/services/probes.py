@@ -106,13 +106,17 @@ class Prober:
             Conflict: as `begin`.
         """
         session = _Session(self, self._running(name))
-        parts = [each.name for each in session.scope.parts]
         return [
             f"{name} would be probed for at most {self.times.most:g} s, at the cost of "
             f"{self.most_share:.0%} of what it does in that time at most",
-            *(f"{each}: {1 - plans.FIRST:.0%} less for {self.times.cut:g} s each time" for each in parts),
+            *(f"{self._planned(each)} for {self.times.cut:g} s each time" for each in session.scope.parts),
             "what costs something is cut apart then, until the replica is known that binds",
         ]
+
+    def _planned(self, part: Part) -> str:
+        if part.knob in (Knob.PAUSE, Knob.WEIGHT):
+            return part.doing
+        return f"{part.name}: {1 - plans.FIRST:.0%} less"
 
     def _running(self, name: str) -> Run:
         run = self.jobs.get(name)
