@@ -6,7 +6,7 @@ import dataclasses
 import statistics
 
 import pytest
-from support.layouts import workers
+from support.layouts import measured, workers
 
 from paceline.modelling import calibrations, predictions
 from paceline.modelling.calibrations import Measured
@@ -36,13 +36,7 @@ def layout(trainers: int, step_bytes: list[float], cores: float = 0.5) -> Layout
 
 
 def run(given: Layout) -> Measured:
-    found = predictions.speed(given, TRUE)
-    return Measured(
-        layout=given,
-        steps_per_second=found.steps_per_second,
-        trainer_cores=found.trainer_cores,
-        server_cores=found.server_cores,
-    )
+    return measured(given, TRUE)
 
 
 def test_runs_of_different_layouts_give_the_costs_back() -> None:

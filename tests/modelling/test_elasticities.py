@@ -7,13 +7,12 @@ import math
 from collections.abc import Sequence
 
 import pytest
-from support.layouts import COSTS, workers
+from support.layouts import COSTS, measured, workers
 
 from paceline.model.adjustments import Knob
 from paceline.model.jobs import Host
 from paceline.model.probes import Elasticity, Part
 from paceline.modelling import calibrations, elasticities, predictions
-from paceline.modelling.calibrations import Measured
 from paceline.modelling.costs import Costs
 from paceline.modelling.layouts import Layout, Server, Trainers
 
@@ -43,16 +42,6 @@ def probed(parts: Sequence[Part], costs: Costs = COSTS, layout: Layout = LAYOUT)
     return found
 
 
-def run(costs: Costs, layout: Layout = LAYOUT) -> Measured:
-    found = predictions.speed(layout, costs)
-    return Measured(
-        layout=layout,
-        steps_per_second=found.steps_per_second,
-        trainer_cores=found.trainer_cores,
-        server_cores=found.server_cores,
-    )
-
-
 @pytest.mark.parametrize(
     ("part", "cores", "link", "trainers"),
     [
@@ -80,7 +69,7 @@ def test_what_is_cut_of_a_layout(
 def test_a_part_that_the_model_does_not_know(part: Part) -> None:
     assert elasticities.cut(LAYOUT, part, 0.7) is None
     unknown = Elasticity(part=part, value=1.0, low=0.9, high=1.1, cuts=2)
-    calibration = calibrations.calibrated([run(COSTS)])
+    calibration = calibrations.calibrated([measured(LAYOUT, COSTS)])
     assert elasticities.compared(LAYOUT, calibration, [unknown]) == ()
     assert list(elasticities.probed(LAYOUT, [unknown])) == []
 
@@ -93,7 +82,7 @@ def test_the_last_trainer_that_stands_still_leaves_nothing_to_compute() -> None:
 
 
 def test_a_model_that_has_the_costs_says_what_the_probe_says() -> None:
-    calibration = dataclasses.replace(calibrations.calibrated([run(COSTS)]), costs=COSTS)
+    calibration = dataclasses.replace(calibrations.calibrated([measured(LAYOUT, COSTS)]), costs=COSTS)
     parts = [PS0, PS1, LINK, ALL]
     for each in elasticities.compared(LAYOUT, calibration, probed(parts)):
         assert each.computed == pytest.approx(each.probed.value, abs=1e-6)
@@ -104,8 +93,10 @@ def test_what_a_probe_has_found_mends_a_model_that_is_wrong() -> None:
     true = dataclasses.replace(COSTS, server_background_cores=0.08)
     one = dataclasses.replace(LAYOUT, servers=LAYOUT.servers[:1], hosts=(Host(name="a"),))
     found = probed([PS0, ALL], true, one)
-    before = calibrations.calibrated([run(true, one)])
-    after = calibrations.calibrated([run(true, one)], [each for _, each in elasticities.probed(one, found)])
+    before = calibrations.calibrated([measured(one, true)])
+    after = calibrations.calibrated(
+        [measured(one, true)], [each for _, each in elasticities.probed(one, found)]
+    )
     more = dataclasses.replace(one, servers=(dataclasses.replace(one.servers[0], cores=0.4),))
     came = speed(more, true) / speed(one, true)
 

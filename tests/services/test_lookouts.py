@@ -120,53 +120,34 @@ def test_nobody_waits_for_a_look_who_can_have_the_last_one(
         assert looking.result() is not first
 
 
-def test_a_snapshot_is_made_anew_while_a_page_has_the_last_one(
-    api: jobs.Jobs, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("name", "owner", "seconds", "phase"),
+    [
+        ("snapshot", jobs.Jobs, lookouts.SNAPSHOT_SECONDS, JobPhase.RUNNING),
+        ("look", looks.Looker, looks.LOOK_SECONDS, JobPhase.SUCCEEDED),
+    ],
+)
+def test_it_is_seen_anew_while_a_page_has_what_was_seen_last(
+    api: jobs.Jobs, monkeypatch: pytest.MonkeyPatch, name: str, owner: type, seconds: float, phase: JobPhase
 ) -> None:
-    filled_homes.fill(api.home, "clicks", phase=JobPhase.RUNNING)
+    filled_homes.fill(api.home, "clicks", phase=phase)
     now = [0.0]
-    lookout = Lookout(api, lambda: now[0])
-    first = lookout.snapshot(api.get("clicks"))
+    see = getattr(Lookout(api, lambda: now[0]), name)
+    first = see(api.get("clicks"))
     goes_on = threading.Event()
-    snapshot = jobs.Jobs.snapshot
+    really = getattr(owner, name)
 
-    def slow(self: jobs.Jobs, name: str) -> object:
+    def slow(*arguments: object) -> object:
         goes_on.wait(240)
-        return snapshot(self, name)
+        return really(*arguments)
 
-    monkeypatch.setattr(jobs.Jobs, "snapshot", slow)
-    now[0] += lookouts.SNAPSHOT_SECONDS
-    assert lookout.snapshot(api.get("clicks")) is first
-    goes_on.set()
-    deadline = time.monotonic() + 120
-    while (second := lookout.snapshot(api.get("clicks"))) is first:
-        assert time.monotonic() < deadline
-    # A page that comes much later does not show what is too old.
-    now[0] += 2 * lookouts.SNAPSHOT_SECONDS
-    assert lookout.snapshot(api.get("clicks")) is not second
-
-
-def test_a_look_is_taken_anew_while_whoever_asks_has_the_last_one(
-    api: jobs.Jobs, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    filled_homes.fill(api.home, "clicks")
-    now = [0.0]
-    lookout = Lookout(api, lambda: now[0])
-    first = lookout.look(api.get("clicks"))
-    goes_on = threading.Event()
-    look = looks.Looker.look
-
-    def slow(self: looks.Looker) -> looks.Look:
-        goes_on.wait(240)
-        return look(self)
-
-    monkeypatch.setattr(looks.Looker, "look", slow)
-    now[0] += looks.LOOK_SECONDS
-    assert lookout.look(api.get("clicks")) is first
+    monkeypatch.setattr(owner, name, slow)
+    now[0] += seconds
+    assert see(api.get("clicks")) is first
     goes_on.set()
     deadline = time.monotonic() + 240
-    while (second := lookout.look(api.get("clicks"))) is first:
+    while (second := see(api.get("clicks"))) is first:
         assert time.monotonic() < deadline
-    # What nobody has asked for in a while is too old for whoever comes then.
-    now[0] += 2 * looks.LOOK_SECONDS
-    assert lookout.look(api.get("clicks")) is not second
+    # What was seen long ago is too old for a page that comes then.
+    now[0] += 2 * seconds
+    assert see(api.get("clicks")) is not second

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from paceline.model.roles import ReplicaId, Role
+from paceline.modelling import predictions
+from paceline.modelling.calibrations import Measured
 from paceline.modelling.costs import Costs
+from paceline.modelling.layouts import Layout
 
 COSTS = Costs(
     trainer_seconds=0.004,
@@ -20,3 +23,14 @@ COSTS = Costs(
 def workers(count: int) -> tuple[ReplicaId, ...]:
     """Return so many workers."""
     return tuple(ReplicaId(Role.WORKER, index) for index in range(count))
+
+
+def measured(layout: Layout, costs: Costs) -> Measured:
+    """Return what is measured of a layout whose steps have some costs."""
+    found = predictions.speed(layout, costs)
+    return Measured(
+        layout=layout,
+        steps_per_second=found.steps_per_second,
+        trainer_cores=found.trainer_cores,
+        server_cores=found.server_cores,
+    )

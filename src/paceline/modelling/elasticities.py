@@ -39,10 +39,10 @@ def probed(layout: Layout, found: Sequence[Elasticity]) -> Iterator[tuple[Elasti
         found: elasticities of its parts.
     """
     for each in found:
-        factor = _factor(layout, each.part)
-        other = None if factor is None else cut(layout, each.part, factor)
-        if factor is None or other is None:
+        made = _cut(layout, each.part)
+        if made is None:
             continue
+        factor, other = made
         depth = abs(math.log(factor))
         deviation = depth * (each.high - each.low) / 2 / NORMAL_95
         yield each, Probed(layout=other, times=factor**each.value, deviation=deviation)
@@ -62,20 +62,21 @@ def compared(layout: Layout, calibration: Calibration, found: Sequence[Elasticit
 
 def computed(layout: Layout, costs: Costs, part: Part) -> float | None:
     """Return the elasticity of the speed of a layout to what a part has; None: the model does not know it."""
-    factor = _factor(layout, part)
-    other = None if factor is None else cut(layout, part, factor)
-    if factor is None or other is None:
+    made = _cut(layout, part)
+    if made is None:
         return None
+    factor, other = made
     now, then = predictions.speeds([(layout, costs), (other, costs)])
     return math.log(then.steps_per_second / now.steps_per_second) / math.log(factor)
 
 
-def _factor(layout: Layout, part: Part) -> float | None:
-    """Return to what share the model is asked to cut a part; None: it cannot be."""
-    if part.knob is not Knob.PAUSE:
-        return FACTOR
-    left = layout.trainer_count - len(part.targets)
-    return left / layout.trainer_count if left > 0 else None
+def _cut(layout: Layout, part: Part) -> tuple[float, Layout] | None:
+    """Return to what share the model is asked to cut a part, and the layout then; None: it cannot be."""
+    factor = FACTOR
+    if part.knob is Knob.PAUSE:
+        factor = (layout.trainer_count - len(part.targets)) / layout.trainer_count
+    other = cut(layout, part, factor) if factor > 0 else None
+    return None if other is None else (factor, other)
 
 
 def cut(layout: Layout, part: Part, factor: float) -> Layout | None:

@@ -17,12 +17,12 @@ from paceline.model.adjustments import Knob
 from paceline.model.probes import Elasticity
 
 #: What of a job can be raised; others are numbers of trainers and shares among neighbours.
-_RAISED = (Knob.CPU, Knob.LINK)
+KNOBS = (Knob.CPU, Knob.LINK)
 
 
 def excess(ends: Sequence[Elasticity]) -> float:
     """Return by how much the elasticities to cores and links add up to more than 1; 0: they do not."""
-    return max(0.0, sum(each.value for each in ends if each.part.knob in _RAISED and each.at_limit) - 1.0)
+    return max(0.0, sum(each.value for each in ends if each.part.knob in KNOBS and each.at_limit) - 1.0)
 
 
 def times(

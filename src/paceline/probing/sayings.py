@@ -44,7 +44,7 @@ def binding(ends: Sequence[Elasticity]) -> list[Elasticity]:
 
 def foretold(ends: Sequence[Elasticity]) -> Iterator[str]:
     """Yield what more of each part that binds would bring, and of all where each holds back others."""
-    found = [each for each in binding(ends) if each.part.knob in (Knob.CPU, Knob.LINK)]
+    found = [each for each in binding(ends) if each.part.knob in raises.KNOBS]
     for each in found:
         yield f"{each.part.name}: {_foretold([each], ends)}"
     if len(found) > 1 and raises.excess(ends) > _MUCH:

@@ -9,7 +9,7 @@ from paceline.control import resizings
 from paceline.control.resizings import Resize
 from paceline.errors import InvalidInput
 from paceline.model.adjustments import Knob
-from paceline.model.jobs import JobSpec
+from paceline.model.jobs import Autoscale, JobSpec
 from paceline.model.probes import Elasticity, Part
 from paceline.model.roles import ReplicaId, Role
 from paceline.modelling import elasticities, predictions
@@ -57,19 +57,18 @@ def rounds(model: Model, spec: JobSpec) -> tuple[Round, ...]:
             "the job file does not say within what cores may move",
             "--set 'autoscale.ps.cpu={min: 100m, max: 4}'",
         )
-    return tuple(_rounds(model, spec))
+    return tuple(_rounds(model, spec, spec.autoscale))
 
 
-def _rounds(model: Model, spec: JobSpec) -> Iterator[Round]:
-    scale = spec.autoscale
-    assert scale is not None, "checked by whoever asks"
+def _rounds(model: Model, spec: JobSpec, scale: Autoscale) -> Iterator[Round]:
+    layout = jobs.layout(model, spec)
     for _ in range(MOST_ROUNDS):
-        layout = jobs.layout(model, spec)
         speed = predictions.speed(layout, model.calibration.costs)
         found = balances.balance(spec, scale, list(_probed(model, layout)), _used(layout, speed))
         for move in found.moves:
             spec = resizings.resized(spec, Resize(target=str(move.replica), cpu_cores=move.after))
-        yield Round(balance=found, forecast=jobs.forecast_of(model, jobs.layout(model, spec)))
+        layout = jobs.layout(model, spec)
+        yield Round(balance=found, forecast=jobs.forecast_of(model, layout))
         if not found.moves:
             return
 

@@ -36,7 +36,7 @@ def bound_part(case: Case) -> Iterator[Hit]:
     probe = confirmations.newest(case.recording)
     ends = probe.elasticities if probe is not None else ()
     for each in sayings.binding(ends):
-        if each.part.knob in (Knob.CPU, Knob.LINK):
+        if each.part.knob in raises.KNOBS:
             yield _hit(case, each, ends)
 
 
