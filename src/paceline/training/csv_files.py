@@ -19,12 +19,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.csv
 
-from paceline.training import compressions, errors, features, locations, missing
+from paceline.training import errors, features, locations, missing, text_streams
 
 _BLOCK_BYTES = 8 << 20
 _LONGEST_ROW_BYTES = 8 << 20
-_UTF8_MARK = b"\xef\xbb\xbf"
-_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 #: A quoted field, up to the end where it is not closed.
 _QUOTED = re.compile(rb'(?:\A|(?<=[,\r\n]))"[^"]*+(?:""[^"]*+)*+("?)')
 _LINE = re.compile(rb"[^\r\n]*+(?:\r\n|\r|\n)")
@@ -115,7 +113,7 @@ class CsvFile:
     def _blocks(self) -> Iterator[_Block]:
         """All rows, some megabytes at a time."""
         with locations.opened(self.url, self.cache) as raw:
-            stream = compressions.unpacked(raw, self.url)
+            stream = text_streams.unpacked(raw, self.url)
             rest, line = self._without_skipped(stream, self._head(stream))
             is_last = False
             while not is_last:
@@ -139,10 +137,7 @@ class CsvFile:
 
     def _head(self, stream: BinaryIO) -> bytes:
         """The first bytes, without the mark of UTF-8."""
-        head = _whole_breaks(stream, len(_UTF8_MARK))
-        if head[:2] in _UTF16_MARKS:
-            raise errors.InputError(f"{errors.shown(self.url)}: this is UTF-16; write it as UTF-8")
-        return b"" if head == _UTF8_MARK else head
+        return text_streams.without_mark(_whole_breaks(stream, text_streams.MARK_BYTES), self.url)
 
     def _without_skipped(self, stream: BinaryIO, head: bytes) -> tuple[bytes, int]:
         """What follows the skipped lines of what has been read, and the number of its line."""
@@ -167,9 +162,8 @@ class CsvFile:
     def _check(self, names: Sequence[str], kinds: Mapping[str, features.Kind]) -> None:
         separator = _separator(names[0]) if len(names) == 1 else None
         if separator and names[0] not in kinds:
-            raise errors.InputError(
-                f"{errors.shown(self.url)}: the header has {separator} and no commas; "
-                "columns of CSV are separated by commas"
+            raise errors.InputError.of(
+                self.url, f"the header has {separator} and no commas; columns of CSV are separated by commas"
             )
         errors.check_columns(self.url, kinds, names)
 
@@ -209,14 +203,14 @@ class CsvFile:
                         field.encode("latin-1").decode()
                     except UnicodeDecodeError as error:
                         self._refuse(block.line_of(number), f"column {name!r} is not UTF-8: {error}", error)
-        raise errors.InputError(f"{errors.shown(self.url)}: {reason}") from reason
+        raise errors.InputError.of(self.url, reason) from reason
 
     def _refuse_long(self, line: int, data: bytes) -> NoReturn:
         why = "a quoted field of this row has no end" if b'"' in data else "is this CSV?"
         self._refuse(line, f"a row has more than {_LONGEST_ROW_BYTES:,} bytes; {why}")
 
     def _refuse(self, line: int, why: str, error: Exception | None = None) -> NoReturn:
-        raise errors.InputError(f"{errors.shown(self.url)}:{line}: {why}") from error
+        raise errors.InputError.of(self.url, why, line=line) from error
 
 
 _WORDS = pa.dictionary(pa.int32(), pa.string())

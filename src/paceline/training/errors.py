@@ -34,6 +34,11 @@ class SettingsError(TrainingError):
 class InputError(TrainingError):
     """A data file is missing, empty or malformed, or lacks a column."""
 
+    @classmethod
+    def of(cls, url: str, why: object, *, line: int | None = None) -> InputError:
+        """Returns the error of a file, at one of its lines (from 1) if that is known."""
+        return cls(f"{shown(url)}:{'' if line is None else f'{line}:'} {why}")
+
 
 class ValueFault(Exception):
     """A value of a column cannot be used; who knows where its row came from makes an `InputError` of it.
@@ -73,9 +78,9 @@ def check_columns(url: str, wanted: Iterable[str], known: Sequence[str]) -> None
     for name in wanted:
         times = known.count(name)
         if times == 0:
-            raise InputError(f"{shown(url)}: there is no column {name!r}{did_you_mean(name, known)}")
+            raise InputError.of(url, f"there is no column {name!r}{did_you_mean(name, known)}")
         if times > 1:
-            raise InputError(f"{shown(url)}: the column {name!r} is there {times} times")
+            raise InputError.of(url, f"the column {name!r} is there {times} times")
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -53,7 +53,7 @@ def matches(url: str) -> list[str]:
             return [url]
         found = _within(system, path, url)
         if not found:
-            raise errors.InputError(f"{errors.shown(url)}: there is no file in this folder")
+            raise errors.InputError.of(url, "there is no file in this folder")
         return found
     matching = _retried(url, lambda: system.glob(path, detail=True))
     found = []
@@ -62,7 +62,7 @@ def matches(url: str) -> list[str]:
             is_folder = info.get("type") == "directory"
             found += _within(system, each, url) if is_folder else [system.unstrip_protocol(each)]
     if not found:
-        raise errors.InputError(f"{errors.shown(url)}: no file matches this pattern")
+        raise errors.InputError.of(url, "no file matches this pattern")
     return found
 
 
@@ -209,7 +209,7 @@ def _found(url: str) -> tuple[Any, str]:
     try:
         system, path = fsspec.core.url_to_fs(url)
     except (ImportError, ValueError) as error:
-        raise errors.InputError(f"{errors.shown(url)}: {error}") from error
+        raise errors.InputError.of(url, error) from error
     return system, path
 
 
@@ -292,14 +292,13 @@ def _retried(url: str, action: Callable[[], Answer], lose: Callable[[], None] = 
             return action()
         except _lost_errors() as error:
             if isinstance(error, _FINAL) and not _is_lost(error.__cause__):
-                raise errors.InputError(
-                    f"{errors.shown(url)}: there is no such file, or it may not be read"
-                ) from error
+                raise errors.InputError.of(url, "there is no such file, or it may not be read") from error
             reason = f"{type(error.__cause__ or error).__name__}: {error.__cause__ or error}"
             if delay is None:
-                raise errors.InputError(
-                    f"{errors.shown(url)}: the connection was lost {tries} times in a row ({reason}); "
-                    "see that its server can be reached from here, then start the job again to go on"
+                raise errors.InputError.of(
+                    url,
+                    f"the connection was lost {tries} times in a row ({reason}); "
+                    "see that its server can be reached from here, then start the job again to go on",
                 ) from error
             _log.warning("%s: the connection was lost (%s), trying again in %.1f s", url, reason, delay)
             lose()

@@ -50,9 +50,7 @@ class ParquetFile:
                         yield pa.Table.from_batches([batch.slice(first)])
                     first = max(0, first - batch.num_rows)
             except (pa.ArrowInvalid, OSError) as error:
-                raise errors.InputError(
-                    f"{errors.shown(self.url)}: this Parquet file is damaged: {error}"
-                ) from error
+                raise errors.InputError.of(self.url, f"this Parquet file is damaged: {error}") from error
 
     def place(self, row: int) -> str:
         """Where a row is, for messages: the file and the number of the row, from 1."""
@@ -62,8 +60,6 @@ class ParquetFile:
         try:
             opened = pyarrow.parquet.ParquetFile(stream)
         except pa.ArrowInvalid as error:
-            raise errors.InputError(
-                f"{errors.shown(self.url)}: this is not a whole Parquet file: {error}"
-            ) from error
+            raise errors.InputError.of(self.url, f"this is not a whole Parquet file: {error}") from error
         errors.check_columns(self.url, kinds, opened.schema_arrow.names)
         return opened

@@ -136,9 +136,8 @@ class _Reader:
                 break
         for name in kinds:
             if name not in found and not is_empty:
-                raise errors.InputError(
-                    f"{errors.shown(self._url)}: no record has a feature {name!r}"
-                    f"{errors.did_you_mean(name, seen - {name})}"
+                raise errors.InputError.of(
+                    self._url, f"no record has a feature {name!r}{errors.did_you_mean(name, seen - {name})}"
                 )
         return found
 
@@ -193,10 +192,10 @@ class _Reader:
                         )
                 number += 1
         why = errors.reason(reason)
-        raise errors.InputError(f"{errors.shown(self._url)}: its records cannot be parsed: {why}") from reason
+        raise errors.InputError.of(self._url, f"its records cannot be parsed: {why}") from reason
 
     def _refuse(self, number: int, why: str, error: Exception | None = None) -> NoReturn:
-        raise errors.InputError(f"{errors.shown(self._url)}: record {number + 1}: {why}") from error
+        raise errors.InputError.of(self._url, f"record {number + 1}: {why}") from error
 
 
 def _compression(path: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol
 
 import pyarrow as pa
 
-from paceline.training import columns, compressions, csv_files, errors, features, locations, parquet_files
+from paceline.training import columns, csv_files, errors, features, locations, parquet_files, text_streams
 
 Format = Literal["csv", "parquet", "tfrecord"]
 _SUFFIXES: Mapping[str, Format] = {
@@ -80,7 +80,7 @@ class Source:
     def format_of(self, file: str) -> Format:
         """How this file is decoded."""
         path = PurePosixPath(file)
-        suffix = PurePosixPath(path.stem).suffix if path.suffix in compressions.SUFFIXES else path.suffix
+        suffix = PurePosixPath(path.stem).suffix if path.suffix in text_streams.SUFFIXES else path.suffix
         return self.format or _SUFFIXES.get(suffix, "csv")
 
     def opened(self, file: str) -> DataFile:

@@ -1,8 +1,11 @@
-"""Compressed files: known by their first bytes, whatever their names are; unpacked while they are read."""
+"""Streams of text: their compression and their byte order mark are known by their first bytes, whatever the
+names of the files are. Text is unpacked while it is read.
+"""
 
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
 import io
 import lzma
@@ -17,6 +20,9 @@ from paceline.training import errors
 #: What the names of compressed files end with.
 SUFFIXES = (".gz", ".bz2", ".xz", ".zst", ".zip", ".zz")
 _LONGEST = 6
+_UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+#: The length of a byte order mark, in bytes.
+MARK_BYTES = len(codecs.BOM_UTF8)
 _BUFFER_BYTES = 1 << 20
 
 
@@ -49,11 +55,26 @@ def unpacked(stream: BinaryIO, url: str) -> BinaryIO:
     stream.seek(0)
     for mark, what in _REFUSED.items():
         if head.startswith(mark):
-            raise errors.InputError(f"{errors.shown(url)}: this is {what}, and no text; unpack it first")
+            raise errors.InputError.of(url, f"this is {what}, and no text; unpack it first")
     for mark, (name, reader) in _READERS.items():
         if head.startswith(mark):
             return cast(BinaryIO, io.BufferedReader(_Unpacked(reader(stream), url, name), _BUFFER_BYTES))
     return stream
+
+
+def without_mark(head: bytes, url: str) -> bytes:
+    """Returns the first bytes of a text without the byte order mark of UTF-8.
+
+    Args:
+        head: at least `MARK_BYTES`, unless the text is shorter.
+        url: the file of it.
+
+    Raises:
+        InputError: it is UTF-16.
+    """
+    if head.startswith(_UTF16_MARKS):
+        raise errors.InputError.of(url, "this is UTF-16; write it as UTF-8")
+    return head.removeprefix(codecs.BOM_UTF8)
 
 
 class _Unpacked(io.RawIOBase):
@@ -71,8 +92,8 @@ class _Unpacked(io.RawIOBase):
         try:
             data = self._stream.read(len(buffer))
         except _DAMAGED as error:
-            raise errors.InputError(
-                f"{errors.shown(self._url)}: it is compressed by {self._name}, and damaged: {error}"
+            raise errors.InputError.of(
+                self._url, f"it is compressed by {self._name}, and damaged: {error}"
             ) from error
         buffer[: len(data)] = data
         return len(data)
