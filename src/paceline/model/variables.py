@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 
 from paceline.model.row_layouts import RowLayout, RowOrder
 
@@ -11,6 +12,21 @@ from paceline.model.row_layouts import RowLayout, RowOrder
 ID_BYTES = 4
 #: Rows of a table that a step is assumed to move while none were counted.
 ASSUMED_ROWS = 1024
+Name = tuple[str | None, int | None]
+"""A variable as the user calls it, and the number of its part (from 0); None: not known, or not cut."""
+
+_PART = re.compile(r"(?P<variable>.+)/part_(?P<part>\d+)$")
+
+
+def part_name(variable: str, part: int, parts: int) -> str:
+    """Return what TensorFlow calls a part of a variable that is cut into so many: 1 is the variable."""
+    return f"{variable}/part_{part}" if parts > 1 else variable
+
+
+def without_part(name: str) -> tuple[str, int | None]:
+    """Return the variable of TensorFlow's name of a part, and the number of the part; None: it is not one."""
+    found = _PART.match(name)
+    return (found["variable"], int(found["part"])) if found else (name, None)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

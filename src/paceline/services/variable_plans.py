@@ -15,7 +15,7 @@ from paceline.model.roles import Role
 from paceline.model.row_layouts import RowOrder
 from paceline.model.script_plans import Asked
 from paceline.model.variable_plans import DEFAULT_RULE, Cut, CutStrategy, PlacementRule, Plan, plan
-from paceline.model.variables import Shard, Variable
+from paceline.model.variables import Shard, Variable, part_name
 
 _WHOLE = Cut(strategy=CutStrategy.NONE)
 _RANGES = Cut(strategy=CutStrategy.FIXED, order=RowOrder.CONTIGUOUS)
@@ -130,8 +130,7 @@ def asked_of_script(spec: JobSpec, *, base: Path = Path()) -> Asked:
 
 
 def _tensorflow_name(shard: Shard) -> str:
-    name = shard.variable.name
-    return name if shard.layout.shards == 1 else f"{name}/part_{shard.index}"
+    return part_name(shard.variable.name, shard.index, shard.layout.shards)
 
 
 def _of_script(name: str, known: Plan, before: Asked, after: Asked) -> Alternative:

@@ -6,15 +6,10 @@ what reads it, within the model: `model/site`, `model/hidden/MatMul`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from paceline.model.variables import Variable
+from paceline.model.variables import Name, Variable, without_part
 
-Name = tuple[str | None, int | None]
-"""A variable as the user calls it, and the number of its shard."""
-
-_PART = re.compile(r"(?P<layer>.+)/part_(?P<shard>\d+)$")
 #: What a layer does with a variable of it, by the last part of its name (`keras/layers/core/dense.py`).
 _DONE_WITH = {"MatMul": "kernel", "Tensordot": "kernel", "Conv2D": "kernel", "BiasAdd": "bias", "add": "bias"}
 
@@ -25,8 +20,8 @@ def variables(layers: Iterable[str], known: Sequence[Variable]) -> Mapping[str, 
 
 
 def _variable(layer: str, known: Sequence[Variable]) -> Name | None:
-    part = _PART.match(layer)
-    path = (part["layer"] if part else layer).split("/")
+    name, part = without_part(layer)
+    path = name.split("/")
     kind = _DONE_WITH.get(path[-1])
     if kind is not None:
         del path[-1]
@@ -36,7 +31,7 @@ def _variable(layer: str, known: Sequence[Variable]) -> Name | None:
         if _ends_with(path, each.name.split("/")[:-1])
         and (each.name.rpartition("/")[2] == kind if kind else each.sparse)
     ]
-    return (found[0], int(part["shard"]) if part else None) if len(found) == 1 else None
+    return (found[0], part) if len(found) == 1 else None
 
 
 def _ends_with(path: Sequence[str], layer: Sequence[str]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 from collections.abc import Iterable, Sequence
 
-from paceline.model.variables import Variable
+from paceline.model.variables import Variable, part_name
 from paceline.tracing.shapes import Dimensions
 
 
@@ -18,7 +18,7 @@ class Placements:
         self._known: dict[str, Variable] = {}
         for each in variables:
             for number, task in enumerate(each.devices):
-                name = f"{each.name}/part_{number}" if len(each.devices) > 1 else each.name
+                name = part_name(each.name, number, len(each.devices))
                 self._known[name] = each
                 if each.sparse:
                     self._rows[task, each.shape[1:]].append(name)

@@ -13,6 +13,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 
+from paceline.model.variables import part_name
 from paceline.tracing import placements, shapes
 from paceline.tracing.profiled_processes import SERVER, Process, Sent
 from paceline.tracing.shapes import Dimensions
@@ -178,7 +179,7 @@ def _looked_up(names: Iterable[str]) -> dict[str, str]:
     found = {name: match for name in set(names) if (match := _LOOKUP.match(name))}
     parts = collections.Counter(match["layer"] for match in found.values())
     return {
-        name: match["layer"] + (f"/part_{match['part'] or 0}" if parts[match["layer"]] > 1 else "")
+        name: part_name(match["layer"], int(match["part"] or 0), parts[match["layer"]])
         for name, match in found.items()
     }
 

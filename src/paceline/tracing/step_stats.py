@@ -13,17 +13,14 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from paceline.model.traces import ClockOffset, Direction, Event, Operation, Split, Trace, Transfer
+from paceline.model.variables import Name, without_part
 from paceline.tracing import clock_offsets, dataflows
-
-Name = tuple[str | None, int | None]
-"""A variable as the user calls it, and the number of its shard."""
 
 Number = TypeVar("Number", int, float)
 
 _SERVER = "/job:ps/"
 _NEARLY_ALL = 0.9
 _MESSAGE_KIND = "RecvTensor"
-_PART = re.compile(r"(?P<variable>.+)/part_(?P<shard>\d+)$")
 _INPUT_KINDS = re.compile(r"IteratorGetNext|QueueDequeue|ReaderRead")
 
 
@@ -348,8 +345,7 @@ class _Step:
         if known is not None:
             return self._names[known]
         owner = next((name for name in reversed(above) if name in self._flow.holders), variable)
-        part = _PART.match(owner)
-        return (part["variable"], int(part["shard"])) if part else (owner, None)
+        return without_part(owner)
 
 
 def _total(values: Sequence[Number | None]) -> Number | None:

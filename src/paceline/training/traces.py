@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline.model import traces
+from paceline.model.variables import Name
 from paceline.tracing import step_stats
 from paceline.training import clusters, parameters, settings, trace_files, trace_schedules
 from paceline.training.lazy_tensorflow import tf1
@@ -49,7 +50,7 @@ class Tracer:
         cluster: clusters.Cluster,
         chosen: settings.Trace,
         run_dir: str | None,
-        names: Mapping[str, step_stats.Name] | None = None,
+        names: Mapping[str, Name] | None = None,
     ) -> None:
         self._trainer = f"{cluster.role}-{cluster.index}"
         self._attempt = cluster.attempt
@@ -161,7 +162,7 @@ class Tracer:
             _log.warning("a trace cannot be written: %s", error)
 
 
-def names(created: Sequence[parameters.Parameter]) -> dict[str, step_stats.Name]:
+def names(created: Sequence[parameters.Parameter]) -> dict[str, Name]:
     """The user's names of variables and their slots, with the shard where there are several."""
     return {
         variable.op.name: (
