@@ -52,10 +52,16 @@ def test_the_numbers_fit_a_terminal_whatever_was_measured(load: float | None) ->
         "auc_after": load and 0.7,
         "auc_examples": load and 90_000,
         "primary_cause": load and "dense-update",
+        "replicas": [{"replica": "ps-0"}, {"replica": "ps-1"}, {"replica": "worker-0"}],
     }
     shown = [f"{what:<22}{value}" for what, value in lines(result)]
     assert max(len(line) for line in shown) <= 80
     assert ("1.25" in shown[6]) == (load is not None)
+    result["replicas"] = [{"replica": "ps-0"}, {"replica": "worker-0"}]
+    assert [what for what, _ in lines(result)] == [
+        "primary cause", "named after", "times as fast", "AUC of both", "examples/s", "AUC of the whole run",
+        "waiting for input", "the whole run",
+    ], "how even it is on one server is no question"  # fmt: skip
 
 
 def test_it_says_which_extra_it_needs(
@@ -90,7 +96,7 @@ def check(done: subprocess.CompletedProcess[str], output: Path, name: str, *, is
     assert said.index("$ paceline tune") < said.index("$ paceline why") < said.index("$ paceline run")
     assert said.rindex("paceline init --example clicks") > said.index("Try next:")
     numbers = said[said.rindex("\nprimary cause") : said.index("\nDone in")]
-    assert numbers.count("\n") >= 8
+    assert numbers.count("\n") >= 7
     assert max(len(line) for line in numbers.splitlines() if not line.startswith("not measured")) <= 80
     result = json.loads((output / "result.json").read_text())
     assert result["name"] == name

@@ -48,6 +48,13 @@ def test_a_page_shows_every_plot_with_its_numbers() -> None:
     assert "Not measured" not in page.text
 
 
+def test_how_even_it_is_on_a_single_server_is_no_question() -> None:
+    assert "PS load, max/mean" in read(shown(measured_runs.recording())).text
+    single = read(shown(measured_runs.recording(ps=1))).text
+    assert "max/mean" not in single
+    assert "imbalance" not in single
+
+
 def test_the_same_run_gives_the_same_bytes() -> None:
     assert shown(measured_runs.recording(), best=0.78) == shown(measured_runs.recording(), best=0.78)
 

@@ -23,6 +23,7 @@ from typing import Any
 import click
 
 from paceline.errors import InvalidInput, PacelineError
+from paceline.model.roles import Role
 from paceline.surfaces import composition
 from paceline.surfaces.cli import efforts, sessions
 
@@ -328,7 +329,10 @@ class Demo:
 
 
 def lines(result: dict[str, Any]) -> Sequence[tuple[str, str]]:
-    """Return the numbers of a run as people read them: what, and its value."""
+    """Return the numbers of a run as people read them: what, and its value.
+
+    How even the load is on a single parameter server is no question.
+    """
     from paceline.surfaces.reports import texts
 
     auc, best = result["auc"], result["best_auc"]
@@ -336,6 +340,7 @@ def lines(result: dict[str, Any]) -> Sequence[tuple[str, str]]:
     if auc is not None and best is not None:
         quality += f"  (best possible {best:.4f}, {best - auc:.4f} away)"
     loads = {one["resource"]: one["max_over_mean"] for one in result["imbalances"]}
+    servers = [one for one in result["replicas"] if one["replica"].startswith(f"{Role.PS}-")]
     balance = texts.ratio(result["ps_load_max_over_mean"])
     if result["ps_load_max_over_mean"] is not None:
         each = ", ".join(f"{name} {texts.ratio(loads.get(name))}" for name in ("cpu", "network"))
@@ -346,9 +351,9 @@ def lines(result: dict[str, Any]) -> Sequence[tuple[str, str]]:
         ("named after", texts.duration(result["seconds_to_first_cause"])),
         ("times as fast", _gain(result)),
         ("AUC of both", _qualities(result)),
-        ("examples/s", f"{texts.number(result['examples_per_second'])}  (both workers together)"),
+        ("examples/s", f"{texts.number(result['examples_per_second'])}  (all trainers together)"),
         ("AUC of the whole run", quality),
-        ("PS load, max/mean", balance),
+        *((("PS load, max/mean", balance),) if len(servers) > 1 else ()),
         ("waiting for input", texts.share(result["input_wait_share"])),
         ("the whole run", f"{texts.duration(result['run_seconds'])}, {training} of it training"),
     )

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Callable, Sequence
 
 from paceline.model import quantities
+from paceline.model.roles import Role
 from paceline.model.runs import JobEvent
 from paceline.model.statuses import JobPhase, ReplicaPhase
 from paceline.services.summaries import ReplicaSummary, Summary
@@ -63,7 +64,7 @@ def _plots(found: evidence.Evidence) -> tuple[list[Figure], list[str]]:
     measured = plots.Measured.of(recording, summary)
     end = recording.run.finished_at if recording.run.finished_at is not None else recording.at
     made: list[tuple[str, Figure | None]] = [
-        ("the load of the PS", loads.imbalance(summary)),
+        *((("the load of the PS", loads.imbalance(summary)),) if _has_several_servers(summary) else ()),
         ("waiting for input", loads.waits(summary)),
         ("CPU", plots.cpu(measured) if measured else None),
         ("memory", plots.memory(measured) if measured else None),
@@ -90,7 +91,7 @@ def _tiles(found: evidence.Evidence) -> list[Tile]:
         detail=f"{summary.restarts} restarts" if summary.restarts != 1 else "1 restart",
         is_bad=summary.phase in ("failed", "stopped"),
     )
-    return [
+    tiles = [
         outcome,
         Tile(name="Duration", value=texts.duration(summary.seconds), detail=_training_time(summary)),
         Tile(name="Examples/s", value=texts.number(summary.examples_per_second), detail=_counts(summary)),
@@ -99,8 +100,13 @@ def _tiles(found: evidence.Evidence) -> list[Tile]:
             value=texts.quality(summary.auc),
             detail=f"best possible {texts.quality(best)}" if best is not None else "",
         ),
-        _imbalance_tile(summary),
     ]
+    return [*tiles, _imbalance_tile(summary)] if _has_several_servers(summary) else tiles
+
+
+def _has_several_servers(summary: Summary) -> bool:
+    """Whether it is a question how even the load on parameter servers is."""
+    return sum(each.replica.role is Role.PS for each in summary.replicas) > 1
 
 
 def _training_time(summary: Summary) -> str:
