@@ -273,6 +273,17 @@ def test_a_remark_has_no_effect_that_is_worse() -> None:
     assert [each.name for each in root.effects] == ["b"]
 
 
+def test_what_binds_is_said_before_what_is_not_used() -> None:
+    """Ranks of PyTorch at the limit of their cores, which asked for more memory than they use."""
+    load = {**cases.TRAINER, "cpu_cores": 0.98, "cpu_limit_cores": 1.0, "memory_bytes": 130 * 2**20}
+    recording = cases.recording(
+        {f"worker-{number}": load for number in range(2)},
+        roles={"worker": {"cpu_cores": 1, "memory_bytes": 2**30}},
+        seconds=60,
+    )
+    assert [each.name for each in answer(recording).causes] == ["compute-bound", "memory-over-asked"]
+
+
 def test_cores_that_a_program_gives_as_int_are_judged() -> None:
     loads = {"ps-0": cases.SERVER, "worker-0": cases.TRAINER}
     roles = {"ps": {"cpu_cores": 4}, "worker": {"cpu_cores": 2}}
