@@ -96,7 +96,7 @@ def check(done: subprocess.CompletedProcess[str], output: Path, name: str, *, is
     assert said.index("$ paceline tune") < said.index("$ paceline why") < said.index("$ paceline run")
     assert said.rindex("paceline init --example clicks") > said.index("Try next:")
     numbers = said[said.rindex("\nprimary cause") : said.index("\nDone in")]
-    assert numbers.count("\n") >= 7
+    assert numbers.count("\n") >= 8
     assert max(len(line) for line in numbers.splitlines() if not line.startswith("not measured")) <= 80
     result = json.loads((output / "result.json").read_text())
     assert result["name"] == name

@@ -65,8 +65,7 @@ from paceline.diagnosing.trainers import (
     waiting_trainers,
 )
 
-#: In the order of their codes: what weighs the same is told in this order. What makes no job faster, but only
-#: gives back what it does not use, is last.
+#: In the order of their codes.
 RULES: tuple[Rule, ...] = (
     thread_counts.too_many_threads,
     throttlings.throttled,
@@ -79,6 +78,7 @@ RULES: tuple[Rule, ...] = (
     python_inputs.python_input,
     resting_scripts.resting_script,
     memory_limits.memory_near_limit,
+    memory_requests.memory_over_asked,
     shared_links.shared_link,
     worker_links.worker_link,
     retransmissions.retransmissions,
@@ -127,7 +127,6 @@ RULES: tuple[Rule, ...] = (
     waiting_trainers.waiting_for_ps,
     many_workers.too_many_workers,
     idle_workers.idle_workers,
-    memory_requests.memory_over_asked,
 )
 #: Every kind of cause, by its code.
 TOPICS: tuple[Topic, ...] = tuple(
@@ -135,6 +134,8 @@ TOPICS: tuple[Topic, ...] = tuple(
 )
 #: By name of a cause the names of what follows from it, nearest first.
 EXPLAINS = {rule.topic.name: rule.explains for rule in RULES}
+#: Names of causes that make no job slower.
+SPARING = frozenset(topic.name for topic in TOPICS if topic.is_sparing)
 _BY_NAME = {topic.name: topic for topic in TOPICS}
 
 

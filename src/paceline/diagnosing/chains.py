@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from paceline.model.causes import Cause
 from paceline.model.findings import Severity
 
 
-def chained(found: Sequence[Cause], explains: Mapping[str, Sequence[str]]) -> tuple[Cause, ...]:
+def chained(
+    found: Sequence[Cause], explains: Mapping[str, Sequence[str]], sparing: Collection[str] = ()
+) -> tuple[Cause, ...]:
     """Return the causes that follow from no other, what matters most first, each with its effects.
 
     Args:
         found: all causes.
         explains: by name of a cause the names of what follows from it, nearest first.
+        sparing: names of causes that make no job slower.
     """
-    ordered = sorted(found, key=_weight)
+    ordered = sorted(found, key=lambda cause: _weight(cause, sparing))
     roots = [each for each in ordered if not _explained(each, ordered, explains)]
     left = [each for each in ordered if not any(each is root for root in roots)]
     made = []
@@ -32,9 +35,9 @@ def chained(found: Sequence[Cause], explains: Mapping[str, Sequence[str]]) -> tu
     return tuple(made)
 
 
-def _weight(cause: Cause) -> tuple[bool, int, float]:
+def _weight(cause: Cause, sparing: Collection[str]) -> tuple[bool, int, bool, float]:
     gain = math.sqrt(cause.gain.low * cause.gain.high) if cause.gain else 1.0
-    return cause.is_past, -cause.severity.rank, -gain
+    return cause.is_past, -cause.severity.rank, cause.name in sparing, -gain
 
 
 def _explained(cause: Cause, others: Sequence[Cause], explains: Mapping[str, Sequence[str]]) -> bool:

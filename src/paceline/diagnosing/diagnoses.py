@@ -31,7 +31,7 @@ def diagnose(recording: Recording, situation: Situation, *, case: Case | None = 
     if confirmations.is_under_way(recording):
         found = [cause for cause in found if cause.severity is Severity.ERROR]
         unknown = [confirmations.UNDER_WAY]
-    causes = chains.chained([*alone.causes, *found], catalogues.EXPLAINS)
+    causes = chains.chained([*alone.causes, *found], catalogues.EXPLAINS, catalogues.SPARING)
     # Of a job that cannot run nobody asks how fast it is.
     if any(not cause.is_past for cause in alone.causes):
         unknown = []
@@ -91,7 +91,7 @@ def judged(case: Case) -> tuple[list[Cause], list[str]]:
 
 def slowing(case: Case) -> list[Cause]:
     """Return why a job is no faster, the primary cause first; what is only worth knowing is left out."""
-    causes = chains.chained(judged(case)[0], catalogues.EXPLAINS)
+    causes = chains.chained(judged(case)[0], catalogues.EXPLAINS, catalogues.SPARING)
     return [cause for cause in causes if cause.severity is not Severity.INFO]
 
 

@@ -25,6 +25,7 @@ class Topic:
         fix: what to do.
         risk: what that may cost.
         severity: how bad it is.
+        is_sparing: it makes no job slower; to mend it spares what others could have.
     """
 
     code: str
@@ -34,6 +35,7 @@ class Topic:
     fix: str
     risk: str = ""
     severity: Severity = Severity.ERROR
+    is_sparing: bool = False
 
 
 TOPICS = (

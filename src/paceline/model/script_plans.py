@@ -15,7 +15,7 @@ from typing import Any
 from paceline.model import cures, variable_devices
 from paceline.model.row_layouts import RowLayout, RowOrder
 from paceline.model.variable_plans import Plan
-from paceline.model.variables import Shard, Variable, part_name
+from paceline.model.variables import Shard, Variable
 
 #: As the cure cuts: a matrix with so many times as many rows as columns is a table, and a smaller one than
 #: that is not cut (`paceline_instrumentation.cures.partitions`).
@@ -158,8 +158,7 @@ def _by_size(pieces: Sequence[Shard], after: Asked) -> list[int]:
     """Each to the server with the fewest bytes so far, slots not counted, but for those that are planned."""
     loads, chosen = [0] * after.servers, []
     for piece in pieces:
-        name = part_name(piece.variable.name, piece.index, piece.layout.shards)
-        server = after.planned.get(name)
+        server = after.planned.get(piece.tensorflow_name)
         if server is None or server >= after.servers:
             server = min(range(after.servers), key=loads.__getitem__)
         loads[server] += piece.rows * piece.variable.row_bytes

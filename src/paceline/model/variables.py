@@ -94,6 +94,11 @@ class Shard:
         return self.variable.name if self.layout.shards == 1 else f"{self.variable.name}/{self.index}"
 
     @property
+    def tensorflow_name(self) -> str:
+        """Return what TensorFlow calls it in a script that cuts the variable like this."""
+        return part_name(self.variable.name, self.index, self.layout.shards)
+
+    @property
     def rows(self) -> int:
         """Return how many rows of the variable lie here."""
         return self.layout.size(self.index)

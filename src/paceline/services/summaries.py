@@ -122,6 +122,11 @@ class Summary:
     replicas: tuple[ReplicaSummary, ...] = ()
     notes: tuple[str, ...] = ()
 
+    @property
+    def servers(self) -> tuple[ReplicaSummary, ...]:
+        """Return its parameter servers."""
+        return tuple(each for each in self.replicas if each.replica.role is Role.PS)
+
     def imbalance(self, resource: str) -> Imbalance | None:
         """Return the imbalance of one resource; None when it was not measured on two PS at least."""
         return next((found for found in self.imbalances if found.resource == resource), None)

@@ -15,7 +15,7 @@ from paceline.model.roles import Role
 from paceline.model.row_layouts import RowOrder
 from paceline.model.script_plans import Asked
 from paceline.model.variable_plans import DEFAULT_RULE, Cut, CutStrategy, PlacementRule, Plan, plan
-from paceline.model.variables import Shard, Variable, part_name
+from paceline.model.variables import Variable
 
 _WHOLE = Cut(strategy=CutStrategy.NONE)
 _RANGES = Cut(strategy=CutStrategy.FIXED, order=RowOrder.CONTIGUOUS)
@@ -125,12 +125,8 @@ def asked_of_script(spec: JobSpec, *, base: Path = Path()) -> Asked:
     """
     training = spec.training or {}
     saved = _saved(training, base)
-    planned = {} if saved is None else {_tensorflow_name(each): each.server for each in saved.shards}
+    planned = {} if saved is None else {each.tensorflow_name: each.server for each in saved.shards}
     return Asked(servers=_servers(spec), training=training, planned=planned)
-
-
-def _tensorflow_name(shard: Shard) -> str:
-    return part_name(shard.variable.name, shard.index, shard.layout.shards)
 
 
 def _of_script(name: str, known: Plan, before: Asked, after: Asked) -> Alternative:

@@ -102,9 +102,9 @@ class CsvFile:
         row += self._header_rows
         for block in self._blocks():
             if row < len(block.ends):
-                return f"{errors.shown(self.url)}:{block.line_of(row)}"
+                return errors.place(self.url, block.line_of(row))
             row -= len(block.ends)
-        return errors.shown(self.url)
+        return errors.place(self.url)
 
     @property
     def _header_rows(self) -> int:

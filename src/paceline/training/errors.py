@@ -37,7 +37,7 @@ class InputError(TrainingError):
     @classmethod
     def of(cls, url: str, why: object, *, line: int | None = None) -> InputError:
         """Returns the error of a file, at one of its lines (from 1) if that is known."""
-        return cls(f"{shown(url)}:{'' if line is None else f'{line}:'} {why}")
+        return cls(f"{place(url, line)}: {why}")
 
 
 class ValueFault(Exception):
@@ -67,6 +67,11 @@ class ExportError(TrainingError):
 def shown(url: str) -> str:
     """A file's name for a message: as it is, or quoted where a terminal would not print it as it is."""
     return url if url.isprintable() else repr(url)
+
+
+def place(url: str, line: int | None = None) -> str:
+    """Where something is, for a message: the file, and its line (from 1) if that is known."""
+    return shown(url) if line is None else f"{shown(url)}:{line}"
 
 
 def check_columns(url: str, wanted: Iterable[str], known: Sequence[str]) -> None:

@@ -55,7 +55,8 @@ def shuffled(
     work = shards.cut(sources.rows(source, encoder.kinds()), 1.0, seed)
     if index >= len(work.shards):
         raise errors.InputError(
-            f"{', '.join(source.urls)}: reader {index} of {count} gets no example; use fewer"
+            f"{', '.join(map(errors.shown, source.urls))}: "
+            f"reader {index} of {count} gets no example; use fewer"
         )
     return batches(pools(source, encoder, work, shards.repeated(work, index, count)), batch_size)
 
@@ -148,9 +149,10 @@ class _Files:
             chunk = self._left if self._left is not None else next(self._chunks, None)
             self._cpu.tell()
             if chunk is None:
-                raise errors.InputError(
-                    f"{self._files[shard.file]}: it has only {self._row:,} rows, fewer than when training "
-                    "began; files must not change while a job reads them"
+                raise errors.InputError.of(
+                    self._files[shard.file],
+                    f"it has only {self._row:,} rows, fewer than when training began; "
+                    "files must not change while a job reads them",
                 )
             taken = min(wanted, len(chunk.labels))
             self._left = chunk.take(slice(taken, None)) if taken < len(chunk.labels) else None

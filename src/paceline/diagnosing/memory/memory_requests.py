@@ -35,6 +35,7 @@ TOPIC = Topic(
     fix="Ask for what was used at most, and half as much again.",
     risk="Later phases may use more: evaluation, a checkpoint, a larger batch or vocabulary. memory_growth "
     "gives more after a kill.",
+    is_sparing=True,
 )
 
 

@@ -23,7 +23,7 @@ from typing import Any
 import click
 
 from paceline.errors import InvalidInput, PacelineError
-from paceline.model.roles import Role
+from paceline.model.roles import ReplicaId, Role
 from paceline.surfaces import composition
 from paceline.surfaces.cli import efforts, sessions
 
@@ -329,22 +329,13 @@ class Demo:
 
 
 def lines(result: dict[str, Any]) -> Sequence[tuple[str, str]]:
-    """Return the numbers of a run as people read them: what, and its value.
-
-    How even the load is on a single parameter server is no question.
-    """
+    """Return the numbers of a run as people read them: what, and its value."""
     from paceline.surfaces.reports import texts
 
     auc, best = result["auc"], result["best_auc"]
     quality = texts.quality(auc)
     if auc is not None and best is not None:
         quality += f"  (best possible {best:.4f}, {best - auc:.4f} away)"
-    loads = {one["resource"]: one["max_over_mean"] for one in result["imbalances"]}
-    servers = [one for one in result["replicas"] if one["replica"].startswith(f"{Role.PS}-")]
-    balance = texts.ratio(result["ps_load_max_over_mean"])
-    if result["ps_load_max_over_mean"] is not None:
-        each = ", ".join(f"{name} {texts.ratio(loads.get(name))}" for name in ("cpu", "network"))
-        balance += f"  (1.00 is even; {each})"
     training = texts.duration(result["training_seconds"])
     return (
         ("primary cause", result["primary_cause"] or "none"),
@@ -353,10 +344,25 @@ def lines(result: dict[str, Any]) -> Sequence[tuple[str, str]]:
         ("AUC of both", _qualities(result)),
         ("examples/s", f"{texts.number(result['examples_per_second'])}  (all trainers together)"),
         ("AUC of the whole run", quality),
-        *((("PS load, max/mean", balance),) if len(servers) > 1 else ()),
+        *_balance(result),
         ("waiting for input", texts.share(result["input_wait_share"])),
         ("the whole run", f"{texts.duration(result['run_seconds'])}, {training} of it training"),
     )
+
+
+def _balance(result: dict[str, Any]) -> Sequence[tuple[str, str]]:
+    """Return how even the load on parameter servers is; nothing if there are not several."""
+    from paceline.surfaces.reports import texts
+
+    roles = [ReplicaId.parse(one["replica"]).role for one in result["replicas"]]
+    if roles.count(Role.PS) < 2:
+        return ()
+    balance = texts.ratio(result["ps_load_max_over_mean"])
+    if result["ps_load_max_over_mean"] is not None:
+        loads = {one["resource"]: one["max_over_mean"] for one in result["imbalances"]}
+        each = ", ".join(f"{name} {texts.ratio(loads.get(name))}" for name in ("cpu", "network"))
+        balance += f"  (1.00 is even; {each})"
+    return (("PS load, max/mean", balance),)
 
 
 def _gain(result: dict[str, Any]) -> str:

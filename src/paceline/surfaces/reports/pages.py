@@ -6,7 +6,6 @@ import shlex
 from collections.abc import Callable, Sequence
 
 from paceline.model import quantities
-from paceline.model.roles import Role
 from paceline.model.runs import JobEvent
 from paceline.model.statuses import JobPhase, ReplicaPhase
 from paceline.services.summaries import ReplicaSummary, Summary
@@ -64,13 +63,14 @@ def _plots(found: evidence.Evidence) -> tuple[list[Figure], list[str]]:
     measured = plots.Measured.of(recording, summary)
     end = recording.run.finished_at if recording.run.finished_at is not None else recording.at
     made: list[tuple[str, Figure | None]] = [
-        *((("the load of the PS", loads.imbalance(summary)),) if _has_several_servers(summary) else ()),
         ("waiting for input", loads.waits(summary)),
         ("CPU", plots.cpu(measured) if measured else None),
         ("memory", plots.memory(measured) if measured else None),
         ("network", plots.network(measured) if measured else None),
         ("quality (no evaluation)", loads.quality(summary, recording.evaluations, found.best_auc)),
     ]
+    if len(summary.servers) > 1:
+        made.insert(0, ("the load of the PS", loads.imbalance(summary)))
     throughput = plots.throughput(measured) if measured else None
     made.insert(0, ("throughput", throughput))
     # Two narrow plots make a row; those of a row should have about the same height.
@@ -101,12 +101,7 @@ def _tiles(found: evidence.Evidence) -> list[Tile]:
             detail=f"best possible {texts.quality(best)}" if best is not None else "",
         ),
     ]
-    return [*tiles, _imbalance_tile(summary)] if _has_several_servers(summary) else tiles
-
-
-def _has_several_servers(summary: Summary) -> bool:
-    """Whether it is a question how even the load on parameter servers is."""
-    return sum(each.replica.role is Role.PS for each in summary.replicas) > 1
+    return [*tiles, _imbalance_tile(summary)] if len(summary.servers) > 1 else tiles
 
 
 def _training_time(summary: Summary) -> str:
