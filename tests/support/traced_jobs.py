@@ -8,7 +8,7 @@ import io
 import json
 import threading
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
 from pathlib import Path
 
@@ -65,11 +65,11 @@ def refuse_profile(folder: Path, reason: str) -> None:
         _put(folder / f"{replica}.1.profile", json.dumps({"error": reason}).encode())
 
 
-def profile(folder: Path) -> None:
-    """Answer as agents do: worker-0 made two steps with ps-0, the others did nothing."""
+def profile(folder: Path, replicas: Sequence[str] = REPLICAS) -> None:
+    """Answer as the agents of replicas do: worker-0 made two steps with ps-0, the others did nothing."""
     worker, server = two_steps()
     spaces = {"worker-0": worker.space, "ps-0": server.space}
-    for replica in REPLICAS:
+    for replica in replicas:
         space = spaces[replica].SerializeToString() if replica in spaces else b""
         _put(folder / f"{replica}.1.profile", gzip.compress(space))
 

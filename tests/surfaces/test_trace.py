@@ -10,8 +10,10 @@ from support import traced_jobs
 from support.filled_homes import fill
 from support.trace_files import LONG, NAME, trace, write
 
+from paceline.agent import profiler
 from paceline.model import traces
 from paceline.model.statuses import JobPhase
+from paceline.services import traces as services
 from paceline.surfaces import perfetto
 
 
@@ -132,6 +134,26 @@ def test_servers_are_profiled_where_no_session_is_traced(paceline, home, monkeyp
     assert profiled == [1000, 4000]
     assert "not in it: worker-1 made no whole step meanwhile" in done.stderr
     assert not (Path(run.directory) / traces.FOLDER / traces.REQUEST).exists()
+
+
+def test_a_server_whose_profile_does_not_come_is_named(paceline, home, monkeypatch):
+    """Its operations are not in the tables then, and nothing else would say so."""
+    monkeypatch.setattr("paceline.services.traces.SESSION_SECONDS", 0.1)
+    monkeypatch.setattr("paceline.services.traces.PROFILE_SECONDS", 0.1)
+    run = fill(home, "clicks", phase=JobPhase.RUNNING)
+
+    def answers(text, folder):
+        if " profile " in text:
+            traced_jobs.profile(folder, ("worker-0", "worker-1", "ps-0"))
+
+    with traced_jobs.answering(run, answers):
+        done = paceline("trace", "clicks", "-o", "json")
+    assert done.exit_code == 0, done.output
+    assert "not in it: what ps-1 did; the profiler there has not answered" in done.stderr
+
+
+def test_an_agent_that_waits_for_its_profiler_is_waited_for():
+    assert services.PROFILE_SECONDS > profiler.COLLECTING_SECONDS
 
 
 def test_where_neither_sessions_nor_servers_can_be_traced_that_is_said_at_once(paceline, home):

@@ -28,8 +28,8 @@ SESSION_SECONDS = 3.0
 PROFILE_MILLISECONDS = (1000, 4000)
 #: Within that every agent has seen what it is asked for, which it looks for once a second.
 LEAD_SECONDS = 2.0
-#: A server takes so long at most to write what it saw.
-PROFILE_SECONDS = 10.0
+#: A server takes so long at most to write what it saw, and its agent to compress that: an agent waits 20 s.
+PROFILE_SECONDS = 30.0
 
 
 def window(now: float, milliseconds: int) -> traces.Window:
@@ -152,9 +152,10 @@ class _Taking:
                 raise Conflict(
                     f"{self.run.name} cannot be traced: its steps are made without a session, and {reason}"
                 )
-            if found.traces:
-                return found
-            return self._read(site, trace, sessions_seconds, self._has_all)
+            if not found.traces:
+                found = self._read(site, trace, sessions_seconds, self._has_all)
+            silent = servers - _profiled(sources.files(site.run, trace))
+            return dataclasses.replace(found, silent=tuple(sorted(silent)))
 
     def missing(self, found: sources.Reading) -> set[str]:
         """Return the trainers that have left no step, and have not said that they have none to leave."""

@@ -27,6 +27,7 @@ class Reading:
         broken: what could not be read, and why.
         refused: why a replica has none, by its name: it answered that there is nothing to trace.
         missing: trainers that were asked just now and have left no whole step.
+        silent: replicas that were to be profiled just now and have left nothing.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Reading:
     broken: tuple[str, ...] = ()
     refused: Mapping[str, str] = dataclasses.field(default_factory=dict)
     missing: tuple[str, ...] = ()
+    silent: tuple[str, ...] = ()
 
     def why_none(self) -> str:
         """Return in parentheses why replicas have none; those of one reason together; empty: none says it."""

@@ -53,6 +53,8 @@ def command(session: sessions.Session, name: str, last: bool, timeout: float, ou
         session.say(f"left out: {each}")
     if found.missing:
         session.say(f"not in it: {words.listed(found.missing)} made no whole step meanwhile")
+    if found.silent:
+        session.say(f"not in it: what {words.listed(found.silent)} did; the profiler there has not answered")
     if not found.traces:
         raise PacelineError(
             f"no trace of {name} at {found.name} can be read{found.why_none()}", f"paceline trace {name}"
