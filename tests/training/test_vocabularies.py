@@ -40,6 +40,7 @@ def test_a_file_may_be_packed_and_may_have_a_mark(tmp_path, content):
         (gzip.compress(b"a\n")[:-9], r"words\.txt: it is compressed by gzip, and damaged"),
         (b"", r"words\.txt: there is no word in this file"),
     ],
+    ids=["twice", "empty line", "not UTF-8", "UTF-16", "ZIP", "damaged gzip", "no word"],
 )
 def test_what_is_wrong_is_named_with_its_line(tmp_path, content, message):
     path = tmp_path / "words.txt"
