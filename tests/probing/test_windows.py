@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from paceline.model.probes import Unit
@@ -54,6 +56,24 @@ def test_how_long_an_evaluation_went_on() -> None:
     assert windows.evaluating(samples, 0.0, 2.0) == 0.5
     assert windows.evaluating(samples, 3.0, 5.0) == 0.0
     assert windows.evaluating(samples, 3.0, 3.0) == 0.0
+
+
+def test_how_long_a_trainer_stood_still() -> None:
+    """worker-0 saves a checkpoint for 4 s; worker-1 reports each 3 s, as its steps are long."""
+    saves = [report(at) for at in (1.0, 2.0, 3.0, 4.0, 8.0, 9.0, 10.0)]
+    slow = [dataclasses.replace(report(at), replica=ReplicaId.parse("worker-1")) for at in (1.0, 4.0, 7.0)]
+    assert windows.standing([*saves, *slow], 4.0, 8.0) == 1.0
+    assert windows.standing([*saves, *slow], 0.0, 8.0) == 0.5
+    assert windows.standing([*saves, *slow], 8.0, 10.0) == 0.0
+    assert windows.standing(slow, 0.0, 15.0) == 0.0
+    assert windows.standing([], 0.0, 1.0) == windows.standing(saves, 5.0, 5.0) == 0.0
+
+
+def test_a_trainer_of_which_nothing_comes_stands_until_it_must_have_ended() -> None:
+    reports = [report(at) for at in (1.0, 2.0, 3.0)]
+    assert windows.standing(reports, 4.0, 5.0) == 0.0
+    assert windows.standing(reports, 8.0, 9.0) == 1.0
+    assert windows.standing(reports, 80.0, 90.0) == 0.0
 
 
 def test_at_its_limit_is_who_is_throttled_or_uses_all_its_cores_outside_of_a_cut() -> None:

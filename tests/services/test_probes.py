@@ -18,9 +18,10 @@ from paceline.engines.local import machines
 from paceline.errors import Conflict
 from paceline.model.jobs import JobSpec, RoleSpec
 from paceline.model.probes import Probe, Unit, Verdict
-from paceline.model.roles import Role
+from paceline.model.roles import ReplicaId, Role
 from paceline.model.runs import Run
 from paceline.model.statuses import JobPhase
+from paceline.probing import windows
 from paceline.services import jobs, probes
 from paceline.services.probes import Prober
 
@@ -83,12 +84,37 @@ def test_an_evaluation_comes_first(api: jobs.Jobs, submit: Submit, tmp_path: Pat
 
     def tell(found: Probe, doing: str) -> None:
         told.append(doing)
-        if doing == probes.GIVES_WAY:
+        if doing == probes.EVALUATES:
             assert found.cuts == ()
             rests.touch()
 
     found = prober(api, tell=tell).probe(run.name)
-    assert told[0] == probes.GIVES_WAY
+    assert told[0] == probes.EVALUATES
+    assert binding(found) == ["cores of ps-0"]
+    api.stop(run.name)
+
+
+def test_a_checkpoint_comes_first(api: jobs.Jobs, submit: Submit, tmp_path: Path) -> None:
+    """The first worker stands still until the probe says that it waits."""
+    run, saves = started(api, submit, tmp_path, "ps-0"), tmp_path / paced_cores.SAVES
+    saves.touch()
+    worker, known = ReplicaId(Role.WORKER, 0), paced_cores.TIMES.known + 2 * windows.STOOD_SECONDS
+    until(
+        lambda: (
+            max(each.at for each in api.recording(run.name).steps if each.replica == worker)
+            < api.clock() - known
+        )
+    )
+    told: list[str] = []
+
+    def tell(found: Probe, doing: str) -> None:
+        told.append(doing)
+        if doing == probes.STANDS:
+            assert found.cuts == ()
+            saves.unlink(missing_ok=True)
+
+    found = prober(api, tell=tell).probe(run.name)
+    assert told[0] == probes.STANDS
     assert binding(found) == ["cores of ps-0"]
     api.stop(run.name)
 

@@ -14,6 +14,7 @@ from paceline.services.probes import Times
 from support.group_files import until
 
 #: A trainer whose steps take as long as the quotas of replicas say: its own, that of ps-0 or that of none.
+#: The first of them makes none while there is a file `SAVES` beside it.
 _SCRIPT = """\
 import json, os, sys, time
 from pathlib import Path
@@ -33,12 +34,16 @@ def cores(replica):
         period = (folder / "cpu.cfs_period_us").read_text()
     return int(quota) / int(period)
 
+saves = Path(__file__).with_name("saves") if os.environ["PACELINE_INDEX"] == "0" else None
 binding = sys.argv[1] if len(sys.argv) > 1 else ""
 whole = cores(binding) if binding else 1.0
 step, at = 0, time.time()
 while True:
     step, at = step + 10, at + 0.1
     time.sleep(max(0.0, at - time.time()))
+    while saves is not None and saves.exists():
+        time.sleep(0.05)
+        at = time.time()
     share = cores(binding) / whole if binding else 1.0
     report = {"type": "step", "at": at, "interval_seconds": 0.1, "step": step, "steps": 10,
               "examples": int(100_000 * share)}
@@ -47,6 +52,7 @@ while True:
 """
 #: A server that uses up what it may take if it is the one, and nothing else.
 _SERVER = 'if [ "$0" = "$PACELINE_ROLE-$PACELINE_INDEX" ]; then while :; do :; done; fi; exec sleep 600'
+SAVES = "saves"
 TIMES = Times(window=1.5, settle=0.5, known=4.0, most=240.0)
 
 

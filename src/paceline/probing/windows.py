@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from paceline.model import intervals
 from paceline.model.probes import Unit
 from paceline.model.roles import Role
-from paceline.model.samples import Measured, Sample, StepReport
+from paceline.model.samples import Measured, Sample, StepReport, by_replica
 
 #: A replica that stood still for less of a time has not felt its quota.
 FELT_SHARE = 0.02
 #: One that uses more of its cores uses all of them: exclusive ones have no quota that could be felt.
 FULL = 0.95
+#: A trainer whose next report takes so many times as long as usual, and so long, stood still meanwhile.
+STOOD_TIMES, STOOD_SECONDS = 3.0, 1.0
+#: After which a trainer of which nothing comes has no more to report: it is done, or hangs.
+LONGEST_STAND_SECONDS = 60.0
 #: An evaluator that uses fewer cores does not evaluate: it looks for a new checkpoint now and then.
 EVALUATING_CORES = 0.1
 
@@ -74,6 +79,33 @@ def evaluating(samples: Sequence[Sample], since: float, until: float) -> float:
     ]
     within = [(begin, end) for begin, end in stretches if begin < end]
     return intervals.covered_seconds(within) / (until - since) if until > since else 0.0
+
+
+def standing(reports: Iterable[StepReport], since: float, until: float) -> float:
+    """Return the largest share of the time between two moments in which one trainer stood still.
+
+    It saved a checkpoint then, or evaluated, or waited for what is stored: its next report takes far longer
+    than usual to come, as no cut of a part makes it. One of which nothing comes up to the last moment stands.
+    """
+    if until <= since:
+        return 0.0
+    stood = [
+        sum(max(0.0, min(end, until) - max(begin, since)) for begin, end in _stretches(own, until))
+        for own in by_replica(reports).values()
+    ]
+    return max(stood, default=0.0) / (until - since)
+
+
+def _stretches(reports: Sequence[StepReport], until: float) -> Iterator[tuple[float, float]]:
+    """Yield from when until when a trainer stood still."""
+    moments = [each.at for each in reports if each.at <= until]
+    gaps = [later - earlier for earlier, later in itertools.pairwise(moments)]
+    if not gaps:
+        return
+    least = max(STOOD_SECONDS, STOOD_TIMES * statistics.median(gaps))
+    yield from (pair for pair in itertools.pairwise(moments) if pair[1] - pair[0] > least)
+    if least < until - moments[-1] <= LONGEST_STAND_SECONDS:
+        yield moments[-1], until
 
 
 def at_limit(

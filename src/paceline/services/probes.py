@@ -19,7 +19,6 @@ from paceline.errors import Conflict, NotFound
 from paceline.model.adjustments import Knob
 from paceline.model.probes import Cut, Part, Probe
 from paceline.model.recordings import Recording
-from paceline.model.roles import Role
 from paceline.model.runs import LOCAL, Run
 from paceline.model.samples import by_replica
 from paceline.model.statuses import JobPhase
@@ -39,14 +38,18 @@ _STEPS, _LONGEST_WINDOW = 20, 10.0
 _LOOK_SECONDS = 1.0
 #: What an agent has written is stored within so many seconds.
 _SPOOL_SECONDS = 2.0
-#: An evaluation that goes on in so much more of one window than of another makes them incomparable.
-_EVALUATED = 0.5
-#: A probe gives way to evaluations for at most that share of its time.
+#: An evaluation that goes on in so much more of one window than of another makes them incomparable, and so
+#: does a trainer that stands still.
+_EVALUATED, _STOOD = 0.5, 0.2
+#: Trainers that stand still so often do so all the time: it is part of what is measured.
+_MOST_STOOD = 3
+#: A probe gives way to evaluations and checkpoints for at most that share of its time.
 _GIVEN_SHARE = 0.25
 ALL_KNOWN = "all that matters is known"
 TIME_OVER = "its time is over"
 TOO_DEAR = "more cuts would cost more than they may"
-GIVES_WAY = "an evaluation goes on: it comes first"
+EVALUATES = "an evaluation goes on: it comes first"
+STANDS = "a trainer makes no steps, as while it saves a checkpoint: that comes first"
 NO_MORE = "the job does not run any more"
 
 
@@ -194,7 +197,7 @@ class _Session:
         )
         self._cuts: list[Cut] = []
         self._lost = 0.0
-        self._disturbed = 0
+        self._disturbed = self._stood = 0
         self._given_seconds = 0.0
         self._free_at = self._began_at  # Since when nothing is cut, and all has settled.
         self._part: Part | None = None
@@ -221,17 +224,24 @@ class _Session:
             self._keep(*cut)
 
     def _give_way(self) -> None:
-        """Wait while an evaluation goes on, which shares cores with what is cut, but not for long."""
-        if self._run.spec.role(Role.EVALUATOR) is None:
-            return
+        """Wait while an evaluation goes on or a checkpoint is saved, but not for long."""
         while self._given_seconds < _GIVEN_SHARE * self._times.most and self._is_running():
-            known = self._clock() - self._times.known
-            if not windows.evaluating(self._measured(known).samples, known, self._clock()):
+            comes_first = self._comes_first()
+            if comes_first is None:
                 return
-            self._told(None, GIVES_WAY)
+            self._told(None, comes_first)
             time.sleep(_LOOK_SECONDS)
             self._given_seconds += _LOOK_SECONDS
             self._free_at = self._clock()
+
+    def _comes_first(self) -> str | None:
+        """Return what goes on that a probe gives way to: it shares cores with what would be cut."""
+        now = self._clock()
+        known = now - self._times.known
+        found = self._measured(known - windows.LONGEST_STAND_SECONDS)
+        if windows.evaluating(found.samples, known, now):
+            return EVALUATES
+        return STANDS if windows.standing(found.steps, known - _LOOK_SECONDS, known) else None
 
     def _ended(self, wanted: Sequence[Part], part: Part | None) -> str | None:
         """Return why the probe ends now; None: it goes on."""
@@ -255,7 +265,7 @@ class _Session:
         return scopes.factor_of(self._scene, part, plans.factor(deviation, degrees))
 
     def _cut(self, part: Part) -> tuple[Cut, bool] | None:
-        """Cut a part, and put it back; return what the job did, and whether an evaluation began or ended
+        """Cut a part, and put it back; return what the job did, and whether something else began or ended
         meanwhile; None: it does not run any more.
         """
         factor = self._factor(part)
@@ -283,7 +293,6 @@ class _Session:
         if part.knob is Knob.CPU:
             felt = windows.held_back(found.samples, part.targets, *spans[1])
             at_limit = windows.at_limit(found.samples, part.targets, (spans[0], spans[2]))
-        evaluated = [windows.evaluating(found.samples, *span) for span in spans]
         cut = Cut(
             part=part,
             factor=factor,
@@ -295,17 +304,30 @@ class _Session:
             felt=felt,
             at_limit=at_limit,
         )
-        return cut, max(evaluated) - min(evaluated) > _EVALUATED
+        return cut, self._is_disturbed(part, found, spans)
+
+    def _is_disturbed(self, part: Part, found: Recording, spans: Sequence[tuple[float, float]]) -> bool:
+        """Whether more was evaluated, or a trainer stood still for longer, in one stretch than in another."""
+        evaluated = [windows.evaluating(found.samples, *span) for span in spans]
+        if max(evaluated) - min(evaluated) > _EVALUATED:
+            return True
+        paused = part.targets if part.knob is Knob.PAUSE else ()
+        reports = [each for each in found.steps if str(each.replica) not in paused]
+        stood = [windows.standing(reports, *span) for span in spans]
+        if max(stood) - min(stood) <= _STOOD:
+            return False
+        self._stood += 1
+        return self._stood <= _MOST_STOOD
 
     def _is_running(self) -> bool:
         return self._prober.jobs.get(self._run.name).phase is JobPhase.RUNNING
 
-    def _keep(self, cut: Cut, is_evaluated: bool) -> None:
+    def _keep(self, cut: Cut, is_disturbed: bool) -> None:
         """Take a cut into account, if nothing else happened beside it."""
         self._lost += max(0.0, cut.base - cut.rate) * (cut.until - cut.since + self._times.settle)
         deviation, _ = estimates.noise(self._cuts, self._baselines)
         drifted = abs(math.log(cut.before / cut.after))
-        if is_evaluated or drifted > _DISTURBED * max(deviation, estimates.LEAST_NOISE):
+        if is_disturbed or drifted > _DISTURBED * max(deviation, estimates.LEAST_NOISE):
             self._disturbed += 1
             self._baselines += [cut.before, cut.after]
             return
