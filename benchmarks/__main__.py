@@ -64,7 +64,8 @@ GROUPS = {"all": NAMES, "kubernetes": ON_KUBERNETES}
 @click.option("--quick", is_flag=True, help="Fewer repeats and smaller inputs: at most 3 minutes.")
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="Where to write the result.")
 @click.option("--baseline", help="The commit that startup compares with, if not its own.")
-def main(name: str, quick: bool, json_path: Path | None, baseline: str | None) -> None:
+@click.option("--since", help="Kept repeats of this commit and of those after it count, too.")
+def main(name: str, quick: bool, json_path: Path | None, baseline: str | None, since: str | None) -> None:
     """Measure what Paceline claims.
 
     NAME is one benchmark, all that need only this machine, kubernetes (all that need a cluster), or the page
@@ -76,7 +77,7 @@ def main(name: str, quick: bool, json_path: Path | None, baseline: str | None) -
     holds, missing = [], False
     for each in GROUPS.get(name, (name,)):
         try:
-            holds.append(run(each, quick=quick, path=json_path, baseline=baseline))
+            holds.append(run(each, quick=quick, path=json_path, baseline=baseline, since=since))
         except NotHere as error:  # The others of a group are measured all the same.
             click.echo(f"Error: {each}: {error}", err=True)
             missing = True
@@ -85,14 +86,21 @@ def main(name: str, quick: bool, json_path: Path | None, baseline: str | None) -
     sys.exit(0 if all(holds) else 1)
 
 
-def run(name: str, *, quick: bool, path: Path | None, baseline: str | None) -> bool:
+def run(name: str, *, quick: bool, path: Path | None, baseline: str | None, since: str | None) -> bool:
     """Run one benchmark, write and show its result; return whether all its checks hold."""
     module = protocols.module(name)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True)) as progress:
-        bench = protocols.Bench(name, quick=quick, progress=progress, baseline=baseline)
+        bench = protocols.Bench(name, quick=quick, progress=progress, baseline=baseline, since=since)
         checks = module.run(bench)
-    result = protocols.Result(name=name, quick=quick, rows=bench.rows, checks=checks)
+    result = protocols.Result(
+        name=name,
+        quick=quick,
+        rows=bench.rows,
+        checks=checks,
+        commits=tuple(bench.commits),
+        cpus=tuple(bench.cpus),
+    )
     folder = protocols.KEPT if quick else protocols.RESULTS
     path = path or folder / f"{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -3,7 +3,8 @@
 A benchmark is a module with ``run(bench) -> list[Check]`` and ``draw(result, path)``, and if the page of
 figures is to have more than its checks, ``details(rows) -> lines``. It asks
 ``bench.repeat(key, measure)`` for each repeat; finished repeats are kept, so a long benchmark that is cut off
-goes on where it stopped.
+goes on where it stopped. Those of full runs are kept in ``benchmarks/unfinished``: committed, they go on on
+another machine, too.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ Row = dict[str, Any]
 ROOT = Path(__file__).parent.parent
 RESULTS = Path(__file__).parent / "results"
 KEPT = ROOT / "bench-out"
+#: Of full runs that are not done.
+UNFINISHED = Path(__file__).parent / "unfinished"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -46,12 +49,23 @@ class Check:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Result:
-    """A benchmark's outcome, as written to JSON."""
+    """A benchmark's outcome, as written to JSON.
+
+    Attributes:
+        name: of the benchmark.
+        quick: whether it had fewer repeats.
+        rows: of each repeat what was measured.
+        checks: what follows.
+        commits: on which the repeats were made; empty: on that which is checked out.
+        cpus: of the machines; empty: that of this one.
+    """
 
     name: str
     quick: bool
     rows: Sequence[Row]
     checks: Sequence[Check]
+    commits: Sequence[str] = ()
+    cpus: Sequence[str] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the result with when, where and on what it was measured."""
@@ -59,33 +73,51 @@ class Result:
             "name": self.name,
             "when": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             "quick": self.quick,
-            "machine": machine(),
-            "commit": commit(),
+            "machine": machine() | ({"cpu": ", ".join(self.cpus)} if self.cpus else {}),
+            "commit": ", ".join(self.commits) or commit(),
             "rows": list(self.rows),
             "checks": [dataclasses.asdict(check) for check in self.checks],
         }
 
 
 class Bench:
-    """What a benchmark is given: whether to be quick, the commit to compare with if it is not the benchmark's
-    own, and repeats that are kept.
+    """What a benchmark is given: how to run, and repeats that are kept.
+
+    Args:
+        name: of the benchmark.
+        quick: whether it is to have fewer repeats.
+        progress: shows how far it is.
+        baseline: the commit to compare with, if it is not the benchmark's own.
+        since: kept repeats of this commit and of those after it count, too, and not only those of the one
+            that is checked out: nothing that was changed since then concerns them.
     """
 
-    def __init__(self, name: str, *, quick: bool, progress: Progress, baseline: str | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        quick: bool,
+        progress: Progress,
+        baseline: str | None = None,
+        since: str | None = None,
+    ) -> None:
         self.name = name
         self.quick = quick
         self.baseline = baseline
         self.rows: list[Row] = []
-        self._kept = KEPT / f"{name}{'-quick' if quick else ''}.rows.jsonl"
+        self.commits: dict[str, None] = {}
+        self.cpus: dict[str, None] = {}
+        self._kept = (KEPT if quick else UNFINISHED) / f"{name}{'-quick' if quick else ''}.rows.jsonl"
         self._progress = progress
         self._task = progress.add_task(name, total=None)
-        self._finished = {row["key"]: row for row in self._read()}
+        self._finished = {line["row"]["key"]: line for line in self._read(since)}
 
-    def _read(self) -> list[Row]:
+    def _read(self, since: str | None) -> list[dict[str, Any]]:
         if not self._kept.exists():
             return []
         lines = [json.loads(line) for line in self._kept.read_text().splitlines()]
-        return [line for line in lines if line["commit"] == commit()]
+        counting = {each: each == commit() or is_since(each, since) for each in {x["commit"] for x in lines}}
+        return [line for line in lines if counting[line["commit"]]]
 
     def plan(self, repeats: int) -> None:
         """Say how many repeats there will be, for the progress bar."""
@@ -94,15 +126,17 @@ class Bench:
     def repeat(self, key: str, measure: Callable[[], Mapping[str, Any]]) -> Row:
         """Return the row of one repeat: kept from an earlier run on the same commit, or measured now."""
         if key not in self._finished:
-            row = {"key": key, "commit": commit(), **measure()}
-            KEPT.mkdir(exist_ok=True)
+            row = {"key": key, **measure()}
+            line = {"commit": commit(), "cpu": machine()["cpu"], "row": row}
+            self._kept.parent.mkdir(exist_ok=True)
             with self._kept.open("a") as file:
-                file.write(json.dumps(row) + "\n")
-            self._finished[key] = row
-        row = {name: value for name, value in self._finished[key].items() if name != "commit"}
-        self.rows.append(row)
+                file.write(json.dumps(line) + "\n")
+            self._finished[key] = line
+        line = self._finished[key]
+        self.commits[line["commit"]] = self.cpus[line["cpu"]] = None
+        self.rows.append(line["row"])
         self._progress.advance(self._task)
-        return row
+        return self.rows[-1]
 
     def forget(self) -> None:
         """Remove the kept repeats: the result is written."""
@@ -207,3 +241,17 @@ def commit() -> str:
     )
     changed = subprocess.run(["git", "diff", "--quiet", "HEAD", "--", "src"], cwd=ROOT, check=False)
     return (head.stdout.strip() or "unknown") + ("+" if changed.returncode else "")
+
+
+def is_since(commit: str, since: str | None) -> bool:
+    """Whether a commit is another one or after it, and is part of what is checked out."""
+    if since is None or commit.endswith("+"):
+        return False
+    pairs = ((since, commit), (commit, "HEAD"))
+    return all(
+        subprocess.run(
+            ["git", "merge-base", "--is-ancestor", *pair], cwd=ROOT, capture_output=True, check=False
+        ).returncode
+        == 0
+        for pair in pairs
+    )
