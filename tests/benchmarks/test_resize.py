@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks import resize
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.samples import StepReport
+from paceline.model.samples import Sample, StepReport
 
 AT = 1000.0
 
@@ -37,6 +37,16 @@ def test_a_change_at_once_costs_nothing() -> None:
     assert row["steps_lost"] == 0
     assert (row["before"], row["times"]) == (pytest.approx(100.0), pytest.approx(2.0))
     assert row["seconds_lost"] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_the_cores_at_the_end_are_those_of_the_role_that_got_more() -> None:
+    def sample(role: Role, at: float, used: float | None) -> Sample:
+        return Sample(replica=ReplicaId(role, 0), attempt=1, at=at, interval_seconds=1.0, cpu_cores=used)
+
+    samples = [sample(Role.PS, 95.0, 0.4), sample(Role.PS, 96.0, 0.6), sample(Role.PS, 80.0, 9.0)]
+    samples += [sample(Role.WORKER, 95.0, 9.0), sample(Role.PS, 97.0, None)]
+    assert resize.cores_used(samples, Role.PS, 100.0) == pytest.approx(0.5)
+    assert resize.cores_used(samples, Role.CHIEF, 100.0) is None
 
 
 def test_silence_costs_its_seconds_and_what_was_not_saved_its_steps() -> None:
