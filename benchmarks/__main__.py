@@ -45,6 +45,7 @@ NAMES = (
     "prediction-unchanged",
     "probe",
     "probe-sizes",
+    "probe-faults",
     "resize",
     "tuning",
     "simulation",

@@ -1,0 +1,203 @@
+"""Probes killed at random moments: what they have cut comes back, always.
+
+Each job is real, with an emulated host; its trainers count as many examples as the quota of one server lets
+them. A probe of it is killed while it begins, cuts, measures or puts back; and with it, in turn, the
+supervisor that knows when a cut ends, or the guard, too. A guard starts its supervisor again; where both are
+killed, the job is lost until it is resumed. Then quotas, weights, links, paused processes and the job file
+have to be as they were before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent import futures
+from pathlib import Path
+
+from support import kills, leftovers, paced_cores
+
+from benchmarks import plots, trials
+from benchmarks.protocols import Bench, Check, Result, Row, none, reported
+from paceline.engines.local import machines, networks, processes
+from paceline.model.jobs import Host, JobSpec
+from paceline.model.runs import Run
+from paceline.services import jobs
+from paceline.services.probes import Times
+
+PROBE, SUPERVISOR, GUARD = "the probe", "probe and supervisor", "probe, supervisor and guard"
+VICTIMS = (PROBE, SUPERVISOR, GUARD)
+KILLS = 1000
+#: So many jobs at once, each with a probe that is killed so often.
+JOBS, KILLS_OF_A_JOB = 10, 20
+#: A probe is killed after at most so many seconds: by then it has cut every kind of thing.
+MOST_SECONDS = 30.0
+TIMES = Times(window=0.5, settle=0.2, known=2.0, most=240.0)
+PATIENCE_SECONDS = 240.0
+#: Of cgroups v1 and v2: what a probe may write.
+_FILES = frozenset(
+    ("cpu.cfs_quota_us", "cpu.shares", "memory.limit_in_bytes", "cpu.max", "cpu.weight", "memory.max")
+)
+_PROGRAM = """
+import sys
+from paceline.services import homes, jobs, probes
+from paceline.stores import open_store
+
+home = homes.Home.from_environment({{"PACELINE_HOME": sys.argv[1]}})
+with open_store(home.store_url) as store:
+    times = probes.{times!r}
+    probes.Prober(jobs=jobs.Jobs(home, store), times=times, most_share=1.0).probe(sys.argv[2])
+"""
+
+
+def run(bench: Bench) -> list[Check]:
+    """Kill probes, of several jobs side by side."""
+    of_a_job = 3 if bench.quick else KILLS_OF_A_JOB
+    rounds = 1 if bench.quick else KILLS // (JOBS * KILLS_OF_A_JOB)
+    bench.plan(rounds)
+    for number in range(rounds):
+        bench.repeat(f"round {number}", functools.partial(_round, number, of_a_job))
+    return list(_checks([kill for row in bench.rows for kill in row["kills"]], quick=bench.quick))
+
+
+def _checks(rows: Sequence[Row], *, quick: bool) -> Iterator[Check]:
+    count, least = len(rows), 0 if quick else KILLS
+    yield Check(name="kills", value=count, low=count, high=count, target=f">= {least}", holds=count >= least)
+    yield none("after which something was not as before", [bool(row["changed"]) for row in rows])
+    for victim in VICTIMS:
+        own = [row for row in rows if row["victim"] == victim]
+        if own:
+            cut = [float(row["cut"]) for row in own]
+            yield reported(f"share of kills that met something cut, {victim}", cut)
+            seconds = [row["seconds"] for row in own if row["seconds"] is not None]
+            yield reported(f"seconds until all is as before, {victim}", seconds)
+
+
+def _round(number: int, of_a_job: int) -> Row:
+    """Kill probes of some jobs side by side; return what became of each kill."""
+    with futures.ThreadPoolExecutor(JOBS) as pool:
+        rows = pool.map(lambda job: _killed(f"{number} {job}", of_a_job), range(JOBS))
+    return {"kills": [kill for found in rows for kill in found]}
+
+
+def _killed(seed: str, count: int) -> list[Row]:
+    """Run a job and kill so many probes of it; return what was seen after each."""
+    chance, found = random.Random(seed), list[Row]()
+    with tempfile.TemporaryDirectory(prefix="paceline-bench-") as folder, trials.service() as api:
+        training = api.submit(_job(Path(folder)), source="", base=Path(folder))
+        try:
+            kills.until(lambda: len(api.recording(training.name).steps) > 120)
+            before = state(api, training)
+            while len(found) < count:
+                victim = VICTIMS[len(found) % len(VICTIMS)]
+                after_seconds = chance.uniform(0.0, MOST_SECONDS)
+                found.append(_kill(api, training, victim, after_seconds, before))
+        finally:
+            api.stop(training.name)
+            api.wait(training.name, timeout_seconds=PATIENCE_SECONDS)
+    return found
+
+
+def _job(folder: Path) -> JobSpec:
+    host = Host(name="host-0", bandwidth_bits_per_second=1_000_000_000)
+    return dataclasses.replace(paced_cores.job(folder, "ps-0"), hosts=(host,))
+
+
+def _kill(api: jobs.Jobs, training: Run, victim: str, after_seconds: float, before: Mapping[str, str]) -> Row:
+    """Probe a job, kill, and wait until all is as it was before.
+
+    Args:
+        api: where the job is.
+        training: the job.
+        victim: what is killed.
+        after_seconds: of the probe; one that ends before that is begun anew.
+        before: the state that has to come back.
+    """
+    program = _PROGRAM.format(times=TIMES)
+    until = time.monotonic() + after_seconds
+    while True:
+        probe = subprocess.Popen(
+            [sys.executable, "-c", program, str(api.home.path), training.name], stderr=subprocess.DEVNULL
+        )
+        try:
+            probe.wait(max(0.0, until - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            break
+    guard, *supervisor = leftovers.supervisor_pids(jobs.folder_of(training))
+    others = {PROBE: [], SUPERVISOR: supervisor, GUARD: [guard, *supervisor]}[victim]
+    was_cut = state(api, training) != before
+    for pid in (*others, probe.pid):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    probe.wait()
+    killed_at = time.monotonic()
+    if victim == GUARD:
+        kills.until(lambda: api.is_lost(api.get(training.name)), seconds=PATIENCE_SECONDS)
+        api.resume(training.name)
+    back = _seconds_until_back(api, training, before, killed_at)
+    changed = [] if back is not None else _differences(before, state(api, training))
+    return {"victim": victim, "cut": was_cut, "seconds": back, "changed": changed}
+
+
+def _seconds_until_back(
+    api: jobs.Jobs, training: Run, before: Mapping[str, str], since: float
+) -> float | None:
+    with contextlib.suppress(TimeoutError):
+        kills.until(lambda: state(api, training) == before, seconds=PATIENCE_SECONDS)
+        return time.monotonic() - since
+    return None
+
+
+def _differences(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    return [
+        f"{name}: {before.get(name)!r}, now {now.get(name)!r}"
+        for name in sorted(before.keys() | now.keys())
+        if before.get(name) != now.get(name)
+    ]
+
+
+def state(api: jobs.Jobs, training: Run) -> dict[str, str]:
+    """Return all that a probe may change of a job: what the kernel has, and what is stored."""
+    folder = jobs.folder_of(training)
+    groups = machines.read().cgroups
+    found = {"supervisors": str(len(leftovers.supervisor_pids(folder)))}
+    if groups is not None:
+        for root in {groups.roots["cpu"], groups.roots["memory"]}:
+            for path in (root / folder.token).rglob("*"):
+                if path.name in _FILES:
+                    found[str(path.relative_to(root))] = path.read_text()
+    for namespace in networks.NAMESPACES.glob(f"{folder.token}-*"):
+        command = ["tc", "-n", namespace.name, "qdisc", "show"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        found[namespace.name] = done.stdout
+    for pid in processes.members(folder.path):
+        with contextlib.suppress(OSError):
+            text = Path(f"/proc/{pid}/stat").read_text()
+            if text.rpartition(")")[2].split()[0] == "T":
+                found[f"process {pid}"] = "stopped"
+    stored = api.get(training.name)
+    found["job file"] = f"{stored.spec}"
+    found["adjustments"] = f"{api.store.load_state(training.name).adjustments}"
+    return found
+
+
+def draw(result: Result, path: Path) -> None:
+    """Draw how long it took until all was as before."""
+    kills_of_all = [kill for row in result.rows for kill in row["kills"]]
+    groups = {
+        victim: [
+            row["seconds"] for row in kills_of_all if row["victim"] == victim and row["seconds"] is not None
+        ]
+        for victim in VICTIMS
+    }
+    plots.strips(
+        path, groups, label="seconds until all is as before", title="Probes killed at random moments"
+    )
