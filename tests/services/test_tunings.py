@@ -10,11 +10,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from support import kills, leftovers, nights, paced_jobs
+from support import kills, leftovers, nights, paced_cores, paced_jobs
 
 from paceline import specs
+from paceline.engines.local import machines
 from paceline.errors import Conflict, InvalidInput
-from paceline.model.causes import Change
+from paceline.model.causes import Change, Gain
 from paceline.model.proposals import Proposal
 from paceline.model.tunings import Objective, Quality, Tuning
 from paceline.services import jobs, studies, tunings
@@ -224,3 +225,32 @@ def test_a_job_that_runs_is_changed_and_goes_back_if_that_is_no_better(
     assert not kept or done.after.speed > done.before.speed
     api.stop(run.name)
     assert api.wait(run.name, timeout_seconds=300).phase.is_final
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.usefixtures("preferred")
+@pytest.mark.skipif(machines.read().cgroups is None, reason="no cgroups can be made here")
+def test_what_needs_no_restart_is_tried_within_the_run(
+    api: jobs.Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job makes as many examples as the cores of ps-0 let it, from those that it began with: a new run
+    with more cores would be no faster.
+    """
+    change = Change(path=("spec", "roles", "ps", "cpu"), value="1")
+    gain = Gain(low=1.5, high=2.5)
+    more = Proposal(name="cores", what="more cores", changes=(change,), gain=gain, basis="")
+    monkeypatch.setattr(tunings.proposals, "proposals", lambda *_, **__: [more])
+    source = specs.dump_job(paced_cores.job(tmp_path, "ps-0"))
+    tuning = tunings.begun(api.store, source, base=tmp_path, objective=Objective(), most_trials=2)
+    done = Tuner(jobs=api, store=api.store, times=QUICK).run(tuning)
+    first, second = done.finished
+    assert second.is_in_turn
+    assert second.run == first.run
+    assert second.judgement is not None
+    assert second.judgement.kept
+    assert second.judgement.times == pytest.approx(2.0, rel=0.2)
+    assert done.best is second
+    assert specs.parse_job(second.source).spec.roles[0].cpu_cores == 1.0
+    (run,) = api.runs()
+    assert run.phase.is_final

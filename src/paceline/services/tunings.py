@@ -66,11 +66,13 @@ class Tuner:
         store: where the search is kept.
         times: how long a trial takes.
         tell: see `Tell`.
+        by_turns: whether a change that needs no restart is tried within the run of the best trial.
     """
 
     jobs: LifeCycle
     store: Store
     times: Times = dataclasses.field(default_factory=Times)
+    by_turns: bool = True
     tell: Tell = lambda _, __: None
 
     def run(self, tuning: Tuning) -> Tuning:
@@ -140,7 +142,7 @@ class Tuner:
                 trial, outcome=found.outcome, judgement=self._judged(before, found.outcome)
             )
             measured = after = dataclasses.replace(before, trials=(*before.trials, done))
-            if found.run is not None and after.best is done:
+            if self.by_turns and found.run is not None and after.best is done:
                 after = self._by_turns(measured, found.run)
         if after is measured:  # Its run has ended, so whoever is told now sees what will be known of it.
             self.tell(after, None)
