@@ -47,6 +47,7 @@ NAMES = (
     "probe-sizes",
     "probe-faults",
     "resize",
+    "turns",
     "tuning",
     "simulation",
     "no-regrets",

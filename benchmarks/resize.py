@@ -134,7 +134,7 @@ def _changed(name: str, way: str) -> Row:
     kind = JOBS[name]
     kind.base.make_data()
     quiet.wait(quiet.BEFORE_SECONDS)
-    spec = _short(kind)
+    spec = short_of_cores(kind)
     with trials.service() as api:
         site = Site.of(api, api.submit(spec, source=specs.dump_job(spec), base=ROOT))
         try:
@@ -151,7 +151,7 @@ def _changed(name: str, way: str) -> Row:
     return {"kind": name, "way": way, "cores_used": used, **judged(found.steps, at)}
 
 
-def _short(kind: Kind) -> JobSpec:
+def short_of_cores(kind: Kind) -> JobSpec:
     """Return a job as it is before it gets more cores."""
     spec = changes.arguments(kind.base.job(), *kind.arguments) if kind.arguments else kind.base.job()
     if kind.training:
