@@ -378,6 +378,11 @@ def test_a_file_without_objects() -> None:
         tfjob_files.convert_text("# nothing\n---\n", "tfjob.yaml")
 
 
+def test_an_object_without_a_kind_is_shown() -> None:
+    with pytest.raises(InvalidInput, match=r"tfjob.yaml:2:1: there is no TFJob in the file: kind is missing"):
+        tfjob_files.convert_text("---\nmetadata: {name: x}\n", "tfjob.yaml")
+
+
 def test_a_refusal_points_into_the_items_of_a_list() -> None:
     items = (f"{V1}metadata: {{name: 3}}".replace("\n", "\n  "), "kind: ConfigMap")
     text = "".join(("kind: List\nitems:\n", *(f"- {each}\n" for each in items)))
