@@ -66,11 +66,12 @@ screenshots: $(READY) ## pictures of every page, in each language, theme and wid
 	mkdir -p screenshots
 	PACELINE_SCREENSHOTS=$(abspath screenshots) $(BIN)/python -m pytest --nightly tests/surfaces/web/browsers/test_pages.py
 
-check: $(READY) ## formatting, lint, types, import order
+check: $(READY) ## formatting, lint, types, import order, words
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/words.py
 
 bench: $(READY) ## every benchmark, in full (long; each resumes where it stopped)
 	$(BIN)/python -m benchmarks all
@@ -80,7 +81,7 @@ bench-diagnosis: $(READY) ## the corpus of diagnosis: record what is missing (ho
 	$(BIN)/python -m benchmarks.diagnosis.corpus --speed $(SPEED)
 	$(BIN)/python -m benchmarks diagnosis
 
-bench-diagnosis-unchanged: $(READY) ## the same of scripts that nobody changed (2 hours; needs tests/instrumentation/fetch-tensorflows)
+bench-diagnosis-unchanged: $(READY) ## the same of unchanged scripts (2 hours; needs tests/instrumentation/fetch-tensorflows)
 	$(BIN)/python -m benchmarks.diagnosis_unchanged.corpus --speed $(SPEED)
 	$(BIN)/python -m benchmarks diagnosis-unchanged
 
@@ -94,7 +95,7 @@ docs: $(READY) ## the pages that are made from code and results
 	cp deploy/kustomize/trainingjobs.yaml deploy/helm/paceline/crds/
 	cp deploy/monitoring/rules.yaml deploy/monitoring/*.json deploy/helm/paceline/monitoring/
 
-lock: ## pin what pyproject.toml allows (with uv: on PATH, or the one that make has fetched)
+lock: ## pin what pyproject.toml allows (with the uv on PATH, or a uv that make has fetched)
 	$(UV) pip compile pyproject.toml --all-extras --group dev $(LOCK) --output-file requirements.lock
 	$(UV) pip compile pyproject.toml --extra demo --constraint requirements.lock $(LOCK) \
 	  --output-file requirements-demo.lock

@@ -100,7 +100,7 @@ def _spec(servers: int, exponent: float, counts: Path) -> JobSpec:
         dataclasses.replace(role, replicas=servers) if role.role is Role.PS else role for role in made.roles
     )
     hosts = (Host(name="host-0"), Host(name="host-1"))
-    # Ended at once: nobody needs the last checkpoint.
+    # Ended at once: the last checkpoint is not needed.
     return dataclasses.replace(made, roles=roles, hosts=hosts, termination_grace_seconds=1.0)
 
 

@@ -24,7 +24,7 @@ from paceline.model.statuses import JobPhase
 from paceline.services import homes, supervisors
 from paceline.stores import open_store
 
-#: Of the live job, one a second: it outlives whoever looks.
+#: Of the live job, one a second: it outlives the measurement.
 STEPS = 100_000
 
 

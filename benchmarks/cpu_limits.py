@@ -48,7 +48,7 @@ class Side(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """One side over another, maybe beside busy processes of somebody else."""
+    """One side over another, maybe beside other busy processes."""
 
     name: str
     one: Side
@@ -162,7 +162,7 @@ def _spec(side: Side, counts: Path) -> JobSpec:
         for role in made.roles
         if role.role in (Role.PS, Role.WORKER)
     )
-    # Ended at once: nobody needs the last checkpoint.
+    # Ended at once: the last checkpoint is not needed.
     return dataclasses.replace(made, roles=roles, termination_grace_seconds=1.0)
 
 

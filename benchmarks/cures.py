@@ -1,4 +1,4 @@
-"""What each cure gains on scripts that nobody changed, by style and TensorFlow, and where it is refused.
+"""What each cure gains on unchanged scripts, by style and TensorFlow, and where it is refused.
 
 A cell is a cure, a style and its TensorFlow (``cure_cells``). Its pairs run one after the other, without the
 cure and with it, the one first in one pair and the other in the next; the pairs have the seeds 0, 1 and 2.
@@ -338,7 +338,7 @@ def checks(rows: Sequence[Row]) -> Iterator[Check]:
     unfit = len({(row["cell"], row["version"]) for row in rows if row["kind"] == RATE and row["refused"]})
     yield Check(
         name="cells of pairs in which a cure was refused", value=unfit, low=unfit, high=unfit,
-        target="told", holds=True,
+        target="reported", holds=True,
     )  # fmt: skip
     restored = [float(_is_restored(row)) for pairs in by_cell.values() for row in pairs]
     if restored:
@@ -413,5 +413,5 @@ def draw(result: Result, path: Path) -> None:
     for pairs in _pairs(result.rows).values():
         factors = [row["rate"][1] / row["rate"][0] for row in pairs]
         groups.setdefault(pairs[0]["cure"], []).extend(factors)
-    title = "What cures gain on scripts that nobody changed (each dot a pair)"
+    title = "What cures gain on unchanged scripts (each dot a pair)"
     plots.strips(path, groups or {"no pair": [1.0]}, label="times the examples/s", title=title)

@@ -1,4 +1,4 @@
-"""What the instrumentation costs a script that nobody changed: one process, with it and without it in turn.
+"""What the instrumentation costs an unchanged script: one process, with it and without it in turn.
 
 The speed of a shared machine drifts within a second by more than what is measured. So the two sides lie 50 ms
 apart, in random order, in one process and one session: the method of TensorFlow that is wrapped is put back

@@ -1,6 +1,6 @@
 """300 jobs of 5 replicas submitted at once: are all right, what does the operator need, how old is a list.
 
-A change is a pod of a running job that somebody removes, and later its next attempt that runs. It counts from
+A change is a pod of a running job that is removed, and later its next attempt that runs. It counts from
 the moment at which a watch of the pods shows it to the moment at which the function behind ``paceline list``,
 called again and again, has returned a row with it.
 The operator goes round all replicas meanwhile to keep what they say, as the shipped one does; pods on hollow

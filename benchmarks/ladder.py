@@ -133,7 +133,7 @@ def _window(side: Side, hosts: tuple[Host, ...] = ()) -> Window:
         counts = api.home.path / "counts"
         settings = LARGE_SETTINGS if side.batch == LARGE_BATCH else {}
         made = rungs.spec(side.name, side.data, side.batch, counts, epochs=10_000, **settings)
-        # Ended at once: nobody needs the last checkpoint.
+        # Ended at once: the last checkpoint is not needed.
         spec = dataclasses.replace(made, hosts=hosts, termination_grace_seconds=1.0)
         training = api.submit(spec, source="", base=ROOT)
         try:

@@ -110,7 +110,8 @@ def _checks(rows: Sequence[Row]) -> Iterator[Check]:
     ):
         count = len(found)
         yield Check(
-            name=f"{name}, of {len(rows)} jobs", value=count, low=count, high=count, target="told", holds=True
+            name=f"{name}, of {len(rows)} jobs", value=count, low=count, high=count, target="reported",
+            holds=True,
         )  # fmt: skip
     again = [row["again"] for row in gained if row["again"]]
     if again:

@@ -1,4 +1,4 @@
-"""How well changes are foretold of scripts that nobody changed: their shape, and cures.
+"""How well changes are foretold of unchanged scripts: their shape, and cures.
 
 A pair is two runs of one script, one after the other: as it is, and with a change. What the first shows is
 all that the prediction has; how many times as fast the second is, is the truth. Starting is not limited, so
@@ -71,7 +71,7 @@ _LAZY = (_training("optimizer", "name", value="lazy-adam"),)
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """A script that nobody changed, as a base.
+    """An unchanged script, as a base.
 
     Attributes:
         style: its name in `support.styles`.
@@ -190,7 +190,7 @@ def checks(rows: Sequence[Row]) -> Iterator[Check]:
     refused = len(rows) - count
     yield Check(
         name="changes of which it says that it cannot tell", value=refused, low=None, high=None,
-        target="told", holds=True,
+        target="reported", holds=True,
     )  # fmt: skip
     if not pairs:
         return

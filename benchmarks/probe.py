@@ -1,9 +1,9 @@
 """Whether probes name what binds, what they cost, and whether raising it brings what the cut foretold.
 
 Jobs of the corpora of diagnosis, whose faults concern cores, links and input, on the library's models and on
-scripts that nobody changed. No threshold of probes was set by looking at them. Each job is probed while it
-trains under its fault. Then the part that it names has half as much again, in turn with what it had, three
-times in the same run: what that brings is the truth about the part.
+unchanged scripts. No threshold of probes was set by looking at them. Each job is probed while it trains under
+its fault. Then the part that it names has half as much again, in turn with what it had, three times in the
+same run: what that brings is the truth about the part.
 
 Where input binds, or a script rests between steps, no cores and no links do, and that is what a probe has to
 say. A healthy twin of each base is measured first: faults are cut to measure by it. A probe takes about three

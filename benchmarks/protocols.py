@@ -88,8 +88,8 @@ class Bench:
         quick: whether it is to have fewer repeats.
         progress: shows how far it is.
         baseline: the commit to compare with, if it is not the benchmark's own.
-        since: kept repeats of this commit and of those after it count, too, and not only those of the one
-            that is checked out: nothing that was changed since then concerns them.
+        since: kept repeats of this commit and of those after it count, too, and not only those of the
+            commit that is checked out: nothing that was changed since then concerns them.
     """
 
     def __init__(
@@ -184,7 +184,7 @@ def at_most(name: str, values: Sequence[float], limit: float) -> Check:
 def reported(name: str, values: Sequence[float]) -> Check:
     """Return a figure of which nothing is asked but that it is told."""
     value, low, high = interval(values)
-    return Check(name=name, value=value, low=low, high=high, target="told", holds=True)
+    return Check(name=name, value=value, low=low, high=high, target="reported", holds=True)
 
 
 def percentile_at_most(name: str, values: Sequence[float], percent: float, limit: float) -> Check:

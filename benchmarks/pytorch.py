@@ -1,4 +1,4 @@
-"""PyTorch jobs that nobody changed: the cause that ``why`` names of five kinds of them, and the cost.
+"""PyTorch jobs with unchanged scripts: the cause that ``why`` names of five kinds of them, and the cost.
 
 A run is a job of the tests' script over gloo, slow in one way or healthy. It is judged by what is named
 first once all ranks train, as ``why`` would: of a healthy one nothing worse than a remark may be.

@@ -50,7 +50,7 @@ metadata:
 spec:
   working_dir: {root}
   command: [{python}, -m, benchmarks.stepped, {counts}, clicks, --data, {data}]
-  termination_grace: 2s   # nobody needs the last checkpoint
+  termination_grace: 2s   # the last checkpoint is not needed
   placement: {{strategy: {strategy}}}
   hosts: [{hosts}]
   roles:

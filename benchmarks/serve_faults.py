@@ -34,7 +34,7 @@ def run(bench: Bench) -> list[Check]:
 def _checks(rows: Sequence[Row]) -> Iterator[Check]:
     yield none("submits that were answered, and whose job is not there", [row["lost"] for row in rows])
     yield none("keys of which there are two jobs", [row["doubled"] for row in rows])
-    yield none("jobs that nobody looks after", [row["unattended"] for row in rows])
+    yield none("jobs without a supervisor", [row["unattended"] for row in rows])
     yield none("changes that are not in the audit log", [row["unaudited"] for row in rows])
     yield none("refusals that are no problem+json with 503 or 507", [len(row["wrong"]) for row in rows])
     for name in ("database", "disk"):
@@ -42,7 +42,9 @@ def _checks(rows: Sequence[Row]) -> Iterator[Check]:
         yield at_most(f"seconds until a submit is answered again, {name}", [max(found)], RECOVERY_SECONDS)
     for what in ("answered", "refusals"):
         count = sum(row[what] for row in rows)
-        yield Check(name=f"submits: {what}", value=count, low=count, high=count, target="told", holds=True)
+        yield Check(
+            name=f"submits: {what}", value=count, low=count, high=count, target="reported", holds=True
+        )
 
 
 def details(rows: Sequence[Row]) -> Iterator[str]:

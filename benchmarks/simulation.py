@@ -100,7 +100,7 @@ def _checks(rows: Sequence[Row]) -> Iterator[Check]:
     share = sum(each <= NEAR for each in errors) / len(errors)
     yield Check(
         name=f"share of layouts within {NEAR:.0%}", value=share, low=None, high=None,
-        target="told", holds=True,
+        target="reported", holds=True,
     )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ trace, in the other none. The schedule takes a trace in each of its intervals, s
 counts for its part of an interval.
 
 Bytes: rung 2 of the ladder on emulated hosts, where each replica has an interface of its own. The giant
-table is the largest variable; its PS is the one that the plan gives it. What the traces say of that PS
+table is the largest variable; the plan gives it its PS. What the traces say of that PS
 is compared with what the kernel counted on its interface over the same seconds, frames and all.
 """
 

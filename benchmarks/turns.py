@@ -2,7 +2,7 @@
 
 Jobs of the library and of an unchanged script train with servers that are short of cores. Each is tuned in
 both ways, one after the other, the one first in one pair and the other in the next. Then the best job file of
-each way, and the one that the job came with, run one after the other: what a search has found is its speed
+each way, and the file that the job came with, run one after the other: what a search has found is its speed
 over that of the job as it came.
 """
 

@@ -1,4 +1,4 @@
-"""What a visit to a parameter server costs it and the trainer, and what a server costs that nobody visits.
+"""What a visit to a parameter server costs it and the trainer, and what an idle server costs.
 
 Bare TensorFlow, without any code of Paceline: what `modelling.calibrations` assumes before it has measured.
 """
@@ -96,7 +96,7 @@ def _checks(rows: Sequence[Row]) -> Iterator[Check]:
     yield _assumed("server_visit_seconds", [row["server_visit_seconds"] for row in rows])
     yield _assumed("trainer_visit_seconds", _trainer_visits(rows))
     idle = [row["idle_cores"] for row in rows]
-    yield reported("cores of a server that nobody visits", idle)
+    yield reported("cores of an idle server", idle)
 
 
 def _trainer_visits(rows: Sequence[Row]) -> list[float]:

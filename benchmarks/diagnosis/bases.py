@@ -21,7 +21,7 @@ from paceline.model.roles import Role
 
 SCRIPT = "benchmarks.diagnosis.train"
 PS_HOST, WORKER_HOST = "ps-host", "worker-host"
-#: Nobody needs the last checkpoint of a job that is stopped.
+#: The last checkpoint of a job that is stopped is not needed.
 GRACE_SECONDS = 1.0
 _OPTIMIZERS = {
     "optimizer": {"name": "adagrad", "learning_rate": 0.05},
@@ -125,8 +125,8 @@ class Base:
     """A healthy job: a kind of it for a model of a size, on data and first values of a seed.
 
     Attributes:
-        speed: how many times as fast the machine is as the one that sizes were made for: links are so many
-            times as wide, and jobs that end by themselves have so many times as many steps.
+        speed: how many times as fast the machine is as the machine that sizes were made for: links are so
+            many times as wide, and jobs that end by themselves have so many times as many steps.
     """
 
     model: str

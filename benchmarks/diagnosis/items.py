@@ -27,7 +27,7 @@ UNSEEN = (
 )  # fmt: skip
 #: The seed of kinds of jobs of which runs of seed 4 are seen as well.
 SEEDS = {PAIR: 6}
-#: Healthy runs that are nobody's twin, and end by themselves.
+#: Healthy runs that are no faulty run's twin, and end by themselves.
 MORE_HEALTHY = tuple((model, size, 5) for model in models.MODELS for size in ("small", "middle", "large"))
 #: The first of a pair has the larger effect; a kind of job goes with it.
 PAIRS = (

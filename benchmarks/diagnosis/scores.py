@@ -145,7 +145,7 @@ def share(name: str, count: int, of: int, *, least: float | None = None, most: f
     low, high = wilson(count, of)
     share = count / of if of else None
     holds = share is not None and (least is None or share >= least) and (most is None or share <= most)
-    asked = f">= {least:g}" if least is not None else f"<= {most:g}" if most is not None else "told"
+    asked = f">= {least:g}" if least is not None else f"<= {most:g}" if most is not None else "reported"
     return Check(name=name, value=share, low=low, high=high, target=asked, holds=holds)
 
 

@@ -84,5 +84,5 @@ class SourceError(PacelineError):
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of what an error of somebody else says, or its name when it says nothing."""
+    """Return the first line of the message of another library's error; if it has none, the error's name."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

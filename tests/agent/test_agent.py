@@ -46,7 +46,7 @@ def test_exit_codes(replica, code, kind):
     ("command", "said"), [("exit 1", True), ("exit 0", False), ("kill -9 $$", False)], ids=str
 )
 def test_a_command_that_fails_while_its_port_is_taken(replica, command, said):
-    """A PS whose port somebody took between two attempts: "code 1" alone says nothing of it."""
+    """A PS whose port another process took between two attempts: "code 1" alone says nothing of it."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         cluster = {"ps": ["h0:2222"], "worker": ["h1:2222", f"127.0.0.1:{port}"]}

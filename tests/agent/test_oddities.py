@@ -65,7 +65,7 @@ def test_a_command_that_outlives_its_trainer(watch: oddities.Watch, tmp_path: Pa
         assert process.stdin is not None
         process.stdin.close()
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-        # It has ended, though nobody has asked for its status.
+        # It has ended, though its parent has not asked for its status.
         assert watch.look(BEGAN + 1010) == []
         assert watch.look(BEGAN + 1069) == []
         (line,) = watch.look(BEGAN + 1070)

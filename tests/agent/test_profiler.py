@@ -104,7 +104,7 @@ def test_a_long_message_goes_in_frames_that_every_server_takes() -> None:
 
 @contextlib.contextmanager
 def listening(answer: bytes) -> Iterator[int]:
-    """A server that answers whoever comes with some bytes."""
+    """A server that answers a client with some bytes."""
     with contextlib.closing(socket.create_server(("localhost", 0))) as server:
 
         def serve() -> None:

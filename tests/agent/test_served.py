@@ -68,7 +68,7 @@ def until_answered(port: int, path: str = "/metrics") -> None:
             get(port, path)
             return
         time.sleep(0.02)
-    raise AssertionError("nobody answers")
+    raise AssertionError("the agent does not answer")
 
 
 @pytest.fixture
@@ -299,7 +299,7 @@ def test_what_a_reader_asked_last_counts_though_it_is_noted_first(pages: agent.P
 
 
 @pytest.mark.parametrize("query", ["offset=0", "offset=0&again=0", "offset=0&again=x"])
-def test_the_end_waits_for_nobody_else(running: Any, port: int, query: str) -> None:
+def test_the_end_waits_for_no_other_agent(running: Any, port: int, query: str) -> None:
     page(port, query)
     end(running)
 
@@ -312,7 +312,7 @@ def test_the_end_waits_no_longer_than_promised(running: Any, port: int) -> None:
 
 
 def test_the_end_is_not_put_off_for_ever(replica: Callable[..., Any], port: int) -> None:
-    """Whoever promises again and again to come back, and never has all, does not keep the pod."""
+    """A reader that promises again and again to come back, and never has all, does not keep the pod."""
     one = replica("sh", "-c", SLEEPER, metrics_port=port, linger_seconds=3.0)
     one.start()
     one.number_in("ready")
@@ -381,7 +381,7 @@ def test_with_the_token_all_is_answered(guarded: Any, port: int, headers: dict[s
     assert get(port, f"/traces/{TRACE}", "POST", headers) == b"{}"
 
 
-def test_a_token_that_cannot_be_read_lets_nobody_in(replica: Callable[..., Any]) -> None:
+def test_a_token_that_cannot_be_read_lets_no_caller_in(replica: Callable[..., Any]) -> None:
     told = {**replica("true").config, "metrics_port": 1, "token_file": "/nothing/here"}
     config = agent.parse_config(json.dumps(told))
     pages = agent.Pages(config, agent.Metrics(config))

@@ -129,17 +129,17 @@ class World(RuleBasedStateMachine):
 
     @precondition(lambda self: self.state is not None)
     @rule()
-    def somebody_stops_the_job(self) -> None:
+    def a_caller_stops_the_job(self) -> None:
         self.feed(events.StopRequested())
 
     @precondition(lambda self: self.state is not None)
     @rule(workers=st.integers(0, 4))
-    def somebody_scales_the_job(self, workers: int) -> None:
+    def a_caller_scales_the_job(self, workers: int) -> None:
         self.feed(events.ScaleRequested(workers=workers))
 
     @precondition(lambda self: self.state is not None)
     @rule(spec=st.none() | specs)
-    def somebody_resumes_the_job(self, spec: JobSpec | None) -> None:
+    def a_caller_resumes_the_job(self, spec: JobSpec | None) -> None:
         self.feed(events.ResumeRequested(spec=spec))
         self.feed(events.Begin())
 

@@ -49,7 +49,7 @@ def test_what_is_missing_is_launched_until_it_is_there() -> None:
     assert wanted == [launch(WORKER)], "the one who should have launched it was killed"
 
 
-def test_what_somebody_removed_is_lost_and_comes_back() -> None:
+def test_what_a_user_removed_is_lost_and_comes_back() -> None:
     progress, wanted = reconciliations.reconcile(running(), [sight(PS)], 10.0)
     assert progress.state.replica(WORKER).exit.kind is ExitKind.LOST
     assert (wanted, progress.next_due) == ([], 11.0)
@@ -177,17 +177,17 @@ class World(RuleBasedStateMachine):
 
     @precondition(lambda self: self.kept is not None)
     @rule(workers=st.integers(0, 3), executed=st.sampled_from([0, 1, 1000]))
-    def somebody_scales_the_job(self, workers: int, executed: int) -> None:
+    def a_caller_scales_the_job(self, workers: int, executed: int) -> None:
         self.look(events.ScaleRequested(workers=workers), executed=executed)
 
     @precondition(lambda self: self.kept is not None)
     @rule(executed=st.sampled_from([0, 1, 1000]))
-    def somebody_stops_the_job(self, executed: int) -> None:
+    def a_caller_stops_the_job(self, executed: int) -> None:
         self.look(events.StopRequested(), executed=executed)
 
     @precondition(lambda self: self.kept is not None)
     @rule()
-    def somebody_resumes_the_job(self) -> None:
+    def a_caller_resumes_the_job(self) -> None:
         self.look(events.ResumeRequested(), events.Begin())
 
     @precondition(lambda self: self.kept is not None)

@@ -77,7 +77,7 @@ def test_a_job_of_which_nothing_can_be_read_is_fine_only_as_far_as_can_be_seen()
     )
 
 
-def test_of_a_job_that_has_not_begun_nobody_asks_how_fast_it_is() -> None:
+def test_the_speed_of_a_job_that_has_not_begun_is_not_called_unknown() -> None:
     recording = cases.recording(LOADS)
     pending = dataclasses.replace(recording.run, phase=JobPhase.PENDING, started_at=None)
     found = answer(dataclasses.replace(recording, run=pending, samples=(), steps=()))
@@ -234,7 +234,7 @@ def test_any_evidence_has_an_answer(recording: Recording) -> None:
 @settings(max_examples=examples(100))
 @given(st.sampled_from(sorted(LOADS)), st.sets(st.sampled_from(sorted(cases.SERVER | cases.STEPS))))
 def test_without_what_a_rule_needs_it_claims_nothing(replica: str, kept: set[str]) -> None:
-    """Of everything but one replica nothing was measured: nobody can be above the others."""
+    """Of everything but one replica nothing was measured: no replica can be above the others."""
     loads = {
         name: {key: value for key, value in load.items() if name == replica and key in kept}
         for name, load in LOADS.items()

@@ -13,7 +13,7 @@ SECONDS = st.floats(1e-4, 10.0)
 STATIONS = st.dictionaries(st.sampled_from(["a", "b", "c", "d"]), SECONDS, min_size=1)
 
 
-def test_one_trainer_waits_for_nobody() -> None:
+def test_one_trainer_does_not_wait() -> None:
     network = Queues(trainers=1, think_seconds=0.5, stations={"ps-0": 0.3, "ps-1": 0.2})
     assert network.steps_per_second() == pytest.approx(1 / (0.5 + 0.3))
 

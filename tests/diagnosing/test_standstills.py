@@ -115,13 +115,13 @@ def test_it_did_not_want_to_wait() -> None:
     assert texts(cause) == ["2 more worker: too little CPU for 200 cores on n0"]
 
 
-def test_nobody_looks_after_it() -> None:
-    told = (Evidence(text="nobody renews the lease paceline/paceline-operator", at=NOW - 300),)
+def test_no_supervisor_or_operator_watches_it() -> None:
+    told = (Evidence(text="no operator renews the lease paceline/paceline-operator", at=NOW - 300),)
     cause = only(explain(situation(JobPhase.PENDING, unattended=told)))
     assert (cause.name, cause.evidence) == ("no-operator", told)
     lost = situation(JobPhase.RUNNING, unattended=told, engine="local")
     assert only(explain(lost)).next_steps == ("paceline resume clicks",)
-    # An end needs nobody.
+    # A job that has ended needs no supervisor.
     assert explain(situation(JobPhase.SUCCEEDED, unattended=told)).causes == ()
 
 
@@ -161,7 +161,7 @@ def test_its_time_is_over() -> None:
     ("message", "name"),
     [
         ('Pod clicks-ps-0-1 cannot be made: pods "clicks-ps-0-1" is forbidden: exceeded quota: q', "quota"),
-        ("ConfigMap clicks is somebody else's", "refused"),
+        ("ConfigMap clicks does not belong to the job", "refused"),
         ("Service clicks cannot be made: the API server does not answer: x", "refused"),
     ],
 )
@@ -254,7 +254,7 @@ def test_where_no_line_says_why_the_last_ones_are_quoted_and_said_to_be_the_last
         (ExitReason(kind=ExitKind.ERROR, code=134), "crashed", "worker-0 crashed (SIGABRT)."),
         (
             ExitReason(kind=ExitKind.ERROR, code=137), "killed",
-            "worker-0 was ended by somebody outside Paceline, or the kernel, with signal 9.",
+            "worker-0 was ended by signal 9, sent by the kernel or by a process outside Paceline.",
         ),
         (
             ExitReason(kind=ExitKind.ERROR, code=255), "command-failed",
@@ -297,7 +297,7 @@ def test_out_of_memory_asks_for_more() -> None:
         (ExitReason(kind=ExitKind.LOST, message="Evicted: The node was low on resource: memory"), "evicted"),
         (ExitReason(kind=ExitKind.LOST, message="node n1 has not answered for 75 s"), "node-lost"),
         (ExitReason(kind=ExitKind.LOST, message="Preempting: to make room"), "preempted"),
-        (ExitReason(kind=ExitKind.LOST, message="somebody removed it"), "removed"),
+        (ExitReason(kind=ExitKind.LOST, message="removed, and not by Paceline"), "removed"),
         (ExitReason(kind=ExitKind.LOST, message="its agent was ended by signal 9"), "lost"),
         (ExitReason(kind=ExitKind.SIGNAL, signal=9), "killed"),
         (ExitReason(kind=ExitKind.ORPHANED), "orphaned"),
@@ -313,7 +313,7 @@ def test_why_a_replica_ended(reason: ExitReason, name: str) -> None:
 
 
 def test_who_took_a_pod_that_is_gone_is_known_by_its_events() -> None:
-    gone = ExitReason(kind=ExitKind.LOST, message="somebody removed it")
+    gone = ExitReason(kind=ExitKind.LOST, message="removed, and not by Paceline")
     rows = [row(W0, ReplicaPhase.STARTING, gone, attempt=2, restarts=1)]
     message = "Preempted by ads/high-0 on node n1"
     told = [Obstacle(kind=ObstacleKind.PREEMPTED, message=message, replica=W0, attempt=1, at=NOW - 5)]
@@ -372,7 +372,7 @@ def test_what_keeps_a_pod_from_running(kind: str) -> None:
     waits = [Obstacle(kind=ObstacleKind(kind), message="so it says", replica=W0, attempt=2)]
     cause = only(explain(situation(JobPhase.STARTING, replicas=rows, obstacles=waits)))
     assert (cause.name, texts(cause)) == (kind, ["worker-0: so it says"])
-    # An attempt that is over keeps nobody waiting.
+    # An attempt that is over is no obstacle.
     old = [Obstacle(kind=ObstacleKind(kind), message="so it says", replica=W0, attempt=1)]
     assert explain(situation(JobPhase.STARTING, replicas=rows, obstacles=old)).causes == ()
 

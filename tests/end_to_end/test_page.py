@@ -82,7 +82,7 @@ def test_the_whole_story(page: playwright.Page) -> None:
     page.get_by_role("button", name="Submit").click()
     expect(page.get_by_role("heading", name="story", exact=True)).to_be_visible()
 
-    # The finding appears without anybody asking for it, with the change that mends it.
+    # The finding appears without a request of the user, with the change that mends it.
     cause = page.locator(".reason.primary").filter(has_text="PS101")
     expect(cause).to_be_visible(timeout=PATIENCE)
     expect(cause.locator(".added")).to_contain_text("cpu:")

@@ -1,4 +1,4 @@
-"""Scripts that nobody wrote for Paceline run unchanged from a job file, by the command that a user types."""
+"""Scripts that were not written for Paceline run unchanged from a job file, by the command of a user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ports that nobody else has."""
+"""Ports that no other process has."""
 
 from __future__ import annotations
 

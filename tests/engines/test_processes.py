@@ -1,4 +1,4 @@
-"""Processes are found by what they are, and watched whoever their parent is."""
+"""Processes are found by what they are, and watched whichever process is their parent."""
 
 from __future__ import annotations
 

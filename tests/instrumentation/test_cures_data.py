@@ -54,7 +54,7 @@ def test_a_function_with_a_state_is_called_once_at_a_time(runner, version, itera
     cured = result(runner, version, SCRIPT, "--iterator", iterator, "--random", training=training)
     assert said(runner) == [("parallel-map", "refused", "squared has a state: RandomUniform")]
     assert cured["elements"] == ELEMENTS
-    # The one that was tried stays in a graph, of no use to what is read.
+    # The data set that was tried stays in a graph; no iterator reads it.
     assert iterator != "eager" or counts(cured["kinds"], "ParallelMapDataset") == 0
     assert counts(cured["kinds"], "MapDataset") > 0
 

@@ -171,7 +171,7 @@ with tf.Graph().as_default():
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
         for number in range(30):
-            # The batch is given in the place of what a queue has: nobody fills that queue.
+            # The batch is given in the place of what a queue has: that queue is never filled.
             session.run([train], {ids: [1, 2, 3], batch: [[0.0] * 4] * 16})
         print(session.run(step))
 """

@@ -85,7 +85,7 @@ def operator(shift: Shift, operator_home: Path) -> Iterator[OperatorProcess]:
 
 @pytest.fixture(scope="session")
 def image(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """An image with TensorFlow on the node: the one that is named, or one made for a node here."""
+    """An image with TensorFlow on the node: the image that a variable names, or one made for a node here."""
     if named := os.environ.get("PACELINE_E2E_IMAGE"):
         return named
     why = "no image with TensorFlow: PACELINE_E2E_IMAGE is not set, and"

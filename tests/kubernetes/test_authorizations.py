@@ -53,7 +53,7 @@ def account(role: str) -> list[dict[str, Any]]:
     """Return a service account, bound to a role in the namespace of jobs."""
     api, metadata = "rbac.authorization.k8s.io", {"name": f"user-{role}", "namespace": NAMESPACE}
     made: list[dict[str, Any]] = [{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}]
-    if role != "nobody":
+    if role != "unbound":
         binding = {
             "apiVersion": f"{api}/v1", "kind": "RoleBinding", "metadata": metadata,
             "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": role},
@@ -168,7 +168,7 @@ def test_a_role_in_one_namespace_is_none_in_another(
         assert (status == 403) == (each.operation is not Operation.ASK), (each, said)
 
 
-def test_nobody_is_let_in_without_a_token_that_is_known(server: Server, requests: list[Asked]) -> None:
+def test_no_caller_is_let_in_without_a_token_that_is_known(server: Server, requests: list[Asked]) -> None:
     for each in requests[:8]:  # More wrong ones would have to wait.
         for token in (None, "wrong"):
             assert ask(server, each, NAMESPACE, token)[0] == 401, each

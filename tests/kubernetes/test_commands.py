@@ -61,9 +61,9 @@ def test_labels_and_namespaces(operator: OperatorProcess) -> None:
 
 
 def test_in_the_name_of_others(operator: OperatorProcess) -> None:
-    nobody = paceline("list", *ON_IT, "--as", "ann")
-    assert nobody.returncode == 1
-    assert 'User "ann" cannot list resource "trainingjobs"' in " ".join(nobody.stderr.split())
+    refused = paceline("list", *ON_IT, "--as", "ann")
+    assert refused.returncode == 1
+    assert 'User "ann" cannot list resource "trainingjobs"' in " ".join(refused.stderr.split())
     master = paceline("list", *ON_IT, "--as", "ann", "--as-group", "system:masters", "-o", "json")
     assert json.loads(master.stdout)["kind"] == "RunList"
     # Paths that are no objects are read in the same name.

@@ -259,7 +259,7 @@ def test_the_clicks_example_trains_to_its_auc(
     # or more of one core than of the other.
     harmful = {cause["code"] for cause in why["causes"] if cause["severity"] != "info"}
     assert harmful <= {"CPU003", "WRK101"}, json.dumps(why["causes"])
-    # Nobody tells how fast the node's link is.
+    # How fast the node's link is, is not known.
     assert re.match(r"(nothing is wrong as far as can be seen: )?clicks runs", why["summary"]), why["summary"]
     checks = paceline("doctor", str(file), "-n", NAMESPACE)
     assert re.search(r"Exclusive cores +.*static", checks), checks
@@ -389,7 +389,7 @@ def foreign(name: str, python: Path, image: str, style: Style) -> dict[str, Any]
 @pytest.mark.nightly
 @pytest.mark.timeout(60 * MINUTES)
 @pytest.mark.parametrize("version", ["1.15.5", "2.21.0"])
-def test_a_script_that_nobody_changed_is_seen_in_its_own_image(
+def test_an_unchanged_script_is_seen_in_its_own_image(
     operator: OperatorProcess, image: str, tmp_path: Path, version: str
 ) -> None:
     python = interpreters.with_tensorflow_or_skip(version)

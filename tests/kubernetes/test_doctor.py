@@ -65,7 +65,7 @@ def test_who_may_not_look_is_told_so(operator_kubeconfig: Path) -> None:
 
 @pytest.fixture
 def analyst(installed: None) -> Iterator[str]:
-    """Somebody with the rights that ``doctor`` asks for, and no others."""
+    """A user with the rights that ``doctor`` asks for, and no others."""
     made: list[dict[str, Any]] = []
     for prefix, is_wide in (("", False), ("Cluster", True)):
         rules = [

@@ -151,7 +151,7 @@ def test_tfjobs_of_others_and_what_becomes_of_them(path: Path, tmp_path: Path) -
     sent = {**other, "metadata": {**other["metadata"], "namespace": NAMESPACE}}
     for key in ("uid", "resourceVersion", "generation", "creationTimestamp"):
         sent["metadata"].pop(key, None)
-    sent["metadata"].pop("finalizers", None)  # nobody here would ever answer it
+    sent["metadata"].pop("finalizers", None)  # no controller here would ever answer it
     sent.pop("status", None)
     assert vanished(_named_once(sent)) == []
     name = sent["metadata"]["name"]
@@ -246,7 +246,7 @@ def test_wrong_output_would_be_refused(
     assert vanished(made) == []
 
 
-def test_a_field_that_nobody_knows_would_be_seen(tmp_path: Path) -> None:
+def test_an_unknown_field_would_be_seen(tmp_path: Path) -> None:
     path = tmp_path / "job.yaml"
     path.write_text(JOBS["plain"])
     (tfjob,) = (each for each in rendered(path, "--to", "tfjob") if each["kind"] == "TFJob")

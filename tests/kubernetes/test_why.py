@@ -79,7 +79,7 @@ def test_its_spec_is_wrong(operator: OperatorProcess) -> None:
     assert (seen["name"], seen["evidence"][0]["text"]) == ("wrong-spec", "spec.wroker: unknown key 'wroker'")
 
 
-def test_somebody_removed_a_pod(operator: OperatorProcess) -> None:
+def test_a_user_removed_a_pod(operator: OperatorProcess) -> None:
     submit(job())
     until_phase("clicks", "running")
     seen_of_it = why()

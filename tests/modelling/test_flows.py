@@ -24,7 +24,7 @@ def speed(resources: list[Resource], *crews: Crew) -> float:
     return sum(flows.flow(resources, crews).steps_per_second.values())
 
 
-def test_a_trainer_alone_waits_for_nobody() -> None:
+def test_a_trainer_alone_does_not_wait() -> None:
     assert speed([LINK], crew(own=0.02, link=10_000)) == pytest.approx(1 / 0.03)
 
 
@@ -44,7 +44,7 @@ def test_two_that_take_turns_at_one_link_wait_a_little() -> None:
     assert 80 < speed([LINK], crew(trainers=2, own=0.01, link=10_000)) < 100
 
 
-def test_a_quota_slows_nobody_down_until_it_is_used_up() -> None:
+def test_a_quota_slows_no_trainer_down_until_it_is_used_up() -> None:
     # A step of 10 ms on the server and 90 ms elsewhere: 10 a second each; the quota is enough for 50.
     assert speed([QUOTA], crew(trainers=4, own=0.09, ps_0=0.01)) == pytest.approx(40.0, rel=0.05)
     found = flows.flow([QUOTA], [crew(trainers=40, own=0.09, ps_0=0.01)])
@@ -110,7 +110,7 @@ shares = st.floats(0.001, 1.0)
         max_size=4,
     ),
 )
-def test_no_resource_gives_more_than_it_has_and_nobody_is_faster_than_alone(
+def test_no_resource_gives_more_than_it_has_and_no_crew_is_faster_than_alone(
     rates: list[float], bursts: list[float], crews: list[tuple[int, float, list[float]]]
 ) -> None:
     resources = [

@@ -50,7 +50,7 @@ def test_the_same_layout_is_as_fast_whatever_the_model_misses_of_it() -> None:
     assert (found.times, found.low, found.high) == (1.0, 1.0, 1.0)
 
 
-def test_more_servers_are_less_certain_than_more_cores_as_nobody_knows_what_a_visit_costs() -> None:
+def test_more_servers_are_less_certain_than_more_cores_as_the_cost_of_a_visit_is_unknown() -> None:
     cores = dataclasses.replace(LAYOUT, servers=(dataclasses.replace(SERVER, cores=0.4),))
     half = dataclasses.replace(SERVER, step_bytes=2.5e5)
     servers = forecast(dataclasses.replace(LAYOUT, servers=(half, half)), measured())
@@ -58,7 +58,7 @@ def test_more_servers_are_less_certain_than_more_cores_as_nobody_knows_what_a_vi
     assert servers.times < forecast(cores, measured()).times
 
 
-def test_cores_that_are_not_limited_cost_nobody_knows_what() -> None:
+def test_the_cost_of_cores_that_are_not_limited_is_unknown() -> None:
     free = dataclasses.replace(LAYOUT, servers=(dataclasses.replace(SERVER, cores=None),))
     assert forecast(free, measured()).cores_then is None
 

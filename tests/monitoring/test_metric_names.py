@@ -1,4 +1,4 @@
-"""Dashboards and rules ask for metrics that somebody exports, and nothing else."""
+"""Dashboards and rules ask only for metrics that agents, operators or known exporters export."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ def test_says_how_many_workers_fit_and_what_each_node_lacks() -> None:
         ),
     ],
 )
-def test_nodes_that_let_nobody_in(closed: dict, placement: Placement, reason: str) -> None:
+def test_nodes_that_take_no_pods(closed: dict, placement: Placement, reason: str) -> None:
     spec = job(placement=placement, worker=(1, 1, 1))
     found = fits.fit(spec, [node("a", 8, **closed)])
     assert found.blockers[0] == fits.Blocker(reason=reason, nodes=("a",))

@@ -49,7 +49,7 @@ def test_a_small_job_overtakes_for_a_while() -> None:
     assert admitted(big, small, now=PATIENCE_SECONDS + 20) == ["big"]
 
 
-def test_what_can_never_fit_keeps_nobody_waiting() -> None:
+def test_what_can_never_fit_delays_no_other_job() -> None:
     assert admitted(job("giant", 7), job("small", 1), now=10 * PATIENCE_SECONDS) == ["small"]
 
 

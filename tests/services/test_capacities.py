@@ -90,6 +90,6 @@ def test_what_is_too_large_has_none_with_however_few_workers(api: jobs.Jobs) -> 
     assert "host small has 500m" in api.fit(dataclasses.replace(spec, hosts=hosts)).blockers[0].reason
 
 
-def test_where_nobody_can_look(api: jobs.Jobs) -> None:
+def test_where_nodes_cannot_be_seen(api: jobs.Jobs) -> None:
     with pytest.raises(Conflict, match="cannot be seen"):
         LifeCycle.nodes(api)

@@ -137,13 +137,13 @@ def test_what_may_not_be_looked_at_is_not_known(world: World) -> None:
 
 
 @pytest.mark.parametrize(("renewed", "holder"), [(NOW - 300, "operator-1"), (NOW - 1, "")])
-def test_nobody_holds_the_lease(world: World, renewed: float, holder: str) -> None:
+def test_no_operator_holds_the_lease(world: World, renewed: float, holder: str) -> None:
     old = world.cluster.of_kind(kinds.LEASES)[leases.OPERATOR]
     changed = {**lease(renewed, holder), "metadata": old["metadata"]}
     world.cluster.change(kinds.LEASES, leases.OPERATOR, "paceline", **changed)
     check = world.checks()["Operator"]
     assert check.state is State.FAILED
-    assert "nobody holds the lease paceline/paceline-operator" in check.detail
+    assert "no operator holds the lease paceline/paceline-operator" in check.detail
     world.cluster.remove(kinds.LEASES, leases.OPERATOR, "paceline")
     assert world.checks()["Operator"].detail == "there is none"
 

@@ -88,7 +88,7 @@ def test_it_waits_for_room_that_another_job_takes(world: World) -> None:
 
 
 def test_it_waits_behind_a_bigger_one(world: World) -> None:
-    """Both fit alone; room is kept for the one that came first, and waits for longer than its patience."""
+    """Both fit alone; room is kept for the job that came first, which has waited beyond its patience."""
     world.submit(name="runs", workers=3)
     world.until_phase("running", "runs")
     world.runner.run(world.scene.end("operator"))
@@ -112,14 +112,14 @@ def test_its_spec_is_wrong(world: World) -> None:
     assert (cause.name, cause.evidence[0].text) == ("wrong-spec", "spec.wroker: unknown key 'wroker'")
 
 
-def test_somebody_removed_a_pod(world: World) -> None:
+def test_a_user_removed_a_pod(world: World) -> None:
     world.submit()
     world.until_phase("running")
     world.cluster.remove(kinds.PODS, "clicks-worker-0-1")
     world.until(lambda: "clicks-worker-0-2" in world.scene.pods())
     cause = world.cause()
     assert cause.name == "removed"
-    assert cause.evidence[0].text == "worker-0: lost: somebody removed it, restart 1 of 3"
+    assert cause.evidence[0].text == "worker-0: lost: removed, and not by Paceline, restart 1 of 3"
     world.until_phase("running")
     assert world.cause().is_past
 
@@ -142,7 +142,7 @@ def test_it_is_suspended(world: World) -> None:
     assert world.cause().name == "suspended"
 
 
-def test_the_scheduler_finds_no_node_for_pods_that_nobody_held(world: World) -> None:
+def test_the_scheduler_finds_no_node_for_pods_that_the_operator_did_not_hold(world: World) -> None:
     world.runner.run(world.scene.end("kubelet"))
     world.scene._tasks["kubelet"] = world.runner.run(_asleep())
     world.submit(scheduling=Scheduling(fit=FitPolicy.OFF))
@@ -176,7 +176,7 @@ def test_a_node_does_not_answer(world: World) -> None:
     assert f"node {host} does not answer" in found.causes[0].evidence[0].text
 
 
-def lease(renewed: float, holder: str = "somebody") -> dict[str, Any]:
+def lease(renewed: float, holder: str = "another-operator") -> dict[str, Any]:
     spec = {"holderIdentity": holder, "renewTime": times.micro_text(renewed)}
     return {"metadata": {"name": "paceline-operator", "namespace": "paceline"}, "spec": spec}
 
@@ -194,10 +194,10 @@ def test_no_operator_runs(world: World) -> None:
     world.cluster.change(kinds.LEASES, "paceline-operator", "paceline", **old)
     cause = world.cause()
     assert cause.name == "no-operator"
-    assert cause.evidence[0].text == "nobody renews the lease paceline/paceline-operator"
+    assert cause.evidence[0].text == "no operator renews the lease paceline/paceline-operator"
 
 
-def test_a_job_that_nobody_has_looked_at(world: World) -> None:
+def test_a_job_that_no_operator_has_looked_at(world: World) -> None:
     world.runner.run(world.scene.end("operator"))
     world.submit()
     assert world.why().causes == ()

@@ -1,4 +1,4 @@
-"""What agents have written is stored once, whoever dies: over real agents behind a cluster in memory."""
+"""What agents have written is stored once, even if collectors die: over real agents, a cluster in memory."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def stored_steps(store: Store, run: str) -> list[int | None]:
     return [report.step for report in store.step_reports(run)]
 
 
-def test_nothing_twice_and_nothing_lost_whoever_dies_when(
+def test_nothing_twice_and_nothing_lost_when_collectors_die(
     cluster: MemoryCluster, store: Store, source: Source, agent: PodAgent
 ) -> None:
     chance = random.Random(7)
@@ -185,7 +185,7 @@ def test_an_answer_that_is_none_is_refused(
         asyncio.run(Collector(cluster, store).collect(source))
 
 
-def test_an_endless_spool_keeps_nobody_waiting(
+def test_an_endless_spool_does_not_hold_up_the_collector(
     cluster: MemoryCluster, store: Store, source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []

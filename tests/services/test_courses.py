@@ -87,7 +87,7 @@ def test_cells_grow_with_the_job_and_the_store_tells_what_was_before(api: jobs.J
     assert reader.course().grid.cell_seconds == 1
     later = loads(range(100, 1000), cores=1.5)
     api.store.append_samples(run.name, [*sight.samples, *later])
-    # Nobody looked for a quarter of an hour.
+    # The course was not read for a quarter of an hour.
     sight.samples, sight.now = [*sight.samples, *later], START + 1000
     found = reader.course()
     assert found.grid.cell_seconds == 8

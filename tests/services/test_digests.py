@@ -31,7 +31,7 @@ def report(at: float, examples: int | None) -> StepReport:
     return StepReport(replica=ReplicaId(Role.WORKER, 0), attempt=1, at=at, examples=examples)
 
 
-def test_a_trend_has_gaps_where_nobody_reported() -> None:
+def test_a_trend_has_gaps_where_no_trainer_reported() -> None:
     told = [report(0.0, 10), report(10.0, 20), report(11.0, None), report(40.0, 30)]
     assert trend(told, 4) == (1.0, 2.0, None, 3.0)
     assert trend([], 4) == trend([report(0.0, 10)], 4) == ()

@@ -167,7 +167,7 @@ def test_a_job_whose_guard_and_supervisor_are_killed_is_lost_until_it_is_resumed
     kills.kill(leftovers.supervisor_pids(jobs.folder_of(run)))
     until(lambda: api.is_lost(run))
     assert api.supervisor_pids(run) == ()
-    with pytest.raises(Conflict, match="nobody looks after job"):
+    with pytest.raises(Conflict, match="job is lost: its supervisor died"):
         api.wait(run.name, timeout_seconds=5)
     alive = agent_pid(run, PS0)
     api.resume(run.name)
@@ -301,7 +301,7 @@ def test_names_stay_unique_and_prune_removes_what_has_ended(api: jobs.Jobs, subm
 
 
 def test_a_run_is_removed_when_its_time_to_live_has_passed(api: jobs.Jobs, submit: Submit) -> None:
-    """Nobody asks for it, no server runs and no other job is submitted."""
+    """No user asks for it, no server runs and no other job is submitted."""
     kept = ended(api, submit(shell_job("true")))
     gone = ended(api, submit(shell_job("true", ttl_after_finished_seconds=0.0)))
     until(lambda: [run.name for run in api.runs()] == [kept.name])
@@ -380,7 +380,7 @@ def test_a_job_that_was_taken_begins_when_there_is_room(
     start = supervisors.start
     with open_store(home.store_url) as store:
         api = jobs.Jobs(home, store)
-        # The disk becomes full between the answer and the first step of whoever looks after the job.
+        # The disk becomes full between the answer and the first step of the job's supervisor.
         monkeypatch.setattr(supervisors, "start", lambda *_: None)
         run = api.submit(shell_job("true"), source="", base=tmp_path)
         fill(small_disk / "filler", 4096)
@@ -479,7 +479,7 @@ def test_a_submit_with_a_key_makes_one_run_however_often_and_at_once(api: jobs.J
     assert api.get("job").phase is JobPhase.STOPPED
 
 
-def test_a_submit_is_taken_up_where_whoever_made_it_died(
+def test_a_submit_is_taken_up_where_the_caller_died(
     api: jobs.Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def killed(*_: object) -> None:
@@ -535,7 +535,7 @@ def test_a_job_that_has_ended_goes_on_with_another_file(api: jobs.Jobs, tmp_path
     ended(api, run)
 
 
-def test_a_change_outlives_whoever_should_make_it(api: jobs.Jobs, tmp_path: Path) -> None:
+def test_a_change_outlives_the_supervisor_that_should_make_it(api: jobs.Jobs, tmp_path: Path) -> None:
     run, changed = relayed(api, tmp_path)
     folder = jobs.folder_of(run)
     # Stopped in the middle of a transaction it would keep the store locked for ever.
@@ -564,7 +564,7 @@ def test_what_cannot_be_done_leaves_the_job_as_it_was(
         api.change("job", changed.replace("sleep 600", "sleep 601"))
     with pytest.raises(InvalidInput):
         api.change("job", "a: b")
-    # Nobody can know before it has ended that there is no place for it.
+    # That there is no place for it is not known before it has ended.
     larger = changed.replace("replicas: 3", "replicas: 3\n      cpu: 4096\n      cpu_policy: exclusive")
     api.change("job", larger)
     until(lambda: api.store.waiting_relay("job") is None)
@@ -576,7 +576,7 @@ def test_what_cannot_be_done_leaves_the_job_as_it_was(
     ended(api, run)
 
 
-def test_whoever_refuses_a_change_may_die_before_the_job_goes_on(
+def test_a_process_that_refuses_a_change_may_die_before_the_job_goes_on(
     api: jobs.Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, changed = relayed(api, tmp_path)

@@ -1,4 +1,4 @@
-"""Output that is kept: each line once, whoever dies, and within bounds."""
+"""Output that is kept: each line once, whichever process dies, and within bounds."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_what_is_there_already_is_passed_over(tmp_path: Path) -> None:
     assert path.read_text() == "line 1\nline 2\nline 3\nline 4\n"
 
 
-def test_lines_that_nobody_vouches_for_are_written_anew(tmp_path: Path) -> None:
+def test_lines_that_no_mark_vouches_for_are_written_anew(tmp_path: Path) -> None:
     path = tmp_path / "ps-0.1.log"
     LogFile(path).append(lines(1))
     with path.open("a") as file:  # who wrote them died before it could say so

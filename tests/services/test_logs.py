@@ -133,7 +133,7 @@ def test_of_an_endless_line_the_beginning_is_shown_once(
             file.write("é1234567")
         found += [line.text for line in reader.fresh(ended=False)]
     assert found == ["one", "é1234567…"]
-    # Whoever reads on from there does not begin within it.
+    # A reader that goes on from there does not begin within it.
     reader = logs.FolderReader(folder, logs.Wanted(behind=reader.positions))
     with path.open("a") as file:
         file.write("345\ntwo\n")

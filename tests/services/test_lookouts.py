@@ -95,7 +95,7 @@ def test_another_job_of_a_name_is_another_job(api: jobs.Jobs) -> None:
     assert lookout.look(api.get("clicks")).recording.run.submitted_at == 2e9
 
 
-def test_nobody_waits_for_a_look_who_can_have_the_last_one(
+def test_a_caller_that_can_have_the_last_look_does_not_wait(
     api: jobs.Jobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filled_homes.fill(api.home, "clicks", phase=JobPhase.RUNNING)

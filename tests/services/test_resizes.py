@@ -1,4 +1,4 @@
-"""Replicas of real jobs that get other limits while they run, for good and for a time, whoever is killed."""
+"""Replicas of real jobs get other limits while they run, for good and for a time, even if processes die."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_what_is_for_a_time_is_put_back_and_the_job_file_never_says_it(
 
 
 @pytest.mark.parametrize("whole", [False, True], ids=["supervisor", "supervisor and guard"])
-def test_whoever_dies_what_is_over_is_put_back(api: jobs.Jobs, submit: Submit, whole: bool) -> None:
+def test_what_is_over_is_put_back_whichever_process_dies(api: jobs.Jobs, submit: Submit, whole: bool) -> None:
     run = running(api, submit(sized_job()))
     api.adjust(run.name, [cut(0.1, 3600.0), cut(1.0, 3600.0, "worker-1", Knob.PAUSE)])
     assert group_files.cores(run, "ps-0") == 0.1

@@ -79,6 +79,6 @@ def test_a_run_that_made_no_steps_is_not_measured(api: jobs.Jobs, lookout: Looko
 
 def test_what_cannot_be_compared(api: jobs.Jobs, lookout: Lookout) -> None:
     with pytest.raises(NotFound):
-        run_comparisons.compared(api, lookout, ["nobody"])
+        run_comparisons.compared(api, lookout, ["no-such-job"])
     with pytest.raises(InvalidInput, match="too many"):
         run_comparisons.compared(api, lookout, [f"job-{number}" for number in range(7)])

@@ -32,11 +32,11 @@ def rows(*ids: ReplicaId, **facts: Any) -> list[ReplicaRow]:
     ]
 
 
-def test_the_rate_of_all_is_over_the_time_in_which_anybody_trained() -> None:
+def test_the_rate_of_all_is_over_the_time_in_which_any_worker_trained() -> None:
     steps = [
         report(WORKER0, 10, interval_seconds=10.0, examples=1000, steps=10, step=12),
         report(WORKER1, 15, interval_seconds=10.0, examples=500, steps=5, step=15),
-        # Nobody trained from 15 to 25: a restart.
+        # No worker trained from 15 to 25: a restart.
         report(WORKER0, 30, interval_seconds=5.0, examples=500, steps=5, step=20),
     ]
     recording = Recording(

@@ -42,7 +42,7 @@ def test_what_helps_is_kept_and_what_does_not_is_undone(api: jobs.Jobs, tmp_path
         said.append(doing.what if doing else "")
         if doing is None:
             run = api.get(tuning.finished[-1].run)
-            assert run.phase.is_final, "whoever is told what a trial has found can ask why"
+            assert run.phase.is_final, "a caller that learns what a trial has found can ask why"
 
     done = Tuner(jobs=api, store=api.store, times=QUICK, tell=tell).run(begun(api, tmp_path))
     verdicts = {
@@ -171,7 +171,7 @@ def test_a_script_that_does_not_end_where_it_should_is_stopped(api: jobs.Jobs, t
 
 def test_two_do_not_make_the_same_trials(tmp_path: Path) -> None:
     with studies.alone(tmp_path, "clicks-trial"):
-        with pytest.raises(Conflict, match="somebody else"), studies.alone(tmp_path, "clicks-trial"):
+        with pytest.raises(Conflict, match="another process"), studies.alone(tmp_path, "clicks-trial"):
             pass
         with studies.alone(tmp_path, "other-trial"):
             pass

@@ -1,4 +1,4 @@
-"""What agents answer: whole lines are taken, and an answer of somebody else is refused."""
+"""What agents answer: whole lines are taken, and an answer that is not of an agent is refused."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def test_a_coordinator_tells_the_steps_of_its_workers(tmp_path: Path) -> None:
         line(type="step", at=1, steps=5, replica="worker-3")
         + line(type="step", at=2, steps=6, replica="ps-0")
         + line(type="step", at=3, steps=7)
-        + line(type="step", at=4, steps=8, replica="nobody-7")
+        + line(type="step", at=4, steps=8, replica="unknown-7")
         + line(type="step", at=5, steps=8, replica=["worker-0"])
     )
     reading = read(spool)

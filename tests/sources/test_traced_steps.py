@@ -88,7 +88,7 @@ def test_what_a_script_asks_for_after_the_update_is_no_pull(tmp_path: Path) -> N
     assert split.other_microseconds == pytest.approx(94 - 10 - 25 - 17 - split.compute_microseconds)
 
 
-def test_a_later_attempt_counts_whoever_wrote_the_file(tmp_path: Path) -> None:
+def test_a_later_attempt_replaces_an_earlier_one(tmp_path: Path) -> None:
     name = "2026-01-02T03-04-05.678Z"
     for attempt in (1, 2):
         path = tmp_path / "traces" / name / f"worker-0.{attempt}.zip"

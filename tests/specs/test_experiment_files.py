@@ -86,7 +86,7 @@ def test_a_job_file_that_is_not_there(tmp_path: Path) -> None:
         experiment_files.load_experiment(tmp_path / "experiment.yaml")
 
 
-def test_more_runs_than_anybody_waits_for(tmp_path: Path) -> None:
+def test_too_many_runs_are_refused(tmp_path: Path) -> None:
     values = ", ".join(map(str, range(1, 102)))
     with pytest.raises(JobFileError, match="1010 runs, and at most 1000"):
         load(tmp_path, f"  matrix: {{worker.replicas: [{values}]}}\n  repeats: 10\n")

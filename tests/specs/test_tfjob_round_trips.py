@@ -227,7 +227,7 @@ def others(value: Any) -> list[Any]:
 @settings(max_examples=examples(100))
 @given(st.data())
 def test_whatever_is_changed_is_back_or_named_or_refused(data: st.DataObject) -> None:
-    """A field more, one less, or with another value: anywhere, also where nobody thought of it."""
+    """A field more, one less, or with another value: anywhere, also in unexpected places."""
     tfjob = read(data.draw(st.sampled_from(FILES)))
     tfjob.pop("status", None)
     for _ in range(data.draw(st.integers(1, 3))):

@@ -277,7 +277,7 @@ def test_an_idle_connection_that_fell_silent_is_replaced(postgresql_url):
             assert backend(connection) != first
 
 
-def test_a_server_that_does_not_let_anybody_in_is_not_waited_for(postgresql):
+def test_a_server_that_refuses_all_connections_is_not_waited_for(postgresql):
     with stopped(postgresql._server.pid):
         error = failure(f"postgresql://paceline@/postgres?host={postgresql.folder}&connect_timeout=2")
     assert "did not answer in time" in error.message
@@ -325,7 +325,7 @@ def test_a_connection_in_use_is_closed_when_it_is_given_back_to_a_closed_databas
             if is_used:
                 connection = held.enter_context(database.reading())
             database.close()
-            if not is_used:  # Whoever is late, such as a server's thread, may still ask.
+            if not is_used:  # A late caller, such as a server's thread, may still ask.
                 connection = held.enter_context(database.reading())
             assert connection.scalar(sa.text("SELECT 1")) == 1
             driver = connection.connection.driver_connection

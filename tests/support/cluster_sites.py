@@ -21,14 +21,14 @@ from paceline.surfaces.web.sites import ClusterSite
 from support.access import Access
 
 USERS = Path(__file__).parents[2] / "deploy" / "server" / "users.yaml"
-#: In which the users of the table have their roles; in the other one nobody has any.
+#: In which the users of the table have their roles; in the other one no user has any. `unbound` has none.
 NAMESPACE, OTHER = "ads", "search"
 _ASKED = {Operation.ASK}
 _LOOKS = {*_ASKED, Operation.LIST, Operation.GET, Operation.LOGS, Operation.QUOTAS}
 _CHANGES = {each for each in Operation if each.changes}
-#: What each role may in its namespace. Nodes are the cluster's: nobody sees them by a role of a namespace.
+#: What each role may in its namespace. Nodes are the cluster's: a role of a namespace does not show them.
 MAY: dict[str, set[Operation]] = {
-    "nobody": _ASKED,
+    "unbound": _ASKED,
     "view": _LOOKS,
     "edit": _LOOKS | _CHANGES,
     "admin": _LOOKS | _CHANGES | {Operation.AUDITS},
@@ -53,7 +53,7 @@ def token(role: str) -> str:
 def fill(access: Access) -> None:
     """Make the users of the table known, bound to the roles that are shipped."""
     shipped = {each["metadata"]["name"]: each["rules"] for each in yaml.safe_load_all(USERS.read_text())}
-    access.add(token("nobody"), "nobody")
+    access.add(token("unbound"), "unbound")
     access.add(token("cluster-admin"), "root", "system:masters")
     access.bind("system:masters", [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}], None)
     for place, role in enumerate(_ORDER):

@@ -212,7 +212,7 @@ class MemoryCluster:
         return await self._passed_on("POST", path, headers)
 
     async def _passed_on(self, method: str, path: str, headers: Mapping[str, str]) -> bytes:
-        """Answer as the API server's proxy does, by whoever really listens."""
+        """Answer as the API server's proxy does, from a server that really listens."""
         self.calls.append((method, path))
         self.trouble(method, "proxy", path)
         if method == "GET" and path in self.pages:
@@ -242,7 +242,7 @@ class MemoryCluster:
         self._put("MODIFIED", kind, key, {**copy.deepcopy(self.objects[key]), **parts})
 
     def cut_watches(self, *, forget: bool = False) -> None:
-        """End all watches; with ``forget`` nobody can go on from where they were."""
+        """End all watches; with ``forget`` no client can go on from where they were."""
         self._cuts += 1
         if forget:
             self._next_version()

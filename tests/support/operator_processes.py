@@ -106,7 +106,7 @@ class OperatorProcess:
         return Usage.of(self.pid)
 
     def tracebacks(self) -> int:
-        """Return how many errors nobody had thought of are in its log."""
+        """Return how many unforeseen errors are in its log."""
         return self.log.read_text().count("Traceback")
 
 
@@ -118,7 +118,7 @@ def acting(port: int | None = None, *, keeping: bool = False) -> Iterator[Operat
 
     Args:
         port: of a proxy on this machine, through which it reaches the API server.
-        keeping: whether it goes round all replicas to keep what they say, as the one that is shipped does.
+        keeping: whether it goes round all replicas to keep what they say, as the shipped operator does.
     """
     clusters.install(clusters.NAMESPACE)
     clusters.clear()

@@ -71,13 +71,13 @@ class Postgresql:
             self._server.wait()
 
     def end(self) -> None:
-        """Let it end, whoever is connected."""
+        """Let it end, even while clients are connected."""
         if self._server is not None and self._server.poll() is None:
             self._server.send_signal(signal.SIGINT)
             self._server.wait(timeout=START_SECONDS)
 
     def new_database(self, like: str = "template1") -> str:
-        """Return the URL of a new database, a copy of one to which nobody is connected."""
+        """Return the URL of a new database, a copy of one to which no client is connected."""
         name = f"store_{os.getpid()}_{next(self._numbers)}"
         engine = sa.create_engine(f"postgresql+psycopg://paceline@/postgres?host={self.folder}")
         with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:

@@ -24,7 +24,7 @@ class Asked(NamedTuple):
 
 
 def asked(application: FastAPI) -> list[Asked]:
-    """Return every route that somebody has to be allowed: of the API, and of pages."""
+    """Return every route that needs a permission: of the API, and of pages."""
     prefix = {True: PREFIX, False: ""}
     return [
         Asked(method, _filled(prefix[route.include_in_schema] + route.path), each)
@@ -35,7 +35,7 @@ def asked(application: FastAPI) -> list[Asked]:
 
 
 def _filled(path: str) -> str:
-    return re.sub(r"\{\w+(:\w+)?\}", "nobody", path)
+    return re.sub(r"\{\w+(:\w+)?\}", "missing", path)
 
 
 def _operations(dependant: Dependant) -> set[Operation]:

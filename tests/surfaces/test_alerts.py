@@ -73,7 +73,7 @@ def test_a_finding_is_told_once(home: Home, session: Session, monkeypatch: pytes
         for _ in range(4):
             assert looked.acquire(timeout=240)
         assert lines() == []
-    assert "LIFE101 error: Nobody looks after it" in line
+    assert "LIFE101 error: No supervisor watches it" in line
     assert line.endswith(f"(paceline --home {home.path} why clicks)")
 
 

@@ -115,7 +115,7 @@ def test_top_asks_the_agents_when_there_is_no_store(stage: Stage, paceline: Pace
     assert by_role["worker"]["memory_bytes"] > 0
     assert by_role["worker"]["steps_per_second"] > 1
     assert found["step"] >= 2
-    # Nobody answers in the pod of the PS: nothing is known of it, and not 0.
+    # No agent answers in the pod of the PS: nothing is known of it, and not 0.
     assert by_role["ps"]["memory_bytes"] is None
 
 
@@ -175,7 +175,7 @@ def test_what_an_operator_has_kept_is_shown_when_the_job_is_gone(
     assert missing.exit_code == 3
     assert "the store has nothing of job 'other' in default" in missing.stderr
     assert paceline("top", "clicks").exit_code == 3
-    # Another job of that name is not the one that was.
+    # Another job of that name is not the job that was measured.
     stage.runner.run(stage.scene.submit(job(workers=1)))
     assert "nothing was measured" in paceline("top", "clicks", *named).stderr
 

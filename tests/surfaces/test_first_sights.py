@@ -79,8 +79,8 @@ def test_documents_have_the_finding_and_the_split() -> None:
     assert snapshot["finding"]["gain"].keys() == {"low", "high"}
     assert snapshot["split"]["pull"] == pytest.approx(0.8)
     assert snapshot["split"]["at"].startswith("2023-11-14")
-    nobody = documents.snapshot(looks_snapshot(look))
-    assert (nobody["finding"], nobody["split"], nobody["unknown"]) == (None, None, None)
+    unseen = documents.snapshot(looks_snapshot(look))
+    assert (unseen["finding"], unseen["split"], unseen["unknown"]) == (None, None, None)
 
 
 def looks_snapshot(look: looks.Look) -> Snapshot:

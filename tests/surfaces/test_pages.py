@@ -1,4 +1,4 @@
-"""The page of the command line is the one that the commands make."""
+"""The page of the command line is as the commands make it."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def test_a_job_has_its_own_variables(paceline, files, home):
     of_job = paceline("plan", "counted")
     assert of_job.exit_code == 0, of_job.output
     assert of_job.stdout == paceline("plan", str(job), "--variables", str(variables)).stdout
-    assert paceline("plan", "nobody").exit_code == 3
+    assert paceline("plan", "missing").exit_code == 3
 
 
 def test_a_script_that_is_seen_obeys_cures_alone(paceline, home):

@@ -43,7 +43,7 @@ def test_the_page_says_what_binds_now_and_then(paceline: Paceline) -> None:
     ("change", "message"),
     [
         ("ps.cpus=1", "unknown key 'cpus'"),
-        ("training.batch_size=8", "nobody knows what another training.batch_size brings"),
+        ("training.batch_size=8", "what another training.batch_size brings is not known"),
         ("ps", "is no change of a field"),
         ("ps.replicas=0", "the job has no ps"),
     ],

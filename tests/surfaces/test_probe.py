@@ -57,7 +57,7 @@ def test_a_probe_as_a_document(home: homes.Home, paceline: Paceline) -> None:
         (("probe", "clicks"), 1, "clicks is succeeded, and only what runs can be probed"),
         (("probe", "clicks", "--dry-run"), 1, "only what runs can be probed"),
         (("probe", "clicks", "--seconds", "5"), 2, "--seconds"),
-        (("probe", "nobody"), 3, "nobody"),
+        (("probe", "missing"), 3, "missing"),
         (("resize", "clicks", "ps-0", "--cpu", "2"), 1, "clicks does not run (succeeded)"),
         (("resize", "clicks", "ps-0"), 2, "neither cores nor memory"),
         (("resize", "clicks", "server-0", "--cpu", "2"), 2, "'server-0' names neither a replica nor a role"),

@@ -1,4 +1,4 @@
-"""What an operator answers by HTTP, and what it does not let anybody do to it."""
+"""What an operator answers by HTTP, and what it lets no client do to it."""
 
 from __future__ import annotations
 
@@ -82,7 +82,9 @@ def test_what_is_no_request_for_it_is_refused(request_: bytes, status: bytes) ->
     served(test)
 
 
-def test_who_says_nothing_keeps_nobody_else_from_an_answer_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_says_nothing_keeps_no_other_from_an_answer_for_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(probes, "REQUEST_SECONDS", 0.2)
 
     async def test(port: int) -> None:

@@ -86,7 +86,7 @@ def test_a_lost_job_is_shown_as_it_was(home: Home, paceline: Paceline, tmp_path:
     said = paceline("why", str(file)).stdout
     assert said.startswith("clicks is running")
     assert "a recording" in said
-    assert "Nobody looks after it" in said
+    assert "No supervisor watches it" in said
     assert paceline("top", str(file)).stdout.startswith("clicks  lost")
 
 
@@ -98,7 +98,7 @@ def test_what_is_no_recording_is_refused(home: Home, paceline: Paceline, tmp_pat
         missing = paceline(verb, str(tmp_path / "missing.parquet"))
         assert missing.exit_code == 3
         assert "paceline record NAME makes one" in missing.stderr
-    assert paceline("record", "nobody").exit_code == 3
+    assert paceline("record", "missing").exit_code == 3
 
 
 def test_a_file_becomes_a_job_again(

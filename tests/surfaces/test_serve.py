@@ -1,4 +1,4 @@
-"""``paceline serve``: what it refuses to begin with, before anybody could reach it."""
+"""``paceline serve``: what it refuses to begin with, before a client could reach it."""
 
 from __future__ import annotations
 

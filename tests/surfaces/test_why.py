@@ -271,10 +271,10 @@ def test_causes_that_are_over_do_not_fail(
     assert paceline("why", "clicks", "--fail-on", "info").exit_code == 0
 
 
-def test_a_job_that_somebody_has_stopped_is_no_error(home: Home, paceline: Paceline) -> None:
+def test_a_job_that_was_stopped_is_no_error(home: Home, paceline: Paceline) -> None:
     fill(home, "clicks", phase=JobPhase.STOPPED, spec=spec_of("clicks"))
     result = paceline("why", "clicks", "--fail-on", "warning")
-    assert "LIFE103 info Somebody has stopped it." in result.stdout
+    assert "LIFE103 info It was stopped on request." in result.stdout
     assert result.exit_code == 0
 
 

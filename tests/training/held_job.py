@@ -18,7 +18,7 @@ UNDER_WAY = 20
 
 
 def hold(at, until, release):
-    """Has the meter of steps hold up the step after the one that it counts."""
+    """Has the meter of steps hold up the trainer after the step that it counts."""
     from paceline.training import reports
 
     stopped = threading.Event()

@@ -160,7 +160,7 @@ def test_a_trainer_that_is_held_stops_when_it_is_told_to(servers, tmp_path):
         held.result()
 
 
-def test_nothing_but_steps_is_asked_for_while_nobody_is_held(servers, tmp_path):
+def test_nothing_but_steps_is_asked_for_while_no_trainer_is_held(servers, tmp_path):
     one, two = trainers(servers, tmp_path, 5, 2)
     calls = []
 

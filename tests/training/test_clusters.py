@@ -68,7 +68,7 @@ def test_without_tf_config_the_error_says_how_to_run():
         (environment({"wroker": ["a:1"]}, "worker", 0), "did you mean 'worker'"),
         (environment(TWO_AND_TWO, "worker", 2), "has 2 of them"),
         (environment({"worker": ["a:1", "b:1"]}, "worker", 0), "need at least one ps"),
-        (environment({"ps": ["a:1"]}, "ps", 0), "nobody would train"),
+        (environment({"ps": ["a:1"]}, "ps", 0), "no replica would train"),
         (environment({"chief": ["a:1", "b:1"], "ps": ["c:1"]}, "chief", 0), "more than one chief"),
         (environment(TWO_AND_TWO, "ps", 0, PACELINE_ATTEMPT="x"), "PACELINE_ATTEMPT"),
     ],

@@ -1,4 +1,4 @@
-"""The rates of a step on each server: counted there, sent by nobody."""
+"""The rates of a step on each server: counted there, sent by no trainer."""
 
 import numpy as np
 import pytest

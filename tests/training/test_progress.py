@@ -1,4 +1,4 @@
-"""Whole jobs over loopback: every example of every epoch is trained, whoever is lost on the way."""
+"""Whole jobs over loopback: every example of every epoch is trained, whichever replica is lost on the way."""
 
 import pytest
 

@@ -59,7 +59,7 @@ def test_a_deadline_that_is_missed_again_is_told_as_long_as_it_was(monkeypatch, 
 
 
 def test_a_call_that_is_never_answered_ends_at_its_deadline(cluster, monkeypatch):
-    """An empty queue that nobody fills stands for an answer that TensorFlow lost."""
+    """An empty queue that is never filled stands for an answer that TensorFlow lost."""
     import tensorflow.compat.v1 as tf1
 
     known, target = cluster

@@ -181,7 +181,7 @@ def test_a_batch_may_be_larger_than_the_share(tmp_path):
     assert sorted(batch.numeric[:6, 0].tolist()) == [0, 0, 1, 1, 2, 2]
 
 
-def test_whoever_goes_on_with_a_shard_gets_what_is_left_of_it(tmp_path, monkeypatch):
+def test_the_next_owner_of_a_shard_gets_what_is_left_of_it(tmp_path, monkeypatch):
     monkeypatch.setattr(reading, "_POOL_ROWS", 64)
     source = sources.Source(
         (parquet(tmp_path / "a.parquet", 1_000), parquet(tmp_path / "b.parquet", 500, 1_000))

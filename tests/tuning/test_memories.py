@@ -108,7 +108,7 @@ def test_a_run_that_learns_worse_is_pointed_out_too() -> None:
     assert found.high < 1
 
 
-def test_of_two_runs_nobody_can_say_what_is_usual() -> None:
+def test_two_runs_do_not_show_what_is_usual() -> None:
     assert memories.regressions([run("a", 100.0, at=1.0), run("b", 10.0, at=2.0)]) == ()
 
 

@@ -57,7 +57,7 @@ def test_the_last_change_by_which_less_may_be_learnt_goes_first() -> None:
     assert kept(proofs.withdrawn(again)) == [0]
 
 
-def test_a_little_less_is_no_harm_and_neither_is_what_nobody_evaluated() -> None:
+def test_a_little_less_is_no_harm_and_neither_is_what_was_not_evaluated() -> None:
     for auc in (0.7085, None):
         quality = Quality(examples=10_000, auc_before=0.71, auc_after=auc)
         assert proofs.withdrawn(dataclasses.replace(ENDED, quality=quality)) is None

@@ -59,7 +59,7 @@ def test_what_is_within_the_noise_is_not_tried() -> None:
     assert searches.chosen(tuning(), [proposal("a", 1.05)]) == ()
 
 
-def test_of_what_nobody_can_say_nothing_is_tried() -> None:
+def test_a_change_without_a_known_gain_is_not_tried() -> None:
     unknown = Proposal(name="a", what="", changes=(), gain=None, basis="")
     assert searches.chosen(tuning(), [unknown]) == ()
 

@@ -4,8 +4,8 @@ It starts the command, samples once a second what the replica uses, passes the t
 and writes down why the command ended (``docs/agent-protocol.md``). It speaks through plain files alone, so
 nothing is lost when the engine, the agent or the script dies; it never ends a training for a failed
 measurement, and what it cannot measure it gives as null. Where no engine can read its files, in containers,
-it also gives them to whoever asks by HTTP. All of it is this file, but for what
-is seldom needed, `profiler.py`, `unseen.py`, `oddities.py` and `passing.py` beside it.
+it also serves them by HTTP. All of it is this file, but for what is seldom needed, `profiler.py`,
+`unseen.py`, `oddities.py` and `passing.py` beside it.
 
 The kernel's text files are read by pure functions (text -> values). Descriptors stay open between samples:
 opening a file below ``/proc`` costs as much as reading it. It runs under Python 3.6 and later, hence the
@@ -1356,7 +1356,7 @@ class Metrics:
 
 
 class Request(NamedTuple):
-    """What somebody asks for by HTTP."""
+    """What a client asks for by HTTP."""
 
     method: str
     path: str
@@ -1428,7 +1428,7 @@ NOT_ALLOWED = (401, "text/plain", b"the token of the job is needed (docs/agent-p
 
 
 def read_token(path: Optional[str]) -> Optional[str]:
-    """Return the token that is asked for; None: none is. One that cannot be read is one that nobody has."""
+    """Return the token that clients need; None: none. Empty: it cannot be read, so no client has it."""
     if path is None:
         return None
     try:
@@ -1687,7 +1687,7 @@ class Pages:
                 self._last_came, self._read_to = came, request.number("offset") or 0
 
     def is_awaited(self, now: float) -> bool:
-        """Whether somebody who promised to come back has not read all of the spool yet."""
+        """Whether a reader that promised to come back has not read all of the spool yet."""
         try:
             return now < self._expected_until and self._read_to < os.path.getsize(self._spool)
         except OSError:
@@ -1771,7 +1771,7 @@ class Server:
 
 
 def say(message: str) -> None:
-    """Tell whoever reads the replica's log."""
+    """Write a message to the replica's log."""
     with contextlib.suppress(OSError):
         os.write(2, f"paceline-agent: {message}\n".encode("utf-8", "backslashreplace"))
 
@@ -1830,7 +1830,7 @@ def exit_reason(code: int, number: Optional[int], orphaned: bool, out_of_memory:
 
 
 def has_no_supervisor(lock: str) -> bool:
-    """Say whether nobody holds the lock. A missing file says nothing, so it counts as held."""
+    """Say whether no process holds the lock. A missing file says nothing, so it counts as held."""
     try:
         descriptor = os.open(lock, os.O_RDWR | os.O_CLOEXEC)
     except OSError:
@@ -2114,7 +2114,7 @@ class Agent:
     def _linger(self) -> None:
         """Let a reader that promised to come back have the last lines; with it the container goes.
 
-        However often it promises that, and whoever else does: this has one end.
+        However often readers promise that, the wait has one end.
         """
         until = time.monotonic() + self._config.linger_seconds
         until = min(until, self._grace_until + LINGER_SLACK_SECONDS)

@@ -87,7 +87,7 @@ def _source(config: Config) -> str:
 
 
 def _shown(url: str) -> str:
-    """Return a URL without its query, which may be a signature that nobody else should see."""
+    """Return a URL without its query, which may be a secret signature."""
     parts = urllib.parse.urlsplit(url)
     return urllib.parse.urlunsplit((parts.scheme, parts.netloc, parts.path, "", "")) if parts.query else url
 
@@ -315,7 +315,7 @@ def _remote_errors() -> tuple[type[Exception], ...]:
 
 
 def _hidden(text: str, secrets: Iterable[str]) -> str:
-    """Return a message in which secrets cannot be read, whoever put them there."""
+    """Return a message in which secrets cannot be read, wherever they came from."""
     for secret in secrets:
         text = text.replace(secret, "***")
     return text
@@ -330,7 +330,7 @@ def _word(message: str) -> str:
 def main() -> int:
     """Fetch what the config names into the folder that is named, and leave a last word."""
     config_file, folder, word = map(Path, sys.argv[1:])
-    # Whoever the replica runs as: its own folder is for it to read, run and write.
+    # As whichever user the replica runs, it may read, run and write its own folder.
     os.umask(0)
     config = json.loads(config_file.read_text())
     try:

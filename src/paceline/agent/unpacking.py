@@ -96,7 +96,7 @@ class _Target:
                 if self._bytes > self._max_bytes:
                     raise ArchiveError(f"it holds more than {self._max_bytes} bytes, which is the limit")
                 file.write(chunk)
-        # Whoever the replica runs as: its own folder is for it to read, run and write.
+        # As whichever user the replica runs, it may read, run and write its own folder.
         path.chmod(0o777 if is_executable else 0o666)
 
     def link(self, name: str, target: str) -> None:

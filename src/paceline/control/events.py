@@ -64,14 +64,14 @@ class TimerFired:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class StopRequested:
-    """Somebody wants the job to end."""
+    """A caller wants the job to end."""
 
     reason: str = "stopped on request"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleRequested:
-    """Somebody wants the job to go on with so many workers (`scalings.conflict` says whether it can)."""
+    """A caller wants the job to go on with so many workers (`scalings.conflict` says whether it can)."""
 
     workers: int
 
@@ -112,7 +112,7 @@ class EngineFailed:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ResumeRequested:
-    """Somebody wants a stopped or failed job to go on from its last checkpoint.
+    """A caller wants a stopped or failed job to go on from its last checkpoint.
 
     Attributes:
         spec: as which it goes on; None: as it was.

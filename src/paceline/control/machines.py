@@ -9,7 +9,7 @@
                                                                (running -> starting: more workers)
 
 ``stopping`` begins when the outcome is decided: the success policy is met, a replica that the job cannot do
-without failed for good, the deadline passed, or somebody asked. All but the parameter servers are asked to
+without failed for good, the deadline passed, or a caller asked. All but the parameter servers are asked to
 end, so that a chief can save what these hold. When the last of them has ended, killed after its grace if need
 be, so are the parameter servers, with a grace of their own. Who was asked is ``stopping`` itself: a new
 supervisor needs to know no more. The job ends when nothing of it is left. An event that does not fit the

@@ -108,7 +108,7 @@ def _exited(key: tuple[ReplicaId, int], reason: ExitReason, *, is_lasting: bool 
 def _gone(phase: ReplicaPhase) -> ExitReason:
     if phase is ReplicaPhase.STOPPING:
         return ExitReason(kind=ExitKind.SIGNAL, signal=15, message="ended on request")
-    return ExitReason(kind=ExitKind.LOST, message="somebody removed it")
+    return ExitReason(kind=ExitKind.LOST, message="removed, and not by Paceline")
 
 
 def _due(timers: dict[events.Timer, float], now: float) -> list[events.Event]:

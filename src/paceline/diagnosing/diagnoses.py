@@ -32,7 +32,7 @@ def diagnose(recording: Recording, situation: Situation, *, case: Case | None = 
         found = [cause for cause in found if cause.severity is Severity.ERROR]
         unknown = [confirmations.UNDER_WAY]
     causes = chains.chained([*alone.causes, *found], catalogues.EXPLAINS, catalogues.SPARING)
-    # Of a job that cannot run nobody asks how fast it is.
+    # How fast a job is does not matter while it cannot run.
     if any(not cause.is_past for cause in alone.causes):
         unknown = []
     return dataclasses.replace(

@@ -39,7 +39,7 @@ _SENTENCES = {
     "out-of-memory": "{who} ran out of memory{limit}.",
     "command-failed": "The command of {who} failed{code}.",
     "crashed": "{who} crashed ({signal}).",
-    "killed": "{who} was ended by {by} with signal {signal}.",
+    "killed": "{who} was ended by signal {signal}{by}.",
     "image": "The image of {who} cannot be pulled.",
     "configuration": "The container of {who} cannot be made.",
     "launch-failed": "{who} could not be started.",
@@ -47,8 +47,8 @@ _SENTENCES = {
     "evicted": "The node of {who} had no room left and evicted it.",
     "preempted": "{who} had to make room for a pod of higher priority.",
     "node-lost": "The node of {who} was lost.",
-    "removed": "Somebody removed the pod of {who}.",
-    "orphaned": "{who} ended itself, because nobody looked after it for a minute.",
+    "removed": "The pod of {who} was removed, and not by Paceline.",
+    "orphaned": "{who} ended itself, because no supervisor watched it for a minute.",
 }
 #: What helps; of others, a look at what was written last.
 _STEPS: dict[str, tuple[str, ...]] = {
@@ -164,7 +164,7 @@ def _what(situation: Situation, ending: _Ending) -> str:
         limit=_limit(role),
         code="" if reason.code is None else f" (exit code {reason.code})",
         signal=_CRASHES.get(signal or 0, signal),
-        by="somebody outside Paceline, or the kernel," if signal == _KILLED else "somebody",
+        by=", sent by the kernel or by a process outside Paceline" if signal == _KILLED else "",
     )
     return f"{told} {ending.meaning}".rstrip()
 

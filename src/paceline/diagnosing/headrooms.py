@@ -14,7 +14,7 @@ from paceline.model.traces import Trace
 
 #: What a change has to bring before a cause is more than a remark: less is within the noise of a run.
 LEAST_GAIN = 1.1
-#: Beyond so many times nobody should plan from one measurement: what trainers do by themselves is then a
+#: Beyond so many times one measurement is no basis for a plan: what trainers do by themselves is then a
 #: small part of it, and something else will bind before.
 MOST_TIMES = 8.0
 
@@ -22,7 +22,7 @@ MOST_TIMES = 8.0
 def busy_share(case: Case) -> float | None:
     """Return the share of their time in which trainers compute or wait for input, on average.
 
-    None: nobody knows of any of them how long it computes.
+    None: it is not known of any trainer how long it computes.
     """
     computing = _computing(case)
     return mean(

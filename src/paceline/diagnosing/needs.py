@@ -47,7 +47,7 @@ def _few_reports(case: Case) -> bool:
 
 
 def _has(measured: Iterable[object], field: str, least: int) -> bool:
-    """Whether a field is known that often; nobody looks on from there, as of hours there are millions."""
+    """Whether a field is known that often; the count stops there, as hours have millions of values."""
     known = (each for each in measured if getattr(each, field) is not None)
     return sum(1 for _ in itertools.islice(known, least)) == least
 
@@ -151,7 +151,7 @@ PLAN_OR_TRACE = Need(
 )
 LINKS = Need(
     what="the bandwidth of hosts",
-    remedy="of emulated hosts it is in the job file (spec.hosts); of nodes nobody tells it",
+    remedy="of emulated hosts it is in the job file (spec.hosts); of nodes it is not known",
     lacks=lambda case: not usages.links(case),
 )
 #: What only jobs have whose variables are on parameter servers: of others it is no matter that it lacks.

@@ -28,7 +28,7 @@ def network(case: Case) -> Queues | None:
     """Return the job as a network of queues; None: steps or the load of servers were not measured.
 
     Cores are a station if a parameter server uses them, or if several replicas share them. What a trainer
-    computes on cores of its own makes nobody wait.
+    computes on cores of its own makes no other replica wait.
     """
     steps_per_second = rates.total(each.steps_per_second for each in case.trainers)
     if not steps_per_second or all(usages.cpu(case, each) is None for each in case.servers):

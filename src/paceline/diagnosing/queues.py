@@ -32,7 +32,7 @@ class Queues:
 
     @property
     def least_seconds(self) -> float:
-        """Return how long a step takes with nobody else there."""
+        """Return how long a step of a trainer alone takes."""
         return self.think_seconds + max(self.stations.values(), default=0.0)
 
     @property

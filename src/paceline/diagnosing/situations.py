@@ -37,13 +37,13 @@ class Situation:
 
     Attributes:
         engine: ``local`` or ``kubernetes``.
-        message: what whoever looks after it says.
+        message: what its supervisor or the operator says.
         now: when all of this was so.
-        spec: None: nobody can read it, and the message says what is wrong with it.
+        spec: None: it cannot be read, and the message says what is wrong with it.
         events: what happened, in order.
-        is_suspended: whether somebody wants it not to run.
+        is_suspended: whether its spec asks that it does not run.
         left_alone: why its operator does nothing about it; empty: it does.
-        unattended: why it is known that nobody looks after it; empty: somebody does.
+        unattended: what shows that no supervisor or operator watches it; empty: one does.
         room: None for a job that does not wait for room, or where that is not known.
         obstacles: what the place where it runs says of its replicas.
         output: the last lines that replicas which have failed have printed.

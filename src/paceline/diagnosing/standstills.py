@@ -1,8 +1,8 @@
 """Why a job is pending, failed, stopped or restarting; or that nothing is wrong with it.
 
-Each rule takes a `Situation` and yields causes. The order of the rules is that of the answer: what nothing
-can happen without comes first (somebody who looks after the job, a spec that can be read), then what the job
-waits for, then what became of its replicas.
+Each rule takes a `Situation` and yields causes. The order of the rules is that of the answer: what every
+job needs comes first (a live supervisor or operator, a spec that can be read), then what the job waits for,
+then what became of its replicas.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _whole(situation: Situation) -> str:
 
 
 def _only_its_word(situation: Situation) -> Cause:
-    message = situation.message or "nobody said why"
+    message = situation.message or "no reason was given"
     return Cause(
         name=str(situation.phase),
         what=f"All that is known is what was said: {message}.",
@@ -72,20 +72,20 @@ def _only_its_word(situation: Situation) -> Cause:
     )
 
 
-def _nobody_looks_after_it(situation: Situation) -> Iterator[Cause]:
+def _has_no_supervisor(situation: Situation) -> Iterator[Cause]:
     if not situation.unattended or situation.phase.is_final:
         return
     if situation.engine == "local":
         yield Cause(
             name="no-supervisor",
-            what="Nobody looks after it: its supervisor died.",
+            what="No supervisor watches it: the last one died.",
             evidence=situation.unattended,
             next_steps=(f"paceline resume {situation.name}",),
         )
         return
     yield Cause(
         name="no-operator",
-        what="Nobody looks after the jobs of the cluster: no operator runs.",
+        what="The jobs of the cluster are unattended: no operator runs.",
         evidence=situation.unattended,
         next_steps=(
             "kubectl -n paceline get deployment,pods says what became of it",
@@ -124,7 +124,7 @@ def _its_spec_is_wrong(situation: Situation) -> Iterator[Cause]:
     )
 
 
-def _somebody_wants_it_so(situation: Situation) -> Iterator[Cause]:
+def _was_requested(situation: Situation) -> Iterator[Cause]:
     resting = situation.phase in (JobPhase.PENDING, JobPhase.STOPPING, JobPhase.STOPPED)
     if not resting or not (situation.is_suspended or situation.phase is JobPhase.STOPPED):
         return
@@ -134,7 +134,7 @@ def _somebody_wants_it_so(situation: Situation) -> Iterator[Cause]:
         evidence = (Evidence(text="spec.suspend: true"), *evidence)
     yield Cause(
         name="suspended",
-        what="Somebody has stopped it.",
+        what="It was stopped on request.",
         evidence=evidence,
         next_steps=(situation.resume_step,),
     )
@@ -169,7 +169,7 @@ def _it_is_refused(situation: Situation) -> Iterator[Cause]:
                 "make its replicas smaller or fewer, or delete jobs that have ended",
             ),
         )
-    elif " cannot be made: " in message or "is somebody else's" in message:
+    elif " cannot be made: " in message or "does not belong to the job" in message:
         yield Cause(
             name="refused",
             what="The API server refuses an object of the job.",
@@ -197,10 +197,10 @@ def _it_is_on_its_way(situation: Situation) -> Iterator[Cause]:
 
 
 _RULES: tuple[Rule, ...] = (
-    _nobody_looks_after_it,
+    _has_no_supervisor,
     _its_status_cannot_be_read,
     _its_spec_is_wrong,
-    _somebody_wants_it_so,
+    _was_requested,
     _its_time_is_over,
     _it_is_refused,
     waits.room,

@@ -1,7 +1,7 @@
 """What each cause is about, in plain words: the catalogue that ``paceline explain`` reads from.
 
 A cause has a name for programs; its topic gives it a code that people can look up, and says how it comes to
-be, what to do and what that may cost. Codes are stable: LIFE1 is about whoever looks after a job, LIFE2 about
+be, what to do and what that may cost. Codes are stable: LIFE1 is about the supervision of a job, LIFE2 about
 jobs that cannot begin, LIFE3 about replicas that cannot start, LIFE4 about replicas that ended. The topics of
 causes of slowness stand with their rules.
 """
@@ -42,20 +42,20 @@ TOPICS = (
     Topic(
         code="LIFE101", name="no-supervisor", title="The supervisor of a job on this machine is gone",
         why="Each job has a supervisor, and that a guard which starts it again. Both were killed, or the "
-        "machine was restarted. Replicas that nobody comes for end themselves after a minute.",
+        "machine was restarted. Replicas end themselves after a minute without a supervisor.",
         fix="paceline resume takes over what still runs, and brings back the rest from the last "
         "checkpoint.",
     ),
     Topic(
         code="LIFE102", name="no-operator", title="No operator looks after the jobs of the cluster",
-        why="The lease that an operator holds has run out, or nobody has looked at a new job for a while: "
-        "the operator is not installed, not scheduled, or lacks rights. Pods that run go on "
+        why="The lease that an operator holds has run out, or no operator has looked at a new job for a "
+        "while: the operator is not installed, not scheduled, or lacks rights. Pods that run go on "
         "meanwhile.",
         fix="See what became of the deployment; an operator that comes back finds its jobs again and "
         "loses nothing.",
     ),
     Topic(
-        code="LIFE103", name="suspended", title="Somebody has stopped the job",
+        code="LIFE103", name="suspended", title="The job was stopped on request",
         severity=Severity.INFO,
         why="paceline stop, or spec.suspend: true. Its workers, chief and evaluator got SIGTERM, and its "
         "parameter servers when these had ended, so that a chief could save its last step.",
@@ -116,7 +116,8 @@ TOPICS = (
     ),
     Topic(
         code="LIFE205", name="refused", title="The API server refuses an object of the job",
-        why="An admission policy, a name that somebody else has, or a right that the operator lacks.",
+        why="An admission policy refuses it, an object of another owner has its name, or the operator "
+        "lacks a right.",
         fix="Its message says which. The operator tries again, less and less often.",
     ),
     Topic(
@@ -175,8 +176,8 @@ TOPICS = (
     ),
     Topic(
         code="LIFE403", name="killed", title="A replica was killed by a signal",
-        why="Somebody, or the kernel for want of memory of the whole machine, sent it a signal that the "
-        "job did not.",
+        why="A process outside the job sent it a signal, or the kernel did because the whole machine ran "
+        "out of memory.",
         fix="dmesg on its node tells of the kernel. It comes back by its restart policy.",
     ),
     Topic(
@@ -202,17 +203,18 @@ TOPICS = (
         "deleted.",
     ),
     Topic(
-        code="LIFE408", name="removed", title="Somebody removed the pod",
+        code="LIFE408", name="removed", title="The pod was removed, and not by Paceline",
         why="kubectl delete, a drain of the node, or another controller.",
         fix="It gets a next attempt by itself.",
     ),
     Topic(
-        code="LIFE409", name="orphaned", title="A replica ended itself because nobody looked after it",
-        why="Its supervisor was gone for a minute: a replica that nobody can end must not run for ever.",
+        code="LIFE409", name="orphaned", title="A replica ended itself because no supervisor watched it",
+        why="Its supervisor was gone for a minute: a replica that no supervisor can end must not run for "
+        "ever.",
         fix="paceline resume brings it back, from the last checkpoint if the script has saved one.",
     ),
     Topic(
-        code="LIFE410", name="lost", title="A replica is gone, and nobody knows why",
+        code="LIFE410", name="lost", title="A replica is gone for an unknown reason",
         why="Its process or pod vanished without an exit reason.",
         fix="It comes back by its restart policy; what it wrote last may tell.",
     ),

@@ -24,7 +24,7 @@ class Pool(NamedTuple):
 
 
 def pool(case: Case, replica: ReplicaSnapshot) -> Pool | None:
-    """Return the cores that a replica may use; None: nobody says how many they are.
+    """Return the cores that a replica may use; None: their number is not known.
 
     They are its own where it has a limit or cores of its own, else those of its emulated host, else those of
     the machine.

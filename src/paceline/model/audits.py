@@ -1,4 +1,4 @@
-"""What somebody changed through the server: who, what, where from."""
+"""What a caller changed through the server: who, what, where from."""
 
 from __future__ import annotations
 

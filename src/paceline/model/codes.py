@@ -63,6 +63,6 @@ class Code:
 
 
 def shown_url(url: str) -> str:
-    """Return a URL without its query, which may be a signature that nobody else should see."""
+    """Return a URL without its query, which may be a signature that others should not see."""
     parts = urllib.parse.urlsplit(url)
     return urllib.parse.urlunsplit((parts.scheme, parts.netloc, parts.path, "", "")) if parts.query else url

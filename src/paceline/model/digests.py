@@ -1,4 +1,4 @@
-"""How a job did when somebody looked last, in the few numbers that a list of jobs shows of each."""
+"""How a job did when it was last diagnosed, in the few numbers that a list of jobs shows of each."""
 
 from __future__ import annotations
 

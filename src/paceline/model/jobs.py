@@ -65,7 +65,7 @@ class FitPolicy(enum.StrEnum):
 
     HOLD = "hold"  # it waits, whole, until all of it fits
     FAIL = "fail"  # it fails at once
-    OFF = "off"  # nobody looks: its pods wait one by one
+    OFF = "off"  # the fit is not checked: its pods wait one by one
 
 
 class SecurityProfile(enum.StrEnum):
@@ -207,7 +207,7 @@ class Scheduling:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Security:
-    """What containers may do, and as which user they run (a number); None: the one that the image names."""
+    """What containers may do, and as which user they run (a number); None: the user of the image."""
 
     profile: SecurityProfile = SecurityProfile.IMAGE
     user: int | None = None

@@ -38,7 +38,7 @@ class Resources:
         )
 
     def lacking(self, wanted: Resources) -> tuple[str, ...]:
-        """Return the names of what is wanted and not there; nothing is lacking of what nobody wants."""
+        """Return the names of what is wanted and not there; what is not wanted is never lacking."""
         return tuple(
             name for name in KINDS if (need := getattr(wanted, name)) > 0 and need > getattr(self, name)
         )
@@ -93,7 +93,7 @@ class Node:
 
     @property
     def free(self) -> Resources:
-        """What nobody has requested."""
+        """What no pod has requested."""
         return self.allocatable - self.used
 
 

@@ -28,7 +28,7 @@ class Obstacle:
     """One of them.
 
     Attributes:
-        message: in the words of whoever says it.
+        message: in the words of its source, such as the scheduler.
         replica: whose; None: of the whole job.
         attempt: which attempt of it.
         at: when it was seen last, in Unix seconds; None: now.

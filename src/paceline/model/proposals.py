@@ -1,4 +1,4 @@
-"""Changes of a job file that somebody may want to make: what they should bring, and what they may cost."""
+"""Changes of a job file that a user may want to make: what they should bring, and what they may cost."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Proposal:
         name: a word for programs: the name of a cause or of a move, or ``layout``.
         what: one sentence for people.
         changes: of the job file.
-        gain: how many times as much of what is asked for they bring; None: nobody can say.
+        gain: how many times as much of what is asked for they bring; None: not known.
         basis: what the gain rests on.
         risk: what they may cost.
     """
@@ -45,7 +45,7 @@ class Proposal:
 
     @property
     def expected(self) -> float:
-        """Return how many times as much is likely: the geometric middle; 1 where nobody can say."""
+        """Return how many times as much is likely: the geometric middle; 1 where that is not known."""
         return 1.0 if self.gain is None else math.sqrt(self.gain.low * self.gain.high)
 
     def conflicts(self, other: Proposal) -> bool:

@@ -20,7 +20,7 @@ class Use:
 
     Attributes:
         resource: as Kubernetes calls it, such as ``requests.cpu``.
-        used: None: nobody has said it yet.
+        used: None: not reported yet.
         hard: what may be taken at most; None: it is bounded elsewhere, or not at all.
     """
 
@@ -42,7 +42,7 @@ class QuotaUse:
     Attributes:
         kind: which of the two.
         uses: resource by resource, by their names.
-        pending, admitted: workloads of a queue; None: it is a quota, or nobody has said it yet.
+        pending, admitted: workloads of a queue; None: it is a quota, or they are not reported yet.
     """
 
     kind: str

@@ -29,11 +29,11 @@ class Recording:
 
     Attributes:
         at: the moment (Unix seconds).
-        lost: it should go on, but nobody looks after it.
+        lost: it should run, but no supervisor watches it.
         facts: of the machine or the image, each with its name.
         traces: those of the newest moment of tracing, one for each trainer.
         plan: which PS holds which part of which variable, with the traffic that was counted; None: not known.
-        conclusion: what was found in it when it had ended; None: it goes on, or nobody has looked yet.
+        conclusion: what was found in it when it had ended; None: it goes on, or was not diagnosed yet.
         changes: other job files that it went on with while it ran.
         probes: what was found by cutting parts of it while it ran.
         output: of each attempt the last lines; only a recording that is to be a file has them.

@@ -73,10 +73,10 @@ class RunSummary:
     """What a list of runs shows of each; times are Unix seconds.
 
     Attributes:
-        ttl_after_finished_seconds: how long it is kept after its end; None: until somebody removes it.
+        ttl_after_finished_seconds: how long it is kept after its end; None: until a user removes it.
         replicas: running of wanted replicas by role, such as ``ps 2/2, worker 3/4``.
         namespace: of the cluster; None on this machine.
-        digest: how it did when somebody looked last; None: nobody has.
+        digest: how it did when it was last diagnosed; None: it never was.
         model: which it trains (`trained_models`).
         detail: how much of what was measured is kept.
     """
@@ -153,7 +153,7 @@ class Relay:
 
     Attributes:
         source: the job file that it goes on with.
-        before: the one that it had.
+        before: the job file that it had until then.
         done_at: when it did; None: it has not ended yet to begin anew.
     """
 
@@ -169,7 +169,7 @@ class Submit:
     """How a submit that is made twice is known as one.
 
     Attributes:
-        key: that whoever submits has chosen; unique in the store.
+        key: that the caller has chosen; unique in the store.
         fingerprint: of what was submitted, so that a key is not taken for something else by mistake.
     """
 

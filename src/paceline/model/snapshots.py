@@ -117,7 +117,7 @@ class Snapshot:
 
     Attributes:
         at: the moment (Unix seconds): now, the end of the job, or the last measurement of a lost one.
-        lost: it should go on, but nobody looks after it.
+        lost: it should run, but no supervisor watches it.
         whole_run: whether rates are means over the whole run rather than over the last seconds.
         steps_per_second: how fast the global step moves.
         examples_per_second: all trainers together.
@@ -203,7 +203,7 @@ def joined(
         latest_steps: the latest report of each replica, however old.
         evaluations: of the model.
         at: the moment.
-        lost: whether nobody looks after the run.
+        lost: whether the run has no live supervisor.
     """
     whole_run = run.phase.is_final
     samples_of, steps_of = by_replica(samples), by_replica(steps)

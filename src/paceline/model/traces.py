@@ -101,7 +101,7 @@ class Transfer:
 class Operation:
     """What a step computed on a parameter server for a shard of a variable, by kind of operation.
 
-    The variable is None where an operation serves several, such as the one that joins a message.
+    The variable is None where an operation serves several, as an operation that joins a message does.
     """
 
     step: int

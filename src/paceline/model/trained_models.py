@@ -52,7 +52,7 @@ class TrainedModel:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Trained:
-    """A run of a model, as trends need it; ``digest`` is None where nobody has looked at it."""
+    """A run of a model, as trends need it; ``digest`` is None where it was not diagnosed."""
 
     name: str
     submitted_at: float

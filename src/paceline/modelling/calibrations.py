@@ -43,7 +43,7 @@ class Assumed:
 _WHOLE = "server_whole_byte_seconds"
 #: Before anything is measured. Visits: bare TensorFlow takes 0.6 to 2.1 ms of a server and 0.4 to 1.1 ms of a
 #: trainer where 1 to 6 variables lie (benchmark `visits`); bytes: copied three times at 3 GB/s; rows: found,
-#: copied and updated with two slots, 100 ns each. Background: a server that nobody visits takes 0.002 of a
+#: copied and updated with two slots, 100 ns each. Background: an idle server takes 0.002 of a
 #: core and its agent as much; while there are steps, 0.01 to 0.02 do not grow with them. Tables that are
 #: updated whole: see `costs`; on other cores it may be half or twice that. The rest may be anything.
 ASSUMED = {

@@ -14,7 +14,7 @@ from paceline.modelling.resources import Crew, Resource, drawn_by
 #: The largest use of a token bucket: the rest is lost at ends of periods. Measured: 0.98 to 1.00 of a quota.
 FULL = 0.99
 _ROUNDS = 2000
-#: Networks side by side: more would wait longer for the one that comes to rest last.
+#: Networks side by side: more would wait longer for the last of them to come to rest.
 _AT_ONCE = 256
 #: It has come to rest when nothing moves by more than so much of a step; or, as waits for two resources that
 #: bind alike may take turns for ever, when they move by less than `_NEAR` and steps by less than `_SAME`.
@@ -53,8 +53,8 @@ def flow(resources: Sequence[Resource], crews: Sequence[Crew]) -> Flow:
 
     Who comes to a resource waits for those that are there, as one fewer of his like would find them
     (Schweitzer 1979; Bard 1979), where several can be served at once as Seidmann and others (1987) take it.
-    Where the burst of a token bucket is large beside a visit nobody waits, until it is used up: then all who
-    draw on it are held up until they use `FULL` of it.
+    Where the burst of a token bucket is large beside a visit no trainer waits, until it is used up: then all
+    who draw on it are held up until they use `FULL` of it.
 
     Raises:
         ValueError: a crew draws on a resource that is not there.
@@ -124,7 +124,7 @@ class _Network:
         part_of_crew, part_of_resource: the place of the network of each.
         crew, phase, resource: of each draw: the place of each.
         units: of each draw, by one step; those of visits of one phase to one resource are one draw.
-        alone: seconds of each draw with nobody else there.
+        alone: seconds of each draw at an idle resource.
         weights: of each draw, the share of those who are there for whom it waits.
         own: seconds of each crew.
         customers: steps that are under way in each crew.
@@ -214,7 +214,7 @@ class _Network:
     def waits(self, speeds: _Floats, seconds: _Floats) -> _Floats:
         """Return how long each draw waits for others, by how many of them there are (Little 1961).
 
-        Steps are alike, so of the one that is being served half is left on average (as in M/D/1).
+        Steps are alike, so half of the step in service is left on average (as in M/D/1).
         """
         rate = self.rates[self.resource] / self.copies
         served = speeds[self.crew] * self.units / rate

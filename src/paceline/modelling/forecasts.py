@@ -143,7 +143,7 @@ def _speed(layout: Layout, costs: Costs) -> Speed:
 def _slopes(calibration: Calibration, layout: Layout) -> tuple[float, ...]:
     """Return by how much the logarithm of a layout's speed moves with that of each cost.
 
-    Whoever moves along a curve asks for the same points again.
+    A caller that moves along a curve asks for the same points again.
     """
     costs = calibration.costs
     begin = math.log(_speed(layout, costs).steps_per_second)

@@ -66,7 +66,7 @@ class Layout:
         batch_size: examples in a step.
         steps_in_flight: of each trainer.
         input_steps_per_second: for which the input of each trainer brings batches, at most; None: for more
-            than anybody asked for.
+            than trainers ask for.
     """
 
     servers: tuple[Server, ...]

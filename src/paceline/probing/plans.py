@@ -98,7 +98,7 @@ def following(scope: Scope, known: Known) -> list[Part]:
     again = [part for part in wanted if part in known.elasticities]
     return [
         *sorted(fresh, key=lambda part: part not in scope.parts and scope.use(part)),
-        *sorted(again, key=lambda part: -_width(known, part)),  # The one that is known worst.
+        *sorted(again, key=lambda part: -_width(known, part)),  # First what is least well known.
     ]
 
 

@@ -38,7 +38,7 @@ def conclusion(ends: Sequence[Elasticity]) -> str:
 
 
 def binding(ends: Sequence[Elasticity]) -> list[Elasticity]:
-    """Return the parts that bind, the one that does most first."""
+    """Return the parts that bind, the strongest first."""
     return sorted((each for each in ends if each.verdict is Verdict.BINDS), key=lambda each: -each.value)
 
 

@@ -12,7 +12,7 @@ from paceline.model.probes import Part
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.samples import Sample
 
-#: Below so many cores a replica may not answer in time any more, whoever waits for it.
+#: With fewer cores a replica may answer too late for the replicas that wait for it.
 LEAST_CORES = 0.05
 #: By how much the share of a replica is raised where others want the same cores.
 WEIGHT_TIMES = 8.0

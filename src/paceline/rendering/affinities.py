@@ -76,6 +76,6 @@ def _term(
 
 
 def _only(node: str) -> Object:
-    """Return the term for one node, by its name: a label may be somebody else's idea."""
+    """Return the term for one node, by its name: other programs may set its labels."""
     field = {"key": "metadata.name", "operator": "In", "values": [node]}
     return {"nodeSelectorTerms": [{"matchFields": [field]}]}

@@ -76,7 +76,7 @@ def extended(plan: HostPlan, spec: jobs.JobSpec, *, free_cores: Sequence[int]) -
     Args:
         plan: where its replicas sit.
         spec: the job with its new workers.
-        free_cores: cores of this machine that nobody has for itself.
+        free_cores: cores of this machine that no job has for itself.
 
     Raises:
         EngineError: too few cores are free, or the hosts are emulated: their networks are made when a job

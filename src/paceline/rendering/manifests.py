@@ -16,7 +16,7 @@ from paceline.rendering.surroundings import Surroundings
 class Target(enum.StrEnum):
     """Who runs the job."""
 
-    PODS = "pods"  # nobody: pods as they are
+    PODS = "pods"  # no controller: pods as they are
     TFJOB = "tfjob"  # Kubeflow's training operator
     VCJOB = "vcjob"  # Volcano
     KUEUE = "kueue"  # pods in a queue of Kueue

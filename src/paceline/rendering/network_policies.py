@@ -1,8 +1,9 @@
 """Who may connect to the replicas of a job.
 
-A TensorFlow server asks no client who it is, and whoever reaches its port reads and writes files as the job's
-user. So only pods of the same job reach a replica, on any port: scripts may have ports of their own. Policies
-add up, so whatever else is to connect (an ingress to TensorBoard, say) gets a policy of its own.
+A TensorFlow server asks no client who it is, and each client that reaches its port reads and writes files
+as the job's user. So only pods of the same job reach a replica, on any port: scripts may have ports of their
+own. Policies add up, so whatever else is to connect (an ingress to TensorBoard, say) gets a policy of its
+own.
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ def pod_spec(
     affinity: Object,
     container: Object | None = None,
 ) -> Object:
-    """Return what all pods of a role have in common, whoever makes them.
+    """Return what all pods of a role have in common, whichever program makes them.
 
     Args:
         spec: the job.

@@ -1,7 +1,7 @@
 """Which of the jobs that wait may start: whole or not at all, by priority and age, and no job for ever last.
 
 A job that does not fit now may be overtaken by smaller ones behind it, but not for longer than its patience:
-then nobody behind it starts until it fits. One that would not even fit if no other job ran keeps nobody
+then no job behind it starts until it fits. One that would not even fit if no other job ran keeps no job
 waiting.
 """
 
@@ -68,7 +68,7 @@ def admit(
 
 
 def is_overdue(job: Waiting, empty: Sequence[Node], now: float) -> bool:
-    """Whether a job that does not fit has waited for so long that nobody behind it may start."""
+    """Whether a job that does not fit has waited for so long that no job behind it may start."""
     return now - job.since > PATIENCE_SECONDS and fits.places(job.spec, empty) is not None
 
 

@@ -1,7 +1,7 @@
 """What takes seconds to compute of a job: one thread computes it for all who ask.
 
-A server answers many with few threads: should each who asks for proposals hold one for ten seconds, nobody
-else would be answered.
+A server answers many callers with few threads: if each caller who asks for proposals held one for ten
+seconds, no other caller would be answered.
 """
 
 from __future__ import annotations

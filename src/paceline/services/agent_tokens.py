@@ -1,7 +1,7 @@
 """The tokens that agents take, as the secrets of their jobs have them.
 
 A job has none that was rendered without an operator, or that an older operator began: then its agents answer
-whoever reaches them. So what is not there, or may not be read, is no error before an agent refuses.
+every caller that reaches them. So what is not there, or may not be read, is no error before an agent refuses.
 """
 
 from __future__ import annotations

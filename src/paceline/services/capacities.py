@@ -49,7 +49,7 @@ class Waiting:
 
     Attributes:
         since: when it was submitted (Unix seconds).
-        cause: why it waits; None: nobody knows, and the message is all that is said.
+        cause: why it waits; None: not known, and the message is all that is said.
     """
 
     job: str
@@ -87,7 +87,7 @@ def capacity(jobs: LifeCycle, lookout: Lookout, *, with_jobs: bool = True) -> Ca
     Args:
         jobs: what can be done with them.
         lookout: looks at them.
-        with_jobs: whether whoever asks may know of them, too.
+        with_jobs: whether the caller may know of them, too.
 
     Raises:
         Conflict: that cannot be seen from here.
@@ -105,7 +105,7 @@ def capacity(jobs: LifeCycle, lookout: Lookout, *, with_jobs: bool = True) -> Ca
                 waiting.append(_waiting(jobs, lookout, summary))
             else:
                 holdings += _holdings(jobs, lookout, summary, nodes)
-        except (NotFound, InvalidInput):  # It was deleted meanwhile, or nobody can read its spec.
+        except (NotFound, InvalidInput):  # It was deleted meanwhile, or its spec cannot be read.
             continue
     return Capacity(
         nodes=nodes,

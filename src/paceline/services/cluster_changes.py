@@ -53,7 +53,7 @@ def change(jobs: ClusterJobs, name: str, source: str) -> None:
 
 
 def _patch(jobs: ClusterJobs, resource: Object, wanted: Object, annotations: Mapping[str, str]) -> None:
-    """Give a job another spec if it still has the one that was read; its status may change meanwhile."""
+    """Give a job another spec if its spec is still as it was read; its status may change meanwhile."""
     name = resource["metadata"]["name"]
     changes = {"spec": merge_patch(resource["spec"], wanted)}
     version = resource["metadata"]["resourceVersion"]

@@ -186,7 +186,7 @@ def _fields(found: Object) -> set[str]:
 
 
 async def operator(cluster: Cluster, now: float) -> Check:
-    """Check that somebody looks after jobs: that the operator's lease is held and renewed."""
+    """Check that an operator looks after jobs: that its lease is held and renewed."""
     name, advice = "Operator", "paceline operator, or kubectl apply -k deploy/kustomize"
     try:
         holdings = await leases.holdings(cluster, leases.OPERATOR)
@@ -197,7 +197,7 @@ async def operator(cluster: Cluster, now: float) -> Check:
     last = holdings[0]
     if last.renewed_at is None or not last.is_held(now):
         age = "" if last.renewed_at is None else f", last renewed {now - last.renewed_at:.0f} s ago"
-        detail = f"nobody holds the lease {last.namespace}/{leases.OPERATOR}{age}"
+        detail = f"no operator holds the lease {last.namespace}/{leases.OPERATOR}{age}"
         return Check(name=name, state=State.FAILED, detail=detail, advice=advice)
     seconds = max(0.0, now - last.renewed_at)
     detail = f"{last.holder} in {last.namespace}, seen {seconds:.0f} s ago"

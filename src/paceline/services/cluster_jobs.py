@@ -137,7 +137,7 @@ class ClusterJobs(LifeCycle):
             try:
                 return cluster_resources.run(self._do(cluster_submits.create(self.cluster, made)))
             except ClusterError as error:
-                # Somebody was quicker: the same submit, or another job of that name.
+                # Another request was quicker: the same submit, or another job of that name.
                 if submit is None or error.code != HTTPStatus.CONFLICT:
                     raise
 
@@ -157,7 +157,7 @@ class ClusterJobs(LifeCycle):
     ) -> Made:
         if not self.packs and spec.code is not None and spec.code.folder is not None:
             raise InvalidInput(
-                "a folder of code is where whoever submits is, not where the server is",
+                "a folder of code is on the user's machine, not on the server's",
                 "paceline submit FILE --engine kubernetes, or code from git or an archive",
             )
         return cluster_submits.made(
@@ -213,7 +213,7 @@ class ClusterJobs(LifeCycle):
         return cluster_resources.run(resource)
 
     def is_lost(self, run: Run | RunSummary) -> bool:
-        """Whether nobody looks after the run: a cluster keeps its operator alive."""
+        """Whether the run is lost: it never is, for a cluster keeps its operator alive."""
         return False
 
     def supervisor_pids(self, run: Run) -> tuple[int, ...]:
@@ -392,7 +392,7 @@ class ClusterJobs(LifeCycle):
         )
 
     def gone(self, name: str) -> list[tuple[ReplicaId, int]]:
-        """Return the attempts of a run whose pods are gone, with their output when nobody has kept it."""
+        """Return the attempts of a run whose pods are gone, and whose output was not kept."""
         folder = self.measurements.folder(self.scope(), name, self._found(name))
         present = {each for each, _ in self.attempts(name)}
         begun = [(row.replica, number) for row in self.replicas(name) for number in range(1, row.attempt + 1)]

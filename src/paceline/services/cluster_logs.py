@@ -1,4 +1,4 @@
-"""The output of a job's pods, and of those that are gone as far as somebody has kept it, read on and on."""
+"""The output of a job's pods, and of those that are gone as far as it was kept, read on and on."""
 
 from __future__ import annotations
 

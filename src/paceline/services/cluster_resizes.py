@@ -1,7 +1,7 @@
 """Replicas of a cluster that get other limits while they run: what is checked, and how it is asked for.
 
 For good, it is a change of the job's spec; for a time, an annotation beside it. The operator does the rest
-(`operators.executions`), and goes on with it whoever asked is gone by then.
+(`operators.executions`), and goes on with it even if the caller is gone by then.
 """
 
 from __future__ import annotations
@@ -303,7 +303,7 @@ def _take(jobs: ClusterJobs, name: str, doing: str) -> None:
 
 
 def _renewed(resource: Object, now: float) -> Mapping[str, str]:
-    """Return what says again that a job is being changed; empty: it is not, or by somebody else."""
+    """Return what says again that a job is being changed; empty: it is not, or by another process."""
     _, who, what = _changer(resource)
     return {CHANGING: _signed(what, now)} if who == _myself() else {}
 

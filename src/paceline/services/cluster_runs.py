@@ -1,8 +1,8 @@
 """Runs of a store that are jobs of a cluster: named, kept up with their resources, found again.
 
 Two namespaces may have jobs of one name, and a name may be used again when a job or its namespace was
-deleted. So a run is named by the namespace and its identity, the job's name and its resource's identity. The
-newest of a name is the one that is meant. A namespace sees nothing of one that had its name before.
+deleted. So a run is named by the namespace and its identity, the job's name and its resource's identity. A
+name means its newest run. A namespace sees nothing of one that had its name before.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def keep(store: Store, name: str, resource: Object, spec: JobSpec, home: Path, *
         )  # fmt: skip
         try:
             store.create_run(run, before)
-        except Conflict:  # somebody else was quicker
+        except Conflict:  # another process was quicker
             before = store.load_state(name)
     _settle(store, name, resource, now)
     if state == before:
@@ -135,7 +135,7 @@ def _settle(store: Store, name: str, resource: Object, now: float) -> None:
     asked = (resource["metadata"].get("annotations") or {}).get(CHANGE)
     if asked and asked == (resource.get("status") or {}).get("changed"):
         waiting = store.waiting_relay(name)  # Jobs are kept each second: only what waits is written.
-        with contextlib.suppress(ValueError):  # Somebody else's word for it: nothing is noted of that.
+        with contextlib.suppress(ValueError):  # Not written by Paceline: nothing is noted of that.
             if waiting is not None and waiting.asked_at <= float(asked):
                 store.settle_relay(name, at=now)
 

@@ -156,7 +156,7 @@ async def _unattended(
         if last.is_held(now):
             return ()
         where = f"{last.namespace}/{leases.OPERATOR}"
-        text = f"nobody {'renews' if last.holder else 'holds'} the lease {where}"
+        text = f"no operator {'renews' if last.holder else 'holds'} the lease {where}"
         return (Evidence(text=text, at=last.renewed_at),)
     if resource.get("status"):
         return ()

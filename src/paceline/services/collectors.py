@@ -1,4 +1,4 @@
-"""Brings what agents in pods have written into a store: each line once, whoever dies in between.
+"""Brings what agents in pods have written into a store: each line once, whichever process dies in between.
 
 The offset is stored together with what was read up to it, as it is for the spools of one machine
 (`supervisions`). What could not be stored stays with the agent for the next time.
@@ -129,7 +129,7 @@ class Collector:
                     evaluations=reading.evaluations, events=reading.events,
                 )  # fmt: skip
             except Conflict:
-                # Somebody else has stored these lines; go on behind them.
+                # Another process has stored these lines; go on behind them.
                 self._offsets.pop(source.key, None)
                 continue
             self._offsets[source.key] = reading.offset

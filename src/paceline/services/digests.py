@@ -39,7 +39,7 @@ log = logging.getLogger("paceline.digests")
 STRETCHES = 20
 #: How often the jobs are gone round.
 ROUND_SECONDS = 5.0
-#: Jobs that are looked at in a round: those that run, and some that ended while nobody looked.
+#: Jobs that are looked at in a round: those that run, and some that ended and have no conclusion.
 MOST_RUNNING, MOST_ENDED = 200, 5
 #: What was measured last is stored a little after the end.
 SETTLE_SECONDS = 5.0
@@ -79,8 +79,8 @@ def _all(causes: Sequence[Cause]) -> Iterator[Cause]:
 def trend(reports: Sequence[StepReport], stretches: int = STRETCHES) -> tuple[float | None, ...]:
     """Return the examples a second of all trainers together over equal stretches of time, the oldest first.
 
-    None is a stretch in which nobody reported; a report counts where it ends. Over next to no time there is
-    no trend.
+    None is a stretch in which no trainer reported; a report counts where it ends. Over next to no time there
+    is no trend.
     """
     told = [each for each in reports if each.examples is not None]
     if not told:
@@ -116,9 +116,9 @@ def conclude(jobs: LifeCycle, name: str, look: Look | None = None) -> None:
 
 
 def remember(jobs: LifeCycle, look: Look) -> None:
-    """Keep what somebody has found in a run that has ended, where there is a place for it.
+    """Keep what a look has found in a run that has ended, where there is a place for it.
 
-    Servers do so by themselves; where there is none, whoever looks first does.
+    Servers do so by themselves; where there is no server, the first look does.
     """
     recording = look.recording
     if recording.run.phase.is_final and recording.conclusion is None and jobs.keeps:

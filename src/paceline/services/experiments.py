@@ -105,7 +105,7 @@ def simulated(like: Recording, experiment: Experiment, *, apart: bool = False) -
     Args:
         like: what is known of that job.
         experiment: whose variants.
-        apart: whether each host is a machine; else they share the one that was measured.
+        apart: whether each host is a machine; else they share the measured machine.
 
     Raises:
         InvalidInput: that job was not measured.

@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class Rate(NamedTuple):
-    """So many a second in the long run, and so many at once: what was written while nobody read."""
+    """So many a second in the long run, and so many at once: what was written while no process read."""
 
     per_second: float
     at_once: float

@@ -111,7 +111,7 @@ class Jobs(LifeCycle):
         return self.store.get_run(run.name)
 
     def _submitted(self, name: str) -> Run:
-        """Return what a submit made before; whoever made it may have been killed before it was begun."""
+        """Return the run that a submit made before; the caller may have been killed before the run began."""
         run = self.store.get_run(name)
         if run.phase is JobPhase.PENDING and self.is_lost(run):
             self.supervise(run)
@@ -191,7 +191,7 @@ class Jobs(LifeCycle):
         return self.home.path
 
     def free_name(self, wanted: str) -> str:
-        """Return a name that no run has: the one that is wanted, or with a number."""
+        """Return a name that no run has: the wanted name, or that name with a number."""
         return free_name(wanted, self.store.run_names_like(wanted))
 
     def active_folders(self, other_than: str = "") -> list[folders.RunFolder]:
@@ -220,14 +220,14 @@ class Jobs(LifeCycle):
         return self.store.get_run(name)
 
     def is_lost(self, run: Run | RunSummary) -> bool:
-        """Whether the run should be looked after, but nobody does.
+        """Whether the run is lost: it should run, but no supervisor watches it.
 
         It is read again first: a supervisor that has just brought it to its end is no loss.
         """
         return supervisors.is_lost(run) and not self.get(run.name).phase.is_final
 
     def supervisor_pids(self, run: Run) -> tuple[int, ...]:
-        """Return the processes that look after a run: guard and supervisor; empty when nobody does."""
+        """Return the processes that watch a run, guard and supervisor; empty when it is lost or has ended."""
         return supervisors.pids(folder_of(run))
 
     def nodes(self) -> Sequence[Node]:
@@ -313,16 +313,16 @@ class Jobs(LifeCycle):
         return change_locks.held(folder_of(self.get(name)), doing)
 
     def request(self, run: Run, kind: str) -> None:
-        """Leave a request for whoever looks after a run, and see to it that somebody does."""
+        """Leave a request for the supervisor of a run; start a supervisor if the run is lost."""
         self.store.add_request(run.name, kind, at=self.clock())
         if self.is_lost(run):
             self.supervise(run)
 
     def resume(self, name: str) -> None:
-        """Bring back a stopped or failed job, or one that nobody looks after, from its last checkpoint.
+        """Bring back a stopped, failed or lost job from its last checkpoint.
 
         Raises:
-            Conflict: it has succeeded, or it is being looked after.
+            Conflict: it has succeeded, or a supervisor watches it.
         """
         run = self.get(name)
         self.check_resumable(run)
@@ -335,10 +335,10 @@ class Jobs(LifeCycle):
         relays.change(self, name, source)
 
     def supervise(self, run: Run) -> None:
-        """Have somebody look after a run.
+        """Start a supervisor for a run.
 
         Raises:
-            EngineError: nobody begins to.
+            EngineError: the supervisor does not start.
         """
         supervisors.start(self.home.path, self.home.store_url, run.name, folder_of(run))
 

@@ -111,7 +111,7 @@ class LifeCycle(abc.ABC):
 
     @abc.abstractmethod
     def is_lost(self, run: Run | RunSummary) -> bool:
-        """Whether the run should be looked after, but nobody does."""
+        """Whether the run is lost: it should run, but no supervisor watches it."""
 
     @abc.abstractmethod
     def supervisor_pids(self, run: Run) -> tuple[int, ...]:
@@ -299,7 +299,7 @@ class LifeCycle(abc.ABC):
 
         Raises:
             WaitTimeout: not within so long.
-            Conflict: nobody looks after the job any more.
+            Conflict: the job is lost.
         """
         deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
         while True:
@@ -307,7 +307,7 @@ class LifeCycle(abc.ABC):
             if until(run) or run.phase.is_final:
                 return run
             if self.is_lost(run):
-                raise Conflict(f"nobody looks after {name}: its supervisor died", f"paceline resume {name}")
+                raise Conflict(f"{name} is lost: its supervisor died", f"paceline resume {name}")
             if deadline is not None and time.monotonic() >= deadline:
                 raise WaitTimeout(
                     f"{name} is still {run.phase} after {timeout_seconds:g} s",

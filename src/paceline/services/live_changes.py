@@ -62,7 +62,7 @@ class Changer:
         """
         if not self.jobs.keeps:
             raise Conflict(
-                "nobody keeps here what a change brings", "an operator with a store does: --store URL"
+                "what a change brings is not kept here", "an operator with a store keeps it: --store URL"
             )
         run = self.jobs.get(name)
         source = specs.source_of(run)
@@ -98,7 +98,7 @@ class Changer:
         """Go on from the checkpoint with another job file; return what is measured then.
 
         Raises:
-            Conflict: the job cannot go on with it, and goes on as it was; or nobody looks after it.
+            Conflict: the job cannot go on with it, and goes on as it was; or it is lost.
         """
         known = max((each.id for each in self.jobs.relays(name)), default=0)
         self.tell(f"{name} saves its parameters and stops")
@@ -108,10 +108,10 @@ class Changer:
         return self._measured(name, after=at)
 
     def _made(self, name: str, known: int) -> float:
-        """Wait until whoever looks after the job has made the change after a known one; return when that was.
+        """Wait until the supervisor or operator has made the change after a known one; return when that was.
 
         Raises:
-            Conflict: it was refused, or is not made in time; or nobody looks after the job.
+            Conflict: it was refused, or is not made in time; or the job is lost.
         """
         deadline = time.monotonic() + self.times.start_seconds
         while time.monotonic() < deadline:
@@ -121,7 +121,7 @@ class Changer:
             if made[-1].done_at is not None:
                 return made[-1].done_at
             if self.jobs.is_lost(self.jobs.get(name)):
-                raise Conflict(f"nobody looks after {name}: its supervisor died", f"paceline resume {name}")
+                raise Conflict(f"{name} is lost: its supervisor died", f"paceline resume {name}")
             time.sleep(self.jobs.POLL_SECONDS)
         raise Conflict(
             f"{name} was not changed within {self.times.start_seconds:g} s", f"paceline why {name}"

@@ -1,4 +1,4 @@
-"""What keeps a job from going on on this machine: nobody looks after it, or its disk is full."""
+"""What keeps a job from going on on this machine: no supervisor watches it, or its disk is full."""
 
 from __future__ import annotations
 
@@ -19,10 +19,13 @@ FULL_BYTES = 16 << 20
 
 
 def unattended(run: Run, happened: Sequence[JobEvent]) -> tuple[Evidence, ...]:
-    """Return what shows that nobody looks after a run."""
+    """Return what shows that no supervisor watches a run."""
     lock = RunFolder(Path(run.directory)).lock
     last = [Evidence(text=f"the last that it told: {each.kind}", at=each.at) for each in happened[-1:]]
-    return (Evidence(text=f"nobody holds {lock}; its last words are in supervisor.log there"), *last)
+    return (
+        Evidence(text=f"no process holds {lock}; the supervisor's last words are in supervisor.log there"),
+        *last,
+    )
 
 
 def has_checkpoint(run: Run) -> bool | None:

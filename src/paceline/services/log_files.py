@@ -1,7 +1,7 @@
 """The output of pods, appended to files as a local run has them, so that it outlives the pods.
 
-Beside each file lies how far it goes, in time and in bytes. That is written after the lines; so whoever comes
-next cuts off what it does not vouch for, and no line is there twice or lost.
+Beside each file lies how far it goes, in time and in bytes. That is written after the lines; so the next
+process cuts off what it does not vouch for, and no line is there twice or lost.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ LINE_BYTES = 8 << 10
 _STILL_LOOKS = 5
 _LINE_END = re.compile(rb"\r\n?|\n")
 
-#: How far the output of attempts was read, in words of whoever reads it.
+#: How far the output of attempts was read, in the notation of its reader.
 Positions = Mapping[tuple[ReplicaId, int], str]
 
 
@@ -225,7 +225,7 @@ class FolderReader:
             tail.skip(self._wanted.tail, self._wanted.since)
         position = (self._wanted.behind or {}).get((replica, attempt))
         if position is not None:
-            # Whoever has read it from elsewhere, as from its pod, has read it.
+            # A reader that read it from elsewhere, as from its pod, has read all of it.
             size = path.stat().st_size
             tail.begin(min(int(position), size) if position.isdecimal() else size)
         return tail

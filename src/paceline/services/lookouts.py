@@ -30,7 +30,7 @@ class _Seen(Generic[T]):
 
     Attributes:
         due: when it is to be seen anew.
-        until: from then on it is too old for anybody.
+        until: from then on it is too old for any caller.
     """
 
     value: T
@@ -72,7 +72,7 @@ class Latest(Generic[T]):
                 return seen.value
             now = self._clock()
             if self._beside is not None and seen.due <= now < seen.until:
-                # If that fails, whoever comes when it is too old for anybody is told.
+                # If that fails, a caller gets the error once the value is too old for any caller.
                 self._beside.submit(self._look)
                 return seen.value
         return self._look()

@@ -1,4 +1,4 @@
-"""What there is to know about this machine, for whoever compares figures."""
+"""What there is to know about this machine, for readers who compare figures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from paceline.model import quantities
 _PACKAGES = ("paceline", "tensorflow", "numpy")
 
 
-@functools.cache  # Whoever looks at a job asks twice a second, and they do not change.
+@functools.cache  # A view of a job asks twice a second, and the facts do not change.
 def facts() -> tuple[tuple[str, str], ...]:
     """Return the facts, each with its name."""
     machine = machines.read()

@@ -133,7 +133,7 @@ def layout(model: Model, spec: JobSpec, *, lying: Plan | None = None, apart: boo
         model: what is known of it.
         spec: the other job.
         lying: how its variables lie, if that is known already (`plan`).
-        apart: whether each of its hosts is a machine; else emulated hosts share the one that was measured.
+        apart: whether each of its hosts is a machine; else emulated hosts share the measured machine.
 
     Raises:
         InvalidInput: it differs in something of which the model does not know what it does.
@@ -171,7 +171,7 @@ def _check(model: Model, spec: JobSpec) -> None:
     unknown = sorted(_differences(model.job.spec, spec, is_seen=model.is_seen))
     if unknown:
         raise InvalidInput(
-            f"nobody knows what another {', '.join(unknown)} brings",
+            f"what another {', '.join(unknown)} brings is not known",
             f"the model knows {_KNOWN_OF_SCRIPTS if model.is_seen else _KNOWN}",
         )
 
@@ -195,7 +195,7 @@ def _updated_whole(model: Model, spec: JobSpec) -> frozenset[str]:
 
 
 def plan(model: Model, spec: JobSpec) -> Plan | None:
-    """Return how the variables of the model lie in another job; None: nobody knows them.
+    """Return how the variables of the model lie in another job; None: they are not known.
 
     Raises:
         InvalidInput: they cannot lie as it asks for.
@@ -212,7 +212,7 @@ def plan(model: Model, spec: JobSpec) -> Plan | None:
 
 
 def _settled(model: Model, spec: JobSpec) -> JobSpec:
-    """Return another job with the plan that the one that was measured has, where it asks for the same."""
+    """Return another job with the plan of the measured job, where it asks for the same."""
     before, after = model.job.spec.training or {}, spec.training or {}
     fields = (*_PLACING, "measured_variables")
     if any(before.get(field) != after.get(field) for field in fields):
@@ -252,7 +252,7 @@ def _measured(case: Case) -> Measured:
             "steps of trainers and the CPU of parameter servers were not measured, so nothing is foretold",
             "wait until the job trains, or see what is known of it: paceline describe NAME",
         )
-    # What nobody waits for brings as much as was asked for, or any more.
+    # Input that no trainer waits for brings as much as was asked for, or any more.
     brings = None if readings.find(case) is None else steps / len(trainers)
     return Measured(
         layout=_layout(

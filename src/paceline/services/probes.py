@@ -1,7 +1,7 @@
 """Probes of jobs that run: one part after the other is cut for some seconds, and what that costs is measured.
 
-Whatever happens to a probe, what it has cut comes back: each cut has an end that whoever looks after the job
-knows, and is put back before that by the probe itself.
+Whatever happens to a probe, what it has cut comes back: each cut has an end that the supervisor or the
+operator knows, and the probe itself puts it back before that.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def read(
         store: where it is kept.
         run: the run.
         at: now (Unix seconds).
-        lost: whether nobody looks after it.
+        lost: whether it should run, but no supervisor watches it.
         facts: of the machine or the image.
         since: only what was measured from this moment on (Unix seconds), and the latest step report of each
             replica if that is older; None: all.

@@ -1,7 +1,7 @@
 """Jobs of this machine that go on from their last checkpoint, as they were or as another job file has them.
 
-Whoever asks for a change leaves it in the store; whoever looks after the job makes it when the job has ended,
-so it is made once, whoever dies in between.
+The caller leaves a change in the store. The job's supervisor makes it when the job has ended, so it is made
+once, whichever process dies in between.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def change(jobs: Jobs, name: str, source: str) -> None:
     """Let a job go on as another job file has it, from its last checkpoint.
 
     Its name, its command and where that starts stay; replicas, cores, hosts and training may differ. One that
-    runs is asked to end; whoever looks after it brings it back then, whoever asked may be gone.
+    runs is asked to end; then its supervisor brings it back, even if the caller is gone.
 
     Args:
         jobs: where it is.

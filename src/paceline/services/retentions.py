@@ -97,7 +97,7 @@ def thin(store: Store, ageing: Ageing, *, now: float) -> bool:
         StoreError: the store cannot be written.
     """
     name, detail = ageing.run.name, ageing.detail
-    with contextlib.suppress(NotFound, Conflict):  # It was deleted, goes on, or somebody else does it.
+    with contextlib.suppress(NotFound, Conflict):  # It was deleted, goes on, or another process does it.
         if detail is None or detail is Detail.FULL or store.conclusion(name) is None:
             return False
         store.thin(name, detail)

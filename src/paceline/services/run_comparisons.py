@@ -41,7 +41,7 @@ class Side:
             shows it.
         loss: the last that was reported.
         loss_alike: after as many examples as all of them have seen.
-        causes: of its being as it is, those that are not over, the one that matters most first.
+        causes: of its being as it is, those that are not over, the most important first.
         diff: of its job file, from that of the first one; empty: they are alike.
         facts: of where it ran.
     """
@@ -68,7 +68,7 @@ class RunComparison:
 
     Attributes:
         examples: that all of them have seen, so that their losses after them are alike; None: not known.
-        sides: the first is the one that the others are held against.
+        sides: the others are compared with the first.
     """
 
     examples: int | None
@@ -117,7 +117,7 @@ def _outcome(recording: Recording, time: Interval | None) -> Outcome:
     if time is None:
         return Outcome(asked_cores=recording.run.spec.asked_cores, failure="it made no steps")
     found = trials.outcome(recording, since=time.since, until=time.until)
-    # Of a job that runs the latest minutes are looked at, so nobody knows after how many examples they are.
+    # Of a job that runs only the latest minutes are read: how many examples came before is not known.
     return found if recording.run.phase.is_final else dataclasses.replace(found, losses=())
 
 

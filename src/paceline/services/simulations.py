@@ -30,7 +30,7 @@ class Scene:
     """On what a simulated job runs, and what happens there.
 
     Attributes:
-        apart: whether each of its hosts is a machine; else they share the one that was measured.
+        apart: whether each of its hosts is a machine; else they share the measured machine.
         incidents: stragglers, narrow links, slow storage, servers that stand still.
         input_examples_per_second: that each trainer can read at most; None: as it was measured.
     """

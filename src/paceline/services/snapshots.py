@@ -16,7 +16,7 @@ def read(store: Store, run: Run, *, now: float, lost: bool = False, delay_second
         store: where it is kept.
         run: the run.
         now: Unix seconds.
-        lost: whether nobody looks after it.
+        lost: whether it should run, but no supervisor watches it.
         delay_seconds: how long measurements may take until they are stored: so much more is looked at.
 
     Raises:

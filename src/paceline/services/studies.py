@@ -12,10 +12,10 @@ from paceline.errors import Conflict, StoreError
 
 @contextlib.contextmanager
 def alone(home: Path, name: str) -> Iterator[None]:
-    """Hold the lock of a study, so that no two go on with it at once.
+    """Hold the lock of a study, so that no two processes go on with it at once.
 
     Raises:
-        Conflict: somebody does already.
+        Conflict: another process does already.
         StoreError: the state folder cannot be written.
     """
     folder = home / "studies"
@@ -32,6 +32,6 @@ def alone(home: Path, name: str) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise Conflict(
-                f"somebody else makes the trials of {name} now", "wait for the end of that"
+                f"another process makes the trials of {name} now", "wait for the end of that"
             ) from error
         yield

@@ -181,7 +181,7 @@ class Supervision:
                 if reading.broken:
                     log.warning("%s.%d: %d spool lines are no records", replica, attempt, reading.broken)
         except Conflict:
-            # Somebody else has stored these lines; go on behind them.
+            # Another process has stored these lines; go on behind them.
             del self._offsets[replica, attempt]
         except StoreError as error:
             log.warning("samples of %s stay in its spool for now: %s", replica, error.message)

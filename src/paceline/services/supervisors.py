@@ -1,4 +1,4 @@
-"""Supervisor processes: started so that they outlive whoever starts them, and found dead or alive.
+"""Supervisor processes: they outlive the process that starts them, and are found dead or alive.
 
 A supervisor holds ``flock`` on ``supervisor.lock`` for as long as it, or the guard that restarts it, lives.
 The kernel gives the lock back however they die, so it never lies.
@@ -24,7 +24,7 @@ START_SECONDS = 120.0
 
 
 def is_supervised(folder: folders.RunFolder) -> bool:
-    """Whether somebody looks after this run."""
+    """Whether a supervisor or its guard watches this run."""
     try:
         descriptor = os.open(folder.lock, os.O_RDONLY)
     except FileNotFoundError:
@@ -39,12 +39,12 @@ def is_supervised(folder: folders.RunFolder) -> bool:
 
 
 def is_lost(run: Run | RunSummary) -> bool:
-    """Whether a run that had not ended when it was read is looked after by nobody now."""
+    """Whether a run that had not ended when it was read is lost: no supervisor watches it now."""
     return not run.phase.is_final and not is_supervised(folders.RunFolder(Path(run.directory)))
 
 
 def acquire(folder: folders.RunFolder, *, patience_seconds: float = 3.0) -> int | None:
-    """Take the lock; return its descriptor, or None when somebody else looks after the run.
+    """Take the lock; return its descriptor, or None when another process watches the run.
 
     Agents and commands probe the lock for a moment, so one refusal is no answer.
     """
@@ -70,7 +70,7 @@ def sign(descriptor: int, guard: int, supervisor: int) -> None:
 
 
 def pids(folder: folders.RunFolder) -> tuple[int, ...]:
-    """Return the processes that look after a run: guard and supervisor; empty when nobody does."""
+    """Return the processes that watch a run, guard and supervisor; empty when it is lost or has ended."""
     if not is_supervised(folder):
         return ()
     return tuple(int(pid) for pid in folder.lock.read_text().split())

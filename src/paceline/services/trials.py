@@ -35,7 +35,7 @@ _POLL_SECONDS = 0.5
 _STORED_SECONDS = 5.0
 #: A script that goes on beyond so many times as many examples as it should learn from does not end by itself.
 _MOST_EXAMPLES = 1.5
-#: More passes over the examples than anybody waits for.
+#: More passes over the examples than any trial makes.
 _EPOCHS = 100_000.0
 #: Until a trial that is waited for is stopped; one that learns may take longer.
 _SPARE_SECONDS, _LEARNING_SECONDS = 60.0, 1800.0
@@ -343,8 +343,8 @@ def _measuring(steps: Sequence[StepReport], passed: float, times: Times) -> Doin
 
 
 def _stored(jobs: LifeCycle, run: Run, since: float, until: float) -> None:
-    """Wait until all is stored that was said before a moment: whoever has said something since another one
-    has said more after it, or says nothing any more. Else the last stretch would look slower than it was.
+    """Wait until all reports from before ``until`` are stored: each replica that has reported after ``since``
+    has also reported after ``until``, or reports no more. Else the last stretch would look too slow.
     """
     deadline = time.monotonic() + _STORED_SECONDS
     while time.monotonic() < deadline and not jobs.get(run.name).phase.is_final:

@@ -79,8 +79,8 @@ class Tuner:
         """Go on with a search until it ends; return it.
 
         Raises:
-            InvalidInput: the job file is wrong, or the job as it came does not train; or nobody keeps what is
-                measured of trials that have ended.
+            InvalidInput: the job file is wrong, or the job as it came does not train; or no store keeps what
+                is measured of trials that have ended.
             StoreError: the store cannot be read or written.
         """
         if not self.jobs.keeps:
@@ -144,7 +144,7 @@ class Tuner:
             measured = after = dataclasses.replace(before, trials=(*before.trials, done))
             if self.by_turns and found.run is not None and after.best is done:
                 after = self._by_turns(measured, found.run)
-        if after is measured:  # Its run has ended, so whoever is told now sees what will be known of it.
+        if after is measured:  # Its run has ended: the caller can look up all that is known of it.
             self.tell(after, None)
         return after
 
@@ -234,7 +234,7 @@ class Tuner:
         auc: dict[str, float | None] = {}
         while len(tuning.pairs) < pairs:
             number = len(tuning.pairs)
-            # Who is first is last the next time: a machine that grows slower favours nobody.
+            # The sides change places each time: a machine that grows slower favours neither.
             order = (_BEFORE, _AFTER) if number % 2 else (_AFTER, _BEFORE)
             found = {side: self._side(tuning, side, sides[side], examples, auc) for side in order}
             pair = Pair(before=found[_BEFORE], after=found[_AFTER])
@@ -301,7 +301,7 @@ def _examples(tuning: Tuning, times: Times) -> int:
 
 
 def limited(objective: Objective, spec: JobSpec, *, on_cluster: bool) -> Objective:
-    """Return what is asked for, with as many cores at most as there are, where nobody gave a limit.
+    """Return what is asked for, with as many cores at most as there are, unless it has a limit.
 
     On this machine these are those of its emulated hosts, or its own; on a cluster what the job asks for now,
     as others use it, too. In no case fewer than the job asks for.
@@ -336,7 +336,7 @@ def begun(
     most_trials: int,
     anew: bool = False,
 ) -> Tuning:
-    """Return a search for a better job file: the one that was begun with it and has not ended, or a new one.
+    """Return a search for a better job file: the unfinished search that began with it, or a new one.
 
     Args:
         store: where searches are kept.

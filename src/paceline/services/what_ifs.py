@@ -44,7 +44,7 @@ class WhatIf:
 
     Attributes:
         now: the shape that was measured.
-        wanted: the one that is asked about.
+        wanted: the shape that is asked about.
         told: what it would bring.
         changes: of the job file that make it.
         field: of the shape that the curve is over; the rest is as it is wanted.

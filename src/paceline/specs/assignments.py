@@ -11,7 +11,7 @@ from paceline.errors import InvalidInput
 from paceline.model.causes import Change
 from paceline.model.roles import Role
 
-#: More values than that nobody reads.
+#: More values than that are more than a user reads.
 MOST_VALUES = 100
 #: Numbers, words and short lists are written so, and YAML takes half a second for a megabyte.
 MOST_CHARACTERS = 4096

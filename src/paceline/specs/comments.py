@@ -6,7 +6,7 @@ import re
 
 from paceline.specs.syntax_trees import Tree
 
-#: A comment that reads like a field or an item: somebody has put it aside.
+#: A comment that reads like a field or an item: the user has put it aside.
 _PUT_ASIDE = re.compile(r"#+\s*(- |[\w./-]+:(\s|$))")
 
 

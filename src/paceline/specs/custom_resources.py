@@ -124,7 +124,7 @@ def job_spec(custom: Mapping[str, Any]) -> jobs.JobSpec:
     try:
         return files.parse_job(dumping.dump_document(document)).spec
     except problems.JobFileError as error:
-        # Lines of a text that nobody wrote would help nobody.
+        # The text is generated, so its line numbers would not help the user.
         shown = error.problems[: problems.MAX_SHOWN]
         found = "; ".join(": ".join(filter(None, (each.path, each.message))) for each in shown)
         rest = len(error.problems) - len(shown)

@@ -53,7 +53,7 @@ def dump_job(spec: jobs.JobSpec) -> str:
 
 
 def source_of(run: Run) -> str:
-    """Return the job file of a run; of one that nobody has, as of a resource on a cluster, one like it."""
+    """Return the job file of a run; where there is none, as for a resource on a cluster, one like it."""
     return run.source or dump_job(run.spec)
 
 

@@ -7,7 +7,7 @@ not say what it should, nothing is changed and the reason is told. Rules:
   where there is one already, only the fields that differ are touched.
 - A field that is left out goes with its whole lines, and with the comment lines directly above it that stand
   as far in as it does; they stay when another field follows on the very next line, as they may be about both.
-  A comment that reads like a field (``# gpu: 1``) is one that somebody has put aside, and stays.
+  A comment that reads like a field (``# gpu: 1``) is a field that the user has put aside, and stays.
 - A mapping that has nothing left is left out too, but for those that say something by being there.
 """
 

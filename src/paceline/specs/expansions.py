@@ -1,6 +1,6 @@
 """What Kubernetes makes of ``$(NAME)`` in commands and in values of the environment.
 
-``$(NAME)`` is the value of a variable; where nobody knows it, the text stays as it is. ``$$`` is a dollar
+``$(NAME)`` is the value of a variable; where it is not known, the text stays as it is. ``$$`` is a dollar
 sign, so ``$$(NAME)`` is the text ``$(NAME)``. Source: ``third_party/forked/golang/expansion/expand.go`` of
 Kubernetes.
 """

@@ -18,7 +18,7 @@ from paceline.specs.documents import Scalar
 from paceline.specs.sections import Section
 
 KIND = "Experiment"
-#: More runs than that nobody waits for.
+#: More runs than that take longer than users wait.
 MOST_RUNS = 1000
 _HINT = "docs/experiments.md shows one"
 

@@ -17,7 +17,7 @@ class Splice(NamedTuple):
 def spliced(text: str, splices: Iterable[Splice]) -> str:
     """Return a text with splices made, all of them given for the text as it is.
 
-    They do not overlap; of two at one place the one that is given first comes first.
+    They do not overlap; two at one place stay in the given order.
     """
     parts = []
     done = 0

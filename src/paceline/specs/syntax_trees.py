@@ -146,7 +146,7 @@ class Tree:
         return found.end() if found else len(self.text)
 
     def line_end_above(self, line_start: int) -> int:
-        """Return where the line ends that stands above the one that begins at an offset."""
+        """Return where the line above the line that begins at an offset ends."""
         return line_start - (2 if self.text.startswith("\r\n", line_start - 2) else 1)
 
     def before(self, offset: int) -> str:

@@ -149,7 +149,7 @@ class ConsistencySection(Section):
     """How far workers may be apart."""
 
     mode: _ConsistencyMode | None = Field(
-        None, description="asynchronous: nobody waits; bounded-staleness; synchronous"
+        None, description="asynchronous: no worker waits; bounded-staleness; synchronous"
     )
     staleness: _Steps | None = Field(
         None, description="bounded-staleness: steps that a worker may be ahead of the slowest"

@@ -53,7 +53,7 @@ class Audits(rows.Part):
             scope: only of jobs whose runs' names begin so.
             job: only of this one; None: of all.
             limit: at most so many.
-            before_id: only what has a lower number: whoever pages gives the lowest that it has seen.
+            before_id: only what has a lower number: to page on, the caller gives the lowest that it has seen.
 
         Raises:
             StoreError: the store cannot be read.

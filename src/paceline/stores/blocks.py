@@ -30,7 +30,7 @@ from paceline.stores import precisions
 Columns = Mapping[str, Sequence[Any]]
 
 VERSION = 1
-#: Nobody packs so many rows; more are the mark of a damaged block.
+#: Paceline packs fewer rows; more are the mark of a damaged block.
 MOST_ROWS = 1 << 16
 
 _FLOATS, _EXACT, _DIFFERENCES, _GAPS = 1, 2, 4, 8
@@ -49,7 +49,7 @@ _STRATEGIES = (zlib.Z_DEFAULT_STRATEGY, zlib.Z_HUFFMAN_ONLY)
 
 
 class Damaged(ValueError):
-    """Bytes are no block, or no longer the one that was packed."""
+    """Bytes are no block, or no longer the block that was packed."""
 
 
 def pack(columns: Columns) -> bytes:

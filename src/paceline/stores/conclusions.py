@@ -18,7 +18,7 @@ class Conclusions(rows.Part):
         """Keep what was found in a run that has ended, and how it did; what was kept before stays.
 
         Returns:
-            Whether it was kept: not if the run goes on again, or somebody else has concluded it.
+            Whether it was kept: not if the run goes on again, or has a conclusion already.
 
         Raises:
             NotFound: there is no such run.
@@ -36,7 +36,7 @@ class Conclusions(rows.Part):
         return True
 
     def conclusion(self, name: str) -> conclusions.Conclusion | None:
-        """Return what was found in a run when it had ended; None: nobody has looked yet, or it goes on.
+        """Return what was found in a run when it had ended; None: it goes on, or has no conclusion yet.
 
         Raises:
             NotFound: there is no such run.

@@ -1,7 +1,7 @@
 """Opening a database: its settings, its schema, its transactions.
 
 Alembic takes longer to import than most commands take to run, so it is imported only when the schema is not
-the newest one, which one query tells. Whoever finds an old or empty database migrates it within one
+the newest one, which one query tells. A process that finds an old or empty database migrates it within one
 transaction that holds the database's own lock, and looks again once it has that lock: two processes that
 open a new store at once make its tables once.
 """

@@ -1,4 +1,4 @@
-"""How each run did when somebody looked last."""
+"""How each run did when it was last looked at."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Digests(rows.Part):
             save(connection, key, digest)
 
     def digest(self, name: str) -> digests.Digest | None:
-        """Return how a run did when somebody looked last; None: nobody has.
+        """Return how a run did when it was last looked at; None: it has not been looked at.
 
         Raises:
             NotFound: there is no such run.
@@ -42,7 +42,7 @@ class Digests(rows.Part):
         return None if row is None else read(tuple(row), name)
 
     def digests(self, prefix: str) -> dict[str, digests.Digest]:
-        """Return how the runs whose names begin so did when somebody looked last, by their names.
+        """Return how the runs whose names begin so did when they were last looked at, by their names.
 
         Raises:
             StoreError: the store cannot be read.

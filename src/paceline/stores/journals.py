@@ -75,13 +75,13 @@ class Journals(rows.Part):
             return _requests(connection, rows.run_id(connection, name))
 
     def take_requests(self, name: str) -> list[runs.Request]:
-        """Return what was asked of a run, oldest first, and forget it: nobody else gets it.
+        """Return what was asked of a run, oldest first, and forget it: no other caller gets it.
 
         Raises:
             NotFound: there is no such run.
             StoreError: the store cannot be written; the requests are still there.
         """
-        # Supervisors look often and mostly find nothing; reading alone holds nobody up.
+        # Supervisors look often and mostly find nothing; a read alone blocks no other process.
         if not self.requests(name):
             return []
         with self._database.writing() as connection:

@@ -154,7 +154,7 @@ class Measurements(rows.Part):
             events: what else the spool told.
 
         Raises:
-            Conflict: somebody else has stored from ``previous_offset`` on already; nothing was kept.
+            Conflict: another process has stored from ``previous_offset`` on already; nothing was kept.
             NotFound: there is no such run or replica.
             StoreError: the store cannot be written; nothing was kept, and the same call may be repeated.
         """

@@ -33,7 +33,7 @@ from paceline.stores import encodings
 
 #: The form of a file; a reader refuses another.
 VERSION = 1
-#: More than this of a file nobody can hold: 1,000 replicas for an hour, and 256 MiB of all else.
+#: A reader holds at most this much of a file: 1,000 replicas for an hour, and 256 MiB of all else.
 MOST_ROWS, MOST_HEAD_BYTES, MOST_WORD_BYTES = 4_000_000, 1 << 28, 1 << 26
 _KEY = b"paceline.recording"
 _KINDS: Mapping[str, type] = {"sample": Sample, "step": StepReport, "evaluation": Evaluation}

@@ -23,7 +23,7 @@ class Runs(rows.Part):
         Args:
             run: the run.
             state: the state.
-            submit: how whoever submits it would know it again; None: by its name alone.
+            submit: how a repeated submit is recognized; None: by the run's name alone.
 
         Raises:
             Conflict: there is a run of that name, or one that was submitted with that key.

@@ -73,7 +73,7 @@ class Studies(rows.Part):
         return _decoded(found.kind, found.data, name)
 
     def studies(self, *, limit: int) -> list[tuple[float, Tuning | Experiment]]:
-        """Return the studies, the one that was changed last first, each with when that was.
+        """Return the studies, each with the time of its last change; the latest change comes first.
 
         Args:
             limit: at most so many.

@@ -1,7 +1,7 @@
 """Measurements of finished runs in less detail: a minute's combined into one, or none of them.
 
-Each transaction is about some blocks of one replica, so nobody waits long for another. Killed anywhere, what
-was done is done, and doing it again finds the rest: what is combined already stays as it is.
+Each transaction is about some blocks of one replica, so no process waits long for another. After a kill at
+any moment, what was done is done, and doing it again finds the rest: what is combined already stays as it is.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Thinnings(rows.Part):
     def _combine(
         self, name: str, kind: type, table: sa.Table, owner: packings.Owner, numbers: Sequence[int]
     ) -> None:
-        """Combine what some rows hold; one that is damaged stays, so that whoever reads it is told."""
+        """Combine what some rows hold; a damaged row stays, so that its reader gets the error."""
         query = sa.select(table.c.id, table.c.data).where(table.c.id.in_(numbers))
         with self._database.reading() as connection:
             found = connection.execute(query.order_by(table.c.first_at, table.c.id)).all()
@@ -142,7 +142,7 @@ class Thinnings(rows.Part):
             _ended(connection, name)
             removed = connection.execute(sa.delete(table).where(table.c.id.in_(known))).rowcount
             if removed != len(known):
-                raise Conflict(f"somebody else thins {name} out, too")
+                raise Conflict(f"another process thins {name} out, too")
             packings.insert(connection, packings.PACKINGS[kind].blocks, owner, fewer)
 
     def _remove(self, name: str, table: sa.Table, owner: packings.Owner) -> None:
@@ -156,7 +156,7 @@ def _of(table: sa.Table, owner: packings.Owner) -> tuple[sa.ColumnElement[bool],
 
 
 def _ended(connection: sa.Connection, name: str) -> int:
-    """Return the number of a run's row, which nobody changes before the transaction ends.
+    """Return the number of a run's row, which stays locked until the transaction ends.
 
     Raises:
         Conflict: the run goes on.

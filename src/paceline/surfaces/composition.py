@@ -204,7 +204,7 @@ def opened_server(place: Server) -> Iterator[ServerJobs]:
 
 
 def _token(home: Home) -> str | None:
-    """Return the token of a home's server; None: it has none yet, or is somebody else's."""
+    """Return the token of a home's server; None: it has none yet, or this user may not read it."""
     from paceline.surfaces.web import gates
 
     try:
@@ -273,7 +273,7 @@ def opened_site(
         home: its store, which the operator fills, and where traces are brought to.
         gate: makes what says who may.
         context: that of the kubeconfig; else the current one, or the cluster around this process.
-        namespace: the one that is meant where none is named; else that of the context.
+        namespace: the default, where a caller names none; else that of the context.
         user: in whose name the server asks; None: its own.
         groups: as whose member, for a ``user``.
 

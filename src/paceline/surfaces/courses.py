@@ -12,7 +12,7 @@ from paceline.model.grids import Array
 from paceline.services.courses import Course, Gauge
 from paceline.surfaces import documents
 
-#: Of more replicas only those with the highest load are told: nobody could tell their rows apart.
+#: Of more replicas only those with the highest load are shown: a reader could not tell the rows apart.
 MOST_ROWS = 400
 #: Digits behind the point.
 _DIGITS = {Gauge.MEMORY: 0, Gauge.RECEIVED: 0, Gauge.SENT: 0}

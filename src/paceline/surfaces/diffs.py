@@ -22,8 +22,8 @@ class Diffs:
     """Shows changes of one job.
 
     Attributes:
-        source: its file, as submitted; empty: nobody has it, as of a resource on a cluster.
-        spec: what it says; None: nobody can read it.
+        source: its file, as submitted; empty: there is none, as of a resource on a cluster.
+        spec: what it says; None: it cannot be read.
     """
 
     source: str = ""

@@ -91,7 +91,7 @@ def run_document(
     Args:
         run: the job.
         replicas: its replicas.
-        lost: whether it should be looked after, but nobody does.
+        lost: whether it should run, but no supervisor watches it.
         supervisor_pids: the guard and the supervisor; empty when there are none.
         events: what happened to it, among it what is seen of its scripts.
     """
@@ -186,7 +186,7 @@ def snapshot(value: Snapshot, look: Look | None = None) -> dict[str, Any]:
 
     Args:
         value: how the job does.
-        look: what is found in it; None: nobody looked, so ``unknown`` is null, not empty.
+        look: what is found in it; None: it was not looked at, so ``unknown`` is null, not empty.
     """
     return document(
         "Snapshot",

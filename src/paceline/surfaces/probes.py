@@ -1,7 +1,7 @@
 """What an operator answers by HTTP: whether it goes on, and its figures for Prometheus.
 
 The answers come from the event loop that looks after jobs. So an operator whose loop stands still answers
-nothing, and whoever asks (a liveness probe) ends it. A library's server would bring threads, or the whole
+nothing, and Kubernetes (by a liveness probe) ends it. A library's server would bring threads, or the whole
 framework of the web page; this reads one request, and is bounded in bytes, seconds and connections.
 """
 
@@ -30,7 +30,7 @@ class Probes:
     """Answers requests about an operator.
 
     Args:
-        operator: the one that is asked about.
+        operator: what the requests are about.
         rounds: what keeps what replicas say, if that is kept.
     """
 

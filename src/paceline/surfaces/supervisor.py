@@ -46,12 +46,12 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     lock = supervisors.acquire(home.folder(name))
     if lock is None:
-        log.info("somebody else looks after %s already", name)
+        log.info("another supervisor watches %s already", name)
         return 0
     if os.fork() != 0:
-        # Whoever started us may go on: the lock is held, and stays so in the child.
+        # The process that started us may go on: the lock is held, and stays so in the child.
         os._exit(0)
-    os.ftruncate(lock, 0)  # Whoever signed it before is gone.
+    os.ftruncate(lock, 0)  # The process that signed it before is gone.
     # Replicas of a supervisor that died become our children, so that none stays a zombie.
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     deaths, until = 0, time.monotonic() + NOT_NOW_SECONDS

@@ -7,9 +7,9 @@ clock is advanced when the first server has applied its part of the step; the pa
 servers may be under way for another moment.
 
 A trainer that is not there, since it has not begun, has ended, waits for input, or is taken for lost, has the
-clock `AWAY`, which is later than all others, so nobody waits for it. It is taken for lost when it holds
-others up and has finished no step for `LOST_SECONDS`. Whoever comes, or comes back, starts at the slowest
-clock.
+clock `AWAY`, which is later than all others, so no other waits for it. It is taken for lost when it holds
+others up and has finished no step for `LOST_SECONDS`. A trainer that comes, or comes back, starts at the
+slowest clock.
 """
 
 from __future__ import annotations
@@ -124,7 +124,8 @@ class Bounded:
             elif time.monotonic() - watched > self._lost_seconds:
                 for lost in holding:
                     _log.warning(
-                        "trainer %d has finished no step for %.0f s: nobody waits for it until its next one",
+                        "trainer %d has finished no step for %.0f s: "
+                        "the other trainers do not wait for it until its next step",
                         lost + 1,
                         self._lost_seconds,
                     )

@@ -142,7 +142,7 @@ def _check(cluster: Cluster) -> None:
     if len(cluster.addresses.get("chief", ())) > 1:
         raise errors.ClusterError("TF_CONFIG has more than one chief; give the others the role worker")
     if not cluster.trainers and cluster.role != "evaluator":
-        raise errors.ClusterError("TF_CONFIG has neither a chief nor a worker, so nobody would train")
+        raise errors.ClusterError("TF_CONFIG has neither a chief nor a worker, so no replica would train")
     if len(cluster.trainers) > 1 and cluster.parameter_servers == 0:
         raise errors.ClusterError(
             f"{len(cluster.trainers)} trainers need at least one ps to share their parameters"

@@ -20,7 +20,7 @@ def pace(
 ) -> Iterator[paces.Pace]:
     """Takes up the pace of a trainer; when it ends well, the others are told.
 
-    `stopping` says that the trainer is to stop and shall wait for nobody.
+    `stopping` says that the trainer is to stop and shall wait for no other.
     """
     if graph.rounds is not None:
         with synchronisations.Synchronous(

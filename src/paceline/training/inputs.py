@@ -1,9 +1,9 @@
 """Batches for a trainer: shard after shard, decoded and shuffled ahead by background threads.
 
 Chunks of columns are encoded to arrays, collected to pools, permuted and sliced, so a batch costs no Python
-per row. The order of the examples of a shard depends on the seed, the epoch and the shard alone, so whoever
-goes on with a shard that another has lost knows which of its examples are left. Batches are full: what is
-left of a shard joins the next one, and only the last batch may be smaller.
+per row. The order of the examples of a shard depends on the seed, the epoch and the shard alone, so a trainer
+that goes on with a shard that another has lost knows which of its examples are left. Batches are full: what
+is left of a shard joins the next one, and only the last batch may be smaller.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def pools(
 ) -> Generator[Examples | None, None, None]:
     """The examples of what is granted, in the order of training; a None among the grants is passed on.
 
-    The threads that decode, and whoever takes the examples, tell `cpu` what that costs them.
+    The threads that decode, and the thread that takes the examples, add to `cpu` what that costs them.
 
     Raises:
         InputError: a file is missing or malformed.

@@ -32,7 +32,7 @@ class Pace(Protocol):
     """Takes the steps of one trainer."""
 
     def rest(self) -> None:
-        """Lets nobody wait for this trainer until its next step: it has no batch, and no step under way."""
+        """Lets no other trainer wait for it until its next step: it has no batch, and no step under way."""
 
     def wait(self) -> None:
         """Waits until the next step may start, or the trainer is to stop."""
@@ -42,14 +42,14 @@ class Pace(Protocol):
 
 
 class Asynchronous:
-    """Takes the steps of one trainer that waits for nobody."""
+    """Takes the steps of a trainer that waits for no other."""
 
     def __init__(self, step: Callable[[Any], Sequence[Any]]) -> None:
         """`step` takes a batch and returns the global step and the loss."""
         self._step = step
 
     def rest(self) -> None:
-        """Nobody waits for it anyway."""
+        """No other trainer waits for it anyway."""
 
     def wait(self) -> None:
         """Returns at once."""

@@ -1,4 +1,4 @@
-"""The plan of a model's variables: the one that the job names, or one that follows from the settings."""
+"""The plan of a model's variables: as the job names it, or as it follows from the settings."""
 
 from __future__ import annotations
 

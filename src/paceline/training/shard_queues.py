@@ -24,8 +24,8 @@ FREE = -1
 @dataclass(frozen=True)
 class State:
     """For each shard: the `epoch` it is in; how many of its examples were `done` in that epoch when its
-    `owner` (or nobody) got it; where in the owner's sequence the rest begins (`start`); and how many of its
-    examples may have been trained `twice`, over all epochs.
+    `owner` got it or when it became free; where in the owner's sequence the rest begins (`start`); and how
+    many of its examples may have been trained `twice`, over all epochs.
     """
 
     epoch: Integers
@@ -105,7 +105,7 @@ def taken(
 ) -> tuple[State, shards.Grant | None]:
     """Gives a trainer its next shard, if one is free, from `start` of its sequence on.
 
-    It is the one after its `last`, so that files are read on; else the first of a file that nobody has begun,
+    It is the one after its `last`, so that files are read on; else the first of a file that is not begun,
     or the middle of the longest stretch that is left, which is another's way. An epoch begins when the one
     before the last is finished.
     """

@@ -82,7 +82,7 @@ class Work:
         return np.where(epochs < whole, self.sizes, np.where(epochs == whole, self._rest, 0))
 
     def before(self, epochs: Integers) -> Integers:
-        """How many examples of each shard are due in all epochs before the one that it is in."""
+        """How many examples of each shard are due in all epochs before the epoch that it is in."""
         whole = math.floor(self.epochs)
         return self.sizes * np.minimum(epochs, whole) + np.where(epochs > whole, self._rest, 0)
 

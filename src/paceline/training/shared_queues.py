@@ -1,9 +1,9 @@
 """The queue of shards as variables on PS 0, which all trainers share through TensorFlow's own runtime.
 
-A trainer reads the state, works out the next one (`shard_queues`) and swaps it in if nobody was quicker: one
-exchange of a few kilobytes for each shard. Beside it stands each trainer's position, which its steps count
-up on the PS without a message. A checkpoint holds the state as it was just before: an example that it counts
-as trained is in its parameters; the few that were under way are trained again.
+A trainer reads the state, works out the next one (`shard_queues`) and swaps it in if no other was quicker:
+one exchange of a few kilobytes for each shard. Beside it stands each trainer's position, which its steps
+count up on the PS without a message. A checkpoint holds the state as it was just before: an example that it
+counts as trained is in its parameters; the few that were under way are trained again.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""When a trainer traces: now and then by itself, and when somebody asks.
+"""When a trainer traces: now and then by itself, and on request.
 
-All trainers trace at the same times of the clock, so that their traces of one moment stand side by side. Who
-asks writes the name of the trace into a file of the run's folder, and every trainer that has not answered yet
-takes it. Both work wherever the trainers see that folder.
+All trainers trace at the same times of the clock, so that their traces of one moment stand side by side. A
+request is the name of a trace in a file of the run's folder; every trainer that has not answered yet takes
+that trace. Both work wherever the trainers see that folder.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ class Trainer:
         self._total = total_steps(chosen, self._work.examples, len(cluster.trainers))
         self._last_step = chosen.max_steps
         if chosen.consistency.mode == "synchronous":
-            # Nobody can take a step alone, so all end at the same one, and no data may run out before.
+            # No trainer can take a step alone, so all end at the same step, and no data may run out before.
             self._last_step = self._total
             self._work = dataclasses.replace(self._work, epochs=_WITHOUT_END)
         if chosen.compute_precision == "bfloat16" and processors.has_bfloat16() is False:

@@ -12,7 +12,7 @@ from paceline.model.experiments import Experiment
 from paceline.model.tunings import Objective, Pair
 from paceline.tuning import judgements
 
-#: Within this factor of each other variants are no different: less nobody would change a job for.
+#: Within this factor of each other variants are no different: less is not worth a change of the job.
 SAME = 1.1
 
 

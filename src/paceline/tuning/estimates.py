@@ -23,7 +23,7 @@ class Runs:
         Args:
             before: runs that were done before the first look.
             passed_seconds: that the runs since then have taken.
-            now_seconds: for how long the one that is under way runs.
+            now_seconds: for how long the current run has run.
 
         Returns:
             The seconds; None: no run was seen to its end yet.

@@ -77,8 +77,8 @@ def in_turns(objective: Objective, before: Outcome, after: Outcome) -> Judgement
 def proven(objective: Objective, pairs: Sequence[Pair]) -> tuple[float, float, float] | None:
     """Return how many times as good the second of each pair is, and between which that lies with 90 %.
 
-    The middle is the geometric mean. Of few pairs nobody can say how much they differ, so at least what runs
-    differ by anyway is taken. None: there is no pair, or one did not train.
+    The middle is the geometric mean. How much few pairs differ is not certain, so at least what runs differ
+    by anyway is taken. None: there is no pair, or one did not train.
     """
     if not pairs or not all(each.before.speed and each.after.speed for each in pairs):
         return None

@@ -136,8 +136,8 @@ def regressions(runs: Sequence[PastRun]) -> tuple[Regression, ...]:
 def _worse(run: PastRun, before: Sequence[PastRun], measure: Measure) -> Regression | None:
     """Return that a run is worse than those before it: by enough, and beyond the noise.
 
-    A run differs from the middle of others as single runs differ, and that middle is uncertain, too. Of few
-    runs nobody can say how much they differ, so at least what runs differ by anyway is taken.
+    A run differs from the middle of others as single runs differ, and that middle is uncertain, too. How
+    much few runs differ is not certain, so at least what runs differ by anyway is taken.
     """
     own, known = _value(run, measure), [each for each in before if _value(each, measure)]
     if not own or len(known) < _LEAST_BEFORE:

@@ -43,7 +43,7 @@ def test_who_has_its_cores_or_asked_for_none_is_content() -> None:
     assert not found(exclusive_not_got, cases.recording(LOADS))
 
 
-def test_cores_that_nobody_could_enforce_were_not_given() -> None:
+def test_cores_that_could_not_be_enforced_were_not_given() -> None:
     machine = machines.Machine(
         cores=(0, 1), memory_bytes=None, cgroups=None, lacks_cgroups="no rights", lacks_namespaces=""
     )

@@ -19,7 +19,7 @@ from paceline.model.recordings import Recording
 from paceline.model.runs import SEEN, STANDING, JobEvent
 from paceline.model.statuses import ReplicaPhase
 
-#: A machine of 2 cores: the job uses 0.9 of them, somebody else 1.1.
+#: A machine of 2 cores: the job uses 0.9 of them, other programs 1.1.
 SERVER = {
     "cpu_cores": 0.1, "cpu_limit_cores": 1.0, "neighbours_cpu_cores": 1.9, "run_delay_seconds": 1.0,
 }  # fmt: skip
@@ -78,7 +78,7 @@ def test_the_jobs_own_replicas_are_no_neighbours() -> None:
     assert not found(noisy_neighbour, _recording(loads=_alone(loads)))
 
 
-def test_a_fellow_that_is_not_measured_is_taken_for_nobody_else() -> None:
+def test_a_fellow_that_is_not_measured_is_no_neighbour() -> None:
     loads = LOADS | {"worker-1": WORKER | {"cpu_cores": None}}
     assert found(noisy_neighbour, _recording())
     assert not found(noisy_neighbour, _recording(loads=loads))
@@ -86,7 +86,7 @@ def test_a_fellow_that_is_not_measured_is_taken_for_nobody_else() -> None:
     assert found(noisy_neighbour, _recording(loads=loads, rows=gone)), "it uses nothing any more"
 
 
-def test_busy_programs_beside_idle_cores_hurt_nobody() -> None:
+def test_busy_programs_beside_idle_cores_do_no_harm() -> None:
     content = {name: load | {"run_delay_seconds": 0.02} for name, load in LOADS.items()}
     assert not found(noisy_neighbour, _recording(16, loads=content))
 

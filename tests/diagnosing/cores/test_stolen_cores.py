@@ -30,7 +30,7 @@ def _with(**fields: Any) -> dict[str, dict[str, Any]]:
     return {name: load | fields for name, load in LOADS.items()}
 
 
-def test_what_is_stolen_is_told_and_nobody_on_the_machine_is_blamed() -> None:
+def test_stolen_cores_are_named_and_no_neighbour_is_blamed() -> None:
     (cause,) = found(stolen_cores, _recording())
     assert cause.what == (
         "The hypervisor gives 0.80 cores of this machine to other machines, and ps-0, worker-0, worker-1 get "

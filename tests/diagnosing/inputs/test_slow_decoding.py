@@ -45,7 +45,7 @@ def test_loaders_of_pytorch_have_ways_of_their_own() -> None:
     assert any("collate_fn" in each for each in cause.next_steps)
 
 
-def test_nobody_is_asked_for_ten_times_the_cores() -> None:
+def test_at_most_four_times_the_cores_are_proposed() -> None:
     (cause,) = found(slow_decoding, _recording(0.9, roles=CPU))
     assert cause.changes[0].value == 4.0
 

@@ -74,7 +74,7 @@ def test_one_of_two_is_a_straggler() -> None:
     assert not found(slow_storage, _recording(steps=steps))
 
 
-def test_without_the_number_of_cores_nobody_can_tell() -> None:
+def test_without_the_number_of_cores_it_is_not_found() -> None:
     assert not found(slow_storage, _recording(load={"cpu_cores": 0.25}))
 
 

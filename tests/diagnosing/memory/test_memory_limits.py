@@ -129,7 +129,7 @@ def test_a_few_samples_are_not_sure() -> None:
     assert not found(memory_near_limit, _recording(lambda at: 300 * MIB + 30 * MIB * at, seconds=7))
 
 
-def test_slow_growth_is_nobodys_worry() -> None:
+def test_slow_growth_is_no_problem() -> None:
     assert not found(memory_near_limit, _recording(lambda at: 300 * MIB + 0.6 * MIB * at))
 
 
@@ -152,7 +152,7 @@ def test_a_replica_that_was_killed_for_it_is_told_of_elsewhere() -> None:
     assert not found(memory_near_limit, _recording(lambda _: 950 * MIB, rows=killed))
 
 
-def test_memory_that_nobody_uses_is_told_with_what_is_enough() -> None:
+def test_memory_that_is_not_used_is_named_with_what_is_enough() -> None:
     roles = {"ps": {"memory_bytes": 8 * LIMIT}, "worker": {"memory_bytes": LIMIT}}
     loads = {"ps-0": _load(700 * MIB), "ps-1": _load(300 * MIB), "worker-0": _load(400 * MIB)}
     (cause,) = found(memory_over_asked, cases.recording(loads, roles=roles))

@@ -76,7 +76,7 @@ def test_several_are_judged_together() -> None:
     assert cause.changes == (Change(path=("spec", "roles", "evaluator", "cpu"), value="100m"),)
 
 
-def test_on_its_own_emulated_host_it_harms_nobody() -> None:
+def test_on_its_own_emulated_host_it_does_no_harm() -> None:
     hosts = (Host(name="a", cpu_cores=1.5), Host(name="b", cpu_cores=1.0))
     rows = {name: {"host": "b" if name == "evaluator-0" else "a"} for name in LOADS}
     facts = (("cores", "8"),)
@@ -101,7 +101,7 @@ def test_idle_cores_limits_and_busy_servers_speak_for_it() -> None:
     assert not found(evaluation_starves, cases.recording(idle, facts=FACTS))
 
 
-def test_on_another_node_it_harms_nobody() -> None:
+def test_on_another_node_it_does_no_harm() -> None:
     rows = {name: {"host": f"node-{name}"} for name in LOADS}
     assert not found(evaluation_starves, on_kubernetes(_in_turns(0.5, rows=rows)))
     same = {key: {"host": "node"} for key in LOADS}

@@ -270,7 +270,7 @@ def test_a_trainer_whose_steps_were_never_seen_does_not_begin_for_ever() -> None
         assert bool(found(hang, standing)) == bool(found(hang, reached(standing))) == is_said
 
 
-def test_when_nobody_measures_any_more_nothing_is_known() -> None:
+def test_when_samples_end_nothing_is_known() -> None:
     def early(sample: Sample) -> Sample | None:
         return sample if sample.at <= START + 36 else None
 
@@ -290,7 +290,7 @@ def _starting(seconds: int, absent: dict[str, Any], **more: Any) -> Recording:
 def test_the_replica_that_never_began_is_named() -> None:
     (cause,) = found(waiting_at_start, _starting(25, {"threads": 2, "memory_bytes": 30 << 20}))
     assert cause.what == (
-        "After 25s there is no step and nobody computes: ps-1 looks as if it had never begun."
+        "After 25s there is no step and no replica computes: ps-1 looks as if it had never begun."
     )
     assert cause.subjects == ("ps-1",)
     assert [each.text for each in cause.evidence] == [
@@ -324,11 +324,12 @@ def test_a_job_that_computes_trains_or_has_just_begun_is_let_alone() -> None:
     assert not found(waiting_at_start, _starting(40, absent, phase=JobPhase.STOPPED))
 
 
-def test_where_nothing_tells_replicas_apart_it_takes_longer_and_names_nobody() -> None:
+def test_where_nothing_tells_replicas_apart_it_takes_longer_and_names_none() -> None:
     assert not found(waiting_at_start, _starting(60, {}))
     (cause,) = found(waiting_at_start, _starting(100, {}))
     assert cause.what == (
-        "After 1m40s there is no step and nobody computes: they wait for each other, or for input."
+        "After 1m40s there is no step and no replica computes: "
+        "the replicas wait for each other, or for input."
     )
     assert cause.subjects == ()
 
@@ -373,7 +374,7 @@ def test_a_script_that_sleeps_between_its_steps_neither_hangs_nor_waits_for_a_re
 
 
 def test_a_script_whose_steps_are_not_seen_may_sleep_between_them() -> None:
-    """Before, it was said that there is no step, though only nobody had seen one."""
+    """Before, it was said that there is no step, though it was only not seen."""
     off = {"instrumentation": Instrumentation.OFF}
     assert not found(waiting_at_start, _starting(100, {}, spec=off))
     assert not found(waiting_at_start, _starting(100, {}, spec={"framework": Framework.PLAIN}))

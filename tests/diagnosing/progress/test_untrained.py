@@ -74,7 +74,7 @@ def test_pytorch_is_named_as_what_was_loaded() -> None:
         ended(("worker-0", HELLO), phase=JobPhase.FAILED),
         dataclasses.replace(ended(("worker-0", HELLO)), steps=cases.recording(LOADS).steps),
     ],
-    ids=["nobody looked", "only servers", "a trainer trained", "not all is seen", "failed", "steps"],
+    ids=["not looked into", "only servers", "a trainer trained", "not all is seen", "failed", "steps"],
 )
 def test_what_is_not_known_or_not_so_is_not_told(recording: Recording) -> None:
     assert found(nothing_trained, recording) == ()

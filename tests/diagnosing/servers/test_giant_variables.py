@@ -51,7 +51,7 @@ def test_it_is_no_other_cause() -> None:
     assert not found(skewed_shards, recording)
 
 
-def test_traffic_that_is_elsewhere_blames_nobody() -> None:
+def test_traffic_that_is_elsewhere_is_no_cause() -> None:
     elsewhere = trace({("ps-1", "ids"): 9_000_000, ("ps-0", "kernel"): 300_000})
     assert not found(giant_variable, cases.recording(LOADS, traces=(elsewhere,)))
 
@@ -70,7 +70,7 @@ def test_where_all_share_the_cores_of_a_machine_it_is_told_but_gains_nothing() -
 
 def test_that_all_servers_are_near_their_limit_follows_from_it() -> None:
     # As many workers on small cores measure it: visits alone keep the other server busy, and twice as many
-    # servers would not relieve the one that has the table.
+    # servers would not relieve the server with the table.
     hot = {"cpu_cores": 0.15, "cpu_limit_cores": 0.15, "network_sent_bytes": 20_000_000}
     visited = {"cpu_cores": 0.095, "cpu_limit_cores": 0.15, "network_sent_bytes": 1_000_000}
     trainer = {"cpu_cores": 0.03, "cpu_limit_cores": 0.1}

@@ -73,7 +73,7 @@ def test_cores_of_hosts_are_not_given_away_by_roles() -> None:
         pytest.param(4, 10, {}, id="few for each worker"),
         pytest.param(8, 2, {"cpu_cores": 0.12}, id="not quite idle"),
         pytest.param(8, 2, {"memory_bytes": 2 * 2**30}, id="they are there for their memory"),
-        pytest.param(8, 2, {"cpu_limit_cores": None}, id="nobody knows their limit"),
+        pytest.param(8, 2, {"cpu_limit_cores": None}, id="their limit is not known"),
     ],
 )
 def test_its_likes_are_not_it(servers: int, trainers: int, changed: dict[str, Any]) -> None:

@@ -70,7 +70,7 @@ def test_the_chief_trains_as_well() -> None:
             loads(2, 12) | {"ps-1": {"cpu_cores": 0.01, "cpu_limit_cores": 1.0}}, None, id="one hot"
         ),
         pytest.param(loads(2, 12) | dict.fromkeys(("ps-0", "ps-1"), cases.SERVER), None, id="servers rest"),
-        pytest.param(loads(2, 12, {"cpu_cores": 0.1}), too_few_ps, id="nobody knows what trainers may use"),
+        pytest.param(loads(2, 12, {"cpu_cores": 0.1}), too_few_ps, id="the cores of trainers are not known"),
     ],
 )
 def test_its_likes_are_not_it(given: dict[str, dict[str, Any]], other: Any) -> None:

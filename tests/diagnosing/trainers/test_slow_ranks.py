@@ -92,7 +92,7 @@ def test_ranks_that_wait_alike_are_no_stragglers(late: float, waits: float) -> N
     assert not found(slow_rank, recording)
 
 
-def test_one_rank_has_nobody_to_compare_with() -> None:
+def test_one_rank_cannot_be_compared() -> None:
     assert not found(slow_rank, cases.recording({"worker-0": RESTS}, steps={"worker-0": LATE}, spec=PYTORCH))
 
 

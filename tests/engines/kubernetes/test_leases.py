@@ -50,7 +50,7 @@ def test_a_lease_that_is_given_back_is_taken_at_once() -> None:
         async with asyncio.timeout(leases.RETRY_SECONDS):
             await lease(cluster, "b").acquire()
         await first.release()
-        assert holder(cluster) == "b", "what is somebody else's is not given back"
+        assert holder(cluster) == "b", "what another process holds is not given back"
 
     virtual_time.run(test())
 

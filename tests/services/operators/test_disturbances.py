@@ -52,7 +52,7 @@ def exit_code(pod: Pod, generator: random.Random) -> int | None:
 
 
 def trouble(plural: str, generator: random.Random) -> None:
-    """Refuse some requests, or answer that somebody was quicker."""
+    """Refuse some requests, or answer that another client was quicker."""
     if plural != "nodes" and generator.random() < TROUBLE_SHARE:
         code = generator.choice([409, 429, 500, None])
         raise ClusterError("trouble", code=code, reason="Conflict" if code == 409 else "")

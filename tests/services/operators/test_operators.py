@@ -75,7 +75,7 @@ def test_a_replica_that_would_fail_again_does_not_come_back() -> None:
     run(test)
 
 
-def test_what_vanished_while_nobody_watched_is_noticed() -> None:
+def test_what_vanished_while_no_watch_was_open_is_noticed() -> None:
     async def test() -> None:
         async with scene() as it:
             await it.submit(job())
@@ -151,7 +151,7 @@ def phases(status: dict[str, Any]) -> dict[str, str]:
     return {each["name"]: each["phase"] for each in status["replicas"]}
 
 
-def test_pods_of_ps_are_deleted_when_the_last_trainer_has_ended_whoever_the_operator_is() -> None:
+def test_pods_of_ps_are_deleted_when_the_last_trainer_has_ended_under_the_next_operator_too() -> None:
     async def test() -> None:
         async with scene() as it:
             await it.submit(job())

@@ -77,7 +77,7 @@ def test_what_is_written_reads_back_equal(record: Record) -> None:
 
 
 def test_who_lives_of_a_role_that_the_spec_lacks_is_not_taken_over() -> None:
-    """A snapshot that somebody deleted: the job as its resource is now may have other roles."""
+    """A user deleted the snapshot: the job as its resource is now may have other roles."""
     lives = {"name": "evaluator-0", "phase": "running", "attempt": 1, "restarts": 0}
     found = written(records.new(SPEC))
     read = records.read({**found, "replicas": [*found["replicas"], lives]}, SPEC)

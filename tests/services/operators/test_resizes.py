@@ -64,7 +64,7 @@ def test_only_what_changes_is_asked_for() -> None:
     run(test)
 
 
-def test_what_is_for_a_time_ends_whoever_is_the_operator_then() -> None:
+def test_what_is_for_a_time_ends_under_the_next_operator_too() -> None:
     async def test() -> None:
         async with scene() as it:
             await it.submit(job())

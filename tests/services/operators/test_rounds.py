@@ -244,7 +244,7 @@ def test_another_operator_goes_on_where_one_was_killed(tmp_path: Path) -> None:
     asyncio.run(play())
 
 
-def test_a_flood_of_output_is_said_once_whoever_looks(
+def test_a_flood_of_output_is_said_once_whichever_operator_looks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # How fast is judged elsewhere (`test_output_floods`).
@@ -287,7 +287,7 @@ def test_a_flood_of_output_is_said_once_whoever_looks(
     asyncio.run(play())
 
 
-def test_a_broken_store_and_silent_pods_disturb_nobody(
+def test_a_broken_store_and_silent_pods_disturb_no_job(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def play() -> None:
@@ -298,7 +298,7 @@ def test_a_broken_store_and_silent_pods_disturb_nobody(
             counters = kept.rounds.counters
             await kept.scene.until(lambda: counters.failures > 2)
             (tmp_path / "paceline.db").rmdir()
-            # Nobody answers in the pods; their output is kept all the same.
+            # No agent answers in the pods; their output is kept all the same.
             kept.scene.cluster.outputs["clicks-ps-0-1"] = [Line("2027-01-15T08:00:00Z", "serving")]
             await kept.until(lambda store: store.run_names_like(f"{SCOPE}clicks/"))
             with open_store(kept.url) as store:

@@ -139,7 +139,7 @@ def test_the_whole_life(
     assert "line 0" in verb("logs", "tiny", "--attempt", "1").stdout
     assert "worker-0 | line" in verb("logs", "tiny", "--tail", "1").stdout
     verb("trace", "tiny", "--last", code=3)
-    assert verb("get", "nobody", code=3).stderr.startswith("error: ")
+    assert verb("get", "missing", code=3).stderr.startswith("error: ")
     again = verb("submit", file)
     assert "this one is tiny-2" in again.stderr
     assert verb("prune", "--older-than", "0s").stdout == "tiny deleted\n"

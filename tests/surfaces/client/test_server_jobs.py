@@ -139,7 +139,7 @@ def test_a_lost_job_is_lost(home: homes.Home, served: ServerJobs) -> None:
     assert served.get("census").phase is JobPhase.STARTING
     assert served.snapshot("census").lost
     assert served.situation("census").unattended
-    with pytest.raises(Conflict, match="nobody looks after census"):
+    with pytest.raises(Conflict, match="census is lost: its supervisor died"):
         served.wait("census")
 
 
@@ -230,15 +230,15 @@ def test_whether_a_job_fits(api: jobs.Jobs, served: ServerJobs) -> None:
     assert not served.fit(large).fits
 
 
-@pytest.mark.parametrize("name", ["nobody", "..", "a/b", "a?x=1", "", "ä", "a" * 300, "\x1b[31m"])
+@pytest.mark.parametrize("name", ["missing", "..", "a/b", "a?x=1", "", "ä", "a" * 300, "\x1b[31m"])
 def test_what_is_not_there(home: homes.Home, served: ServerJobs, name: str) -> None:
-    filled_homes.fill(home, "nobodi")
+    filled_homes.fill(home, "missin")
     for ask in (served.get, served.events, served.stop, served.situation, served.recording, served.snapshot):
         with pytest.raises(NotFound, match="no job") as caught:
             ask(name)
         assert caught.value.exit_code == 3
-    if name == "nobody":
-        assert "nobodi" in str(caught.value.message) + str(caught.value.hint)
+    if name == "missing":
+        assert "missin" in str(caught.value.message) + str(caught.value.hint)
 
 
 def test_a_server_elsewhere_has_no_files_of_this_machine(connection: Connection, tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ def test_no_line_is_lost_or_there_twice_when_connections_break(
     assert sorted(found) == sorted(line.text for line in api.logs(run))
 
 
-def test_a_line_that_nobody_reads_to_its_end_says_so(run: Run, served: ServerJobs) -> None:
+def test_a_line_that_is_not_read_to_its_end_says_so(run: Run, served: ServerJobs) -> None:
     write(run, "ps-0.1", "x" * 10_000_000 + "\n\x1b[31m<script>\x07\n")
     found = texts(served, run, replica=lambda replica: replica.role is Role.PS)
     assert found[1] == "ps-0 " + "x" * routes.LINE_CHARACTERS + server_logs.CUT

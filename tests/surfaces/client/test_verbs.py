@@ -56,13 +56,13 @@ def test_a_server_that_is_not_there(paceline: Paceline) -> None:
     assert paceline("list", "--engine", "local", PACELINE_SERVER=URL).exit_code == 0
 
 
-def test_the_token_is_told_nobody(paceline: Paceline, home: homes.Home) -> None:
+def test_the_token_is_never_printed(paceline: Paceline, home: homes.Home) -> None:
     for token in ("a-secret-token", "two words"):
         for url in (URL, "http://example.invalid"):
             done = paceline("list", "--server", url, PACELINE_TOKEN=token)
             assert done.exit_code in (1, 2)
             assert token not in done.output
-            warned = "whoever is on the way can read the token" in done.stderr
+            warned = "the token can be read on the way" in done.stderr
             assert warned is (url != URL and " " not in token)
     place = composition.find_place(None, server=URL, home=home.path, environment={"PACELINE_TOKEN": "secret"})
     assert "secret" not in repr(place)
@@ -71,7 +71,7 @@ def test_the_token_is_told_nobody(paceline: Paceline, home: homes.Home) -> None:
 
 
 def test_what_is_next_is_asked_of_the_same_server(paceline: Paceline) -> None:
-    done = paceline("get", "nobody", *AT, "-n", "ads")
+    done = paceline("get", "missing", *AT, "-n", "ads")
     assert f"{URL} does not answer" in done.stderr
     with pytest.raises(InvalidInput, match="of a server, or of an engine"):
         composition.find_server(URL, "local", {})

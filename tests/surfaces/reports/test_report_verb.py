@@ -105,7 +105,7 @@ def test_numbers_on_stdout(report: Report, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_what_is_wrong_is_said(report: Report, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert report("nobody") == 3
+    assert report("missing") == 3
     assert report("clicks", "-o", "no/such/folder.html") == 1
     assert "cannot be written: No such file or directory" in capsys.readouterr().err
     (tmp_path / "truth.json").write_text("{}")

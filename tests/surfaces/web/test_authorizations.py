@@ -45,12 +45,12 @@ def ask(client: TestClient, each: Asked, namespace: str, token: str | None) -> i
 def test_the_api_is_among_the_routes(client: TestClient) -> None:
     described = client.get("/api/v1/openapi.json").json()["paths"]
     found = routes(client)
-    assert {re.sub(r"\{\w+\}", "nobody", path) for path in described} <= {each.path for each in found}
+    assert {re.sub(r"\{\w+\}", "missing", path) for path in described} <= {each.path for each in found}
     assert {each.operation for each in found} >= set(Operation) - {Operation.TRACE}
 
 
 @pytest.mark.parametrize("token", [None, "", "wrong", "token-of-admin-", "x" * 20_000])
-def test_nobody_is_let_in_without_a_token_that_is_known(client: TestClient, clock, token: str | None) -> None:
+def test_no_caller_is_let_in_without_a_known_token(client: TestClient, clock, token: str | None) -> None:
     for each in routes(client):
         clock.now += 1000.0
         assert ask(client, each, NAMESPACE, token) == 401, each

@@ -122,7 +122,7 @@ def test_bodies_of_an_address_are_held_to_its_budget(client: TestClient) -> None
     assert statuses(client.app, "/api/v1/lint", headers, fit + 2) == [422] * fit + [429] * 2
     # All of it is free again.
     assert statuses(client.app, "/api/v1/lint", headers, fit) == [422] * fit
-    # Of pieces nobody knows how many come.
+    # The size of a body that comes in pieces is not known.
     chunked = TOKEN | {"transfer-encoding": "chunked"}
     assert statuses(client.app, "/api/v1/lint", chunked, fit + 1) == [422] * fit + [429]
 

@@ -28,13 +28,13 @@ def operations(client: TestClient) -> list[tuple[str, str]]:
     """Return the method and the path of every operation of the API."""
     schema = client.get("/api/v1/openapi.json").json()
     return [
-        (method.upper(), re.sub(r"\{\w+\}", "nobody", path))
+        (method.upper(), re.sub(r"\{\w+\}", "missing", path))
         for path, methods in schema["paths"].items()
         for method in methods
     ]
 
 
-def test_nobody_gets_anything_without_the_token(stranger: TestClient, clock) -> None:
+def test_a_caller_without_the_token_gets_nothing(stranger: TestClient, clock) -> None:
     found = operations(stranger)
     assert len(found) >= 18
     for method, path in found:
@@ -83,7 +83,7 @@ def _passes(client: TestClient, gate: Rights, method: str, path: str, allowed: s
 
 
 def test_every_route_says_what_it_needs(stranger: TestClient) -> None:
-    """A route that asks nobody would answer everybody."""
+    """A route that does not check the caller would answer every caller."""
     found = list(site_routes.routes(stranger.app.routes))
     assert len(found) >= 20
     open_to_all = {"/healthz", "/readyz", "/enter", "/leave", "/static/style.css"}
@@ -115,13 +115,13 @@ def test_a_page_of_another_site_changes_nothing(
     stranger: TestClient, headers: dict[str, str], status: int
 ) -> None:
     stranger.get("/enter", params={"token": "the-token"})
-    assert stranger.post("/api/v1/jobs/nobody/stop", headers=headers).status_code == status
-    # To look is allowed: nobody but the page itself can read the answer.
+    assert stranger.post("/api/v1/jobs/missing/stop", headers=headers).status_code == status
+    # To look is allowed: only the page itself can read the answer.
     assert stranger.get("/api/v1/jobs", headers=headers).status_code == 200
 
 
 def test_a_program_with_the_token_comes_from_nowhere(client: TestClient) -> None:
-    assert client.post("/api/v1/jobs/nobody/stop").status_code == 404
+    assert client.post("/api/v1/jobs/missing/stop").status_code == 404
 
 
 def test_tokens_cannot_be_guessed(stranger: TestClient, clock) -> None:

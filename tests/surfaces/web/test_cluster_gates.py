@@ -70,7 +70,7 @@ def test_a_token_says_who_asks(cluster: MemoryCluster, gate: KubernetesGate) -> 
 
 
 @pytest.mark.parametrize("token", [None, "", "unknown", "a\nb", "a b\t", "\u00fc", "x" * 20_000])
-def test_what_is_no_token_lets_nobody_in(gate: KubernetesGate, token: str | None) -> None:
+def test_what_is_no_token_lets_no_caller_in(gate: KubernetesGate, token: str | None) -> None:
     assert gate.caller(Credentials(token)) is None
 
 
@@ -93,7 +93,7 @@ def test_answers_count_for_some_seconds(cluster: MemoryCluster, gate: Kubernetes
     assert gate.caller(Credentials(token)) is None
 
 
-def test_an_api_server_that_does_not_answer_lets_nobody_in(
+def test_an_api_server_that_does_not_answer_lets_no_caller_in(
     cluster: MemoryCluster, gate: KubernetesGate
 ) -> None:
     def broken(verb: str, plural: str, name: str) -> None:
@@ -150,7 +150,7 @@ def proxied(cluster: MemoryCluster, loop: Loop, clock) -> ProxyGate:
         ("10.0.0.1", {"x-forwarded-user": "system:kube-controller-manager"}, None),
         ("10.0.0.1", {"x-forwarded-user": "ann\x1b[31m"}, None),
         ("10.0.0.1", {"x-forwarded-groups": "ads"}, None),
-        # Whoever adds a header of the same name becomes somebody whom nobody knows.
+        # A client that adds a header of the same name becomes an unknown user.
         ("10.0.0.1", {"x-forwarded-user": "mallory,ann"}, Caller("mallory,ann", ("system:authenticated",))),
     ],
 )

@@ -54,7 +54,7 @@ def described(api: jobs.Jobs, home: homes.Home, recorded: str) -> schemathesis.B
     """The API of a home with some jobs, of which none runs."""
     filled_homes.fill(home, "census", loads=(0.5, 0.9), steps=3)
     filled_homes.fill(home, "gone", phase=JobPhase.FAILED, message="worker-0: exit code 1")
-    # Nobody is kept waiting: the clock goes on with each look.
+    # No request has to wait: the clock goes on with each look.
     ticks = iter(range(10**9))
     made = application(LocalSite(api, TokenGate("the-token", "ann")), clock=lambda: float(next(ticks)))
     return schemathesis.openapi.from_asgi("/api/v1/openapi.json", made)

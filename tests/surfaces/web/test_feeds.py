@@ -39,7 +39,7 @@ def test_a_job_that_ends_during_a_look_is_told_of_to_its_end(
     feed = feeds.Feed(api, SlowLookout(api, time.monotonic), "going", time.monotonic)
 
     async def allowed() -> None:
-        """Let whoever follows go on."""
+        """Let the follower go on."""
 
     async def told() -> list[Any]:
         return [each async for each in feeds.followed(feed, api, "going", 0, allowed, whole=False)]

@@ -1,4 +1,4 @@
-"""What is turned away before anybody looks at it."""
+"""What is turned away before the application looks at it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_request_has_a_size(client: TestClient) -> None:
     assert client.post("/api/v1/lint", headers={"Content-Length": "9" * 5000}).status_code == 413
 
 
-def test_whoever_asks_too_often_waits(client: TestClient, clock) -> None:
+def test_a_caller_who_asks_too_often_waits(client: TestClient, clock) -> None:
     answers = [client.get("/healthz").status_code for _ in range(int(guards.BURST) + 1)]
     assert answers == [200] * int(guards.BURST) + [429]
     assert client.get("/healthz").headers["retry-after"] == "1"

@@ -75,7 +75,7 @@ def test_links(html: str, made: str) -> None:
     assert namespaces.linked(html, "") == html
 
 
-def test_the_namespace_of_the_address_is_the_one_that_is_meant(client: TestClient) -> None:
+def test_the_namespace_of_the_address_is_meant(client: TestClient) -> None:
     client.headers["Authorization"] = f"Bearer {cluster_sites.token('view')}"
     assert client.get(f"/n/{NAMESPACE}/api/v1/jobs").status_code == 200
     answer = client.get(f"/n/{OTHER}/api/v1/jobs")
@@ -105,7 +105,7 @@ def test_namespaces_are_chosen_among_those_that_one_may_see(
     shown = client.get("/namespaces", headers=HTML).text
     assert f'href="/n/{NAMESPACE}/"' in shown
     assert f"/n/{OTHER}/" not in shown
-    # Whoever knows the name of another one goes there; what they may see there is another question.
+    # A user who knows the name of another one goes there; what they may see there is another question.
     assert client.get(f"/namespaces?name={OTHER}").headers["location"] == f"/n/{OTHER}/"
     wrong = client.get("/namespaces?name=%3Cscript%3E//evil.example", headers=HTML)
     assert "This is no name of a namespace." in wrong.text

@@ -32,7 +32,7 @@ def test_only_proxies_of_ours_are_believed(peer: str, forwarded: str, origin: st
     assert OURS.origin(peer, forwarded) == origin
 
 
-def test_without_proxies_nobody_is_believed() -> None:
+def test_without_proxies_no_headers_are_believed() -> None:
     assert Proxies().origin("10.1.2.3", "198.51.100.1") == "10.1.2.3"
 
 

@@ -117,7 +117,7 @@ def phase(client: TestClient, name: str) -> str:
 
 def test_the_life_of_a_job(client: TestClient, stage: Stage) -> None:
     name = submit(client)
-    # Nobody has kept anything of it yet; it can be looked at all the same.
+    # The store has nothing of it yet; it can be looked at all the same.
     page = client.get(f"/jobs/{name}", headers={"Accept": "text/html"})
     assert page.status_code == 200, page.text
     wait_until(lambda: phase(client, name) == "running")

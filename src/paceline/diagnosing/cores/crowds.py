@@ -35,7 +35,7 @@ START_SECONDS = 120.0
 
 
 class Place(NamedTuple):
-    """Cores that some replicas of the job share, with whoever else is there.
+    """Cores that some replicas of the job share, with other programs if there are any.
 
     Attributes:
         name: in words.
@@ -110,8 +110,8 @@ def waits_for_others(case: Case, replica: ReplicaSnapshot) -> float | None:
     """Return for how many seconds threads of a replica wait for a core while programs of others use it, for
     each second for which they are on one.
 
-    Who is on a core that they wait for is anybody there, by how much each uses (own reasoning). Time for
-    which a quota throttles them is taken off: nobody else takes it from them.
+    Any program there may be on the core that they wait for, by how much each uses (own reasoning). Time for
+    which a quota throttles them is taken off: no other program takes it from them.
     """
     others, used, delay = usages.neighbours(case, replica), replica.cpu_cores, replica.run_delay_share
     if others is None or not used or delay is None or replica.neighbours_cpu_cores is None:
@@ -149,7 +149,7 @@ def _is_starting(case: Case) -> bool:
 def gain_without(case: Case, crowd: tuple[Hurt, ...]) -> Gain | None:
     """Return what the job would gain if others left: between nothing and all that its threads wait for them.
 
-    Nobody gets more than its limit, and all who suffer share what the others leave.
+    No replica gets more than its limit, and all that suffer share what the others leave.
     """
     bounds = [
         min(1 / use, 1 + each.waits, 1 + each.others / _used_beside(case, each, crowd))

@@ -25,10 +25,10 @@ TOPIC = Topic(
     name="exclusive-not-got",
     title="Exclusive cores were asked for and not given",
     severity=Severity.WARNING,
-    why="Cores are exclusive only where somebody gives them: on Kubernetes a kubelet whose CPU manager has "
-    "the policy static, to pods of whole cores with as much CPU and memory in their requests as in their "
-    "limits; on one machine Paceline itself, if it may make cgroups. Elsewhere the wish is silently ignored. "
-    "Exclusive cores trained over 20 % faster than shared ones beside busy neighbours.",
+    why="Cores are exclusive only where a program assigns them: on Kubernetes a kubelet whose CPU manager "
+    "has the policy static, to pods of whole cores with as much CPU and memory in their requests as in "
+    "their limits; on one machine Paceline itself, if it may make cgroups. Elsewhere the wish is silently "
+    "ignored. Exclusive cores trained over 20 % faster than shared ones beside busy neighbours.",
     fix="paceline doctor --engine kubernetes FILE says which kubelets give exclusive cores, and what to "
     "configure; each role needs a whole cpu and a memory.",
 )
@@ -62,7 +62,7 @@ def exclusive_not_got(case: Case) -> Iterator[Hit]:
 
 
 def _shared(case: Case, replica: ReplicaSnapshot) -> Evidence | None:
-    """Return how it is known that a replica shares its cores; None: it does not, or nobody knows.
+    """Return how it is known that a replica shares its cores; None: it does not, or that is not known.
 
     The local engine says which cores it gave. A kubelet does not; but a container with cores of its own may
     run on these alone, and every other on all that are left (Kubernetes, "Control CPU Management Policies").

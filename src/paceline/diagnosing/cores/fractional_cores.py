@@ -22,8 +22,8 @@ TOPIC = Topic(
     why="Only whole cores can be a replica's own: the kubelet's static CPU manager silently puts a container "
     "with a fraction of a core (cpu: 1500m) into the pool that all share, and there others disturb it.",
     fix="Ask for a whole number of cores, with cpu_policy: exclusive.",
-    risk="Cores of its own are nobody else's even while a replica rests, and jobs that ask for them may have "
-    "to wait for a host that has as many.",
+    risk="No other program may use a replica's own cores, even while the replica rests, and jobs that ask "
+    "for such cores may have to wait for a host that has as many.",
 )
 
 

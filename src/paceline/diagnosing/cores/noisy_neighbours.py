@@ -22,13 +22,13 @@ TOPIC = Topic(
     name="noisy-neighbour",
     title="Other programs use the cores of the job",
     severity=Severity.WARNING,
-    why="A limit says how much a replica may take at most, not what it gets: cores that are shared go to "
-    "whoever wants them. A trainer that has to wait for a core waits in the middle of a step, and a "
-    "parameter server lets all trainers wait.",
+    why="A limit says how much a replica may take at most, not what it gets: every program on the host "
+    "may use cores that are shared. A trainer that has to wait for a core waits in the middle of a step, and "
+    "a parameter server lets all trainers wait.",
     fix="Give the replicas whole cores of their own (cpu_policy: exclusive), or have the other programs run "
     "elsewhere.",
-    risk="Cores of its own are nobody else's even while a replica rests, and jobs that ask for them may have "
-    "to wait for a host that has as many.",
+    risk="No other program may use a replica's own cores, even while the replica rests, and jobs that ask "
+    "for such cores may have to wait for a host that has as many.",
 )
 
 

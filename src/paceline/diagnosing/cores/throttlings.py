@@ -35,7 +35,8 @@ TOPIC = Topic(
     severity=Severity.WARNING,
     why="The kernel gives a quota anew every 100 ms. A replica that computes in bursts, with several threads "
     "at once, uses it up in a part of that time, and then stands still for the rest, though on average it "
-    "uses much less than its limit. The step that was cut waits, and whoever waits for it.",
+    "uses much less than its limit. The step that was cut waits, and so does each replica that waits for "
+    "it.",
     fix="A higher cpu, or whole cores of its own (cpu_policy: exclusive), which need no quota; and no more "
     "threads than cores.",
     risk="More CPU asked for means fewer replicas on a host. What is used on average stays the same.",
@@ -114,7 +115,7 @@ def _cut(case: Case, replica: ReplicaSnapshot) -> _Cut | None:
 
 
 def _gain(case: Case, role: Role, cuts: list[_Cut]) -> Gain | None:
-    """Return what the job gains when nobody is cut: trainers lose their own time, servers that of all."""
+    """Return what the job gains when no replica is cut: trainers lose their own time, servers that of all."""
     if not cuts:
         return None
     least, most = max(cut.least_lost for cut in cuts), max(cut.most_lost for cut in cuts)

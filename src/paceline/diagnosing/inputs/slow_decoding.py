@@ -26,8 +26,8 @@ TOPIC = Topic(
     severity=Severity.WARNING,
     why="Examples are decoded (parsed, looked up in vocabularies, hashed) by the trainers' own cores. If "
     "these are busy and the trainers wait for batches all the same, it is decoding that keeps them busy: it "
-    "takes longer than the step that it is for. Where it takes less, nobody waits for a batch, but steps get "
-    "only the cores that it leaves them.",
+    "takes longer than the step that it is for. Where it takes less, no trainer waits for a batch, but steps "
+    "get only the cores that it leaves them.",
     fix="Decode less in each step (Parquet with numbers, ids made beforehand), in more threads where cores "
     "rest, or give trainers more cores.",
     risk="More cores are taken from the machine or the cluster.",
@@ -101,7 +101,7 @@ def _burdened(case: Case) -> Iterator[Hit]:
 
 
 def _changes(case: Case, trainers: Sequence[ReplicaSnapshot], share: float) -> Iterator[Change]:
-    """Yield so many cores that nobody waits: an example takes as much CPU time as now, in less time.
+    """Yield so many cores that no trainer waits: an example takes as much CPU time as now, in less time.
 
     Rounded up to tenths. Nothing where cores are not those of the role: then they are the host's.
     """

@@ -22,7 +22,7 @@ from paceline.model.words import listed
 
 #: From this share of its limit on a replica is near it: DLRover gives parameter servers more from 0.9 on.
 NEAR = 0.9
-#: A limit that is reached later than that is nobody's worry today.
+#: A limit that is reached later than that is no problem today.
 SOON_SECONDS = 24 * 3600.0
 #: Of a new limit, what is used today should take no more: DLRover plans for 0.8.
 _PLANNED_USE = 0.8
@@ -124,7 +124,7 @@ def _evidence(case: Case, found: list[_Near]) -> Iterator[Evidence]:
 
 
 def _changes(case: Case, role: Role, found: list[_Near]) -> tuple[Change, ...]:
-    """Return the memory that what is used needs; of what grows without a known end nobody knows it."""
+    """Return the memory for what is used; for what grows without a known end it is not known."""
     spec, rest = case.spec.role(role), case.snapshot.eta_seconds
     if spec is None or spec.memory_bytes is None:
         return ()

@@ -71,7 +71,7 @@ class Link:
 def full(case: Case) -> tuple[Link, ...]:
     """Return the full links, the fullest first, and of these only those that are about as full as that one.
 
-    What passes one link passes another one, too. The one that is fuller binds; the other follows from it.
+    What passes one link passes another one, too. The fuller link binds; the other follows from it.
     """
     uses = usages.links(case)
     most = max(uses.values(), default=0.0)
@@ -121,8 +121,8 @@ def others(case: Case, used: float) -> Evidence | None:
 def apart(now: Queues, found: Sequence[Link]) -> Queues:
     """Return the network in which each replica of these hosts has a host like that for itself.
 
-    What they send and get at the same time then goes over as many links: a step takes as long as over the one
-    that has most to carry.
+    What they send and get at the same time then goes over as many links: a step takes as long as over the
+    link with most to carry.
     """
     stations, throughput = dict(now.stations), now.steps_per_second()
     for link in found:

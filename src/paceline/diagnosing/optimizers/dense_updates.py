@@ -49,7 +49,7 @@ class _Dense:
     """Tables that are updated whole.
 
     Attributes:
-        names: the one that costs most first.
+        names: of the tables, the costliest first.
         servers: that hold them.
         share: of the work of servers, between 0 and 1.
         seen: how that is known.

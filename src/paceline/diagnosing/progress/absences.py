@@ -97,8 +97,8 @@ def _silent(case: Case, absent: Sequence[ReplicaSnapshot], elapsed: float) -> Hi
     looks = "looks as if it" if len(names) == 1 else "look as if they"
     known = f"{listed(names)} {looks} had never begun"
     return Hit(
-        what=f"After {waited} there is no step and nobody computes: "
-        f"{known if names else 'they wait for each other, or for input'}.",
+        what=f"After {waited} there is no step and no replica computes: "
+        f"{known if names else 'the replicas wait for each other, or for input'}.",
         subjects=tuple(names),
         evidence=tuple(_evidence(case, absent)),
         next_steps=(

@@ -201,7 +201,7 @@ def _wants_more(replica: ReplicaSnapshot) -> bool:
 
 
 def _most(starved: Sequence[ReplicaSnapshot], freed: float) -> float:
-    """Return how many times as fast the starved become: nobody gets more than its limit."""
+    """Return how many times as fast the starved become: no replica gets more than its limit."""
     bounds = [
         min(freed, each.cpu_limit_cores / each.cpu_cores) if each.cpu_limit_cores else freed
         for each in starved

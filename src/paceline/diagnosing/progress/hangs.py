@@ -45,7 +45,7 @@ TOPIC = Topic(
     code="PRG001",
     name="hang",
     title="Training stands still",
-    why="All processes live and no step ends. Somebody waits for what never comes: a process that was "
+    why="All processes live and no step ends. One of them waits for what never comes: a process that was "
     "stopped, a server that does not answer, storage that hangs, a lock, a queue that is empty for ever.",
     fix="See what the processes wait for: their last log lines, the stacks of their threads (py-spy dump). "
     "A job that is stopped and resumed goes on from its last checkpoint, if its script has saved one.",

@@ -24,7 +24,7 @@ TOPIC = Topic(
     title="Trainers ended without an error, and no step was seen",
     severity=Severity.WARNING,
     why="The script ended without an error and took no step: its roles are not those of the job, so that no "
-    "replica did the work of the one that trains (a script that looks for a master, where the job has a "
+    "replica did the work of a trainer (a script that looks for a master, where the job has a "
     "chief); or it found no example; or it only built the model.",
     fix="See what each replica did in its last log lines, and whether the script knows the roles ps, worker, "
     "chief and evaluator.",

@@ -17,7 +17,7 @@ from paceline.model.findings import Severity
 from paceline.model.jobs import CpuPolicy, RoleSpec
 from paceline.model.roles import Role
 
-#: Where nobody knows the cores of a worker: below one core a server is throttled in the middle of an update.
+#: Where the cores of a worker are not known: below one core a server is throttled in the middle of an update.
 SMALL_CORES = 1.0
 
 TOPIC = Topic(

@@ -14,7 +14,7 @@ from paceline.model import cures, quantities
 from paceline.model.causes import Evidence, Source
 from paceline.model.findings import Severity
 
-#: A link that is used less than that delays nobody much: at one half a message waits as long as it takes.
+#: A link that is used less than that delays no message much: at one half a message waits as long as it takes.
 LINK_AT_REST = 0.5
 
 TOPIC = Topic(

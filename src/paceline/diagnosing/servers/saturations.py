@@ -24,12 +24,12 @@ SATURATED = 0.8
 FULL_LINK = 0.6
 #: Beyond this share of a step trainers wait too little for servers to be what binds.
 BUSY = 0.8
-#: The use to plan for: at 0.7 a visit takes about three times as long as with nobody there, at 0.85 seven
+#: The use to plan for: at 0.7 a visit takes about three times as long as at an idle server, at 0.85 seven
 #: (1 / (1 - use), the queue with random arrivals).
 TARGET = 0.7
 #: Where the links of others are as full as this share of those of servers, these are not what binds.
 _AS_FULL = 0.9
-#: So many times as fast trainers are planned to be where nobody knows how long they compute by themselves.
+#: So many times as fast trainers are planned to be where it is not known how long they compute by themselves.
 _UNKNOWN_TIMES = 2.0
 
 
@@ -75,7 +75,7 @@ def are_waiting(case: Case) -> bool:
 
 
 def of_cores(case: Case) -> Saturation | None:
-    """Return the servers if all are at the limit of their cores; None: they are not, or nobody knows it."""
+    """Return the servers if all are at the limit of their cores; None: they are not, or it is not known."""
     measured = {
         each: found
         for each in case.servers

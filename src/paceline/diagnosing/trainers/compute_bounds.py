@@ -1,6 +1,6 @@
 """Trainers compute as fast as their cores allow: so it should be, unless servers have cores that they lack.
 
-Parameter servers with room while trainers are at their limit are the goal: nobody waits for anything. So
+Parameter servers with room while trainers are at their limit are the goal: no trainer waits. So
 this answers "what would make it faster", and is no fault. It is one where the parameter servers leave as many
 cores idle as all trainers have: moved, these make the job faster for the same price.
 """
@@ -104,7 +104,7 @@ def _bound_alone(case: Case) -> Iterator[Hit]:
         subjects=tuple(str(each.replica) for each in bound),
         evidence=(Evidence(text=seen + reduced, sources=tuple(fields)),),
         next_steps=(
-            "nothing has to be done: trainers that nothing keeps waiting are what is wanted",
+            "nothing has to be done: trainers that never wait are the goal",
             "faster: more cores for each (spec.roles.worker.cpu), or more workers "
             "(spec.roles.worker.replicas)",
             "less computing for an example: larger batches; bfloat16 where the CPU has it (torch.autocast)",
@@ -246,7 +246,7 @@ def _ways(case: Case) -> tuple[str, ...]:
     workers = case.spec.role(Role.WORKER)
     more = workers.replicas * 2 if workers else 1
     return (
-        "nothing has to be done: trainers that nobody keeps waiting are what is wanted",
+        "nothing has to be done: trainers that never wait are the goal",
         "faster: more cores for each (spec.roles.worker.cpu), or more workers: "
         f"paceline scale {case.recording.run.name} {more}",
     )

@@ -20,7 +20,7 @@ class History:
         since: when its first step began.
         until: when it reported steps last.
         seconds: the time that its reports are about.
-        attempt: the one that reported last.
+        attempt: the attempt that reported last.
         reports: all of them that had steps, in the order of time.
     """
 

@@ -20,7 +20,7 @@ LEAST_PER_SERVER = 5.0
 #: So many times the workers that servers can serve: half of them wait in vain. Fit runs: 1.4 and 2.6.
 OVER_KNEE = 2.0
 #: So many times as many as servers can serve keep them at their limit: waits between trainers cost something,
-#: and so does the way to the servers and back, which nobody measures. Fit runs: 0.99 of its limit at 1.4.
+#: and so does the way to the servers and back, which is not measured. Fit runs: 0.99 of its limit at 1.4.
 ENOUGH = 1.5
 
 TOPIC = Topic(
@@ -77,8 +77,8 @@ def _bound(case: Case) -> Saturation | None:
 def _knee(trainers: int, busy: float, use: float) -> float:
     """Return from how many trainers on servers bound the throughput.
 
-    That is where a step with nobody else there, its own part and that at a server, is as long as the parts of
-    all trainers at that server together (Denning and Buzen 1978). Servers are asked at the same time.
+    That is where a step of a trainer alone, its own part and that at a server, is as long as the parts of all
+    trainers at that server together (Denning and Buzen 1978). Servers are asked at the same time.
     """
     return trainers * busy / use + 1
 

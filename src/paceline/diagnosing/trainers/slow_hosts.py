@@ -87,7 +87,7 @@ def _reason(case: Case, straggler: Straggler) -> Reason | None:
     fewer = fewer_cores(case, own, others)
     if fewer is not None:
         return fewer
-    # It waits for its input, or nobody knows whether it does: then only its cores could be the reason.
+    # If it waits for its input, or that is not known, only fewer cores can be the reason.
     if own.input_wait_share is None or readings.waits(own) >= readings.INPUT_BOUND:
         return None
     return _slower_cores(straggler) or shared_cores(case, own, others) or stolen_cores(case, own, others)

@@ -55,7 +55,7 @@ class ClusterError(EngineError):
 
     @property
     def is_conflict(self) -> bool:
-        """Whether somebody else changed the object meanwhile."""
+        """Whether another client changed the object meanwhile."""
         return self.code == 409 and not self.is_taken
 
     @property

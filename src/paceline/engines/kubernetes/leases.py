@@ -1,4 +1,4 @@
-"""Which of several processes acts: the one that holds a lease, for as long as it renews it.
+"""Which of several processes acts: the holder of a lease, for as long as it renews it.
 
 As Kubernetes' own controllers do (``k8s.io/client-go/tools/leaderelection``): times of others are never
 compared with one's own clock. Who waits takes the lease over when it has not seen it change for its whole
@@ -19,7 +19,7 @@ from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
 OPERATOR = "paceline-operator"
 DURATION_SECONDS, RENEW_WITHIN_SECONDS, RETRY_SECONDS = 15.0, 10.0, 2.0
 
-#: A lease that nobody has renewed for so long is nobody's; clocks may differ by less.
+#: A lease that was not renewed for so long is free; clocks may differ by less.
 STALE_SECONDS = 60.0
 
 log = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ class Holding(NamedTuple):
     renewed_at: float | None
 
     def is_held(self, now: float) -> bool:
-        """Whether somebody holds it, and has said so lately."""
+        """Whether a process holds it, and has renewed it lately."""
         return bool(self.holder) and self.renewed_at is not None and now - self.renewed_at <= STALE_SECONDS
 
 

@@ -1,4 +1,4 @@
-"""Whose token it is, and what somebody may: the API server knows, and is asked.
+"""Asks the API server whose a token is, and what a user may do.
 
 Source: Kubernetes' API reference, TokenReview (authentication.k8s.io/v1) and SubjectAccessReview
 (authorization.k8s.io/v1).
@@ -21,7 +21,7 @@ class Subject:
 
     Attributes:
         uid: tells a user apart from a later one of the same name; empty: there is none.
-        extra: what else whoever authenticated them has said, such as the scopes of their token.
+        extra: what else their authenticator has said, such as the scopes of their token.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Subject:
 
 
 async def subject(cluster: Cluster, token: str) -> Subject | None:
-    """Return whose token it is; None: nobody's, or not for this API server.
+    """Return whose token it is; None: it is no user's, or not for this API server.
 
     Raises:
         ClusterError: the API server does not say.
@@ -52,11 +52,11 @@ async def subject(cluster: Cluster, token: str) -> Subject | None:
 
 
 async def allows(cluster: Cluster, who: Subject, attributes: Mapping[str, str]) -> bool:
-    """Whether somebody may do something.
+    """Whether a user may do something.
 
     Args:
         cluster: where.
-        who: they.
+        who: the user.
         attributes: ``resourceAttributes`` of the review.
 
     Raises:

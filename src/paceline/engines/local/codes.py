@@ -56,7 +56,7 @@ def _cause(word: Path, output: str) -> str:
     said = fetched_codes.told(word.read_text()) if word.exists() else None
     if said is not None and said.error:
         return said.error
-    # It died of something that nobody foresaw: the last line of a traceback says what.
+    # The fetcher died of an unforeseen error: the last line of its traceback names the error.
     return output.strip().rpartition("\n")[2] or "its fetcher ended without a word"
 
 

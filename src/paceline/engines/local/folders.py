@@ -3,7 +3,7 @@
 ::
 
     RUN/job.yaml                         the job file as submitted
-    RUN/supervisor.log, supervisor.lock  the lock is held as long as somebody looks after the job
+    RUN/supervisor.log, supervisor.lock  the lock is held as long as a supervisor watches the job
     RUN/change.lock                      held, and signed, by who changes or probes the job while it runs
     RUN/layout.json                      host, cores and address of each replica
     RUN/environment.json                 digests of the shell's environment that it began with
@@ -40,12 +40,12 @@ class RunFolder:
 
     @property
     def lock(self) -> Path:
-        """Return the file that is locked as long as somebody looks after the job."""
+        """Return the file that is locked as long as a supervisor watches the job."""
         return self.path / "supervisor.lock"
 
     @property
     def change_lock(self) -> Path:
-        """Return the file that is locked as long as somebody changes or probes the job while it runs."""
+        """Return the file that is locked as long as a process changes or probes the job while it runs."""
         return self.path / "change.lock"
 
     @property

@@ -13,7 +13,7 @@ FIRST, LAST = 20_000, 31_999
 
 
 def choose(count: int, taken: Set[int], generator: random.Random) -> list[int]:
-    """Return ports that nobody listens on and that no job has taken.
+    """Return ports that no process listens on and that no job has taken.
 
     Raises:
         EngineError: there are not enough.

@@ -140,7 +140,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def generate(folder: Path, parameters: Parameters, progress: Progress = lambda done, total: None) -> DataSet:
-    """Writes a data set, or opens the one that is there if it has the same parameters.
+    """Writes a data set, or opens the existing data set if it has the same parameters.
 
     Raises:
         DataSetError: the folder holds something else.

@@ -1,4 +1,4 @@
-"""Acts right after a module was executed, whoever imports it and whenever that is.
+"""Acts right after a module was executed, whatever code imports it and whenever that is.
 
 Every Python of a replica loads this, so it imports nothing that Python has not loaded by itself.
 """

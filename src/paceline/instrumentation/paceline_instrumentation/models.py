@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _LOOKUPS = ("GatherV2", "Gather", "ResourceGather")
 #: Between a variable and what uses its value.
 PASSED = ("Identity", "ReadVariableOp", "Enter")
-#: Stands for a device where the script gives a variable none: it is with whoever runs the session.
+#: Stands for a device where the script gives a variable none: the variable is where the session runs.
 UNPLACED = "unplaced"
 #: Bytes of a value.
 _SIZES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}

@@ -77,7 +77,7 @@ class StandWatch(object):
         """Begin to look, once.
 
         Args:
-            thread: the one that trains; None: the one that calls.
+            thread: the thread that trains; None: the calling thread.
         """
         if self._thread is not None:
             return

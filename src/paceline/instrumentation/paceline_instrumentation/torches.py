@@ -101,7 +101,7 @@ class TorchWatch(object):
         self._reporter = reporter
         self._guard = guard
         self._ended = threading.Event()
-        #: Optimizers by their identity: of several the one that makes the most steps counts.
+        #: Optimizers by their identity: of several the optimizer that makes the most steps counts.
         self._optimizers = {}  # type: Dict[int, _Counted]
         self._backwards = 0
         #: When what goes on now began, on ``clock``; 0: it does not go on.

@@ -1,7 +1,7 @@
 """Traces steps of a session, when that is asked for and now and then.
 
-What TensorFlow gives of a step, a serialized ``RunMetadata``, is written as it is: whoever reads the trace
-has the means to make sense of it, and a training image need not.
+What TensorFlow gives of a step, a serialized ``RunMetadata``, is written as it is: the reader of the
+trace has the means to make sense of it, and a training image need not.
 """
 
 from __future__ import absolute_import

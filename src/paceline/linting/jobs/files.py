@@ -48,7 +48,7 @@ class Place:
     why="The command names a script or a program that is not where it is looked for: in spec.working_dir, "
     "which starts at the job file. Every replica ends as soon as it starts, and is started again as often as "
     "its restart policy says.",
-    fix="Write the file, or name the one that is meant. A relative path starts at spec.working_dir.",
+    fix="Write the file, or correct its name. A relative path starts at spec.working_dir.",
 )
 def missing_file(place: Place) -> Iterator[Hit]:
     """Scripts and programs must be there."""

@@ -95,8 +95,8 @@ def unscoped_selector(file: ManifestFile) -> Iterator[Hit]:
     "K8S103",
     "Node affinity on hand-made labels",
     Severity.INFO,
-    why="The pods wait for ever on a cluster, or on a new node, where nobody has set these labels, and "
-    "whoever moves a label moves the next job. Nothing in these files sets them.",
+    why="New nodes and other clusters do not have these labels, so the pods wait for ever there. A label "
+    "that is moved to another node moves the next job. Nothing in these files sets the labels.",
     fix="Spread or isolate by pod affinity with a topology key, or set the labels where the job is created.",
 )
 def hand_made_node_labels(file: ManifestFile) -> Iterator[Hit]:

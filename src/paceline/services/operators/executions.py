@@ -114,7 +114,7 @@ class Executor:
         return None
 
     async def _tie_code(self, resource: Object, spec: JobSpec) -> events.Event | None:
-        """Have the packed folder that came with a job go with it; one that somebody else made stays."""
+        """Have the packed folder that came with a job deleted with it; a folder of other origin stays."""
         name = spec.code.config_map if spec.code is not None else None
         if name is None:
             return None
@@ -164,7 +164,7 @@ class Executor:
                 raise
             namespace, name = key_of(made)
             if not is_owned(await self._cluster.get(kind, name, namespace), resource):
-                raise ClusterError(f"{kind.name} {name} is somebody else's", code=409) from error
+                raise ClusterError(f"{kind.name} {name} does not belong to the job", code=409) from error
             if not is_fixed:
                 await self._cluster.replace(kind, made)
 

@@ -54,9 +54,9 @@ class Operator:
         cluster: the cluster.
         agent_image: out of which agents are brought; None: the images of jobs have it.
         clock: Unix seconds.
-        namespaces: the only ones that it may look at; None: all, and the nodes. Within some, nobody can know
-            whether a job fits, so all begin at once. One that it may not look at, or that is gone, keeps none
-            of the others waiting for long.
+        namespaces: the only ones that it may look at; None: all, and the nodes. Within some, it cannot know
+            whether a job fits, so all begin at once. A namespace that it may not look at, or that is gone,
+            keeps none of the others waiting for long.
         read: returns the job that a resource asks for, or what is wrong with it.
     """
 
@@ -82,7 +82,7 @@ class Operator:
         self._growing: dict[str, Growing] = {}
         self._verdicts: dict[str, Verdict] = {}
         self._troubles: dict[Key, str] = {}
-        self._somebody_waits = asyncio.Event()
+        self._has_waiting_jobs = asyncio.Event()
         self._unknown: set[Key] = set()
         self._all_known = asyncio.Event()
         self._pods_of: dict[str, dict[Key, Object]] = defaultdict(dict)
@@ -108,7 +108,7 @@ class Operator:
             begun = [tasks.create_task(self._begin(tasks, each)) for each in self._where]
             done: set[asyncio.Task[None]] = set()
             while not done:
-                # Whoever looks after all has to know all; of some namespaces one may be gone.
+                # An operator of all namespaces has to know all jobs; of some namespaces one may be gone.
                 done, _ = await asyncio.wait(begun, timeout=None if self._sees_nodes else ALL_KNOWN_SECONDS)
             self._note_known()
             self._has_begun.set()
@@ -260,7 +260,7 @@ class Operator:
             return
         since = times.seconds(resource["metadata"]["creationTimestamp"])
         self._applicants[uid] = Applicant(uid=uid, key=key, spec=spec, since=since)
-        self._somebody_waits.set()
+        self._has_waiting_jobs.set()
 
     def _apply_for_more(self, key: Key, resource: Object, record: Record | None) -> None:
         """Ask for room for the workers that a job is to get while it runs, if it is to get any."""
@@ -279,7 +279,7 @@ class Operator:
         if verdict.room is not None and verdict.room.keys() != set(wish.new):
             del self._verdicts[uid]  # it was for another wish
         self._growing[uid] = wish
-        self._somebody_waits.set()
+        self._has_waiting_jobs.set()
 
     async def _admit(self) -> None:
         loop = asyncio.get_running_loop()
@@ -288,7 +288,7 @@ class Operator:
             async with asyncio.timeout(ALL_KNOWN_SECONDS):
                 await self._all_known.wait()
         while True:
-            await self._somebody_waits.wait()
+            await self._has_waiting_jobs.wait()
             await asyncio.sleep(GATHER_SECONDS)  # for those that were submitted together
             began = loop.time()
             try:
@@ -296,19 +296,19 @@ class Operator:
                     await self._decide()
             except TimeoutError:
                 self.counters.refusals += 1
-                log.warning("nobody is let in for now: no decision within %.0f s", LOOK_SECONDS)
+                log.warning("no job is admitted for now: no decision within %.0f s", LOOK_SECONDS)
             except ClusterError as error:
                 self.counters.refusals += 1
-                log.warning("nobody is let in for now: %s", error.message)
+                log.warning("no job is admitted for now: %s", error.message)
             except Exception:  # The loop's edge: jobs that run need no decision.
                 self.counters.failures += 1
-                log.exception("nobody could be let in")
+                log.exception("no job could be admitted")
                 loops.check_cancelled()
-            self._somebody_waits.clear()
+            self._has_waiting_jobs.clear()
             if self._waiting() or self._wishes():
                 took = loop.time() - began
                 await asyncio.sleep(max(ADMIT_SECONDS, took / _SHARE_OF_LOOKING))
-                self._somebody_waits.set()
+                self._has_waiting_jobs.set()
 
     def _waiting(self) -> list[Applicant]:
         """Return who has not got room yet."""

@@ -1,6 +1,6 @@
 """Brings a job on a cluster to where it should be: look, decide, save, act; again until nothing is left.
 
-Whoever does this may be killed between any two of these steps. What was saved but not done is done by the
+The operator may be killed between any two of these steps. What was saved but not done is done by the
 next look (`control.reconciliations`), and everything that is done may be done twice: a pod's name holds its
 replica and attempt, so that the API refuses the second.
 """
@@ -106,7 +106,7 @@ class Reconciler:
         return len(self._unreadable)
 
     def forget(self, uid: str) -> None:
-        """Forget a job that is gone, or that somebody else has changed."""
+        """Forget a job that is gone, or that another client has changed."""
         for kept in (self._records, self._specs, self._written, self._unreadable, self._refused):
             kept.pop(uid, None)
         self._executor.forget(uid)
@@ -320,7 +320,7 @@ class Reconciler:
         """Write a status, unless it is so already.
 
         Raises:
-            ClusterError: it could not be written, or somebody else has; then the job is read anew.
+            ClusterError: it could not be written, or another client was quicker; then the job is read anew.
         """
         uid = resource["metadata"]["uid"]
         version, before = self._written[uid]

@@ -22,7 +22,7 @@ VERSION = 1
 #: The condition of a job that its operator leaves alone, for it cannot read where the job stands.
 UNREADABLE = "StatusUnreadable"
 _LONGEST_REASON = 500
-_HINT = "a job is left alone until its status can be read: use a Paceline as new as the one that wrote it"
+_HINT = "a job is left alone until its status can be read: use at least the version of Paceline that wrote it"
 #: What holds of a job in which phases; as `kubectl wait` takes it.
 _CONDITIONS: Mapping[str, tuple[JobPhase, ...]] = {
     "Running": (JobPhase.RUNNING,),
@@ -33,7 +33,7 @@ _CONDITIONS: Mapping[str, tuple[JobPhase, ...]] = {
 
 
 class UnreadableStatus(EngineError):
-    """A newer operator, or somebody's hand, wrote a status that cannot be gone on from.
+    """A newer operator, or a user by hand, wrote a status from which this operator cannot go on.
 
     To begin such a job anew would be to train twice, and to lose where it stands.
     """

@@ -83,7 +83,7 @@ class Follower:
                 f"its last words are in {self._jobs.get(self._name).directory}/supervisor.log",
             )
         self._resumes += 1
-        with contextlib.suppress(Conflict):  # Somebody else has brought it back.
+        with contextlib.suppress(Conflict):  # Another process has brought it back.
             self._jobs.resume(self._name)
         self._say(f"the supervisor of {self._name} died; another one has taken over")
 

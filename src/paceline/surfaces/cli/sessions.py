@@ -153,7 +153,7 @@ class Session:
         assert isinstance(place, composition.Server), "a server was named"
         with composition.opened_server(place) as jobs:
             if jobs.is_overheard and not self.has_warned:
-                self.say(f"{place.url} is asked over http: whoever is on the way can read the token")
+                self.say(f"{place.url} is asked over http: the token can be read on the way")
                 self.has_warned = True
             yield jobs
 
@@ -229,7 +229,7 @@ class Session:
             click.echo(text, err=True)
 
     def suggest(self, *commands: str) -> None:
-        """Name the commands that are useful next, other than the one that was given."""
+        """Name the commands that are useful next, other than the given one."""
         given = click.get_current_context().info_name
         others = [self.addressed(command) for command in commands if command.split()[1] != given]
         room = shutil.get_terminal_size().columns if sys.stderr.isatty() else None

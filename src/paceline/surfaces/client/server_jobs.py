@@ -142,7 +142,7 @@ class ServerJobs(LifeCycle):
         return self._connection.get(_path(name))
 
     def is_lost(self, run: Run | RunSummary) -> bool:
-        """Whether the run should be looked after, but nobody does."""
+        """Whether the run should go on, but no supervisor watches it."""
         with readings.understanding(run.name):
             return not run.phase.is_final and self._document(run.name)["phase"] == readings.LOST
 
@@ -214,7 +214,7 @@ class ServerJobs(LifeCycle):
         return frozenset()
 
     def adjust(self, name: str, wanted: Sequence[Adjustment]) -> float:
-        """Refuse: whoever adjusts a job looks at it as closely as only its server can.
+        """Refuse: a job is adjusted by a process that watches it closely, as only its server can.
 
         Raises:
             Conflict: always.

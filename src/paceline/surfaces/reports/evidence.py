@@ -35,8 +35,8 @@ class Evidence:
     """All that a report shows.
 
     Attributes:
-        explanation: why the job is as it is; None: nobody asked.
-        best_auc: the best that any model can reach on these data; None when nobody knows.
+        explanation: why the job is as it is; None: it was not asked for.
+        best_auc: the best that any model can reach on these data; None: not known.
     """
 
     recording: Recording
@@ -66,7 +66,7 @@ def of(
     Args:
         recording: of a job.
         situation: where the job stands; None: as far as the recording says.
-        best_auc: the best that any model can reach on these data; None: nobody knows.
+        best_auc: the best that any model can reach on these data; None: not known.
     """
     explanation = diagnoses.diagnose(recording, situation or recordings.situation(recording))
     summary = summaries.summarize(recording)

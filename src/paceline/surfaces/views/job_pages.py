@@ -33,7 +33,7 @@ def page(
         run: the job.
         replicas: its replicas.
         events: all that happened, in the order of time.
-        lost: whether nobody looks after it.
+        lost: whether it should run, but no supervisor watches it.
         now: Unix seconds, for ages.
         width: of the terminal; None: as wide as it takes.
         wide: whether to show every column.

@@ -13,7 +13,7 @@ from paceline.surfaces.views import cells, styles, tables
 
 
 def shown_phase(run: Run | RunSummary, *, lost: bool) -> str:
-    """Return a job's phase as people see it: ``lost`` when it should go on but nobody looks after it."""
+    """Return a job's phase as users see it: ``lost`` when it should run but no supervisor watches it."""
     return styles.LOST if lost else str(run.phase)
 
 
@@ -30,7 +30,7 @@ def job_list(
 
     Args:
         runs: the jobs, in the order in which they are shown.
-        lost: names of those that nobody looks after.
+        lost: names of jobs that no supervisor watches.
         now: Unix seconds, for ages.
         width: of the terminal; None: as wide as it takes.
         wide: whether to show everything.

@@ -55,7 +55,7 @@ _TITLE = "Paceline"
 _DESCRIPTION = """Submit, watch, explain and change parameter-server training jobs.
 
 Times are ISO 8601 in UTC, durations seconds, and what was not measured is null. Errors are
-`application/problem+json`. Whoever asks sends `Authorization: Bearer TOKEN`.
+`application/problem+json`. The caller sends `Authorization: Bearer TOKEN`.
 """
 _ROUTES = (
     jobs,

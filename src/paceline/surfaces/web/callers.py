@@ -26,7 +26,7 @@ from paceline.surfaces.web.sites import Site
 from paceline.surfaces.web.tickets import Tickets
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-#: How often whoever follows a stream is asked again who they are, and what they may.
+#: How often it is checked again who follows a stream, and what they may.
 ASK_AGAIN_SECONDS = 60.0
 Namespace = Annotated[
     str | None,
@@ -60,7 +60,7 @@ class Asked:
     job_files: JobFiles
 
     def may(self, operation: Operation) -> bool:
-        """Whether whoever asks may do something else, too."""
+        """Whether the caller may do something else, too."""
         return self.site.gate.allows(self.caller, operation, self.namespace)
 
     def note(self, job: str | None, detail: str = "") -> None:
@@ -105,7 +105,7 @@ async def _caller(request: Request) -> Caller:
     """Return who makes a request.
 
     Raises:
-        Refused: nobody who is known, or a page of another site lets them make it.
+        Refused: the caller is unknown, or a page of another site made the request.
         PacelineError: the cluster or the store does not say.
     """
     site: Site = request.app.state.site
@@ -131,7 +131,7 @@ async def _caller(request: Request) -> Caller:
 
 
 async def recognised(request: Request, token: str | None, session: str | None = None) -> Caller | None:
-    """Return whose token, session or headers a request brings; None: nobody's that is known.
+    """Return the caller whose token, session or headers a request brings; None: the caller is unknown.
 
     Right ones are recognised however many wrong ones came from the same address (`rates.Guesses`).
 
@@ -168,7 +168,7 @@ async def caller(
     """Return who makes a request, as the guard has found out.
 
     Raises:
-        Refused: nobody who is known, or a page of another site lets them make it.
+        Refused: the caller is unknown, or a page of another site made the request.
         PacelineError: the cluster or the store does not say.
     """
     identity: Identified = request.state.identity
@@ -231,7 +231,7 @@ Known = Annotated[Caller, Depends(caller)]
 
 
 def may(operation: Operation) -> Callable[..., Asked]:
-    """Return what makes sure that whoever makes a request may, for ``Depends``.
+    """Return what makes sure that the caller may do an operation, for ``Depends``.
 
     Raises:
         Refused: they may not.
@@ -253,7 +253,7 @@ def may(operation: Operation) -> Callable[..., Asked]:
 
 
 class Rights:
-    """Asks once a minute whether whoever follows a stream may go on: tokens end, and rights are taken away.
+    """Checks once a minute whether the follower of a stream may go on: tokens end, rights are taken away.
 
     Args:
         request: that began the stream.

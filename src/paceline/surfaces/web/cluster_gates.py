@@ -73,7 +73,7 @@ class KubernetesGate(ReviewingGate):
 
     def __init__(self, cluster: Cluster, loop: Loop, clock: Callable[[], float]) -> None:
         super().__init__(cluster, loop, clock)
-        # By their hashes: whoever reads this process's memory later finds no token here.
+        # By their hashes: a later reader of this process's memory finds no token here.
         # Wrong ones apart, so that many of them push out no right one.
         self._callers: Memory[bytes, Caller] = Memory(clock, REMEMBERED_SECONDS)
         self._wrong: Memory[bytes, bool] = Memory(clock, REMEMBERED_SECONDS)
@@ -103,7 +103,7 @@ class KubernetesGate(ReviewingGate):
 
 
 class ProxyGate(ReviewingGate):
-    """Believes a proxy that has authenticated whoever asks, and says so in headers.
+    """Believes a proxy that has authenticated the caller, and says so in headers.
 
     Args:
         cluster: as for `ReviewingGate`.
@@ -113,7 +113,7 @@ class ProxyGate(ReviewingGate):
         user: the header with the user's name.
         groups: the header with the names of their groups, with commas between them.
         secret: what the proxy sends in the header `SECRET_HEADER`: addresses of a cluster go from pod to pod,
-            and whoever gets one of a proxy's is not the proxy yet.
+            so a request from the proxy's address need not be the proxy's.
     """
 
     believes_headers = True

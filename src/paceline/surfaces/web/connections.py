@@ -17,7 +17,8 @@ HEADER_SECONDS = 20.0
 #: For how long the rest of a body is taken, and dropped, after its request was answered: a client that still
 #: sends would not read the answer if the connection ended at once.
 LINGER_SECONDS = 5.0
-#: What is read of a connection at once; before anybody asks for a body, that and 64 KiB are all that is held.
+#: What is read of a connection at once. Until the application asks for a body, no more than that and 64 KiB
+#: is held.
 READ_BYTES = 64 << 10
 
 

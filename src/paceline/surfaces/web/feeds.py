@@ -1,4 +1,4 @@
-"""What goes on in a job, for many who follow it: it is looked at once a second, whoever they are."""
+"""What goes on in a job, for many followers: one look a second serves them all."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from paceline.surfaces.web.problems import Refused
 LOOK_SECONDS = 1.0
 #: Of so many jobs what was seen last is kept.
 MOST_FEEDS = 64
-#: Events that a feed keeps; whoever lacks older ones reads them from the store when they come.
+#: Events that a feed keeps; a follower that lacks older ones gets them from the store when it comes.
 MOST_EVENTS = 1000
 
 
@@ -98,7 +98,7 @@ def events(jobs: LifeCycle, name: str, since_id: int) -> list[tuple[int, str]]:
 
 
 class Feeds:
-    """The feeds of a server; those that nobody asks for any more make room for others.
+    """The feeds of a server; a feed that no client has asked for lately makes room for others.
 
     Args:
         clock: seconds of any clock that only goes on.
@@ -134,8 +134,8 @@ async def followed(
         feed: of the job.
         jobs: where it is.
         name: its name.
-        last_id: the number of the last event that whoever follows has seen.
-        check: raises once whoever follows may not any more.
+        last_id: the number of the last event that the follower has seen.
+        check: raises once the follower may not follow any more.
         whole: whether snapshots are wanted, or digests.
     """
     for number, text in await run_in_threadpool(events, jobs, name, last_id):

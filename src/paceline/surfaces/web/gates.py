@@ -1,4 +1,4 @@
-"""Who asks, and what they may: on this machine whoever knows the token, and then everything.
+"""Who the caller is, and what they may: on this machine the token's holder, who may do everything.
 
 The gates of a server on a cluster are in `cluster_gates`.
 """
@@ -43,7 +43,7 @@ class Credentials:
     Attributes:
         token: from its ``Authorization``, or that its session began with; None: it has none.
         headers: with names in lower case; what came several times stands there with commas between.
-        peer: the address of whoever the connection is with.
+        peer: the address of the other end of the connection.
     """
 
     token: str | None
@@ -63,7 +63,7 @@ class Gate(abc.ABC):
 
     @abc.abstractmethod
     def caller(self, credentials: Credentials) -> Caller | None:
-        """Return who asks; None: nobody that is known."""
+        """Return the caller; None: the caller is unknown."""
 
     @abc.abstractmethod
     def allows(self, caller: Caller, operation: Operation, namespace: str | None) -> bool:

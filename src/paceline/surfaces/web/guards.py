@@ -66,7 +66,7 @@ Refuse = Callable[[Request, Exception], Response]
 
 
 class Guard:
-    """Turns away what is not for this server, of nobody who is known, too large or too frequent.
+    """Turns away requests for other servers, requests of unknown callers, and too large or frequent ones.
 
     Args:
         application: what answers the rest.
@@ -135,7 +135,7 @@ class Guard:
         """Have a request answered that has a body, within its budget."""
         budget = self._entries if _is_entry(scope) else self._files if _is_streamed(scope) else self._bodies
         origin, most = scope["state"]["origin"], _most(scope)
-        # Of a body that comes in pieces nobody knows the size.
+        # The size of a body that comes in pieces is not known.
         size = int(headers.get("content-length", most))
         if budget.is_spent(origin, size):
             spent = _later(HTTPStatus.TOO_MANY_REQUESTS, "too large requests are under way from there", 1.0)
@@ -228,7 +228,7 @@ async def _body(receive: Receive, most: int) -> bytes | None:
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
-    """Return what gives a body that was read already, and then whatever comes: that whoever asks has gone."""
+    """Return what gives a body that was read already, and then what comes: that the client has gone."""
     left: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def again() -> Message:

@@ -1,6 +1,6 @@
 """Which namespace of a cluster a page is about: that stands in its address, ``/n/NAME/...``.
 
-So it is in every link that somebody sends to others, and two pages that are open beside each other are about
+So it is in every link that a user sends to others, and two pages that are open beside each other are about
 what they say. Pages and the API know nothing of it: their own paths stand behind it.
 """
 

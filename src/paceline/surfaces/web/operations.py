@@ -45,14 +45,14 @@ class Operation(enum.Enum):
     CLUSTER = "cluster.get"
     QUOTAS = "quotas.list"
     AUDITS = "audits.list"
-    #: Studies belong to no namespace, so whoever sees them has to be allowed to see the jobs of all.
+    #: Studies belong to no namespace, so a caller who sees them must be allowed to see the jobs of all.
     STUDIES = "experiments.get"
     #: Computed from what the request itself brings: a job file is checked, the rules are listed.
     ASK = "ask"
 
     @property
     def right(self) -> Right | None:
-        """Return the right that it needs; None: whoever is known may ask."""
+        """Return the right that it needs; None: every known caller may ask."""
         return _RIGHTS.get(self)
 
     @property

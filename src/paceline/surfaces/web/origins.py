@@ -11,7 +11,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class Proxies:
-    """Proxies whose word counts; without any, nobody's does.
+    """Proxies whose headers are believed; without any, no headers are.
 
     Args:
         networks: where they are.
@@ -52,9 +52,9 @@ class Proxies:
         """Return the address that a request comes from.
 
         Args:
-            peer: of whoever the connection is with.
-            forwarded: ``X-Forwarded-For``: each proxy adds on the right whom it has it from, so what is left
-                of the first that is none of ours anybody may have written.
+            peer: of the other end of the connection.
+            forwarded: ``X-Forwarded-For``: each proxy adds on the right the address that it has the request
+                from. Any client may have written what is left of the first address that is no proxy of ours.
         """
         found = peer
         for each in reversed(forwarded.split(",")):

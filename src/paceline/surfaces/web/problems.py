@@ -125,7 +125,7 @@ def _of_any(request: Request, error: Exception) -> Refused:
             return _invalid(error)
         case HTTPException():
             return Refused(HTTPStatus(error.status_code), str(error.detail), headers=error.headers)
-    # What nobody thought of: its traceback is logged, and nothing of it told.
+    # An unexpected error: its traceback is logged, and the caller gets nothing of it.
     log.error("%s %s failed", request.method, request.url.path, exc_info=error)
     return Refused(HTTPStatus.INTERNAL_SERVER_ERROR, "an error in Paceline; its log has the traceback")
 

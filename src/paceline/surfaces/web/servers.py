@@ -46,7 +46,7 @@ def listening(address: str, port: int, *, beyond: bool = False) -> Iterator[sock
     Args:
         address: of an interface.
         port: 0 takes one that is free.
-        beyond: whether others may reach it: whoever asks is somebody then, with rights of their own.
+        beyond: whether others may reach it: each caller is a user then, with rights of their own.
 
     Raises:
         InvalidInput: others could reach the address.
@@ -82,7 +82,7 @@ def url(listener: socket.socket) -> str:
 
 
 def entrance(listener: socket.socket, token: str) -> str:
-    """Return the link that lets a browser in; whoever has it may do what the token's user may."""
+    """Return the link that lets a browser in; its holder may do what the token's user may."""
     return f"{url(listener)}/enter?token={quote(token)}"
 
 

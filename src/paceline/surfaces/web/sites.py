@@ -60,7 +60,7 @@ class Site(abc.ABC):
 
     @abc.abstractmethod
     def namespaces(self) -> list[str]:
-        """Return the namespaces that have jobs, and the one that is meant where none is named.
+        """Return the namespaces that have jobs, and the default namespace.
 
         Raises:
             ClusterError: the cluster does not answer.
@@ -126,7 +126,7 @@ class LocalSite(Site):
         return Watched(self._jobs, self._lookout, run)
 
     def base(self, named: str | None) -> Path:
-        """Return a folder of this machine; whoever has the token may read here what the server may."""
+        """Return a folder of this machine; the token's holder may read here what the server may."""
         if named is None:
             return self._jobs.home.path
         folder = Path(named)
@@ -138,10 +138,10 @@ class LocalSite(Site):
 class ClusterSite(Site):
     """The jobs of a Kubernetes cluster, of any namespace that callers have rights in.
 
-    What callers may is the gate's to say; what they then ask for the server does in its own name. It could
-    act in theirs (impersonation), but whoever has the right to do that may be anybody, so a hole in the
-    server would be one in the whole cluster; and what was seen for one caller could not be shown to another,
-    which looks at large jobs need. So its rights are those that the verbs need, and no more (`deploy`).
+    The gate says what callers may; the server then does what they ask for in its own name. It could act in
+    theirs (impersonation), but with that right it could act as any user, so a hole in the server would be one
+    in the whole cluster; and what was seen for one caller could not be shown to another, which looks at large
+    jobs need. So its rights are those that the verbs need, and no more (`deploy`).
 
     Nothing but the store and the cluster knows anything that matters, so several servers may stand beside
     each other.
@@ -151,7 +151,7 @@ class ClusterSite(Site):
         loop: where its client lives, for many threads.
         measurements: with the store that the operator fills.
         gate: who may.
-        namespace: the one that is meant where none is named.
+        namespace: the default, where a caller names none.
         clock: Unix seconds.
     """
 

@@ -3,7 +3,7 @@
 A cookie is a number of chance that means something to servers of this store alone, and only until it ends or
 its user leaves. The token that the session began with lies in the store, so that every replica of a server
 finds it, and is asked about anew with each request: one that is taken back ends its sessions. It lies there
-under a key that only the cookie has, so whoever reads the store has no token.
+under a key that only the cookie has, so a reader of the store has no token.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Tickets:
         self, store: Callable[[], Store], now: Callable[[], float], clock: Callable[[], float]
     ) -> None:
         self._store, self._now = store, now
-        # Sealed as they are in the store: whoever reads this process's memory later finds no token here.
+        # Sealed as they are in the store: a later reader of this process's memory finds no token here.
         self._known: Memory[str, bytes] = Memory(clock, REMEMBERED_SECONDS)
 
     def begin(self, token: str, who: str) -> str:

@@ -33,7 +33,7 @@ HOSTILE = (
     "&lt;b&gt; &amp;amp;",
 )
 NAME = "<img src=x onerror=alert('name')>"
-#: A line of a log, as a tensor that somebody prints.
+#: A line of a log, as a tensor that a script prints.
 LINE_BYTES = 10_000_000
 
 
@@ -70,7 +70,7 @@ def link(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def page(link: str, browser: browsers.playwright.Browser) -> Iterator[browsers.playwright.Page]:
-    """A page of a browser that has followed the link; nothing goes wrong in it, and it asks nobody."""
+    """A page of a browser that has followed the link; nothing goes wrong in it, and it opens no dialog."""
     made = browser.new_page()
     wrong = browsers.listened(made)
     made.on("dialog", lambda dialog: (wrong.append(dialog.message), dialog.dismiss()))

@@ -32,7 +32,7 @@ NIGHTLY = pytest.mark.nightly
 PICTURES = os.environ.get("PACELINE_SCREENSHOTS")
 #: Pages that look different where an address says more than its route.
 MORE = (
-    "/?search=nobody",
+    "/?search=missing",
     "/?sort=speed&phase=succeeded&label=team%3Dads",
     "/?label=%3D",
     "/experiments/clicks-trial",
@@ -142,6 +142,6 @@ def test_a_job_file_that_is_wrong(shown: Any, browser: browsers.playwright.Brows
 def test_what_is_not_there(shown: Any, browser: browsers.playwright.Browser) -> None:
     page = browser.new_page()
     page.goto(shown.link)
-    assert page.goto(f"{shown.server.url}/jobs/nobody").status == 404
+    assert page.goto(f"{shown.server.url}/jobs/missing").status == 404
     assert browsers.violations(page) == []
     page.close()

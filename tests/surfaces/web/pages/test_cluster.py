@@ -64,7 +64,7 @@ def test_whether_a_job_fits_by_the_page(
     assert ("<html" in answer.text) is ("HX-Request" not in headers)
     filled_homes.fill(home, "census")
     assert "census" in client.post("/cluster/fit", data={"file": "census"}, headers=headers).text
-    for wrong in ({"source": "kind: <b>"}, {"file": "nobody"}, {}):
+    for wrong in ({"source": "kind: <b>"}, {"file": "missing"}, {}):
         answer = client.post("/cluster/fit", data=wrong, headers=headers)
         assert answer.status_code == 200
         assert 'role="alert"' in answer.text

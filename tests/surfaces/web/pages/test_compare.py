@@ -19,7 +19,7 @@ def test_jobs_are_chosen_and_compared(client: TestClient, recorded: str, home: h
     page = client.get("/compare", params={"job": [recorded, "census"]}).text
     for shown in ("not enough data", 'href="/rules/PS101"', 'class="added"', '<svg class="strip marks"'):
         assert shown in page
-    assert client.get("/compare", params={"job": [recorded, "nobody"]}).status_code == 404
+    assert client.get("/compare", params={"job": [recorded, "missing"]}).status_code == 404
 
 
 def test_more_jobs_than_are_compared_at_once(client: TestClient, recorded: str, home: homes.Home) -> None:

@@ -46,7 +46,14 @@ def test_an_experiment_that_goes_on(
     client: TestClient, api: jobs.Jobs, experiment: Experiment, paceline: Callable[..., Result]
 ) -> None:
     page = client.get("/experiments/sizes").text
-    for shown in ("faster", "3.00", "every 5s", 'href="/rules/ps-cpu-bound"', "batch_size", "nobody goes on"):
+    for shown in (
+        "faster",
+        "3.00",
+        "every 5s",
+        'href="/rules/ps-cpu-bound"',
+        "batch_size",
+        "no process runs it",
+    ):
         assert shown in page
     assert "alert(1)" in page
     assert "<script>" not in page
@@ -74,6 +81,6 @@ def test_a_search_that_has_ended(client: TestClient, api: jobs.Jobs) -> None:
     assert said["trials"][1]["changes"] == ["dense-update"]
 
 
-@pytest.mark.parametrize("path", ["/experiments/nobody", "/api/v1/experiments/nobody"])
+@pytest.mark.parametrize("path", ["/experiments/missing", "/api/v1/experiments/missing"])
 def test_one_that_is_not_there(client: TestClient, path: str) -> None:
     assert client.get(path).status_code == 404

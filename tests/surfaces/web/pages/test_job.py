@@ -44,7 +44,7 @@ def test_the_page_in_chinese(client: TestClient, recorded: str) -> None:
         "/jobs/{}/timeline",
         "/jobs/{}/steps",
         "/jobs/{}/replicas",
-        "/jobs/nobody",
+        "/jobs/missing",
         "/enter",
     ],
 )
@@ -141,7 +141,7 @@ def test_the_report_is_a_file(client: TestClient, recorded: str) -> None:
     answer = client.get(f"/jobs/{recorded}/report")
     assert answer.headers["content-disposition"] == f'attachment; filename="{recorded}-report.html"'
     assert "PS101" in answer.text
-    assert client.get("/jobs/nobody/report").status_code == 404
+    assert client.get("/jobs/missing/report").status_code == 404
 
 
 def test_without_scripts_the_page_has_the_numbers(client: TestClient, recorded: str) -> None:

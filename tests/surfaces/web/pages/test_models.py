@@ -25,4 +25,4 @@ def test_a_list_leads_to_a_model_and_that_to_the_run_that_did_worse(
     assert 'href="/jobs/nightly-10"' in shown
     chinese = client.get(f"/models/{model}?language=zh").text
     assert "与设置相同的此前作业相比" in chinese
-    assert client.get("/models/nobody").status_code == 404
+    assert client.get("/models/missing").status_code == 404

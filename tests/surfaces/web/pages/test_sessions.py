@@ -35,7 +35,7 @@ def test_the_token_can_be_entered(stranger: TestClient) -> None:
     assert asked.status_code == 401
     assert '<form method="post" action="/enter">' in asked.text
     assert stranger.post("/enter", data={"token": " the-token "}, headers=HTML).status_code == 200
-    assert stranger.get("/jobs/nobody", headers=HTML).status_code == 404
+    assert stranger.get("/jobs/missing", headers=HTML).status_code == 404
 
 
 @pytest.mark.parametrize("form", [{"token": "wrong"}, {}, {"token": "%ff\0"}])

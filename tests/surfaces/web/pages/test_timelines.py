@@ -31,7 +31,7 @@ def test_events_changes_and_findings_the_latest_first(recording: Recording) -> N
     assert kinds.count("change") == 2
     finding = next(each for each in found if each.kind == "PS101")
     assert finding.severity is not None
-    assert start < finding.at < start + 30  # When it was first seen, not when somebody looked.
+    assert start < finding.at < start + 30  # When it was first seen, not when it was looked at.
 
 
 def test_what_happens_to_many_at_once_is_one_entry(recording: Recording) -> None:

@@ -33,7 +33,7 @@ def test_a_prediction_is_that_of_the_command_line(
     assert said["low"] < said["times"] < said["high"]
 
 
-def test_who_waits_for_proposals_keeps_nobody_from_being_answered(
+def test_a_caller_who_waits_for_proposals_keeps_no_other_from_being_answered(
     client: TestClient, recorded: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Threads of a server are few: forty."""

@@ -145,7 +145,7 @@ def test_a_query_that_is_wrong(client: TestClient, query: dict[str, Any]) -> Non
     assert answer.json()["detail"]
 
 
-@pytest.mark.parametrize("name", ["%2e%2e", "nobody", "a%00b", "%3Cscript%3E", "x" * 253, "任务", "a%2Fb"])
+@pytest.mark.parametrize("name", ["%2e%2e", "missing", "a%00b", "%3Cscript%3E", "x" * 253, "任务", "a%2Fb"])
 def test_a_hostile_name_is_no_job(client: TestClient, name: str) -> None:
     assert client.get(f"/api/v1/jobs/{name}").status_code == 404
 
@@ -156,7 +156,7 @@ def test_a_lost_job_says_so(client: TestClient, home: homes.Home) -> None:
     assert client.get("/api/v1/jobs/gone").json()["phase"] == "lost"
 
 
-def test_a_job_that_is_deleted_meanwhile_keeps_nobody_from_the_list(
+def test_a_job_that_is_deleted_meanwhile_keeps_no_caller_from_the_list(
     client: TestClient, home: homes.Home, api: jobs.Jobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filled_homes.fill(home, "gone", phase=JobPhase.RUNNING)

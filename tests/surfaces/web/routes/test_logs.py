@@ -143,7 +143,7 @@ def test_output_is_followed_and_a_broken_stream_goes_on(client: TestClient, prin
 
 def test_what_is_not_there_has_no_output(client: TestClient) -> None:
     for path in ("logs", "logs/stream"):
-        assert client.get(f"/api/v1/jobs/nobody/{path}").status_code == 404
+        assert client.get(f"/api/v1/jobs/missing/{path}").status_code == 404
 
 
 def test_a_job_that_runs_is_followed_to_its_end(

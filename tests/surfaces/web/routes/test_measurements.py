@@ -74,7 +74,7 @@ def test_a_query_that_is_wrong(client: TestClient, recorded: str, query: dict, s
 
 @pytest.mark.parametrize("what", ["why", "snapshot", "samples", "steps", "evaluations", "proposals"])
 def test_a_job_that_is_not_there(client: TestClient, what: str) -> None:
-    assert client.get(f"/api/v1/jobs/nobody/{what}").status_code == 404
+    assert client.get(f"/api/v1/jobs/missing/{what}").status_code == 404
 
 
 def test_the_course_of_a_job_and_what_comes_after(client: TestClient, recorded: str) -> None:
@@ -92,7 +92,7 @@ def test_the_course_of_a_job_and_what_comes_after(client: TestClient, recorded: 
     nothing = client.get(path, params={"gauge": "gpu"}).json()
     assert {value for row in nothing["values"] for value in row} == {None}
     assert client.get(path, params={"gauge": "heat"}).status_code == 422
-    assert client.get("/api/v1/jobs/nobody/course").status_code == 404
+    assert client.get("/api/v1/jobs/missing/course").status_code == 404
 
 
 def test_a_recording_says_what_it_is(client: TestClient, recorded: str) -> None:

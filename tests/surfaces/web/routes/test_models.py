@@ -37,7 +37,7 @@ def test_a_run_that_did_worse_is_pointed_out(client: TestClient, model: str) -> 
     assert only["measure"] == "examples for each core-second"
     assert only["times"] == pytest.approx(0.56, abs=0.02)
     assert only["low"] < only["times"] < only["high"] < 1
-    assert client.get("/api/v1/models/nobody/trend").status_code == 404
+    assert client.get("/api/v1/models/missing/trend").status_code == 404
 
 
 def test_what_is_kept_is_said(client: TestClient, model: str) -> None:

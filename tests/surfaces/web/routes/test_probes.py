@@ -36,7 +36,7 @@ def test_probes_are_listed(client: TestClient, probed: str) -> None:
         "at_limit": True,
     }
     assert [each["at_limit"] for each in first["cuts"]] == [[], ["ps-0"]]
-    assert client.get("/api/v1/jobs/nobody/probes").status_code == 404
+    assert client.get("/api/v1/jobs/missing/probes").status_code == 404
 
 
 def test_what_does_not_run_is_neither_probed_nor_resized(client: TestClient, probed: str) -> None:

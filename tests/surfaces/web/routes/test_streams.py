@@ -59,7 +59,7 @@ def test_many_follow_with_one_look(client: TestClient, home: homes.Home, api: jo
 
 
 def test_what_is_not_there_is_not_followed(client: TestClient) -> None:
-    assert client.get("/api/v1/jobs/nobody/stream").status_code == 404
+    assert client.get("/api/v1/jobs/missing/stream").status_code == 404
 
 
 @pytest.mark.parametrize("last", ["x", "-1", str(2**63)])
@@ -69,14 +69,14 @@ def test_a_number_that_is_none(client: TestClient, home: homes.Home, last: str) 
 
 
 @pytest.mark.parametrize("path", ["stream", "logs/stream"])
-def test_whoever_follows_is_asked_again_who_they_are(
+def test_a_follower_is_asked_again_who_they_are(
     client: TestClient, home: homes.Home, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A job may run for weeks: a token that was taken back ends what it began."""
     monkeypatch.setattr(feeds, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr(logs, "LOOK_SECONDS", 0.01)
     filled_homes.fill(home, "going", phase=JobPhase.RUNNING, loads=(0.5, 0.9), steps=3)
-    # To tell of a job that goes on, somebody has to look after it.
+    # The stream goes on only while a supervisor watches the job.
     monkeypatch.setattr(jobs.Jobs, "is_lost", lambda *_: False)
     gate = Turning(client.app.state.site.gate)
     client.app.state.site.gate = gate
@@ -89,7 +89,7 @@ def test_whoever_follows_is_asked_again_who_they_are(
 
 
 @pytest.mark.parametrize("path", ["stream", "logs/stream"])
-def test_whoever_follows_is_asked_again_what_they_may(
+def test_a_follower_is_asked_again_what_they_may(
     client: TestClient, home: homes.Home, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(feeds, "LOOK_SECONDS", 0.01)
@@ -111,7 +111,7 @@ def ticking() -> Callable[[], float]:
 
 
 class Turning(Gate):
-    """A gate that knows nobody any more after it was asked some times."""
+    """A gate that knows no caller any more after it was asked some times."""
 
     MORE = 2
     is_quick = True

@@ -54,7 +54,7 @@ def test_files_are_given_as_they_are(client: TestClient, traced: Path) -> None:
 )  # fmt: skip
 def test_what_is_not_there(client: TestClient, traced: Path, rest: str) -> None:
     assert client.get(f"/api/v1/jobs/clicks/{rest}").status_code in (404, 422)
-    assert client.get(f"/api/v1/jobs/nobody/{rest}").status_code in (404, 422)
+    assert client.get(f"/api/v1/jobs/missing/{rest}").status_code in (404, 422)
 
 
 def test_a_file_that_is_damaged_is_named(client: TestClient, traced: Path) -> None:
@@ -78,7 +78,7 @@ def test_a_trace_that_is_too_large_is_not_read(
 def test_a_job_that_does_not_run_takes_no_trace(client: TestClient, traced: Path) -> None:
     answer = client.post("/api/v1/jobs/clicks/traces", json={})
     assert answer.status_code == 409
-    assert client.post("/api/v1/jobs/nobody/traces", json={}).status_code == 404
+    assert client.post("/api/v1/jobs/missing/traces", json={}).status_code == 404
     assert client.post("/api/v1/jobs/clicks/traces", json={"name": "../x"}).status_code == 422
 
 

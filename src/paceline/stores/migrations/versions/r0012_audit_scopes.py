@@ -1,4 +1,4 @@
-"""A namespace that is made anew sees nothing of what was changed in the one that had its name before."""
+"""A namespace that is made anew sees no change of an earlier namespace of the same name."""
 
 from __future__ import annotations
 

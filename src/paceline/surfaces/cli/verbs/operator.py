@@ -70,7 +70,7 @@ def command(
 
     level = logging.WARNING if session.quiet else logging.INFO
     logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    # The client logs every request, and whoever makes the store's tables each of its plugins.
+    # httpx2 logs every request of the client; alembic, which makes the store's tables, each of its plugins.
     for name in ("httpx2", "alembic"):
         logging.getLogger(name).setLevel(logging.WARNING)
     only = _namespaces(session.namespace_option, namespaces)

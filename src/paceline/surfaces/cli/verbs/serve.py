@@ -54,8 +54,8 @@ class GateKind(enum.StrEnum):
     type=click.Choice([each.value for each in GateKind]),
     default=GateKind.TOKEN.value,
     show_default=True,
-    help="Who may: whoever has the token; or by the rights that they have on the cluster, by their own "
-    "token or as a proxy names them.",
+    help="Who may: the holder of the server's token; or users by their rights on the cluster, known by "
+    "their own token or named by a proxy.",
 )
 @click.option(
     "--host",

@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 def _scene(function: Callable[..., None]) -> Callable[..., None]:
     """Give the verb the options that say on what the job runs, as its argument ``scene``."""
 
-    @click.option(
-        "--apart", is_flag=True, help="Each host is a machine, not a part of the one that was measured."
-    )
+    @click.option("--apart", is_flag=True, help="Each host is a machine, not a part of the measured machine.")
     @click.option(
         "--at", "incidents", metavar="'SECONDS NAME TIMES'", multiple=True,
         help="From a second on something is so many times as fast: '30 cores of ps-0 0.2', '0 worker-3 0.5', "

@@ -1,4 +1,4 @@
-"""What could be changed in a job: what is proposed, and what a shape that somebody chooses would bring."""
+"""What could be changed in a job: what is proposed, and what a shape that the user chooses would bring."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _STEPS = (1, 2, 5, 10, 20, 25, 50, 100, 125, 250, 500, 1000)
 
 
 class Chosen(BaseModel):
-    """A shape that somebody asks about; None: as it is. ``over`` is the field that the curve is over."""
+    """A shape that the user asks about; None: as it is. ``over`` is the field that the curve is over."""
 
     servers: Annotated[int | None, Field(ge=1, le=MOST_REPLICAS)] = None
     workers: Annotated[int | None, Field(ge=1, le=MOST_REPLICAS)] = None

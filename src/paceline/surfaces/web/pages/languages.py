@@ -28,7 +28,7 @@ def chosen(asked: str | None, cookie: str | None, accepted: str) -> str:
 
 
 def said(text: str, language: str) -> str:
-    """Return a text of a template in a language; what nobody has translated stays English."""
+    """Return a text of a template in a language; a text without a translation stays English."""
     return text if language == ENGLISH else catalogue(language).get(text, text)
 
 

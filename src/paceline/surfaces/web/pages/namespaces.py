@@ -14,7 +14,7 @@ from paceline.surfaces.web.operations import Operation
 from paceline.surfaces.web.pages import rendering
 
 router = APIRouter(include_in_schema=False, prefix="/namespaces")
-#: Of so many it is asked whether whoever looks may see their jobs.
+#: Of so many it is checked whether the user may see their jobs.
 MOST_NAMESPACES = 200
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
@@ -25,7 +25,7 @@ def choose(
     asked: Annotated[Asked, Depends(may(Operation.ASK))],
     name: Annotated[str, Query(max_length=200)] = "",
 ) -> Response:
-    """Show the namespaces whose jobs one may see, or go to the one that was named."""
+    """Show the namespaces whose jobs the user may see, or go to the namespace that they named."""
     if _NAME.fullmatch(name):
         return RedirectResponse(f"/n/{name}/", HTTPStatus.SEE_OTHER)
     found = [

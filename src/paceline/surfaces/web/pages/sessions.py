@@ -93,7 +93,7 @@ def of_problem(request: Request, problem: problems.Refused) -> Response:
         hint=problem.hint,
     )
     if problem.status is HTTPStatus.UNAUTHORIZED:
-        # A part of a page that asks every few seconds: once nobody knows who asks, the whole page is loaded
-        # again, becomes the entrance, and asks for nothing more.
+        # A part of a page that asks every few seconds: once its caller is unknown, the browser loads the
+        # whole page again, which becomes the entrance and asks for nothing more.
         answer.headers["HX-Refresh"] = "true"
     return answer

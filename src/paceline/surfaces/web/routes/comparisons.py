@@ -20,7 +20,7 @@ Names = Annotated[
     list[str],
     Query(
         alias="job",
-        description="the names of jobs; the first is the one that the others are held against",
+        description="the names of jobs; the others are compared with the first",
         min_length=1,
         max_length=MOST_RUNS,
     ),

@@ -25,12 +25,12 @@ def list_experiments(
     asked: Readable,
     limit: Annotated[int, Query(description="at most so many", ge=1, le=MOST_STUDIES)] = 50,
 ) -> dict[str, Any]:
-    """Return experiments and searches, the one that was changed last first."""
+    """Return experiments and searches, the last changed first."""
     return documents.document("StudyList", {"items": listed(asked, limit)})
 
 
 def listed(asked: Asked, limit: int) -> list[dict[str, Any]]:
-    """Return how far studies are, the one that was changed last first."""
+    """Return how far studies are, the last changed first."""
     return [
         {**progress(each), "changed_at": documents.instant(at)}
         for at, each in asked.site.store.studies(limit=limit)

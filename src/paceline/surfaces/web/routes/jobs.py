@@ -36,7 +36,7 @@ IdempotencyKey = Annotated[
     str | None,
     Header(
         alias="Idempotency-Key",
-        description="chosen by whoever submits: the same submit with the same key makes one job",
+        description="chosen by the caller: the same submit with the same key makes one job",
         min_length=1,
         max_length=200,
     ),

@@ -23,7 +23,7 @@ from paceline.surfaces.web.problems import Refused
 from paceline.surfaces.web.routes.jobs import Name, replica
 from paceline.surfaces.web.schemas import logs as schemas
 
-#: A line may be a tensor of a hundred megabytes; nobody reads more of it than that.
+#: A line may be a tensor of a hundred megabytes; the server sends no more of it than that.
 LINE_CHARACTERS = 8192
 #: A page ends behind the line that makes it longer.
 PAGE_CHARACTERS = 4 << 20
@@ -153,8 +153,8 @@ async def follow(
 
     ``lines``: some that came, as ``items``; the event's id is the place behind them, so that a connection
     that broke goes on there (``Last-Event-ID``), with no line missed or there twice. ``end``: nothing more
-    will come. ``problem``: it cannot be followed any more, or not by whoever asks: that is asked again each
-    minute.
+    will come. ``problem``: it cannot be followed any more, or the caller may not follow it any more: their
+    rights are checked again each minute.
     """
     asked, reader, search = asked_for
     rights = Rights(request, asked)

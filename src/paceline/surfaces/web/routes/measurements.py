@@ -116,14 +116,14 @@ def list_evaluations(asked: Readable, name: Name, wanted: Wanted) -> JSONRespons
 def get_course(asked: Readable, name: Name, wanted: Annotated[schemas.CourseQuery, Query()]) -> JSONResponse:
     """Return the load of a job's replicas and how its training went, over its whole life on one grid of time.
 
-    For charts: whoever has drawn one asks for what comes after, with ``since``.
+    For charts: once a client has drawn one, it asks for what comes after, with ``since``.
     """
     found = asked.lookout.course(asked.jobs.get(name))
     return JSONResponse(courses.course(found, wanted.gauge, since=wanted.since))
 
 
 class _Choice:
-    """Which measurements somebody wants, and how they are answered.
+    """Which measurements the caller wants, and how they are answered.
 
     Attributes:
         asked: which of them, as stores take it; of several replicas each is chosen from all.
@@ -146,7 +146,7 @@ class _Choice:
         self.every_seconds = _every_seconds(asked.jobs.get(name), wanted, now=asked.site.clock())
 
     def answer(self, found: Sequence[Sample | StepReport | Evaluation]) -> JSONResponse:
-        """Return measurements as columns; they are many, so nobody looks at each again."""
+        """Return measurements as columns; they are many, so no schema checks each again."""
         items = list(self._series(found))
         body = documents.document("SeriesList", {"every_seconds": self.every_seconds, "items": items})
         return JSONResponse(body)

@@ -25,7 +25,7 @@ MOST_MODELS = 200
 def list_models(
     asked: Listing, limit: Annotated[int, Query(description="at most so many", ge=1, le=MOST_MODELS)] = 50
 ) -> dict[str, Any]:
-    """Return the models that jobs train, the one that was trained last first.
+    """Return the models that jobs train, the last trained first.
 
     Jobs of one command, or label `model`, and one shape are of one model.
     """

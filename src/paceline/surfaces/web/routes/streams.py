@@ -39,8 +39,8 @@ async def follow(
     ``event``: something happened to it; its number is the event's id, so a connection that broke goes on
     behind the last one (``Last-Event-ID``). ``digest``: how it does, in the numbers that a list shows, when
     that has changed; or ``snapshot``, with all replicas, where these are asked for. ``end``: nothing more
-    will come. ``problem``: it cannot be followed any more, or not by whoever asks: that is asked again each
-    minute.
+    will come. ``problem``: it cannot be followed any more, or the caller may not follow it any more: their
+    rights are checked again each minute.
     """
     made: Feeds = request.app.state.feeds
     feed = made.of(asked.namespace, name, asked.jobs, asked.lookout)

@@ -56,7 +56,7 @@ class Side(Schema):
 
 
 class RunComparison(Document):
-    """Runs side by side; the first is the one that the others are held against.
+    """Runs side by side; the others are compared with the first.
 
     Attributes:
         examples: after which their losses are compared; null: not known.

@@ -25,7 +25,7 @@ class Study(Schema):
 
 
 class StudyList(Document):
-    """Studies, the one that was changed last first."""
+    """Studies, the last changed first."""
 
     kind: Literal["StudyList"] = "StudyList"
     items: list[Study]

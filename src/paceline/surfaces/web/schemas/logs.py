@@ -53,7 +53,7 @@ class LogQuery(LogChoice):
 
 
 class LogLine(Schema):
-    """A line; ``is_cut`` says that it was longer than anybody reads."""
+    """A line; ``is_cut``: it was longer than the server sends."""
 
     replica: str
     attempt: int

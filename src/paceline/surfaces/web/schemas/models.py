@@ -26,7 +26,7 @@ class Model(Schema):
 
 
 class ModelList(Document):
-    """Models, the one that was trained last first."""
+    """Models, the last trained first."""
 
     kind: Literal["ModelList"] = "ModelList"
     items: list[Model]

@@ -13,7 +13,7 @@ class Use(Schema):
 
     Attributes:
         resource: as Kubernetes calls it, such as ``requests.cpu``.
-        used: null: nobody has said it yet.
+        used: null: the cluster has not said it yet.
         hard: what may be taken at most; null: it is bounded elsewhere, or not at all.
         share: of what may be taken; null: that is not known.
     """
@@ -29,7 +29,7 @@ class QuotaUse(Schema):
     """A ResourceQuota, or a queue of Kueue (LocalQueue), and what is taken of it.
 
     Attributes:
-        pending, admitted: workloads of a queue; null: it is a quota, or nobody has said it yet.
+        pending, admitted: workloads of a queue; null: it is a quota, or the cluster has not said it yet.
     """
 
     kind: str

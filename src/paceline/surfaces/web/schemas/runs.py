@@ -34,7 +34,7 @@ class Digest(Schema):
 
 
 class RunSummary(Schema):
-    """A job in a list; ``last_phase`` is the one that a lost job was in when somebody looked after it."""
+    """A job in a list; ``last_phase`` is the phase that a lost job had when a supervisor last watched it."""
 
     name: str
     phase: Phase
@@ -232,7 +232,7 @@ class Changed(Schema):
 
     Attributes:
         done_at: null: the job has not ended yet to begin anew.
-        before, source: the job file that it had, and the one that it goes on with; ``diff`` is between them.
+        before, source: the job file before the change, and the job file after it; ``diff`` is between them.
         before_examples_per_second: null: not measured; so is ``gained``.
     """
 
