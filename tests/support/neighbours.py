@@ -59,5 +59,6 @@ def neighbour() -> Iterator[Neighbour]:
             subprocess.run(step.split(), check=True, capture_output=True)
         yield Neighbour(name, ours)
     finally:
-        # The link goes with the namespace.
-        subprocess.run(["ip", "netns", "delete", name], check=False, capture_output=True)
+        # With its namespace the link would go later: the kernel takes namespaces apart when it has time.
+        for step in (f"ip link delete {link}", f"ip netns delete {name}"):
+            subprocess.run(step.split(), check=False, capture_output=True)
