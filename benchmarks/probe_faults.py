@@ -97,9 +97,9 @@ def _killed(seed: str, count: int) -> list[Row]:
             kills.until(lambda: len(api.recording(training.name).steps) > 120)
             before = state(api, training)
             while len(found) < count:
-                victim = VICTIMS[len(found) % len(VICTIMS)]
+                victim, is_cut_wanted = VICTIMS[len(found) % len(VICTIMS)], len(found) % 2 == 1
                 after_seconds = chance.uniform(0.0, MOST_SECONDS)
-                found.append(_kill(api, training, victim, after_seconds, before))
+                found.append(_kill(api, training, victim, is_cut_wanted, after_seconds, before))
         finally:
             api.stop(training.name)
             api.wait(training.name, timeout_seconds=PATIENCE_SECONDS)
@@ -118,6 +118,7 @@ def _kill(api: jobs.Jobs, training: Run, victim: str, after_seconds: float, befo
         api: where the job is.
         training: the job.
         victim: what is killed.
+        is_cut_wanted: whether to wait then until something is cut.
         after_seconds: of the probe; one that ends before that is begun anew.
         before: the state that has to come back.
     """
@@ -127,9 +128,12 @@ def _kill(api: jobs.Jobs, training: Run, victim: str, after_seconds: float, befo
         probe = subprocess.Popen(
             [sys.executable, "-c", program, str(api.home.path), training.name], stderr=subprocess.DEVNULL
         )
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             probe.wait(max(0.0, until - time.monotonic()))
-        except subprocess.TimeoutExpired:
+            continue
+        while is_cut_wanted and probe.poll() is None and state(api, training) == before:
+            time.sleep(0.05)
+        if probe.poll() is None:
             break
     guard, *supervisor = leftovers.supervisor_pids(jobs.folder_of(training))
     others = {PROBE: [], SUPERVISOR: supervisor, GUARD: [guard, *supervisor]}[victim]
