@@ -111,7 +111,14 @@ def _job(folder: Path) -> JobSpec:
     return dataclasses.replace(paced_cores.job(folder, "ps-0"), hosts=(host,))
 
 
-def _kill(api: jobs.Jobs, training: Run, victim: str, after_seconds: float, before: Mapping[str, str]) -> Row:
+def _kill(
+    api: jobs.Jobs,
+    training: Run,
+    victim: str,
+    is_cut_wanted: bool,
+    after_seconds: float,
+    before: Mapping[str, str],
+) -> Row:
     """Probe a job, kill, and wait until all is as it was before.
 
     Args:
