@@ -27,7 +27,7 @@ from support import kills, leftovers, paced_cores
 
 from benchmarks import plots, trials
 from benchmarks.protocols import Bench, Check, Result, Row, none, reported
-from paceline.engines.local import machines, networks, processes
+from paceline.engines.local import machines, networks
 from paceline.model.jobs import Host, JobSpec
 from paceline.model.runs import Run
 from paceline.services import jobs
@@ -42,6 +42,9 @@ JOBS, KILLS_OF_A_JOB = 10, 20
 MOST_SECONDS = 30.0
 TIMES = Times(window=0.5, settle=0.2, known=2.0, most=240.0)
 PATIENCE_SECONDS = 240.0
+#: What is not back then is noted.
+LATE_SECONDS = 15.0
+_POLL_SECONDS = 0.2
 #: Of cgroups v1 and v2: what a probe may write.
 _FILES = frozenset(
     ("cpu.cfs_quota_us", "cpu.shares", "memory.limit_in_bytes", "cpu.max", "cpu.weight", "memory.max")
@@ -139,7 +142,7 @@ def _kill(
             probe.wait(max(0.0, until - time.monotonic()))
             continue
         while is_cut_wanted and probe.poll() is None and state(api, training) == before:
-            time.sleep(0.05)
+            time.sleep(_POLL_SECONDS)
         if probe.poll() is None:
             break
     guard, *supervisor = leftovers.supervisor_pids(jobs.folder_of(training))
@@ -153,18 +156,27 @@ def _kill(
     if victim == GUARD:
         kills.until(lambda: api.is_lost(api.get(training.name)), seconds=PATIENCE_SECONDS)
         api.resume(training.name)
-    back = _seconds_until_back(api, training, before, killed_at)
-    changed = [] if back is not None else _differences(before, state(api, training))
-    return {"victim": victim, "cut": was_cut, "seconds": back, "changed": changed}
+    back, late = _seconds_until_back(api, training, before, killed_at)
+    changed = [] if back is not None else _differences(before, state(api, training)) or ["the supervisor"]
+    return {"victim": victim, "cut": was_cut, "seconds": back, "late": late, "changed": changed}
 
 
 def _seconds_until_back(
     api: jobs.Jobs, training: Run, before: Mapping[str, str], since: float
-) -> float | None:
+) -> tuple[float | None, list[str]]:
+    """Return when all was as before, if it ever was; and what was not yet when most of them are."""
+    late = list[str]()
+
+    def is_back() -> bool:
+        now = state(api, training)
+        if time.monotonic() - since > LATE_SECONDS and not late:
+            late.extend(_differences(before, now) or ["the supervisor"])
+        return now == before and len(leftovers.supervisor_pids(jobs.folder_of(training))) == 2
+
     with contextlib.suppress(TimeoutError):
-        kills.until(lambda: state(api, training) == before, seconds=PATIENCE_SECONDS)
-        return time.monotonic() - since
-    return None
+        kills.until(is_back, seconds=PATIENCE_SECONDS, every_seconds=_POLL_SECONDS)
+        return time.monotonic() - since, late
+    return None, late
 
 
 def _differences(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
@@ -179,17 +191,17 @@ def state(api: jobs.Jobs, training: Run) -> dict[str, str]:
     """Return all that a probe may change of a job: what the kernel has, and what is stored."""
     folder = jobs.folder_of(training)
     groups = machines.read().cgroups
-    found = {"supervisors": str(len(leftovers.supervisor_pids(folder)))}
-    if groups is not None:
-        for root in {groups.roots["cpu"], groups.roots["memory"]}:
-            for path in (root / folder.token).rglob("*"):
-                if path.name in _FILES:
-                    found[str(path.relative_to(root))] = path.read_text()
+    assert groups is not None, "there are cgroups where this is run"
+    found = {}
+    for root in {groups.roots["cpu"], groups.roots["memory"]}:
+        for path in (root / folder.token).rglob("*"):
+            if path.name in _FILES:
+                found[str(path.relative_to(root))] = path.read_text()
     for namespace in networks.NAMESPACES.glob(f"{folder.token}-*"):
         command = ["tc", "-n", namespace.name, "qdisc", "show"]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         found[namespace.name] = done.stdout
-    for pid in processes.members(folder.path):
+    for pid in groups.pids(folder.token):
         with contextlib.suppress(OSError):
             text = Path(f"/proc/{pid}/stat").read_text()
             if text.rpartition(")")[2].split()[0] == "T":

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,11 +15,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support import group_files, paced_cores
+from support import group_files, kills, leftovers, paced_cores
 from support.group_files import until
 from support.shell_jobs import Submit
 
-from paceline.engines.local import machines
+from paceline.engines.local import layouts, machines, networks
+from paceline.model.jobs import Host
 from paceline.model.runs import Run
 from paceline.services import jobs
 
@@ -26,6 +29,7 @@ pytestmark = [
     pytest.mark.usefixtures("preferred"),
     pytest.mark.skipif(machines.read().cgroups is None, reason="no cgroups can be made here"),
 ]
+LACKS = machines.lacks_namespaces(os.geteuid(), shutil.which)
 #: For each line that it reads it begins a probe in a process of its own, and says which one that is.
 _PROBES = """
 import os, sys
@@ -88,3 +92,29 @@ def test_whenever_a_probe_is_killed_all_is_as_it_was(api: jobs.Jobs, submit: Sub
     assert api.get(run.name).spec == run.spec
     api.stop(run.name)
     assert {row.attempt for row in api.replicas(run.name)} == {1}
+
+
+def rates(run: Run) -> list[str]:
+    """Return what shapes the links of a run's hosts, both ends of each."""
+    spaces = sorted(networks.NAMESPACES.glob(f"{jobs.folder_of(run).token}-*"))
+    shown = [subprocess.check_output(["tc", "-n", each.name, "qdisc", "show"], text=True) for each in spaces]
+    return [line for text in shown for line in text.splitlines() if " tbf " in line]
+
+
+@pytest.mark.skipif(bool(LACKS), reason=f"no network namespaces: {LACKS}")
+def test_links_that_a_killed_supervisor_left_narrow_become_wide_again(
+    api: jobs.Jobs, submit: Submit, tmp_path: Path
+) -> None:
+    """The state that it saved says that nothing is cut: it was killed between that and the kernel."""
+    host = Host(name="host-0", bandwidth_bits_per_second=1_000_000_000)
+    spec = dataclasses.replace(paced_cores.job(tmp_path, ""), hosts=(host,))
+    run = paced_cores.training(api, submit(spec))
+    before, folder = rates(run), jobs.folder_of(run)
+    assert len(before) == 2
+    kills.kill(leftovers.supervisor_pids(folder))
+    until(lambda: api.is_lost(api.get(run.name)))
+    networks.Network(folder.token, layouts.read(folder, spec.hosts).plan).limit(host, 850_000_000)
+    assert rates(run) != before
+    api.resume(run.name)
+    until(lambda: rates(run) == before, seconds=240)
+    api.stop(run.name)

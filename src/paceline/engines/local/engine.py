@@ -51,6 +51,7 @@ class LocalEngine:
         self._running: dict[int, tuple[ReplicaId, int]] = {}
         self._children: dict[int, subprocess.Popen[bytes]] = {}
         self._firewall: firewalls.Firewall | None = None
+        # What replicas and hosts have, as far as it is known: not after another supervisor, or a failure.
         self._allowed: dict[ReplicaId, Allowance] = {}
         self._links: dict[str, int] = {}
 
@@ -124,11 +125,13 @@ class LocalEngine:
             before = self._allowed.get(allowance.replica)
             if before == allowance or allowance.replica not in running:
                 continue
+            self._allowed.pop(allowance.replica, None)
             try:
                 self._limit(allowance, before)
             except EngineError as error:
                 failed.append(f"{allowance.replica} keeps what it had: {error.message}")
-            self._allowed[allowance.replica] = allowance
+            else:
+                self._allowed[allowance.replica] = allowance
         return [*failed, *self._set_links(links)]
 
     def _limit(self, allowance: Allowance, before: Allowance | None) -> None:
@@ -155,14 +158,16 @@ class LocalEngine:
         failed = []
         for host in self._spec.hosts if self._network is not None else ():
             wanted = links.get(host.name, host.bandwidth_bits_per_second)
-            if wanted is None or wanted == self._links.get(host.name, host.bandwidth_bits_per_second):
+            if wanted is None or wanted == self._links.get(host.name):
                 continue
             assert self._network is not None, "hosts have one"
+            self._links.pop(host.name, None)
             try:
                 self._network.limit(host, wanted)
             except EngineError as error:
                 failed.append(f"the link of {host.name} keeps its rate: {error.message}")
-            self._links[host.name] = wanted
+            else:
+                self._links[host.name] = wanted
         return failed
 
     def launch(self, attempt: int, allowance: Allowance) -> engines.Launched:
