@@ -39,7 +39,7 @@ def port() -> int:
 
 def get(port: int, path: str, method: str = "GET", headers: dict[str, str] | None = None) -> bytes:
     asked = urllib.request.Request(f"http://127.0.0.1:{port}{path}", method=method, headers=headers or {})
-    with urllib.request.urlopen(asked, timeout=120) as answer:
+    with urllib.request.urlopen(asked, timeout=240) as answer:
         return bytes(answer.read())
 
 
@@ -177,7 +177,7 @@ def test_a_request_is_taken_back_that_an_earlier_agent_left(
     ],
 )
 def test_nothing_else_is_given(running: Any, port: int, method: str, path: str, status: int) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=240)
     with contextlib.closing(connection):
         connection.request(method, path)
         assert connection.getresponse().status == status
@@ -185,7 +185,7 @@ def test_nothing_else_is_given(running: Any, port: int, method: str, path: str, 
 
 def test_clients_that_are_slow_or_speak_nonsense_disturb_nobody(running: Any, port: int) -> None:
     for nonsense in (b"\0\xff\r\n\r\n", b"GET\r\n\r\n", b"A" * 20_000, b"GET /metrics HTTP/9.9\r\n\r\n", b""):
-        with socket.create_connection(("127.0.0.1", port), timeout=120) as one, contextlib.suppress(OSError):
+        with socket.create_connection(("127.0.0.1", port), timeout=240) as one, contextlib.suppress(OSError):
             one.sendall(nonsense)
             one.shutdown(socket.SHUT_WR)
             assert one.recv(100)[:12] in (b"", b"HTTP/1.1 400", b"HTTP/1.1 200")
@@ -204,7 +204,7 @@ def test_clients_that_are_slow_or_speak_nonsense_disturb_nobody(running: Any, po
 
 
 def _ignored(port: int) -> None:
-    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=120) as one:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=240) as one:
         one.sendall(b"GET /spool HTTP/1.1\r\n\r\n")
 
 

@@ -143,6 +143,6 @@ def test_removing_a_group_ends_everything_in_it(group: str) -> None:
     while len(HIERARCHY.pids(group)) < 3 and time.monotonic() < deadline:
         time.sleep(0.01)
     HIERARCHY.remove(group)
-    assert process.wait(timeout=120) == -9
+    assert process.wait(timeout=240) == -9
     assert not any(folder.exists() for folder in HIERARCHY.folders(group))
     HIERARCHY.remove(group)

@@ -37,7 +37,7 @@ print(total, flush=True)
 """
 SEND = """
 import socket, sys, time
-peer = socket.create_connection((sys.argv[1], 2222), timeout=120); start = time.monotonic()
+peer = socket.create_connection((sys.argv[1], 2222), timeout=240); start = time.monotonic()
 for _ in range(int(sys.argv[2]) // 65536): peer.sendall(bytes(65536))
 peer.shutdown(socket.SHUT_WR); peer.recv(1); print(time.monotonic() - start)
 """

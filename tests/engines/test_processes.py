@@ -70,7 +70,7 @@ def test_members_are_found_by_their_environment_even_in_other_sessions(tmp_path:
         "PACELINE_INDEX": "1",
     }
     with subprocess.Popen(["setsid", "sleep", "60"], env=environment):
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 240
         while not (found := processes.members(tmp_path, ("ps", 1))) and time.monotonic() < deadline:
             time.sleep(0.01)
         assert len(found) == 1
@@ -114,7 +114,7 @@ def test_an_agent_is_found_by_its_config(tmp_path: Path) -> None:
     assert processes.agent_pid(config) is None
     script = "import time; time.sleep(60)"
     with subprocess.Popen([sys.executable, "-c", script, str(config)]) as process:
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 240
         while processes.agent_pid(config) is None and time.monotonic() < deadline:
             time.sleep(0.01)
         assert processes.agent_pid(config) == process.pid

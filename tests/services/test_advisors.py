@@ -57,9 +57,9 @@ def test_of_a_job_that_has_ended_it_is_computed_once(
     api: jobs.Jobs, lookout: Lookout, clock: Clock, computed: list[str]
 ) -> None:
     advisor, run = Advisor(clock), run_of(api.home, "done")
-    found = {advisor.model(None, run, lookout).result(timeout=120) for _ in range(3)}
+    found = {advisor.model(None, run, lookout).result(timeout=240) for _ in range(3)}
     clock.now += 1e6
-    assert {*found, advisor.model(None, run, lookout).result(timeout=120)} == {"model 1"}
+    assert {*found, advisor.model(None, run, lookout).result(timeout=240)} == {"model 1"}
     assert computed == ["done"]
 
 
@@ -67,12 +67,12 @@ def test_of_a_job_that_runs_it_grows_old(
     api: jobs.Jobs, lookout: Lookout, clock: Clock, computed: list[str]
 ) -> None:
     advisor, run = Advisor(clock), run_of(api.home, "runs", JobPhase.RUNNING)
-    assert advisor.model(None, run, lookout).result(timeout=120) == "model 1"
+    assert advisor.model(None, run, lookout).result(timeout=240) == "model 1"
     clock.now += advisors.YOUNG_SECONDS + 1
     # Who asks first gets the old one at once.
-    assert advisor.model(None, run, lookout).result(timeout=120) == "model 1"
+    assert advisor.model(None, run, lookout).result(timeout=240) == "model 1"
     for _ in range(1000):
-        if advisor.model(None, run, lookout).result(timeout=120) == "model 2":
+        if advisor.model(None, run, lookout).result(timeout=240) == "model 2":
             break
         threading.Event().wait(0.01)
     assert computed == ["runs", "runs"]
@@ -83,14 +83,14 @@ def test_what_could_not_be_computed_is_tried_again(
 ) -> None:
     advisor, run = Advisor(clock), run_of(api.home, "unmeasured")
     with pytest.raises(InvalidInput):
-        advisor.model(None, run, lookout).result(timeout=120)
+        advisor.model(None, run, lookout).result(timeout=240)
     with pytest.raises(InvalidInput):
-        advisor.model(None, run, lookout).result(timeout=120)
+        advisor.model(None, run, lookout).result(timeout=240)
     clock.now += advisors.FAILED_SECONDS
     with pytest.raises(InvalidInput):  # Still: it is computed anew meanwhile.
-        advisor.model(None, run, lookout).result(timeout=120)
+        advisor.model(None, run, lookout).result(timeout=240)
     for _ in range(1000):
-        if advisor.model(None, run, lookout).exception(timeout=120) is None:
+        if advisor.model(None, run, lookout).exception(timeout=240) is None:
             break
         threading.Event().wait(0.01)
     assert computed == ["unmeasured"] * 2
@@ -102,7 +102,7 @@ def test_as_many_are_kept_as_people_look_at(
     advisor = Advisor(clock)
     runs = [run_of(api.home, f"done-{number}") for number in range(advisors.MOST_JOBS + 1)]
     for run in [*runs, runs[-1]]:
-        advisor.model(None, run, lookout).result(timeout=120)
+        advisor.model(None, run, lookout).result(timeout=240)
     assert len(computed) == len(runs)
-    advisor.model(None, runs[0], lookout).result(timeout=120)
+    advisor.model(None, runs[0], lookout).result(timeout=240)
     assert computed[-1] == "done-0"

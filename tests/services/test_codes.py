@@ -37,7 +37,7 @@ def job(code: Code, **more: object) -> JobSpec:
 
 def ran(api: jobs.Jobs, spec: JobSpec, base: Path) -> tuple[Path, set[str], tuple[str, ...]]:
     """Run a job to its end; return its folder, what its replicas wrote, and its notes."""
-    run = api.wait(api.submit(spec, source="", base=base).name, timeout_seconds=60)
+    run = api.wait(api.submit(spec, source="", base=base).name, timeout_seconds=240)
     assert run.phase is JobPhase.SUCCEEDED, run.message
     folder = jobs.folder_of(run)
     return folder.path, {line.text for line in logs.lines(logs.FolderReader(folder, logs.ALL))}, run.notes

@@ -72,12 +72,12 @@ def test_other_machines_reach_no_port_of_a_job_that_reads_from_this_machine(
         )
         assert not any(other.reaches(port) for port in ports)
         enough(run)
-        assert api.wait(run.name, timeout_seconds=120).phase is JobPhase.SUCCEEDED
+        assert api.wait(run.name, timeout_seconds=240).phase is JobPhase.SUCCEEDED
         assert not any("other machines" in note for note in api.get(run.name).notes)
 
 
 def test_a_job_says_that_its_ports_are_open_where_they_are(api: jobs.Jobs, submit: Submit) -> None:
     if not LACKS:
         pytest.skip("they are closed here")
-    run = api.wait(submit(shell_job("true")).name, timeout_seconds=120)
+    run = api.wait(submit(shell_job("true")).name, timeout_seconds=240)
     assert f"other machines may reach its ports, and so files of its user: {LACKS}" in run.notes

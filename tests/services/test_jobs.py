@@ -35,14 +35,14 @@ PS0, W0, W1 = ReplicaId(Role.PS, 0), ReplicaId(Role.WORKER, 0), ReplicaId(Role.W
 ONCE = 'if [ -e "{run_dir}/{role}-{index}" ]; then exit 0; fi; touch "{run_dir}/{role}-{index}"; '
 
 
-def until(condition: Callable[[], object], seconds: float = 90.0) -> None:
+def until(condition: Callable[[], object], seconds: float = 240.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"
         time.sleep(0.02)
 
 
-def ended(api: jobs.Jobs, run: Run, seconds: float = 120.0) -> Run:
+def ended(api: jobs.Jobs, run: Run, seconds: float = 240.0) -> Run:
     """Wait for the end, and see that nothing is left."""
     run = api.wait(run.name, timeout_seconds=seconds)
     assert leftovers.find(run.spec, jobs.folder_of(run)) == []
@@ -62,7 +62,7 @@ def agent_pid(run: Run, replica: ReplicaId, attempt: int = 1) -> int:
 
 
 def running(api: jobs.Jobs, run: Run) -> Run:
-    return api.wait(run.name, timeout_seconds=120, until=lambda run: run.phase is JobPhase.RUNNING)
+    return api.wait(run.name, timeout_seconds=240, until=lambda run: run.phase is JobPhase.RUNNING)
 
 
 def test_a_job_succeeds_and_its_ps_are_ended_on_request(api: jobs.Jobs, submit: Submit) -> None:
@@ -184,7 +184,7 @@ def test_a_lost_job_can_be_stopped_and_deleted(api: jobs.Jobs, submit: Submit) -
     until(lambda: api.is_lost(run))
     with pytest.raises(Conflict, match="is running"):
         api.delete(run.name)
-    api.delete(run.name, force=True, timeout_seconds=120)
+    api.delete(run.name, force=True, timeout_seconds=240)
     with pytest.raises(NotFound):
         api.get(run.name)
     assert not Path(run.directory).exists()
@@ -312,7 +312,7 @@ def test_a_run_is_removed_when_its_time_to_live_has_passed(api: jobs.Jobs, submi
 def test_a_stopped_run_outlives_its_time_to_live_with_its_checkpoints(api: jobs.Jobs, submit: Submit) -> None:
     run = running(api, submit(shell_job("sleep 600", ttl_after_finished_seconds=0.0)))
     api.stop(run.name)
-    assert api.wait(run.name, timeout_seconds=90).phase is JobPhase.STOPPED
+    assert api.wait(run.name, timeout_seconds=240).phase is JobPhase.STOPPED
     assert api.prune_expired() == []
     later = jobs.Jobs(api.home, api.store, clock=lambda: time.time() + 1e6)
     assert later.prune_expired() == []
@@ -355,7 +355,7 @@ def test_a_full_disk_is_a_clear_error_and_leaves_nothing(small_disk: Path, tmp_p
         assert raised.value.hint
         (small_disk / "filler").unlink()
         assert api.runs() == []
-        assert api.wait(api.submit(shell_job("true"), source="", base=tmp_path).name, timeout_seconds=120)
+        assert api.wait(api.submit(shell_job("true"), source="", base=tmp_path).name, timeout_seconds=240)
 
 
 @needs_root
@@ -539,7 +539,7 @@ def test_a_change_outlives_the_supervisor_that_should_make_it(api: jobs.Jobs, tm
     run, changed = relayed(api, tmp_path)
     folder = jobs.folder_of(run)
     # Stopped in the middle of a transaction it would keep the store locked for ever.
-    with contextlib.closing(sqlite3.connect(api.home.path / "paceline.db", timeout=120)) as store:
+    with contextlib.closing(sqlite3.connect(api.home.path / "paceline.db", timeout=240)) as store:
         store.execute("BEGIN IMMEDIATE")
         for pid in supervisors.pids(folder):
             os.kill(pid, signal.SIGSTOP)

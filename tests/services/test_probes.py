@@ -147,16 +147,16 @@ def test_a_job_that_ends_within_a_probe_ends_it(api: jobs.Jobs, submit: Submit, 
     run = started(api, submit, tmp_path, "ps-0")
     found = prober(api, tell=lambda _, doing: doing and api.stop(run.name)).probe(run.name)
     assert found.ended == probes.NO_MORE
-    assert api.wait(run.name, timeout_seconds=120).phase is JobPhase.STOPPED
+    assert api.wait(run.name, timeout_seconds=240).phase is JobPhase.STOPPED
 
 
 def test_what_does_not_run_or_makes_nothing_is_not_probed(api: jobs.Jobs, submit: Submit) -> None:
     spec = JobSpec(name="job", roles=(RoleSpec(role=Role.WORKER, command=("sleep", "600"), cpu_cores=0.5),))
     run = submit(spec)
-    api.wait(run.name, timeout_seconds=120, until=lambda run: run.phase is JobPhase.RUNNING)
+    api.wait(run.name, timeout_seconds=240, until=lambda run: run.phase is JobPhase.RUNNING)
     with pytest.raises(Conflict, match="nothing that could be counted"):
         prober(api).probe(run.name)
     api.stop(run.name)
-    api.wait(run.name, timeout_seconds=120)
+    api.wait(run.name, timeout_seconds=240)
     with pytest.raises(Conflict, match="only what runs can be probed"):
         prober(api).probe(run.name)

@@ -39,12 +39,12 @@ def sized_job(**fields: object) -> JobSpec:
 
 
 def running(api: jobs.Jobs, run: Run) -> Run:
-    return api.wait(run.name, timeout_seconds=120, until=lambda run: run.phase is JobPhase.RUNNING)
+    return api.wait(run.name, timeout_seconds=240, until=lambda run: run.phase is JobPhase.RUNNING)
 
 
 def ended(api: jobs.Jobs, run: Run) -> Run:
     enough(run)
-    run = api.wait(run.name, timeout_seconds=120)
+    run = api.wait(run.name, timeout_seconds=240)
     until(lambda: not supervisors.is_supervised(jobs.folder_of(run)))
     assert leftovers.find(run.spec, jobs.folder_of(run)) == []
     return run
@@ -146,7 +146,7 @@ def test_a_replica_that_stands_still_ends_when_it_is_asked_to(api: jobs.Jobs, su
     api.adjust(run.name, [cut(1.0, 3600.0, "worker-1", Knob.PAUSE)])
     until(lambda: stopped(run, ReplicaId(Role.WORKER, 1)))
     api.stop(run.name)
-    assert api.wait(run.name, timeout_seconds=120).phase is JobPhase.STOPPED
+    assert api.wait(run.name, timeout_seconds=240).phase is JobPhase.STOPPED
     reasons = [row.exit for row in api.replicas(run.name)]
     assert all(reason is not None and reason.signal == signal.SIGTERM for reason in reasons), reasons
 

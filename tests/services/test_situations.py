@@ -22,7 +22,7 @@ def why(api: jobs.Jobs, name: str) -> Cause:
     return cause
 
 
-def until(condition: Callable[[], object], seconds: float = 90.0) -> None:
+def until(condition: Callable[[], object], seconds: float = 240.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"
@@ -31,7 +31,7 @@ def until(condition: Callable[[], object], seconds: float = 90.0) -> None:
 
 def test_a_command_that_fails(api: jobs.Jobs, submit: Submit) -> None:
     run = submit(shell_job("exit 7", limit=1, workers=1))
-    api.wait(run.name, timeout_seconds=120)
+    api.wait(run.name, timeout_seconds=240)
     cause = why(api, run.name)
     assert (cause.name, cause.what) == ("command-failed", "The command of worker-0 failed (exit code 7).")
     (seen,) = cause.evidence
@@ -43,7 +43,7 @@ def test_a_command_that_fails(api: jobs.Jobs, submit: Submit) -> None:
 def test_a_script_that_fails_is_quoted(api: jobs.Jobs, submit: Submit) -> None:
     script = "import no_such_module_at_all"
     run = submit(shell_job(f"echo begun; exec {sys.executable} -c '{script}'", limit=1, workers=1))
-    api.wait(run.name, timeout_seconds=120)
+    api.wait(run.name, timeout_seconds=240)
     _, explanation = recordings.explain(api, run.name)
     cause = explanation.causes[0]
     assert cause.what == (
@@ -62,9 +62,9 @@ def test_a_job_that_is_stopped_between_two_failures_keeps_its_cause(api: jobs.Jo
     run = submit(
         shell_job("echo 'ValueError: 7 is too many'; exit 7", limit=9, workers=1, backoff_seconds=60)
     )
-    api.wait(run.name, timeout_seconds=120, until=lambda run: run.phase is JobPhase.RESTARTING)
+    api.wait(run.name, timeout_seconds=240, until=lambda run: run.phase is JobPhase.RESTARTING)
     api.stop(run.name)
-    api.wait(run.name, timeout_seconds=120)
+    api.wait(run.name, timeout_seconds=240)
     _, explanation = recordings.explain(api, run.name)
     cause = explanation.causes[0]
     assert cause.what == "The command of worker-0 failed (exit code 7)."
@@ -75,7 +75,7 @@ def test_a_command_that_is_not_there(api: jobs.Jobs, submit: Submit) -> None:
     spec = shell_job("true", workers=1)
     missing = dataclasses.replace(spec.roles[1], command=("no-such-command-here",))
     run = submit(dataclasses.replace(spec, roles=(spec.roles[0], missing)))
-    api.wait(run.name, timeout_seconds=120)
+    api.wait(run.name, timeout_seconds=240)
     cause = why(api, run.name)
     assert cause.name == "launch-failed"
     assert "see that no-such-command-here is there" in cause.next_steps[0]
@@ -85,7 +85,7 @@ def test_a_job_that_runs_is_stopped_and_is_lost(
     api: jobs.Jobs, submit: Submit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = submit(shell_job("exec sleep 600", workers=1))
-    api.wait(run.name, timeout_seconds=120, until=lambda run: run.phase is JobPhase.RUNNING)
+    api.wait(run.name, timeout_seconds=240, until=lambda run: run.phase is JobPhase.RUNNING)
     found = explain(api.situation(run.name))
     assert found.summary.startswith("nothing is wrong: job runs")
     assert found.causes == ()
@@ -100,5 +100,5 @@ def test_a_job_that_runs_is_stopped_and_is_lost(
     assert "supervisor.lock" in cause.evidence[0].text
     api.resume(run.name)
     api.stop(run.name)
-    api.wait(run.name, timeout_seconds=120)
+    api.wait(run.name, timeout_seconds=240)
     assert why(api, run.name).name == "suspended"

@@ -40,7 +40,7 @@ class KubectlError(RuntimeError):
     """What kubectl complained of."""
 
 
-def kubectl(*arguments: str, given: str | None = None, timeout_seconds: float = 120.0) -> str:
+def kubectl(*arguments: str, given: str | None = None, timeout_seconds: float = 240.0) -> str:
     """Return what kubectl prints.
 
     Raises:

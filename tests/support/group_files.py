@@ -31,7 +31,7 @@ def memory(run: Run, replica: str, host: str = "local") -> int:
     return int((groups.roots["memory"] / jobs.folder_of(run).token / host / replica / name).read_text())
 
 
-def until(condition: Callable[[], object], seconds: float = 120.0) -> None:
+def until(condition: Callable[[], object], seconds: float = 240.0) -> None:
     """Wait until something holds."""
     deadline = time.monotonic() + seconds
     while not condition():

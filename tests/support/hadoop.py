@@ -34,10 +34,10 @@ def put(url: str, content: bytes) -> None:
     asked = urllib.request.Request(
         f"{url}?op=CREATE&user.name=root&noredirect=true&overwrite=true", method="PUT"
     )
-    with urllib.request.urlopen(asked, timeout=120) as answer:
+    with urllib.request.urlopen(asked, timeout=240) as answer:
         location = json.load(answer)["Location"]
     taken = urllib.request.Request(
         location, content, {"Content-Type": "application/octet-stream"}, method="PUT"
     )
-    with urllib.request.urlopen(taken, timeout=120) as answer:
+    with urllib.request.urlopen(taken, timeout=240) as answer:
         assert answer.status == 201

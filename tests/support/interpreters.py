@@ -29,7 +29,7 @@ def found() -> list[Path]:
 
 def run(python: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run one with arguments, and return what it says."""
-    return subprocess.run([python, *arguments], capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run([python, *arguments], capture_output=True, text=True, timeout=240, check=False)
 
 
 @contextlib.contextmanager

@@ -73,6 +73,6 @@ def job(folder: Path, binding: str) -> JobSpec:
 
 def training(api: jobs.Jobs, run: Run) -> Run:
     """Return a job when it has trained for long enough to be probed."""
-    api.wait(run.name, timeout_seconds=120, until=lambda run: run.phase is JobPhase.RUNNING)
+    api.wait(run.name, timeout_seconds=240, until=lambda run: run.phase is JobPhase.RUNNING)
     until(lambda: len(api.recording(run.name).steps) > 120)
     return run

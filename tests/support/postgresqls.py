@@ -18,7 +18,7 @@ import sqlalchemy as sa
 
 from support.prerequisites import NotHere
 
-START_SECONDS = 120.0
+START_SECONDS = 240.0
 _READY = "ready to accept connections"
 
 

@@ -93,7 +93,7 @@ class Submitters:
         headers = {"Authorization": f"Bearer {server.token}", "Idempotency-Key": key}
         try:
             answer = httpx2.post(
-                f"{server.url}/api/v1/jobs", json={"source": JOB}, headers=headers, timeout=30.0
+                f"{server.url}/api/v1/jobs", json={"source": JOB}, headers=headers, timeout=240.0
             )
         except httpx2.HTTPError:
             return False  # It was killed.

@@ -101,7 +101,7 @@ class Started:
 
     process: subprocess.Popen[str]
 
-    def end(self, timeout: float = 90.0) -> tuple[int, str, str]:
+    def end(self, timeout: float = 240.0) -> tuple[int, str, str]:
         """Wait for its end; return exit code, stdout, stderr."""
         out, err = self.process.communicate(timeout=timeout)
         return self.process.returncode, out, err

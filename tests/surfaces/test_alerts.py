@@ -40,7 +40,7 @@ def session(home: Home, monkeypatch: pytest.MonkeyPatch) -> Session:
     return Session(home_option=str(home.path))
 
 
-def awaited(lines: Callable[[], list[str]], seconds: float = 90.0) -> list[str]:
+def awaited(lines: Callable[[], list[str]], seconds: float = 240.0) -> list[str]:
     deadline = time.monotonic() + seconds
     while not (found := lines()):
         assert time.monotonic() < deadline, "nothing was told"

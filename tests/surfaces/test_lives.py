@@ -32,7 +32,7 @@ print('done', flush=True)
 """
 
 
-def until(condition: Callable[[], object], seconds: float = 90.0) -> None:
+def until(condition: Callable[[], object], seconds: float = 240.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"

@@ -67,7 +67,7 @@ class Processes:
     def kill(self, role, index, number=signal.SIGKILL):
         process = self.running.pop((role, index))
         process.send_signal(number)
-        return process.wait(timeout=120)
+        return process.wait(timeout=240)
 
     def wait(self, role, index, timeout=600.0):
         try:

@@ -143,7 +143,7 @@ def test_an_end_that_is_asked_for_is_not_lost_in_an_error(tmp_path: Path) -> Non
             kept.scene.cluster.read = breaks  # type: ignore[method-assign]
             kept.start()
             await asked.wait()
-            done, _ = await asyncio.wait([asyncio.ensure_future(kept.stop())], timeout=120)
+            done, _ = await asyncio.wait([asyncio.ensure_future(kept.stop())], timeout=240)
             assert done
             assert kept.rounds is not None
             assert kept.rounds.counters.failures == 1

@@ -40,7 +40,7 @@ def test_a_trace_is_taken(home: homes.Home, connection: Connection, served: Serv
     run = filled_homes.fill(home, "clicks", phase=JobPhase.RUNNING)
     with connection._client:  # So the server goes on between requests.
         trainers = answering(Path(run.directory), 2)
-        found = traces.take(served, "clicks", timeout_seconds=30)
+        found = traces.take(served, "clicks", timeout_seconds=240)
         trainers.join()
         assert [each.trainer for each in found.traces] == ["worker-0", "worker-1"]
         assert found.folder.is_relative_to(served.trace_site(run).run)

@@ -84,7 +84,7 @@ def test_a_job_that_does_not_run_takes_no_trace(client: TestClient, traced: Path
 
 def test_trainers_are_asked(client: TestClient, api: jobs.Jobs, sleeping: Callable[[str], str]) -> None:
     client.post("/api/v1/jobs", json={"source": sleeping("clicks")}).raise_for_status()
-    api.wait("clicks", timeout_seconds=60, until=lambda run: run.phase == "running")
+    api.wait("clicks", timeout_seconds=240, until=lambda run: run.phase == "running")
     while api.replicas("clicks")[-1].phase != "running":
         time.sleep(0.05)
     request = Path(api.get("clicks").directory) / traces.FOLDER / traces.REQUEST
