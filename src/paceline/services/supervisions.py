@@ -10,7 +10,7 @@ import dataclasses
 import heapq
 import itertools
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from paceline.control import allowances, commands, events, machines, resizings, states
@@ -30,6 +30,8 @@ from paceline.stores import Store, encodings
 POLL_SECONDS = 0.5
 #: Agents write once a second; reading two lines at a time halves what storing them costs.
 SPOOL_SECONDS = 2.0
+#: After which limits and links are set again that the kernel has refused.
+ADAPT_SECONDS = 10.0
 #: While replicas start, their first word is waited for.
 STARTING_SECONDS = 0.1
 RELEASE_RETRY_SECONDS = 1.0
@@ -74,6 +76,8 @@ class Supervision:
         self._spools_at = 0.0
         self._happened: list[JobEvent] = []
         self._source: str | None = None
+        self._refused: Sequence[str] = ()
+        self._adapt_at: float | None = None
 
     def run(self) -> JobPhase:
         """Look after the job until it is final; return how it ended."""
@@ -83,6 +87,8 @@ class Supervision:
         while not (self._state.phase.is_final and self._saved):
             for event in self._next_events():
                 self._apply(event)
+            if self._adapt_at is not None and self._adapt_at <= self._stopwatch():
+                self._adapt()
             self._keep()
         return self._state.phase
 
@@ -210,13 +216,16 @@ class Supervision:
             self._execute(command)
 
     def _adapt(self) -> None:
-        """Let the engine do what spec and adjustments say now."""
+        """Let the engine do what spec and adjustments say now, and later again what it refuses."""
         known = self._state.adjustments
-        failed = self._engine.adapt(
+        refused = self._engine.adapt(
             self._state.spec, allowances.allowances(self._state), allowances.links(known)
         )
-        for each in failed:
-            self._note("engine-failed", each)
+        for each in refused:
+            if each not in self._refused:
+                self._note("engine-failed", each)
+        self._refused = refused
+        self._adapt_at = self._stopwatch() + ADAPT_SECONDS if refused else None
 
     def _judged(self, event: events.ReplicaExited) -> events.ReplicaExited:
         """Say of a command that failed whether it would fail again, by what it wrote last."""

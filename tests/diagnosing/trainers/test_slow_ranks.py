@@ -92,6 +92,24 @@ def test_ranks_that_wait_alike_are_no_stragglers(late: float, waits: float) -> N
     assert not found(slow_rank, recording)
 
 
+@pytest.mark.parametrize(("used_cores", "is_named"), [(0.9, True), (0.3, False)])
+def test_a_rank_that_waits_half_as_long_as_the_others_is_late_only_for_a_reason(
+    used_cores: float, is_named: bool
+) -> None:
+    """Measured: of three ranks the one with 2.8 times the CPU time of a step waited 26 %, the others 55 %."""
+    late, waits = {**LATE, "all_reduce_seconds": 0.28}, {**WAITS, "all_reduce_seconds": 0.55}
+    recording = _recording(late=late, waits=waits, load={**cases.TRAINER, "cpu_cores": used_cores})
+    assert bool(found(slow_rank, recording)) is is_named
+
+
+def test_ranks_that_use_all_their_cores_while_they_wait_would_be_no_faster_without_that() -> None:
+    """A quota throttles each in turn: which of them waits depends on whose period ends first."""
+    full = {**cases.TRAINER, "cpu_cores": 0.245, "cpu_limit_cores": 0.25}
+    steps = {"worker-0": {**LATE, "all_reduce_seconds": 0.09}, "worker-1": WAITS}
+    loads = {"worker-0": full, "worker-1": full}
+    assert not found(slow_rank, cases.recording(loads, steps=steps, spec=PYTORCH))
+
+
 def test_one_rank_cannot_be_compared() -> None:
     assert not found(slow_rank, cases.recording({"worker-0": RESTS}, steps={"worker-0": LATE}, spec=PYTORCH))
 

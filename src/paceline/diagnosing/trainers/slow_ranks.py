@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 
-from paceline.diagnosing import headrooms, needs
+from paceline.diagnosing import headrooms, needs, usages
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.inputs import readings
 from paceline.diagnosing.rules import Hit, rule
@@ -25,7 +25,7 @@ from paceline.model.words import listed
 #: So much more of their time than the straggler the others wait: TensorFlow's profiler calls a fifth of a
 #: step "highly" bound. Gradients of all ranks take the same way, so without a straggler all wait alike.
 WAITING = 0.2
-#: And it waits at most that part of what they do.
+#: And it waits at most that part of what they do, unless something else shows why it is late.
 LITTLE = 0.5
 #: Its wait for input has to explain that part of the time that the others wait more.
 MOST_OF_IT = 0.5
@@ -96,16 +96,42 @@ def slow_rank(case: Case) -> Iterator[Hit]:
 def slow_ranks(case: Case) -> tuple[SlowRank, ...]:
     """Return the ranks that others wait for, the latest first."""
     known = [each for each in case.active_trainers if each.all_reduce_share is not None]
-    made = []
-    for each in known:
-        others = tuple(other for other in known if other is not each)
-        shares = [_share(other) for other in others]
-        usual = slow_hosts.median(shares)
-        if usual is not None and usual - _share(each) >= WAITING and _share(each) <= LITTLE * usual:
-            made.append(
-                SlowRank(trainer=each, others=others, waits=_share(each), usual=usual, least=min(shares))
-            )
+    made = [
+        rank
+        for each in known
+        if (rank := _rank(each, [other for other in known if other is not each])) is not None
+        if _is_late(case, rank) and not _are_full(case, rank)
+    ]
     return tuple(sorted(made, key=lambda each: each.waits))
+
+
+def _rank(trainer: ReplicaSnapshot, others: Sequence[ReplicaSnapshot]) -> SlowRank | None:
+    """Return a rank beside the others; None: it is alone."""
+    shares = [_share(other) for other in others]
+    usual = slow_hosts.median(shares)
+    if usual is None:
+        return None
+    return SlowRank(
+        trainer=trainer, others=tuple(others), waits=_share(trainer), usual=usual, least=min(shares)
+    )
+
+
+def _is_late(case: Case, rank: SlowRank) -> bool:
+    if rank.usual - rank.waits < WAITING:
+        return False
+    return rank.waits <= LITTLE * rank.usual or _reason(case, rank) is not None
+
+
+def _are_full(case: Case, rank: SlowRank) -> bool:
+    """Whether one that waits uses all its cores: then it makes no more steps, however early the rank comes.
+
+    Where a quota throttles all ranks, they wait for each other in the order in which their periods end.
+    """
+    return any(
+        (usages.cpu(case, each) or 0.0) >= usages.AT_LIMIT
+        for each in rank.others
+        if _share(each) - rank.waits >= WAITING
+    )
 
 
 def _share(trainer: ReplicaSnapshot) -> float:
