@@ -95,14 +95,7 @@ def run(name: str, *, quick: bool, path: Path | None, baseline: str | None, sinc
     with Progress(*columns, console=Console(stderr=True)) as progress:
         bench = protocols.Bench(name, quick=quick, progress=progress, baseline=baseline, since=since)
         checks = module.run(bench)
-    result = protocols.Result(
-        name=name,
-        quick=quick,
-        rows=bench.rows,
-        checks=checks,
-        commits=tuple(bench.commits),
-        cpus=tuple(bench.cpus),
-    )
+    result = bench.result(checks)
     folder = protocols.KEPT if quick else protocols.RESULTS
     path = path or folder / f"{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -16,18 +16,17 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent import futures
 from pathlib import Path
 
-from support import kills, leftovers, paced_cores
+from support import group_files, kills, leftovers, paced_cores
 
 from benchmarks import plots, trials
 from benchmarks.protocols import Bench, Check, Result, Row, none, reported
-from paceline.engines.local import machines, networks
+from paceline.engines.local import machines
 from paceline.model.jobs import Host, JobSpec
 from paceline.model.runs import Run
 from paceline.services import jobs
@@ -49,16 +48,6 @@ _POLL_SECONDS = 0.2
 _FILES = frozenset(
     ("cpu.cfs_quota_us", "cpu.shares", "memory.limit_in_bytes", "cpu.max", "cpu.weight", "memory.max")
 )
-_PROGRAM = """
-import sys
-from paceline.services import homes, jobs, probes
-from paceline.stores import open_store
-
-home = homes.Home.from_environment({{"PACELINE_HOME": sys.argv[1]}})
-with open_store(home.store_url) as store:
-    times = probes.{times!r}
-    probes.Prober(jobs=jobs.Jobs(home, store), times=times, most_share=1.0).probe(sys.argv[2])
-"""
 
 
 def run(bench: Bench) -> list[Check]:
@@ -97,7 +86,7 @@ def _killed(seed: str, count: int) -> list[Row]:
     with tempfile.TemporaryDirectory(prefix="paceline-bench-") as folder, trials.service() as api:
         training = api.submit(_job(Path(folder)), source="", base=Path(folder))
         try:
-            kills.until(lambda: len(api.recording(training.name).steps) > 120)
+            paced_cores.training(api, training)
             before = state(api, training)
             while len(found) < count:
                 victim, is_cut_wanted = VICTIMS[len(found) % len(VICTIMS)], len(found) % 2 == 1
@@ -132,12 +121,9 @@ def _kill(
         after_seconds: of the probe; one that ends before that is begun anew.
         before: the state that has to come back.
     """
-    program = _PROGRAM.format(times=TIMES)
     until = time.monotonic() + after_seconds
     while True:
-        probe = subprocess.Popen(
-            [sys.executable, "-c", program, str(api.home.path), training.name], stderr=subprocess.DEVNULL
-        )
+        probe = paced_cores.probe(api, training, TIMES)
         with contextlib.suppress(subprocess.TimeoutExpired):
             probe.wait(max(0.0, until - time.monotonic()))
             continue
@@ -192,15 +178,11 @@ def state(api: jobs.Jobs, training: Run) -> dict[str, str]:
     folder = jobs.folder_of(training)
     groups = machines.read().cgroups
     assert groups is not None, "there are cgroups where this is run"
-    found = {}
+    found = group_files.links(training)
     for root in {groups.roots["cpu"], groups.roots["memory"]}:
         for path in (root / folder.token).rglob("*"):
             if path.name in _FILES:
                 found[str(path.relative_to(root))] = path.read_text()
-    for namespace in networks.NAMESPACES.glob(f"{folder.token}-*"):
-        command = ["tc", "-n", namespace.name, "qdisc", "show"]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        found[namespace.name] = done.stdout
     for pid in groups.pids(folder.token):
         with contextlib.suppress(OSError):
             text = Path(f"/proc/{pid}/stat").read_text()

@@ -104,27 +104,42 @@ class Bench:
         self.name = name
         self.quick = quick
         self.baseline = baseline
-        self.rows: list[Row] = []
-        self.commits: dict[str, None] = {}
-        self.cpus: dict[str, None] = {}
         self._kept = (KEPT if quick else UNFINISHED) / f"{name}{'-quick' if quick else ''}.rows.jsonl"
         self._progress = progress
         self._task = progress.add_task(name, total=None)
         self._finished = {line["row"]["key"]: line for line in self._read(since)}
+        self._used: list[dict[str, Any]] = []
+
+    @property
+    def rows(self) -> list[Row]:
+        """Return the rows of all repeats so far, in order."""
+        return [line["row"] for line in self._used]
+
+    def result(self, checks: Sequence[Check]) -> Result:
+        """Return what has come out, with the commits and machines of its repeats."""
+        return Result(
+            name=self.name,
+            quick=self.quick,
+            rows=self.rows,
+            checks=checks,
+            commits=tuple(dict.fromkeys(line["commit"] for line in self._used)),
+            cpus=tuple(dict.fromkeys(line["cpu"] for line in self._used)),
+        )
 
     def _read(self, since: str | None) -> list[dict[str, Any]]:
         if not self._kept.exists():
             return []
         lines = [json.loads(line) for line in self._kept.read_text().splitlines()]
-        counting = {each: each == commit() or is_since(each, since) for each in {x["commit"] for x in lines}}
-        return [line for line in lines if counting[line["commit"]]]
+        commits = {line["commit"] for line in lines}
+        counting = {each for each in commits if each == commit() or is_since(each, since)}
+        return [line for line in lines if line["commit"] in counting]
 
     def plan(self, repeats: int) -> None:
         """Say how many repeats there will be, for the progress bar."""
         self._progress.update(self._task, total=repeats)
 
     def repeat(self, key: str, measure: Callable[[], Mapping[str, Any]]) -> Row:
-        """Return the row of one repeat: kept from an earlier run on the same commit, or measured now."""
+        """Return the row of one repeat: kept from an earlier run, or measured now."""
         if key not in self._finished:
             row = {"key": key, **measure()}
             line = {"commit": commit(), "cpu": machine()["cpu"], "row": row}
@@ -132,9 +147,7 @@ class Bench:
             with self._kept.open("a") as file:
                 file.write(json.dumps(line) + "\n")
             self._finished[key] = line
-        line = self._finished[key]
-        self.commits[line["commit"]] = self.cpus[line["cpu"]] = None
-        self.rows.append(line["row"])
+        self._used.append(self._finished[key])
         self._progress.advance(self._task)
         return self.rows[-1]
 

@@ -183,7 +183,7 @@ def test_nothing_else_is_given(running: Any, port: int, method: str, path: str, 
         assert connection.getresponse().status == status
 
 
-def test_clients_that_are_slow_or_speak_nonsense_disturb_nobody(running: Any, port: int) -> None:
+def test_clients_that_are_slow_or_speak_nonsense_disturb_no_other_client(running: Any, port: int) -> None:
     for nonsense in (b"\0\xff\r\n\r\n", b"GET\r\n\r\n", b"A" * 20_000, b"GET /metrics HTTP/9.9\r\n\r\n", b""):
         with socket.create_connection(("127.0.0.1", port), timeout=240) as one, contextlib.suppress(OSError):
             one.sendall(nonsense)

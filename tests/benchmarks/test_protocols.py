@@ -42,7 +42,7 @@ def test_a_repeat_is_kept_until_the_result_is_written(repository: Path) -> None:
     again = bench()
     assert again.repeat("one", lambda: {"seconds": 2.0}) == {"key": "one", "seconds": 1.0}
     assert again.rows == [{"key": "one", "seconds": 1.0}]
-    assert tuple(again.commits) == (protocols.commit(),)
+    assert again.result([]).commits == (protocols.commit(),)
     again.forget()
     assert bench().repeat("one", lambda: {"seconds": 2.0})["seconds"] == 2.0
 
@@ -59,10 +59,7 @@ def test_a_repeat_of_another_commit_counts_only_where_it_is_said_to(repository: 
     going_on = bench(since=older)
     assert going_on.repeat("one", lambda: {"seconds": 2.0})["seconds"] == 1.0
     going_on.repeat("two", lambda: {"seconds": 3.0})
-    result = protocols.Result(
-        name="cli", quick=False, rows=going_on.rows, checks=[], commits=tuple(going_on.commits)
-    )
-    assert json.loads(json.dumps(result.to_json()))["commit"] == f"{older}, {newer}"
+    assert json.loads(json.dumps(going_on.result([]).to_json()))["commit"] == f"{older}, {newer}"
 
 
 def test_a_repeat_of_a_commit_that_is_not_part_of_this_one_does_not_count(repository: Path) -> None:

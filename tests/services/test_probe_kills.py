@@ -1,4 +1,4 @@
-"""Probes that are killed at any moment: what they have cut comes back. A thousand kills: ``probe-faults``."""
+"""Probes that are killed at any moment: what they have cut comes back, always."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support import group_files, kills, leftovers, paced_cores
+from support import group_files, leftovers, nights, paced_cores
 from support.group_files import until
+from support.kills import kill
 from support.shell_jobs import Submit
 
 from paceline.engines.local import layouts, machines, networks
@@ -26,6 +27,7 @@ from paceline.services import jobs
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.timeout(3 * 3600),
     pytest.mark.usefixtures("preferred"),
     pytest.mark.skipif(machines.read().cgroups is None, reason="no cgroups can be made here"),
 ]
@@ -51,7 +53,8 @@ for _ in sys.stdin:
     os.waitpid(pid, 0)
     print("gone", flush=True)
 """
-KILLS = 4
+#: All of them together are a thousand kills; one series of a few runs each time.
+SERIES = [(0, 4), *((seed, 250) for seed in range(1, 5))]
 _MOST_SECONDS, _CUT_SECONDS = 4.0, 0.5
 
 
@@ -66,15 +69,18 @@ def has(run: Run) -> dict[str, float | None]:
     return {str(replica): group_files.cores(run, str(replica)) for replica in run.spec.replicas()}
 
 
-def test_whenever_a_probe_is_killed_all_is_as_it_was(api: jobs.Jobs, submit: Submit, tmp_path: Path) -> None:
-    chance = random.Random(0)
+@pytest.mark.parametrize(("seed", "kills"), nights.but(SERIES, often=SERIES[:1]))
+def test_whenever_a_probe_is_killed_all_is_as_it_was(
+    api: jobs.Jobs, submit: Submit, tmp_path: Path, seed: int, kills: int
+) -> None:
+    chance = random.Random(seed)
     run = paced_cores.training(api, submit(paced_cores.job(tmp_path, "")))
     before = has(run)
     cut = 0
     with prober(api, run.name) as child:
         assert child.stdin is not None
         assert child.stdout is not None
-        for number in range(KILLS):
+        for number in range(kills):
             child.stdin.write("go\n")
             child.stdin.flush()
             pid = int(child.stdout.readline())
@@ -94,13 +100,6 @@ def test_whenever_a_probe_is_killed_all_is_as_it_was(api: jobs.Jobs, submit: Sub
     assert {row.attempt for row in api.replicas(run.name)} == {1}
 
 
-def rates(run: Run) -> list[str]:
-    """Return what shapes the links of a run's hosts, both ends of each."""
-    spaces = sorted(networks.NAMESPACES.glob(f"{jobs.folder_of(run).token}-*"))
-    shown = [subprocess.check_output(["tc", "-n", each.name, "qdisc", "show"], text=True) for each in spaces]
-    return [line for text in shown for line in text.splitlines() if " tbf " in line]
-
-
 @pytest.mark.skipif(bool(LACKS), reason=f"no network namespaces: {LACKS}")
 def test_links_that_a_killed_supervisor_left_narrow_become_wide_again(
     api: jobs.Jobs, submit: Submit, tmp_path: Path
@@ -109,12 +108,12 @@ def test_links_that_a_killed_supervisor_left_narrow_become_wide_again(
     host = Host(name="host-0", bandwidth_bits_per_second=1_000_000_000)
     spec = dataclasses.replace(paced_cores.job(tmp_path, ""), hosts=(host,))
     run = paced_cores.training(api, submit(spec))
-    before, folder = rates(run), jobs.folder_of(run)
-    assert len(before) == 2
-    kills.kill(leftovers.supervisor_pids(folder))
+    before, folder = group_files.links(run), jobs.folder_of(run)
+    assert sum(text.count(" tbf ") for text in before.values()) == 2
+    kill(leftovers.supervisor_pids(folder))
     until(lambda: api.is_lost(api.get(run.name)))
     networks.Network(folder.token, layouts.read(folder, spec.hosts).plan).limit(host, 850_000_000)
-    assert rates(run) != before
+    assert group_files.links(run) != before
     api.resume(run.name)
-    until(lambda: rates(run) == before, seconds=240)
+    until(lambda: group_files.links(run) == before, seconds=240)
     api.stop(run.name)

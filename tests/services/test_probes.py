@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import signal
-import subprocess
-import sys
-import textwrap
 from pathlib import Path
 
 import pytest
@@ -121,18 +118,7 @@ def test_a_checkpoint_comes_first(api: jobs.Jobs, submit: Submit, tmp_path: Path
 
 def test_a_probe_that_is_killed_leaves_nothing_cut(api: jobs.Jobs, submit: Submit, tmp_path: Path) -> None:
     run = started(api, submit, tmp_path, "ps-0")
-    program = textwrap.dedent(
-        f"""
-        from paceline.services import homes, jobs, probes
-        from paceline.stores import open_store
-
-        home = homes.Home.from_environment({{"PACELINE_HOME": {str(api.home.path)!r}}})
-        with open_store(home.store_url) as store:
-            times = probes.{paced_cores.TIMES!r}
-            probes.Prober(jobs=jobs.Jobs(home, store), times=times, most_share=1.0).probe({run.name!r})
-        """
-    )
-    child = subprocess.Popen([sys.executable, "-c", program])
+    child = paced_cores.probe(api, run, paced_cores.TIMES)
     until(lambda: group_files.cores(run, "ps-0") != 0.5)
     with pytest.raises(Conflict, match=f"is being probed by process {child.pid}"):
         prober(api).probe(run.name)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
 from collections.abc import Callable
 
-from paceline.engines.local import machines
+from paceline.engines.local import machines, networks
 from paceline.model.runs import Run
 from paceline.services import jobs
 
@@ -29,6 +30,15 @@ def memory(run: Run, replica: str, host: str = "local") -> int:
     assert groups is not None
     name = "memory.max" if groups.version == 2 else "memory.limit_in_bytes"
     return int((groups.roots["memory"] / jobs.folder_of(run).token / host / replica / name).read_text())
+
+
+def links(run: Run) -> dict[str, str]:
+    """Return what the kernel has of the links in each network namespace of a run."""
+    spaces = networks.NAMESPACES.glob(f"{jobs.folder_of(run).token}-*")
+    return {
+        each.name: subprocess.check_output(["tc", "-n", each.name, "qdisc", "show"], text=True)
+        for each in spaces
+    }
 
 
 def until(condition: Callable[[], object], seconds: float = 240.0) -> None:

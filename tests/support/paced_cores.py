@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -53,6 +56,18 @@ while True:
 #: A server that uses up what it may take if it is the one, and nothing else.
 _SERVER = 'if [ "$0" = "$PACELINE_ROLE-$PACELINE_INDEX" ]; then while :; do :; done; fi; exec sleep 600'
 SAVES = "saves"
+#: Probes a job of a home, by times.
+_PROBE = """
+import json, sys
+
+from paceline.services import homes, jobs, probes
+from paceline.stores import open_store
+
+home = homes.Home.from_environment({"PACELINE_HOME": sys.argv[1]})
+with open_store(home.store_url) as store:
+    times = probes.Times(**json.loads(sys.argv[3]))
+    probes.Prober(jobs=jobs.Jobs(home, store), times=times, most_share=1.0).probe(sys.argv[2])
+"""
 TIMES = Times(window=1.5, settle=0.5, known=4.0, most=240.0)
 
 
@@ -76,3 +91,9 @@ def training(api: jobs.Jobs, run: Run) -> Run:
     api.wait(run.name, timeout_seconds=240, until=lambda run: run.phase is JobPhase.RUNNING)
     until(lambda: len(api.recording(run.name).steps) > 120)
     return run
+
+
+def probe(api: jobs.Jobs, run: Run, times: Times) -> subprocess.Popen[bytes]:
+    """Probe a job by a process of its own; what it says of its end is dropped."""
+    arguments = (str(api.home.path), run.name, json.dumps(dataclasses.asdict(times)))
+    return subprocess.Popen([sys.executable, "-c", _PROBE, *arguments], stderr=subprocess.DEVNULL)

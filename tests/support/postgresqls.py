@@ -19,6 +19,8 @@ import sqlalchemy as sa
 from support.prerequisites import NotHere
 
 START_SECONDS = 240.0
+#: The user that Linux has for processes without rights.
+UNPRIVILEGED = 65534
 _READY = "ready to accept connections"
 
 
@@ -124,4 +126,4 @@ def _binaries() -> Path | None:
 def _unprivileged_user() -> str:
     with contextlib.suppress(KeyError):
         return pwd.getpwnam("postgres").pw_name
-    return "nobody"
+    return pwd.getpwuid(UNPRIVILEGED).pw_name

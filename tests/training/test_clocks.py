@@ -113,7 +113,7 @@ def test_steps_that_share_an_exchange_begin_at_once(servers, tmp_path):
     assert clocks_of(one).tolist() == [4, 2]
 
 
-def test_a_trainer_that_ends_holds_nobody(servers, tmp_path):
+def test_a_trainer_that_ends_holds_no_other_trainer(servers, tmp_path):
     one, two = trainers(servers, tmp_path, 0, 2)
     fast, slow = pace_of(one), pace_of(two)
     fast.wait()

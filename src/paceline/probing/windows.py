@@ -73,12 +73,11 @@ def held_back(
 def evaluating(samples: Sequence[Sample], since: float, until: float) -> float:
     """Return the share of the time between two moments in which an evaluator computed."""
     stretches = [
-        (max(since, each.at - each.interval_seconds), min(until, each.at))
+        intervals.stretch(each)
         for each in samples
         if each.replica.role is Role.EVALUATOR and (each.cpu_cores or 0.0) >= EVALUATING_CORES
     ]
-    within = [(begin, end) for begin, end in stretches if begin < end]
-    return intervals.covered_seconds(within) / (until - since) if until > since else 0.0
+    return _covered(stretches, since, until)
 
 
 def standing(reports: Iterable[StepReport], since: float, until: float) -> float:
@@ -87,16 +86,18 @@ def standing(reports: Iterable[StepReport], since: float, until: float) -> float
     It saved a checkpoint then, or evaluated, or waited for what is stored: its next report takes far longer
     than usual to come, as no cut of a part makes it. One of which nothing comes up to the last moment stands.
     """
-    if until <= since:
-        return 0.0
-    stood = [
-        sum(max(0.0, min(end, until) - max(begin, since)) for begin, end in _stretches(own, until))
-        for own in by_replica(reports).values()
-    ]
-    return max(stood, default=0.0) / (until - since)
+    stood = (_stood(own, until) for own in by_replica(reports).values())
+    return max((_covered(stretches, since, until) for stretches in stood), default=0.0)
 
 
-def _stretches(reports: Sequence[StepReport], until: float) -> Iterator[tuple[float, float]]:
+def _covered(stretches: Iterable[tuple[float, float]], since: float, until: float) -> float:
+    """Return the share of the time between two moments that stretches cover; 0 of no time."""
+    clipped = ((max(since, begin), min(until, end)) for begin, end in stretches)
+    within = [(begin, end) for begin, end in clipped if begin < end]
+    return intervals.covered_seconds(within) / (until - since) if until > since else 0.0
+
+
+def _stood(reports: Sequence[StepReport], until: float) -> Iterator[tuple[float, float]]:
     """Yield from when until when a trainer stood still."""
     moments = [each.at for each in reports if each.at <= until]
     gaps = [later - earlier for earlier, later in itertools.pairwise(moments)]

@@ -170,10 +170,10 @@ def _the_tfjob(found: Sequence[_Object], file: str) -> _Object:
 
 def _without_tfjob(found: Sequence[_Object], file: str) -> InvalidInput:
     named = [each for each in found if each.kind]
-    if not named and found:
-        return found[0].refusal("", "there is no TFJob in the file: kind is missing")
-    if not named:
+    if not found:
         return InvalidInput(f"{problems.visible(file)}: there is no TFJob in it", _HINT)
+    if not named:
+        return found[0].refusal("", "there is no TFJob in the file: kind is missing")
     if named[0].kind == jobs.KIND and named[0].data.get("apiVersion") == jobs.API_VERSION:
         return named[0].refusal("kind", "this is a job file already; there is nothing to convert", None)
     kinds = dict.fromkeys(problems.visible(each.kind[:60]) for each in named)
