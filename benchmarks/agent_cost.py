@@ -24,8 +24,9 @@ from pathlib import Path
 from benchmarks import plots, stepped, trials
 from benchmarks.protocols import ROOT, Bench, Check, Result, Row, at_most
 from paceline.engines.local import machines, processes
+from paceline.engines.local.folders import RunFolder
 from paceline.model.runs import Run
-from paceline.services import jobs
+from paceline.services.local import jobs
 
 WINDOW_SECONDS = 0.25
 #: More than the agents' second: whenever they go on, a sample is due.
@@ -86,7 +87,7 @@ class Job:
         self.run = run
         self._counts = counts
         self._hierarchy = hierarchy
-        self._folder = jobs.folder_of(run)
+        self._folder = RunFolder.of(run)
         self.agents: list[int] = []
 
     def wait_for_training(self, api: jobs.Jobs) -> None:

@@ -21,14 +21,14 @@ from paceline.model.jobs import JobSpec, RoleSpec
 from paceline.model.roles import Role
 from paceline.model.runs import Run
 from paceline.model.statuses import JobPhase
-from paceline.services import homes, supervisors
+from paceline.services.local import state_dirs, supervisors
 from paceline.stores import open_store
 
 #: Of the live job, one a second: it outlives the measurement.
 STEPS = 100_000
 
 
-def fill(home: homes.Home, jobs: int) -> None:
+def fill(home: state_dirs.Home, jobs: int) -> None:
     """Keep so many jobs that have ended."""
     roles = (RoleSpec(role=Role.PS, replicas=2), RoleSpec(role=Role.WORKER, replicas=8))
     now = time.time()
@@ -56,7 +56,7 @@ def fill(home: homes.Home, jobs: int) -> None:
 
 
 @contextlib.contextmanager
-def living(home: homes.Home) -> Iterator[None]:
+def living(home: state_dirs.Home) -> Iterator[None]:
     """Let a large job live: what is measured of it comes once a second. It leaves nothing."""
     ended = multiprocessing.Event()
     begun = multiprocessing.Event()
@@ -70,7 +70,7 @@ def living(home: homes.Home) -> Iterator[None]:
         process.join()
 
 
-def _live(home: homes.Home, begun: Any, ended: Any) -> None:
+def _live(home: state_dirs.Home, begun: Any, ended: Any) -> None:
     chance, start = random.Random(0), time.time()
     folder = home.folder(large_jobs.NAME)
     folder.path.mkdir(parents=True)

@@ -18,7 +18,7 @@ from paceline.model.jobs import JobSpec, RoleSpec
 from paceline.model.roles import Role
 from paceline.model.runs import Run
 from paceline.model.statuses import JobPhase
-from paceline.services import homes
+from paceline.services.local import state_dirs
 from paceline.stores import open_store
 
 HELP_CPU_SECONDS = 0.1
@@ -31,7 +31,7 @@ def run(bench: Bench) -> list[Check]:
     repeats = 5 if bench.quick else 30
     bench.plan(2 * repeats)
     with tempfile.TemporaryDirectory() as folder:
-        home = homes.Home.from_environment({"PACELINE_HOME": folder})
+        home = state_dirs.Home.from_environment({"PACELINE_HOME": folder})
         _fill(home)
         _time(home, "list")
         for repeat in range(repeats):
@@ -45,7 +45,7 @@ def run(bench: Bench) -> list[Check]:
     ]
 
 
-def _fill(home: homes.Home) -> None:
+def _fill(home: state_dirs.Home) -> None:
     roles = (RoleSpec(role=Role.PS, replicas=2), RoleSpec(role=Role.WORKER, replicas=4))
     with open_store(home.store_url) as store:
         for number in range(RUNS):
@@ -57,7 +57,7 @@ def _fill(home: homes.Home) -> None:
             store.create_run(run, states.initial(spec))
 
 
-def _time(home: homes.Home, command: str) -> dict[str, float | str]:
+def _time(home: state_dirs.Home, command: str) -> dict[str, float | str]:
     program = Path(sys.executable).parent / "paceline"
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start = time.perf_counter()

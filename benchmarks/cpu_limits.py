@@ -23,10 +23,11 @@ from typing import NamedTuple
 from benchmarks import plots, rungs, stepped, trials
 from benchmarks.protocols import ROOT, Bench, Check, Result, Row, interval
 from paceline.engines.local import cgroups, machines, processes
+from paceline.engines.local.folders import RunFolder
 from paceline.model.jobs import CpuPolicy, JobSpec
 from paceline.model.roles import Role
 from paceline.model.runs import Run
-from paceline.services import jobs
+from paceline.services.local import jobs
 
 DATA, BATCH = "clicks-small", 512
 SPARSE = "1 sparse optimizer"
@@ -176,7 +177,7 @@ class Job:
         self._run = run
         self._counts = counts
         self._hierarchy = hierarchy
-        self._folder = jobs.folder_of(run)
+        self._folder = RunFolder.of(run)
 
     def _pids(self) -> set[int]:
         return self._hierarchy.pids(self._folder.token)

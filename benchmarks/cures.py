@@ -33,11 +33,12 @@ from support.prerequisites import NotHere
 from benchmarks import cure_cells, plots, trials
 from benchmarks.cure_cells import CELLS, FOREVER, RATE, REFUSED, STARTS, WAIT, Cell
 from benchmarks.protocols import ROOT, Bench, Check, Result, Row, at_least, at_most, interval, none, reported
+from paceline.engines.local.folders import RunFolder
 from paceline.errors import Conflict, PacelineError
 from paceline.model import cures
 from paceline.model.cures import Outcome
 from paceline.model.runs import CURED, Run
-from paceline.services import jobs
+from paceline.services.local import jobs
 
 SEEDS = (0, 1, 2)
 #: The first steps are slower; they are left out.
@@ -229,7 +230,7 @@ def _python(version: str) -> Path:
 
 def _printed(run: Run) -> dict[str, str]:
     """Return what each replica has printed."""
-    logs = jobs.folder_of(run).path.glob("logs/*.log")
+    logs = RunFolder.of(run).path.glob("logs/*.log")
     return {path.name.partition(".")[0]: path.read_text(errors="replace") for path in sorted(logs)}
 
 

@@ -20,7 +20,7 @@ from paceline.examples.clicks import generate
 from paceline.model.jobs import JobSpec
 from paceline.model.roles import Role
 from paceline.model.runs import Run
-from paceline.services import jobs
+from paceline.services.local import jobs
 
 LIMIT = 1.3
 SERVERS = 4

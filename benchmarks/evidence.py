@@ -23,7 +23,7 @@ from benchmarks.diagnosis import onsets
 from benchmarks.diagnosis.bases import Base
 from benchmarks.protocols import Bench, Check, Result, Row, at_most, none, percentile_at_most
 from paceline.model.statuses import JobPhase
-from paceline.services import homes
+from paceline.services.local import state_dirs
 from paceline.stores import open_store
 
 SECONDS, QUICK_SECONDS = 3600, 600
@@ -44,7 +44,7 @@ def run(bench: Bench) -> list[Check]:
     bench.plan(1 + repeats + len(bases) * len(onsets.ONSETS))
     compileall.compile_dir(Path(paceline.__file__).parent, quiet=1)
     with tempfile.TemporaryDirectory(prefix="paceline-bench-") as folder:
-        home = homes.Home.from_environment({"PACELINE_HOME": folder})
+        home = state_dirs.Home.from_environment({"PACELINE_HOME": folder})
         filled = bench.repeat("fill", functools.partial(_fill, home, seconds))
         if not Path(home.path, "paceline.db").exists():  # kept from an earlier run
             _fill(home, seconds)
@@ -86,7 +86,7 @@ def details(rows: Sequence[Row]) -> Iterator[str]:
             yield f"| {row['onset']} | {job} | {told} | {', '.join(row['told'])} |"
 
 
-def _fill(home: homes.Home, seconds: int) -> dict[str, Any]:
+def _fill(home: state_dirs.Home, seconds: int) -> dict[str, Any]:
     """Keep a job of so many seconds, as rounds of a supervisor keep it; return what its samples take."""
     with open_store(home.store_url) as store:
         running = large_jobs.begin(store, home, at=START)
@@ -109,12 +109,12 @@ def _fill(home: homes.Home, seconds: int) -> dict[str, Any]:
     return {"sample_bytes": with_samples - empty, "report_bytes": _bytes(home) - with_samples}
 
 
-def _bytes(home: homes.Home) -> int:
+def _bytes(home: state_dirs.Home) -> int:
     """Return what the database takes on disk."""
     return sum(path.stat().st_size for path in home.path.glob("paceline.db*"))
 
 
-def _why(home: homes.Home) -> dict[str, float]:
+def _why(home: state_dirs.Home) -> dict[str, float]:
     program = Path(sys.executable).parent / "paceline"
     # What is installed has its bytecode.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}

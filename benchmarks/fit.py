@@ -206,7 +206,7 @@ def _job(generator: random.Random) -> JobSpec:
 def _apply(spec: JobSpec) -> Row:
     """Ask, apply, and return both answers."""
     with composition.opened_cluster(None, clusters.NAMESPACE) as jobs:
-        state = jobs.cluster_state()
+        state = jobs.objects.cluster_state()
     found = fits.fit(spec, state.nodes, state.quotas)
     where = Surroundings(namespace=clusters.NAMESPACE, agent_image=None)
     clusters.apply(manifests.bare(spec, where, places=found.places))

@@ -24,7 +24,7 @@ from benchmarks.pod_watches import PodWatch
 from benchmarks.protocols import Bench, Check, Result, Row, at_most, none, percentile_at_most, reported
 from paceline.model.roles import Role
 from paceline.rendering import labels
-from paceline.services.cluster_jobs import ClusterJobs
+from paceline.services.cluster.jobs import ClusterJobs
 from paceline.surfaces import composition
 
 PS, WORKERS = 2, 3

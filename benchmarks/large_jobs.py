@@ -13,7 +13,7 @@ from paceline.model.roles import ReplicaId, Role
 from paceline.model.runs import Run
 from paceline.model.samples import Sample, StepReport
 from paceline.model.statuses import JobPhase, ReplicaPhase
-from paceline.services import homes
+from paceline.services.local import state_dirs
 from paceline.stores import Store
 
 NAME = "large"
@@ -30,7 +30,7 @@ SPEC = JobSpec(
 )
 
 
-def begin(store: Store, home: homes.Home, *, at: float) -> JobState:
+def begin(store: Store, home: state_dirs.Home, *, at: float) -> JobState:
     """Let a store know the job, which runs since a moment (Unix seconds); return its state."""
     made = Run(
         name=NAME, spec=SPEC, source="", engine="local", directory=str(home.runs / NAME),

@@ -24,10 +24,11 @@ from support import kills, leftovers
 from benchmarks import plots, trials
 from benchmarks.protocols import Bench, Check, Result
 from paceline import specs
+from paceline.engines.local.folders import RunFolder
 from paceline.errors import NotFound, PacelineError
 from paceline.model.jobs import Host, JobSpec, RestartPolicy, RestartWhen
 from paceline.model.runs import Run
-from paceline.services import jobs
+from paceline.services.local import jobs
 
 VICTIMS = ("ps-0", "ps-1", "worker-0", "worker-1", "supervisor", "guard and supervisor", "command line")
 #: A job of this size takes about this long where nothing is killed.
@@ -98,7 +99,7 @@ def _run(trial: Trial, data: Path) -> dict[str, Any]:
             finally:
                 command_line.kill()
         seconds = time.monotonic() - start
-        folder = jobs.folder_of(run)
+        folder = RunFolder.of(run)
         with contextlib.suppress(TimeoutError):
             kills.until(lambda: not leftovers.supervisor_pids(folder), seconds=5)
         left = leftovers.find(run.spec, folder) + [
@@ -140,7 +141,7 @@ def _find(api: jobs.Jobs, name: str) -> Run | None:
 
 def _kill(trial: Trial, run: Run, command_line: subprocess.Popen[bytes]) -> bool:
     """Kill the victim; return whether it was there to be killed."""
-    folder = jobs.folder_of(run)
+    folder = RunFolder.of(run)
     match trial.victim:
         case "command line":
             command_line.kill()

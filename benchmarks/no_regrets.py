@@ -23,9 +23,9 @@ from paceline import specs
 from paceline.engines.local import machines
 from paceline.model.jobs import JobSpec
 from paceline.model.tunings import Objective
-from paceline.services import tunings
-from paceline.services.trials import Bed, Times
-from paceline.services.tunings import Tuner
+from paceline.services.studying import tunings
+from paceline.services.studying.trials import Bed, Times
+from paceline.services.studying.tunings import Tuner
 from paceline.surfaces.views import cells
 from paceline.tuning import judgements
 

@@ -33,7 +33,7 @@ from paceline.model.causes import Change
 from paceline.model.jobs import JobSpec
 from paceline.model.recordings import Recording
 from paceline.modelling import forecasts
-from paceline.services import predictions
+from paceline.services.studying import predictions
 from paceline.specs import edits
 
 MEDIAN, HOLDS, LEAST_PAIRS = 0.10, 0.85, 60

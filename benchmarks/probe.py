@@ -46,8 +46,8 @@ from paceline.model.jobs import JobSpec
 from paceline.model.probes import Elasticity, Probe, Verdict
 from paceline.model.roles import ReplicaId, Role
 from paceline.probing import raises, sayings, windows
-from paceline.services import recordings
-from paceline.services.probes import Prober, Times
+from paceline.services.observing import recordings
+from paceline.services.studying.probes import Prober, Times
 
 #: Of all probes, and the error of what was foretold.
 NAMED, MEDIAN, LEAST_PROBES = 0.95, 0.10, 60

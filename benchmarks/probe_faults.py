@@ -27,10 +27,11 @@ from support import group_files, kills, leftovers, paced_cores
 from benchmarks import plots, trials
 from benchmarks.protocols import Bench, Check, Result, Row, none, reported
 from paceline.engines.local import machines
+from paceline.engines.local.folders import RunFolder
 from paceline.model.jobs import Host, JobSpec
 from paceline.model.runs import Run
-from paceline.services import jobs
-from paceline.services.probes import Times
+from paceline.services.local import jobs
+from paceline.services.studying.probes import Times
 
 PROBE, SUPERVISOR, GUARD = "the probe", "probe and supervisor", "probe, supervisor and guard"
 VICTIMS = (PROBE, SUPERVISOR, GUARD)
@@ -131,7 +132,7 @@ def _kill(
             time.sleep(_POLL_SECONDS)
         if probe.poll() is None:
             break
-    guard, *supervisor = leftovers.supervisor_pids(jobs.folder_of(training))
+    guard, *supervisor = leftovers.supervisor_pids(RunFolder.of(training))
     others = {PROBE: [], SUPERVISOR: supervisor, GUARD: [guard, *supervisor]}[victim]
     was_cut = state(api, training) != before
     for pid in (*others, probe.pid):
@@ -157,7 +158,7 @@ def _seconds_until_back(
         now = state(api, training)
         if time.monotonic() - since > LATE_SECONDS and not late:
             late.extend(_differences(before, now) or ["the supervisor"])
-        return now == before and len(leftovers.supervisor_pids(jobs.folder_of(training))) == 2
+        return now == before and len(leftovers.supervisor_pids(RunFolder.of(training))) == 2
 
     with contextlib.suppress(TimeoutError):
         kills.until(is_back, seconds=PATIENCE_SECONDS, every_seconds=_POLL_SECONDS)
@@ -175,7 +176,7 @@ def _differences(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]
 
 def state(api: jobs.Jobs, training: Run) -> dict[str, str]:
     """Return all that a probe may change of a job: what the kernel has, and what is stored."""
-    folder = jobs.folder_of(training)
+    folder = RunFolder.of(training)
     groups = machines.read().cgroups
     assert groups is not None, "there are cgroups where this is run"
     found = group_files.links(training)

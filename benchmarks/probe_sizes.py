@@ -28,7 +28,7 @@ from paceline.modelling.layouts import Layout, Server, Trainers
 from paceline.modelling.predictions import Speed
 from paceline.probing import estimates, plans
 from paceline.probing.plans import Scope
-from paceline.services.probes import Times
+from paceline.services.studying.probes import Times
 
 #: Parameter servers and workers of each job, and how long a probe of it may take.
 SIZES: Mapping[str, tuple[int, int, float]] = {

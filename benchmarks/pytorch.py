@@ -36,7 +36,8 @@ from paceline.model.causes import Cause
 from paceline.model.findings import Severity
 from paceline.model.jobs import JobSpec
 from paceline.model.runs import Run
-from paceline.services import jobs, looks
+from paceline.services.local import jobs
+from paceline.services.observing import diagnosis_runs
 
 SCRIPT = ROOT / "tests" / "scripts" / "foreign" / "torch_ddp.py"
 RIGHT, COST, COST_UPPER = 0.95, 0.005, 0.01
@@ -217,7 +218,7 @@ def _judged(kind: str, options: str, ranks: int) -> Row:
         try:
             kills.until(lambda: _all_train(api, training, ranks), seconds=trials.START_SECONDS)
             time.sleep(KINDS[kind].seconds)
-            causes = looks.Looker(api, training.name).look().explanation.causes
+            causes = diagnosis_runs.Looker(api, training.name).look().explanation.causes
             return {
                 "kind": kind, "options": options, "ranks": ranks, "right": _is_right(kind, options, causes),
                 "causes": [{"name": each.name, "what": each.what} for each in causes],

@@ -33,7 +33,7 @@ from paceline.model.jobs import JobSpec
 from paceline.model.roles import Role
 from paceline.model.samples import Sample, StepReport, by_replica
 from paceline.probing import windows
-from paceline.services import jobs
+from paceline.services.local import jobs
 
 RESIZED, RESUMED = "resized", "stopped and resumed"
 WINDOW_SECONDS = 10.0

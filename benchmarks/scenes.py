@@ -29,8 +29,9 @@ from paceline.model.causes import Change
 from paceline.model.experiments import Experiment, Repeat, Variant
 from paceline.model.recordings import Recording
 from paceline.model.tunings import Outcome
-from paceline.services import experiments, recordings
-from paceline.services.experiments import Runner
+from paceline.services.observing import recordings
+from paceline.services.studying import experiments
+from paceline.services.studying.experiments import Runner
 from paceline.specs import edits, experiment_files
 from paceline.stores import open_store
 from paceline.stores import recordings as files

@@ -24,7 +24,8 @@ from paceline.engines.local import machines
 from paceline.examples.clicks import generate
 from paceline.model.causes import Cause, Change
 from paceline.model.runs import Run
-from paceline.services import jobs, recordings
+from paceline.services.local import jobs
+from paceline.services.observing import recordings
 from paceline.specs import edits
 
 #: The workers of each server, by how many servers there are: 55 processes take more memory than 24 GiB.

@@ -23,7 +23,7 @@ from support.served import Server, serving
 
 from benchmarks import busy_homes, large_jobs, paints, plots
 from benchmarks.protocols import Bench, Check, Result, Row, at_most, none, percentile_at_most, reported
-from paceline.services import homes
+from paceline.services.local import state_dirs
 
 JOBS, USERS, FOLLOWERS = 10_000, 50, 200
 #: How long users look, and for how long others follow; and the same when it is to be quick.
@@ -54,7 +54,7 @@ def run(bench: Bench) -> list[Check]:
     )
     bench.plan(3)
     with tempfile.TemporaryDirectory(prefix="paceline-bench-") as folder:
-        home = homes.Home.from_environment({"PACELINE_HOME": folder})
+        home = state_dirs.Home.from_environment({"PACELINE_HOME": folder})
         busy_homes.fill(home, JOBS // 10 if bench.quick else JOBS)
         for name, use in (
             ("users", lambda served: asyncio.run(_users(served, seconds=look))),
@@ -93,7 +93,7 @@ def _checks(rows: Sequence[Row]) -> Iterator[Check]:
     yield at_most("memory in the last third of following over that in the second", [growth], GROWTH)
 
 
-def _loaded(home: homes.Home, use: Any) -> dict[str, Any]:
+def _loaded(home: state_dirs.Home, use: Any) -> dict[str, Any]:
     """Have a server used that has a large live job."""
     with busy_homes.living(home), serving(home) as served:
         time.sleep(5.0)  # It has something to tell.

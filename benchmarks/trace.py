@@ -30,7 +30,9 @@ from paceline.model.roles import ReplicaId
 from paceline.model.runs import Run
 from paceline.model.samples import Sample
 from paceline.model.traces import Trace, name_at
-from paceline.services import jobs, traces, variable_plans
+from paceline.services import variable_plans
+from paceline.services.local import jobs
+from paceline.services.observing import traces
 from paceline.sources import traces as sources
 
 WORKERS = 2

@@ -20,9 +20,10 @@ from support import kills
 
 from benchmarks import plots, trials
 from benchmarks.protocols import Bench, Check, Result, Row, interval
+from paceline.engines.local.folders import RunFolder
 from paceline.model.jobs import RestartPolicy, RestartWhen
 from paceline.model.runs import Run
-from paceline.services import jobs
+from paceline.services.local import jobs
 
 VICTIMS = ("ps-0", "ps-1", "worker-0", "worker-1")
 SIDES = ("undisturbed", "disturbed")
@@ -84,7 +85,7 @@ def _run(side: str, seed: int, planned: Sequence[Kill], data: Path) -> Row:
             "auc": evaluation.auc,
             "step": evaluation.step,
             "seconds": run.finished_at - run.started_at,
-            "progress": _progress(jobs.folder_of(run).path),
+            "progress": _progress(RunFolder.of(run).path),
         }
 
 
@@ -97,7 +98,7 @@ def _strike(api: jobs.Jobs, run: Run, planned: Kill) -> bool:
         return done >= planned.progress or api.get(run.name).phase.is_final
 
     def struck() -> bool:
-        found = kills.replica_pids(jobs.folder_of(run), planned.victim, whole=planned.whole)
+        found = kills.replica_pids(RunFolder.of(run), planned.victim, whole=planned.whole)
         return kills.kill(found) or api.get(run.name).phase.is_final
 
     kills.until(is_time, seconds=PATIENCE_SECONDS)

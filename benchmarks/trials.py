@@ -16,13 +16,14 @@ from benchmarks import stepped
 from benchmarks.protocols import KEPT, ROOT
 from paceline import specs
 from paceline.engines.local import networks, processes
+from paceline.engines.local.folders import RunFolder
 from paceline.examples.clicks import generate
 from paceline.model import intervals
 from paceline.model.jobs import JobSpec
 from paceline.model.roles import Role
 from paceline.model.runs import Run
 from paceline.model.samples import Sample, StepReport
-from paceline.services import homes, jobs
+from paceline.services.local import jobs, state_dirs
 from paceline.stores import open_store
 
 CENSUS_DATA = Path(os.environ.get("PACELINE_CENSUS_DATA", ROOT.parent / "shared" / "data" / "census-income"))
@@ -40,7 +41,7 @@ CLICKS = {
 def service() -> Iterator[jobs.Jobs]:
     """Yield the life cycle over an empty home that is removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="paceline-bench-") as folder:
-        home = homes.Home.from_environment({"PACELINE_HOME": folder})
+        home = state_dirs.Home.from_environment({"PACELINE_HOME": folder})
         with open_store(home.store_url) as store:
             yield jobs.Jobs(home, store)
 
@@ -101,7 +102,7 @@ def server_bytes(run: Run) -> list[int] | None:
     """Return the bytes received and sent so far on the interface of each parameter server; None if they have
     none of their own, for want of emulated hosts.
     """
-    folder = jobs.folder_of(run)
+    folder = RunFolder.of(run)
     found = []
     for replica in run.spec.replicas():
         if replica.role is Role.PS:

@@ -21,9 +21,10 @@ from support import leftovers
 
 from benchmarks import plots
 from benchmarks.protocols import Bench, Check, Result, Row, none
+from paceline.engines.local.folders import RunFolder
 from paceline.errors import NotFound
 from paceline.model.runs import Run
-from paceline.services import homes, jobs
+from paceline.services.local import state_dirs
 from paceline.stores import Store, open_store
 
 TUNE, EXPERIMENT = "tune", "experiment"
@@ -90,7 +91,7 @@ def _killed(kind: str, seed: int) -> dict[str, Any]:
         (folder / "train.py").write_text(_SCRIPT)
         (folder / "job.yaml").write_text(_JOB.format(python=sys.executable))
         (folder / "experiment.yaml").write_text(_EXPERIMENT)
-        home = homes.Home.from_environment({"PACELINE_HOME": str(folder / "home")})
+        home = state_dirs.Home.from_environment({"PACELINE_HOME": str(folder / "home")})
         repeated, deaths = 0, 0
         known: list[Any] = []
         while deaths < KILLS:
@@ -119,7 +120,7 @@ def _killed(kind: str, seed: int) -> dict[str, Any]:
         }
 
 
-def _start(kind: str, folder: Path, home: homes.Home) -> subprocess.Popen[bytes]:
+def _start(kind: str, folder: Path, home: state_dirs.Home) -> subprocess.Popen[bytes]:
     program = str(Path(sys.executable).parent / "paceline")
     arguments = (
         ["tune", "job.yaml", "--trials", "4", "--seconds", "1", "--pairs", "0"]
@@ -133,7 +134,7 @@ def _start(kind: str, folder: Path, home: homes.Home) -> subprocess.Popen[bytes]
     )  # fmt: skip
 
 
-def _finished(kind: str, home: homes.Home) -> list[Any]:
+def _finished(kind: str, home: state_dirs.Home) -> list[Any]:
     """Return the runs of a study that are done, as they are stored."""
     with open_store(home.store_url) as store:
         try:
@@ -144,16 +145,16 @@ def _finished(kind: str, home: homes.Home) -> list[Any]:
             return []
 
 
-def _left(home: homes.Home) -> list[str]:
+def _left(home: state_dirs.Home) -> list[str]:
     """Return what runs on after the end, and what is left of networks and cgroups."""
     with open_store(home.store_url) as store:
         runs = _runs(store)
         deadline = time.monotonic() + 10.0
-        while any(leftovers.supervisor_pids(jobs.folder_of(run)) for run in runs):
+        while any(leftovers.supervisor_pids(RunFolder.of(run)) for run in runs):
             if time.monotonic() > deadline:
                 return ["a supervisor"]
             time.sleep(0.1)
-        return [each for run in runs for each in leftovers.find(run.spec, jobs.folder_of(run))]
+        return [each for run in runs for each in leftovers.find(run.spec, RunFolder.of(run))]
 
 
 def _runs(store: Store) -> list[Run]:

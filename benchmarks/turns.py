@@ -19,8 +19,8 @@ from benchmarks.diagnosis import quiet
 from benchmarks.protocols import ROOT, Bench, Check, Result, Row, interval, reported
 from paceline import specs
 from paceline.model.tunings import Objective
-from paceline.services import tunings
-from paceline.services.trials import Bed, Times
+from paceline.services.studying import tunings
+from paceline.services.studying.trials import Bed, Times
 
 BY_TURNS, BY_RUNS = "in turn", "a run each"
 WAYS = (BY_TURNS, BY_RUNS)

@@ -29,13 +29,14 @@ from support.styles import STYLES, VERSIONS, Style
 from benchmarks import plots, trials
 from benchmarks.protocols import ROOT, Bench, Check, Result, Row, at_least, at_most
 from paceline import specs
+from paceline.engines.local.folders import RunFolder
 from paceline.errors import Conflict, PacelineError
 from paceline.model import trace_summaries, traces
 from paceline.model.jobs import JobSpec
 from paceline.model.runs import Run
 from paceline.model.samples import StepReport
-from paceline.services import jobs
-from paceline.services import traces as taking
+from paceline.services.local import jobs
+from paceline.services.observing import traces as taking
 from paceline.specs import variable_files
 
 RATE_LIMIT, BYTES_LIMIT, TRACE_SECONDS, TRACED_TIMES = 0.02, 0.05, 10.0, 1.7
@@ -171,7 +172,7 @@ class _Job:
 
     def _printed(self) -> dict[str, str]:
         """Return what each attempt of a replica has printed, in order."""
-        logs = sorted(jobs.folder_of(self.run).path.glob("logs/*.log"))
+        logs = sorted(RunFolder.of(self.run).path.glob("logs/*.log"))
         return {path.stem: path.read_text(errors="replace") for path in logs}
 
     def _made(self) -> dict[str, list[tuple[int, float]]]:

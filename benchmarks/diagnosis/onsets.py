@@ -17,7 +17,7 @@ from benchmarks.protocols import ROOT
 from paceline import specs
 from paceline.engines.local import cgroups
 from paceline.model.roles import Role
-from paceline.services import looks, watches
+from paceline.services.observing import diagnosis_runs, finding_debounce
 
 #: A job has been healthy for longer than a look reaches, so that the fault has to show against that.
 HEALTHY_SECONDS = 35.0
@@ -110,7 +110,7 @@ def measure(onset: Onset, base: Base) -> dict[str, Any]:
         try:
             trials.wait_for_steps(site, None)
             site.limit()
-            watching = _Watching(looks.Looker(api, run.name))
+            watching = _Watching(diagnosis_runs.Looker(api, run.name))
             before = watching.until(time.monotonic() + HEALTHY_SECONDS, ())
             with onset.act(base)(site):
                 start = time.monotonic()
@@ -130,9 +130,9 @@ def measure(onset: Onset, base: Base) -> dict[str, Any]:
 class _Watching:
     """Looks as `paceline run` does."""
 
-    def __init__(self, looker: looks.Looker) -> None:
+    def __init__(self, looker: diagnosis_runs.Looker) -> None:
         self._looker = looker
-        self._watch = watches.Watch()
+        self._watch = finding_debounce.Watch()
 
     def until(self, deadline: float, wanted: Collection[str]) -> list[str]:
         """Return the causes that are told of until a moment (of the monotonic clock), or until one that is
@@ -144,5 +144,7 @@ class _Watching:
             found = self._looker.look()
             changes = self._watch.look(found.explanation, unjudged=found.unjudged)
             told += [each.cause.name for each in changes if not each.is_over]
-            time.sleep(min(looks.pause_seconds(time.monotonic() - start), max(0.0, deadline - start)))
+            time.sleep(
+                min(diagnosis_runs.pause_seconds(time.monotonic() - start), max(0.0, deadline - start))
+            )
         return told

@@ -21,7 +21,7 @@ from benchmarks.protocols import Bench, Check, Result, Row
 from paceline.diagnosing import diagnoses, topics
 from paceline.model.causes import Cause, Explanation
 from paceline.model.findings import Severity
-from paceline.services import recordings as services
+from paceline.services.observing import recordings as services
 from paceline.stores import recordings
 
 FOLDER = Path(__file__).parent / "recordings"

@@ -12,10 +12,11 @@ from pathlib import Path
 import psutil
 
 from paceline.engines.local import cgroups, folders, machines, networks, processes
+from paceline.engines.local.folders import RunFolder
 from paceline.model.jobs import Host, JobSpec
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.runs import Run
-from paceline.services import jobs
+from paceline.services.local import jobs
 
 TRAINERS = (Role.CHIEF, Role.WORKER)
 INTERFACE = networks.INTERFACE
@@ -44,7 +45,7 @@ class Site:
     @property
     def folder(self) -> folders.RunFolder:
         """Return the run's folder."""
-        return jobs.folder_of(self.run)
+        return RunFolder.of(self.run)
 
     @property
     def spec(self) -> JobSpec:

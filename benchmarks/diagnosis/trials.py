@@ -17,12 +17,13 @@ from benchmarks.diagnosis.sites import TRAINERS, Site
 from benchmarks.protocols import ROOT
 from paceline import specs
 from paceline.engines.local import engine, machines
+from paceline.engines.local.folders import RunFolder
 from paceline.errors import Conflict, PacelineError
 from paceline.model.jobs import JobSpec
 from paceline.model.recordings import Recording
 from paceline.model.runs import Run
-from paceline.services import jobs, recordings, traces
-from paceline.services.jobs import Jobs
+from paceline.services.local.jobs import Jobs
+from paceline.services.observing import recordings, traces
 
 START_SECONDS = 120.0
 #: Of training, from when all trainers have steps and limits hold.
@@ -173,6 +174,6 @@ def end_job(api: Jobs, run: Run) -> None:
             api.stop(run.name)
         api.wait(run.name, timeout_seconds=_END_SECONDS)
     except PacelineError:
-        folder = jobs.folder_of(run)
+        folder = RunFolder.of(run)
         kills.kill(leftovers.supervisor_pids(folder))
         engine.release(folder, machines.read())

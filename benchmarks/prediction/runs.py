@@ -18,7 +18,8 @@ from paceline.model.recordings import Recording
 from paceline.model.roles import ReplicaId
 from paceline.modelling.calibrations import Measured
 from paceline.modelling.layouts import Layout, Server, Trainers
-from paceline.services import predictions, recordings
+from paceline.services.observing import recordings
+from paceline.services.studying import predictions
 
 #: The first steps are slower; together longer than `paceline why` looks back.
 SETTLE_SECONDS, WINDOW_SECONDS = 5.0, 27.0

@@ -16,7 +16,7 @@ from paceline.diagnosing import diagnoses
 from paceline.diagnosing.progress.limits import at_limit
 from paceline.model.findings import Severity
 from paceline.model.recordings import Recording
-from paceline.services import recordings as services
+from paceline.services.observing import recordings as services
 from paceline.stores import recordings
 
 FIT = [label for label in labels.read(scores.FOLDER).values() if label.split == labels.FIT]

@@ -12,10 +12,11 @@ from support.neighbours import neighbour
 from support.shell_jobs import enough
 
 from paceline.engines.local import firewalls, processes
+from paceline.engines.local.folders import RunFolder
 from paceline.model.jobs import JobSpec, RoleSpec
 from paceline.model.roles import Role
 from paceline.model.statuses import JobPhase
-from paceline.services import homes, jobs
+from paceline.services.local import jobs, state_dirs
 from paceline.stores import open_store
 
 pytestmark = pytest.mark.slow
@@ -34,13 +35,13 @@ while not os.path.exists(sys.argv[1]): time.sleep(0.1)
 
 @pytest.mark.skipif(bool(LACKS), reason=f"no firewall: {LACKS}")
 def test_what_tensorflow_opens_to_all_is_closed_to_other_machines(tmp_path: Path) -> None:
-    home = homes.Home.from_environment({"PACELINE_HOME": str(tmp_path / "home")})
+    home = state_dirs.Home.from_environment({"PACELINE_HOME": str(tmp_path / "home")})
     roles = tuple(RoleSpec(role=role, memory_bytes=2 << 30) for role in (Role.PS, Role.WORKER))
     command = (sys.executable, "-c", SERVE, "{run_dir}/enough")
     with open_store(home.store_url) as store, neighbour() as other:
         api = jobs.Jobs(home, store)
         run = api.submit(JobSpec(name="job", roles=roles, command=command), source="", base=tmp_path)
-        folder = jobs.folder_of(run)
+        folder = RunFolder.of(run)
         logs = [folder.log(replica, 1) for replica in run.spec.replicas()]
         kills.until(lambda: all(log.exists() and "serves" in log.read_text() for log in logs), seconds=300)
         ports = {int((row.address or "").rpartition(":")[2]) for row in store.replicas(run.name)}

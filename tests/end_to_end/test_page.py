@@ -17,7 +17,7 @@ from benchmarks.diagnosis import bases
 from benchmarks.diagnosis.bases import Base
 from paceline import specs
 from paceline.model.roles import Role
-from paceline.services import homes
+from paceline.services.local import state_dirs
 from paceline.surfaces import composition
 
 playwright = browsers.playwright
@@ -36,7 +36,7 @@ PATIENCE = 600_000
 @pytest.fixture
 def link(tmp_path: Path) -> Iterator[str]:
     """The link into a server over a home of its own; its jobs end with it."""
-    home = homes.Home.from_environment({"PACELINE_HOME": str(tmp_path / "home")})
+    home = state_dirs.Home.from_environment({"PACELINE_HOME": str(tmp_path / "home")})
     program = str(Path(sys.executable).parent / "paceline")
     command = [program, "serve", "--port", "0", "--home", str(home.path)]
     with (

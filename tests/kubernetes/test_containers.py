@@ -35,8 +35,8 @@ from paceline.model.proposals import Proposal
 from paceline.model.roles import Role
 from paceline.model.statuses import JobPhase
 from paceline.model.tunings import Objective
-from paceline.services.live_changes import Changer
-from paceline.services.trials import Times
+from paceline.services.studying.live_changes import Changer
+from paceline.services.studying.trials import Times
 from paceline.specs import custom_resources
 from paceline.surfaces import composition
 

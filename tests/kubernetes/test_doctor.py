@@ -13,7 +13,7 @@ import pytest
 import yaml
 from support.real_clusters import NAMESPACE, PACELINE, OperatorProcess, kubectl, until, until_phase
 
-from paceline.services.cluster_checkups import RIGHTS
+from paceline.services.cluster.checkups import RIGHTS
 
 ANALYST = "e2e-analyst"
 JOB = """

@@ -29,7 +29,7 @@ from paceline.model.jobs import CpuPolicy, JobSpec, RoleSpec
 from paceline.model.placements import Placement
 from paceline.model.roles import Role
 from paceline.model.runs import NOT_RESIZED
-from paceline.services.cluster_jobs import ClusterJobs
+from paceline.services.cluster.jobs import ClusterJobs
 from paceline.surfaces import composition
 
 MIB = 1 << 20

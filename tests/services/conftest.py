@@ -10,18 +10,19 @@ from support import kills, leftovers, shares
 from support.shell_jobs import Submit
 
 from paceline.engines.local import engine, machines
-from paceline.services import homes, jobs
+from paceline.engines.local.folders import RunFolder
+from paceline.services.local import jobs, state_dirs
 from paceline.stores import open_store
 
 
 @pytest.fixture
 def api(tmp_path: Path) -> Iterator[jobs.Jobs]:
-    home = homes.Home.from_environment({"PACELINE_HOME": str(tmp_path / "home")})
+    home = state_dirs.Home.from_environment({"PACELINE_HOME": str(tmp_path / "home")})
     with open_store(home.store_url) as store:
         api = jobs.Jobs(home, store)
         yield api
         for run in api.runs():
-            folder = jobs.folder_of(run)
+            folder = RunFolder.of(run)
             kills.kill(leftovers.supervisor_pids(folder))
             engine.release(folder, machines.read())
 

@@ -13,9 +13,11 @@ from paceline.errors import InvalidInput
 from paceline.model.retentions import DAY_SECONDS, Retention
 from paceline.model.runs import LOCAL, Detail
 from paceline.model.statuses import JobPhase
-from paceline.services import digests, jobs, retentions
-from paceline.services.digests import Keeper, Watched
-from paceline.services.lookouts import Lookout
+from paceline.services import retentions
+from paceline.services.local import jobs
+from paceline.services.observing import job_summaries
+from paceline.services.observing.job_summaries import Keeper, Watched
+from paceline.services.observing.look_cache import Lookout
 
 ENDED = 1e9 + 11
 
@@ -51,7 +53,7 @@ def test_it_is_said_first_and_then_done(old: jobs.Jobs) -> None:
 
 
 def test_the_summary_and_the_end(old: jobs.Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
-    why = digests.conclude(old, "old")
+    why = job_summaries.conclude(old, "old")
     assert why is None
     found, digest = old.recording("old").conclusion, old.store.digest("old")
     assert found is not None

@@ -13,7 +13,7 @@ import yaml
 from paceline.engines.kubernetes import loops
 from paceline.engines.kubernetes.clusters import Cluster
 from paceline.engines.kubernetes.loops import Loop
-from paceline.services.cluster_measurements import ClusterMeasurements
+from paceline.services.cluster.measurements import ClusterMeasurements
 from paceline.surfaces.web.cluster_gates import KubernetesGate
 from paceline.surfaces.web.gates import Gate
 from paceline.surfaces.web.operations import Operation

@@ -15,7 +15,7 @@ from paceline.model.roles import ReplicaId, Role
 from paceline.model.runs import LOCAL, Run
 from paceline.model.samples import Evaluation, Sample, StepReport
 from paceline.model.statuses import JobPhase, ReplicaPhase
-from paceline.services import homes
+from paceline.services.local import state_dirs
 from paceline.stores import Store, open_store
 from paceline.training import trace_files
 
@@ -30,7 +30,7 @@ def spec_of(name: str, ps: int = 2, workers: int = 2) -> JobSpec:
 
 
 def fill(
-    home: homes.Home,
+    home: state_dirs.Home,
     name: str,
     *,
     phase: JobPhase = JobPhase.SUCCEEDED,

@@ -7,15 +7,15 @@ import time
 from collections.abc import Callable
 
 from paceline.engines.local import machines, networks
+from paceline.engines.local.folders import RunFolder
 from paceline.model.runs import Run
-from paceline.services import jobs
 
 
 def cores(run: Run, replica: str, host: str = "local") -> float | None:
     """Return the quota of a replica; None: it has none."""
     groups = machines.read().cgroups
     assert groups is not None
-    folder = groups.roots["cpu"] / jobs.folder_of(run).token / host / replica
+    folder = groups.roots["cpu"] / RunFolder.of(run).token / host / replica
     if groups.version == 2:
         quota, period = (folder / "cpu.max").read_text().split()
         return None if quota == "max" else int(quota) / int(period)
@@ -29,12 +29,12 @@ def memory(run: Run, replica: str, host: str = "local") -> int:
     groups = machines.read().cgroups
     assert groups is not None
     name = "memory.max" if groups.version == 2 else "memory.limit_in_bytes"
-    return int((groups.roots["memory"] / jobs.folder_of(run).token / host / replica / name).read_text())
+    return int((groups.roots["memory"] / RunFolder.of(run).token / host / replica / name).read_text())
 
 
 def links(run: Run) -> dict[str, str]:
     """Return what the kernel has of the links in each network namespace of a run."""
-    spaces = networks.NAMESPACES.glob(f"{jobs.folder_of(run).token}-*")
+    spaces = networks.NAMESPACES.glob(f"{RunFolder.of(run).token}-*")
     return {
         each.name: subprocess.check_output(["tc", "-n", each.name, "qdisc", "show"], text=True)
         for each in spaces

@@ -12,8 +12,8 @@ from paceline.model.jobs import JobSpec, RoleSpec
 from paceline.model.roles import Role
 from paceline.model.runs import Run
 from paceline.model.statuses import JobPhase
-from paceline.services import jobs
-from paceline.services.probes import Times
+from paceline.services.local import jobs
+from paceline.services.studying.probes import Times
 from support.group_files import until
 
 #: A trainer whose steps take as long as the quotas of replicas say: its own, that of ps-0 or that of none.

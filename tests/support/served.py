@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from paceline.services import homes
+from paceline.services.local import state_dirs
 from paceline.surfaces.web import gates
 
 
@@ -24,7 +24,7 @@ class Server:
 
 
 @contextlib.contextmanager
-def serving(home: homes.Home) -> Iterator[Server]:
+def serving(home: state_dirs.Home) -> Iterator[Server]:
     """Give a server that answers; it ends with this."""
     program = str(Path(sys.executable).parent / "paceline")
     command = [program, "serve", "--port", "0", "--home", str(home.path)]

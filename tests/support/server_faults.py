@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from paceline.services import homes
+from paceline.services.local import state_dirs
 from support import postgresqls, submitters
 from support.kills import until
 from support.prerequisites import NotHere
@@ -31,10 +31,10 @@ ROOM_BYTES = 1 << 19
 
 
 @contextlib.contextmanager
-def _home(folder: Path | None = None, store: str = "") -> Iterator[homes.Home]:
+def _home(folder: Path | None = None, store: str = "") -> Iterator[state_dirs.Home]:
     """Give a home, in a folder of its own if none is named."""
     with tempfile.TemporaryDirectory(prefix="paceline-bench-", dir=folder) as made:
-        yield homes.Home.from_environment({"PACELINE_HOME": made, "PACELINE_STORE": store})
+        yield state_dirs.Home.from_environment({"PACELINE_HOME": made, "PACELINE_STORE": store})
 
 
 def _pause(chance: random.Random, *crews: Submitters) -> None:
@@ -45,7 +45,7 @@ def _pause(chance: random.Random, *crews: Submitters) -> None:
     time.sleep(chance.uniform(0.0, SUBMIT_SECONDS))
 
 
-def _row(home: homes.Home, crew: Submitters, recovery: float | None) -> dict[str, Any]:
+def _row(home: state_dirs.Home, crew: Submitters, recovery: float | None) -> dict[str, Any]:
     more = {"refusals": crew.refusals, "wrong": crew.wrong, "recovery": recovery}
     return {**submitters.became(home, crew.answered), **more}
 

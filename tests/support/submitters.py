@@ -11,8 +11,8 @@ import httpx2
 
 from paceline.engines.local import machines
 from paceline.engines.local.engine import release
-from paceline.services import homes, supervisors
-from paceline.services.jobs import folder_of
+from paceline.engines.local.folders import RunFolder
+from paceline.services.local import state_dirs, supervisors
 from paceline.stores import open_store
 from support import kills, leftovers
 from support.served import Server
@@ -108,11 +108,11 @@ class Submitters:
         return False
 
 
-def became(home: homes.Home, answered: dict[str, str]) -> dict[str, Any]:
+def became(home: state_dirs.Home, answered: dict[str, str]) -> dict[str, Any]:
     """Count what went wrong with jobs that were submitted, and remove all of the home."""
     with open_store(home.store_url) as store:
         deadline = time.monotonic() + END_SECONDS
-        while any(supervisors.is_supervised(folder_of(run)) for run in store.list_runs()):
+        while any(supervisors.is_supervised(RunFolder.of(run)) for run in store.list_runs()):
             if time.monotonic() > deadline:
                 break
             time.sleep(0.1)
@@ -127,7 +127,7 @@ def became(home: homes.Home, answered: dict[str, str]) -> dict[str, Any]:
             "unaudited": max(0, len(answered) - len(store.audits(limit=1_000_000))),
         }
         for run in runs.values():
-            folder = folder_of(run)
+            folder = RunFolder.of(run)
             kills.kill(leftovers.supervisor_pids(folder))
             release(folder, machines.read())
             store.delete_run(run.name)

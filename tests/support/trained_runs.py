@@ -10,7 +10,7 @@ from paceline.model.causes import Explanation
 from paceline.model.conclusions import Conclusion
 from paceline.model.digests import Digest
 from paceline.model.findings import Severity
-from paceline.services import homes
+from paceline.services.local import state_dirs
 from paceline.stores import open_store, tables
 from support import filled_homes
 
@@ -25,7 +25,7 @@ spec:
 DAY = 86_400.0
 
 
-def fill(home: homes.Home, *, runs: int = 12, worse: int = 10) -> str:
+def fill(home: state_dirs.Home, *, runs: int = 12, worse: int = 10) -> str:
     """Keep runs of one model; the one of a number is slower, the first was not measured; return the model."""
     name = ""
     for number in range(runs):

@@ -14,8 +14,8 @@ from click.testing import CliRunner, Result
 from support import kills, leftovers
 
 from paceline.engines.local import engine, machines
-from paceline.services import homes
-from paceline.services.jobs import folder_of
+from paceline.engines.local.folders import RunFolder
+from paceline.services.local import state_dirs
 from paceline.stores import open_store
 from paceline.surfaces import composition
 from paceline.surfaces.cli.main import cli
@@ -62,7 +62,7 @@ def other_store() -> str | None:
 @pytest.fixture
 def home(
     tmp_path: Path, blank_store: Path, other_store: str | None, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[homes.Home]:
+) -> Iterator[state_dirs.Home]:
     """A home that the environment names; every job that a test leaves is ended and deleted."""
     path = tmp_path / "home"
     path.mkdir(mode=0o700)
@@ -76,14 +76,14 @@ def home(
     found = composition.find_home()
     yield found
     with composition.opened(found) as jobs:
-        real = [folder_of(run) for run in jobs.runs() if Path(run.directory).exists()]
+        real = [RunFolder.of(run) for run in jobs.runs() if Path(run.directory).exists()]
     for folder in real:
         kills.kill(leftovers.supervisor_pids(folder))
         engine.release(folder, machines.read())
 
 
 @pytest.fixture
-def paceline(home: homes.Home) -> Callable[..., Result]:
+def paceline(home: state_dirs.Home) -> Callable[..., Result]:
     """Runs a command line within this process."""
 
     def run(*arguments: str, **environment: str) -> Result:
@@ -108,7 +108,7 @@ class Started:
 
 
 @pytest.fixture
-def start(home: homes.Home) -> Iterator[Callable[..., Started]]:
+def start(home: state_dirs.Home) -> Iterator[Callable[..., Started]]:
     """Starts a command line as a process; kills what is left in the end."""
     started: list[subprocess.Popen[str]] = []
 

@@ -18,9 +18,9 @@ from paceline.model.causes import Cause
 from paceline.model.findings import Severity
 from paceline.model.runs import JobEvent, Run
 from paceline.model.statuses import JobPhase
-from paceline.services import looks
-from paceline.services.homes import Home
-from paceline.services.watches import Change
+from paceline.services.local.state_dirs import Home
+from paceline.services.observing import diagnosis_runs
+from paceline.services.observing.finding_debounce import Change
 from paceline.surfaces.cli import alerts, following
 from paceline.surfaces.cli.sessions import Session
 
@@ -36,7 +36,7 @@ CAUSE = Cause(
 @pytest.fixture
 def session(home: Home, monkeypatch: pytest.MonkeyPatch) -> Session:
     monkeypatch.setattr(alerts, "FIRST_SECONDS", 0.0)
-    monkeypatch.setattr(looks, "pause_seconds", lambda took: 0.02)
+    monkeypatch.setattr(diagnosis_runs, "pause_seconds", lambda took: 0.02)
     return Session(home_option=str(home.path))
 
 
@@ -61,13 +61,13 @@ def test_a_line_says_when_what_and_where_to_look() -> None:
 def test_a_finding_is_told_once(home: Home, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(home, "clicks", phase=JobPhase.RUNNING)
     looked = threading.Semaphore(0)
-    original = looks.Looker.look
+    original = diagnosis_runs.Looker.look
 
-    def counted(self: looks.Looker) -> looks.Look:
+    def counted(self: diagnosis_runs.Looker) -> diagnosis_runs.Look:
         looked.release()
         return original(self)
 
-    monkeypatch.setattr(looks.Looker, "look", counted)
+    monkeypatch.setattr(diagnosis_runs.Looker, "look", counted)
     with alerts.watching(session, "clicks") as lines:
         (line,) = awaited(lines)
         for _ in range(4):
@@ -82,19 +82,19 @@ def test_errors_and_slow_looks_hold_up_nothing(
 ) -> None:
     fill(home, "clicks", phase=JobPhase.RUNNING)
     calls = []
-    original = looks.Looker.look
+    original = diagnosis_runs.Looker.look
 
-    def broken(self: looks.Looker) -> looks.Look:
+    def broken(self: diagnosis_runs.Looker) -> diagnosis_runs.Look:
         calls.append(time.monotonic())
         if len(calls) < 3:
             raise StoreError("the disk is gone")
         return original(self)
 
-    monkeypatch.setattr(looks.Looker, "look", broken)
+    monkeypatch.setattr(diagnosis_runs.Looker, "look", broken)
     with alerts.watching(session, "clicks") as lines:
         assert "LIFE101" in awaited(lines)[0]
     release = threading.Event()
-    monkeypatch.setattr(looks.Looker, "look", lambda self: release.wait())
+    monkeypatch.setattr(diagnosis_runs.Looker, "look", lambda self: release.wait())
     monkeypatch.setattr(alerts, "END_SECONDS", 0.05)
     monkeypatch.setattr(alerts, "_lines", lambda *_: [])
     # Were the look waited for, this would never end.
@@ -106,7 +106,7 @@ def test_errors_and_slow_looks_hold_up_nothing(
 def test_who_is_quiet_looks_for_nothing(
     home: Home, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(looks.Looker, "look", lambda self: pytest.fail("looked"))
+    monkeypatch.setattr(diagnosis_runs.Looker, "look", lambda self: pytest.fail("looked"))
     with alerts.watching(dataclasses.replace(session, quiet=True), "clicks") as lines:
         assert lines() == []
 

@@ -13,7 +13,7 @@ from support.filled_homes import fill
 import paceline
 from paceline.model.samples import Sample
 from paceline.model.statuses import JobPhase
-from paceline.services import homes
+from paceline.services.local import state_dirs
 from paceline.surfaces import api
 
 
@@ -26,7 +26,7 @@ def test_all_is_what_is_visible() -> None:
         paceline.no_such_thing  # noqa: B018
 
 
-def test_frames_have_units_in_names_and_times(home: homes.Home) -> None:
+def test_frames_have_units_in_names_and_times(home: state_dirs.Home) -> None:
     fill(home, "clicks", loads=[0.9, 0.1], steps=3)
     job = paceline.get("clicks")
     samples = job.samples()
@@ -40,7 +40,7 @@ def test_frames_have_units_in_names_and_times(home: homes.Home) -> None:
     assert isinstance(job.samples(as_frame=False)[0], Sample)
 
 
-def test_frames_of_nothing_have_their_columns(home: homes.Home) -> None:
+def test_frames_of_nothing_have_their_columns(home: state_dirs.Home) -> None:
     fill(home, "clicks")
     frame = paceline.get("clicks").samples()
     assert isinstance(frame, pd.DataFrame)
@@ -48,7 +48,7 @@ def test_frames_of_nothing_have_their_columns(home: homes.Home) -> None:
     assert "cpu_cores" in frame.columns
 
 
-def test_without_pandas_it_says_what_to_do(home: homes.Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pandas_it_says_what_to_do(home: state_dirs.Home, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(home, "clicks", loads=[1.0])
     monkeypatch.setitem(sys.modules, "pandas", None)
     job = paceline.get("clicks")
@@ -58,7 +58,7 @@ def test_without_pandas_it_says_what_to_do(home: homes.Home, monkeypatch: pytest
     assert len(job.samples(as_frame=False)) == 3
 
 
-def test_list_get_and_repr(home: homes.Home) -> None:
+def test_list_get_and_repr(home: state_dirs.Home) -> None:
     fill(home, "old", phase=JobPhase.FAILED, message="worker-0: exit code 3")
     fill(home, "new", phase=JobPhase.RUNNING, submitted_at=2e9)
     assert [job.name for job in paceline.list()] == ["new", "old"]
@@ -71,12 +71,12 @@ def test_list_get_and_repr(home: homes.Home) -> None:
     assert "no job" in repr(api.JobHandle("gone", home))
 
 
-def test_name_is_checked(home: homes.Home, job_file: Callable[..., str]) -> None:
+def test_name_is_checked(home: state_dirs.Home, job_file: Callable[..., str]) -> None:
     with pytest.raises(paceline.InvalidInput, match="No Name"):
         paceline.submit(job_file("pass"), name="No Name")
 
 
-def test_life_of_a_job(home: homes.Home, job_file: Callable[..., str]) -> None:
+def test_life_of_a_job(home: state_dirs.Home, job_file: Callable[..., str]) -> None:
     job = paceline.submit(job_file("print('hello', flush=True)", replicas=2), name="lived")
     assert job.wait(timeout=240, check=True) is JobPhase.SUCCEEDED
     assert sorted((str(line.replica), line.text) for line in job.logs()) == [
@@ -93,14 +93,14 @@ def test_life_of_a_job(home: homes.Home, job_file: Callable[..., str]) -> None:
     assert [left.name for left in paceline.list()] == ["lived-2"]
 
 
-def test_failed_job_raises_when_asked(home: homes.Home, job_file: Callable[..., str]) -> None:
+def test_failed_job_raises_when_asked(home: state_dirs.Home, job_file: Callable[..., str]) -> None:
     job = paceline.submit(job_file("raise SystemExit(3)"))
     assert job.wait(timeout=240) is JobPhase.FAILED
     with pytest.raises(paceline.JobFailed, match="failed"):
         job.wait(check=True)
 
 
-def test_wait_stop_and_follow(home: homes.Home, job_file: Callable[..., str]) -> None:
+def test_wait_stop_and_follow(home: state_dirs.Home, job_file: Callable[..., str]) -> None:
     job = paceline.submit(job_file("import time; print('up', flush=True); time.sleep(600)"))
     line = next(iter(job.logs(follow=True)))
     assert line.text == "up"

@@ -22,7 +22,7 @@ from paceline.engines.kubernetes.clusters import Line
 from paceline.model import traces
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.traces import Trace
-from paceline.services import homes
+from paceline.services.local import state_dirs
 from paceline.services.operators import rounds
 from paceline.services.operators.rounds import Rounds
 from paceline.training import trace_files
@@ -82,7 +82,7 @@ class Stage:
 
 
 @pytest.fixture
-def stage(home: homes.Home, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+def stage(home: state_dirs.Home, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     monkeypatch.setenv("PACELINE_ENGINE", "kubernetes")
     monkeypatch.setattr(rounds, "ROUND_SECONDS", 0.3)
     monkeypatch.setattr(rounds, "LOG_SECONDS", 0.1)

@@ -15,8 +15,8 @@ from paceline.model import snapshots
 from paceline.model.causes import Cause, Explanation
 from paceline.model.recordings import Recording
 from paceline.model.snapshots import Snapshot
-from paceline.services import looks
-from paceline.services.homes import Home
+from paceline.services.local.state_dirs import Home
+from paceline.services.observing import diagnosis_runs
 from paceline.surfaces import documents
 from paceline.surfaces.views import first_sights
 
@@ -35,7 +35,7 @@ def hot(**more: object) -> Recording:
 
 
 def shown(recording: Recording, width: int | None = 80) -> list[str]:
-    return [line.plain for line in first_sights.lines(looks.of(recording), width=width)]
+    return [line.plain for line in first_sights.lines(diagnosis_runs.of(recording), width=width)]
 
 
 def test_the_primary_cause_and_the_split_of_a_step() -> None:
@@ -73,7 +73,7 @@ def test_an_unmeasured_wait_for_input_is_not_zero() -> None:
 
 
 def test_documents_have_the_finding_and_the_split() -> None:
-    look = looks.of(hot(traces=(cases.trace(MOVED),)))
+    look = diagnosis_runs.of(hot(traces=(cases.trace(MOVED),)))
     snapshot = documents.snapshot(looks_snapshot(look), look)
     assert (snapshot["finding"]["code"], snapshot["finding"]["severity"]) == ("PS001", "warning")
     assert snapshot["finding"]["gain"].keys() == {"low", "high"}
@@ -83,7 +83,7 @@ def test_documents_have_the_finding_and_the_split() -> None:
     assert (unseen["finding"], unseen["split"], unseen["unknown"]) == (None, None, None)
 
 
-def looks_snapshot(look: looks.Look) -> Snapshot:
+def looks_snapshot(look: diagnosis_runs.Look) -> Snapshot:
 
     return snapshots.of(look.recording)
 

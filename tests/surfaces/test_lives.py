@@ -17,7 +17,7 @@ from click.testing import Result
 from support import kills, leftovers
 
 from paceline.model.statuses import JobPhase
-from paceline.services import homes, supervisors
+from paceline.services.local import state_dirs, supervisors
 from paceline.surfaces import composition
 
 Paceline = Callable[..., Result]
@@ -39,16 +39,16 @@ def until(condition: Callable[[], object], seconds: float = 240.0) -> None:
         time.sleep(0.05)
 
 
-def phase_of(home: homes.Home, name: str) -> JobPhase | None:
+def phase_of(home: state_dirs.Home, name: str) -> JobPhase | None:
     with composition.opened(home) as jobs:
         return {run.name: run.phase for run in jobs.runs()}.get(name)
 
 
-def runs(home: homes.Home, name: str) -> Callable[[], bool]:
+def runs(home: state_dirs.Home, name: str) -> Callable[[], bool]:
     return lambda: phase_of(home, name) is JobPhase.RUNNING
 
 
-def test_run_ends_with_a_summary(home: homes.Home, start: Start, job_file: JobFile) -> None:
+def test_run_ends_with_a_summary(home: state_dirs.Home, start: Start, job_file: JobFile) -> None:
     code, out, err = start("run", job_file("print('hello')", replicas=2)).end()
     assert code == 0, err
     assert out.startswith("tiny  succeeded")
@@ -57,7 +57,7 @@ def test_run_ends_with_a_summary(home: homes.Home, start: Start, job_file: JobFi
     assert "next: paceline top tiny" in err
 
 
-def test_run_of_a_job_that_fails_exits_with_6(home: homes.Home, start: Start, job_file: JobFile) -> None:
+def test_run_of_a_job_that_fails_exits_with_6(home: state_dirs.Home, start: Start, job_file: JobFile) -> None:
     code, out, err = start("run", "-q", job_file("raise SystemExit(3)")).end()
     assert code == 6
     assert "worker-0: the command ended with code 3" in out
@@ -73,7 +73,7 @@ def test_run_of_a_job_that_fails_shows_its_last_lines(start: Start, job_file: Jo
 
 
 def test_interrupt_detaches_and_the_job_lives_on(
-    home: homes.Home, start: Start, paceline: Paceline, job_file: JobFile
+    home: state_dirs.Home, start: Start, paceline: Paceline, job_file: JobFile
 ) -> None:
     following = start("run", job_file(UNTIL_GO))
     until(runs(home, "tiny"))
@@ -107,7 +107,7 @@ def test_interrupt_detaches_and_the_job_lives_on(
 
 
 def test_run_brings_back_a_job_whose_supervisor_dies(
-    home: homes.Home, start: Start, paceline: Paceline, job_file: JobFile
+    home: state_dirs.Home, start: Start, paceline: Paceline, job_file: JobFile
 ) -> None:
     following = start("run", job_file(UNTIL_GO))
     until(runs(home, "tiny"))
@@ -120,7 +120,7 @@ def test_run_brings_back_a_job_whose_supervisor_dies(
 
 
 def test_submit_says_what_is_next_and_delete_force_ends_it(
-    home: homes.Home, paceline: Paceline, job_file: JobFile
+    home: state_dirs.Home, paceline: Paceline, job_file: JobFile
 ) -> None:
     file = job_file(UNTIL_GO)
     assert paceline("submit", file, "-o", "name", "--name", "mine").stdout == "mine\n"
@@ -135,7 +135,7 @@ def test_submit_says_what_is_next_and_delete_force_ends_it(
 
 @pytest.mark.parametrize("arguments", [("top", "--interval", "0.2s"), ("list", "-w"), ("get", "-w", "tiny")])
 def test_live_views_on_a_terminal(
-    home: homes.Home, paceline: Paceline, job_file: JobFile, arguments: tuple[str, ...]
+    home: state_dirs.Home, paceline: Paceline, job_file: JobFile, arguments: tuple[str, ...]
 ) -> None:
     assert paceline("submit", job_file(UNTIL_GO)).exit_code == 0
     code, seen = on_terminal(arguments, "tiny")
@@ -145,7 +145,7 @@ def test_live_views_on_a_terminal(
     assert "Traceback" not in seen
 
 
-def test_run_on_a_terminal_shows_the_job_in_place(home: homes.Home, job_file: JobFile) -> None:
+def test_run_on_a_terminal_shows_the_job_in_place(home: state_dirs.Home, job_file: JobFile) -> None:
     code, seen = on_terminal(("run", job_file(UNTIL_GO)), "1/1 running")
     assert code == 0, seen
     assert "detached: tiny goes on" in seen

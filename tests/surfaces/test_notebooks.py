@@ -14,7 +14,7 @@ from paceline.model.causes import Cause, Change, Evidence, Explanation, Gain
 from paceline.model.experiments import Experiment, Repeat, Variant
 from paceline.model.proposals import Proposal
 from paceline.model.tunings import Outcome
-from paceline.services import homes
+from paceline.services.local import state_dirs
 from paceline.surfaces import api, notebooks
 
 RECORDED = Path(__file__).parents[2] / "benchmarks/diagnosis/recordings"
@@ -80,7 +80,7 @@ def test_an_experiment_has_its_variants() -> None:
     assert "3.00" in shown
 
 
-def test_a_job_that_was_recorded(home: homes.Home) -> None:
+def test_a_job_that_was_recorded(home: state_dirs.Home) -> None:
     job = paceline.load(RECORDED / "ps-cpu-bound.gross.deepfm-large-plain-4.parquet", name="clicks")
     shown = job._repr_html_()
     Checked(shown)
@@ -96,7 +96,7 @@ def test_a_job_that_was_recorded(home: homes.Home) -> None:
         paceline.load(RECORDED / "x.parquet")
 
 
-def test_what_was_not_measured_and_what_is_gone(home: homes.Home) -> None:
+def test_what_was_not_measured_and_what_is_gone(home: state_dirs.Home) -> None:
     fill(home, "plain")
     shown = paceline.get("plain")._repr_html_()
     Checked(shown)

@@ -10,19 +10,19 @@ from click.testing import Result
 from support import filled_homes, probed_runs
 
 from paceline.model.statuses import JobPhase
-from paceline.services import homes
+from paceline.services.local import state_dirs
 from paceline.stores import open_store
 
 Paceline = Callable[..., Result]
 
 
-def probed(home: homes.Home, name: str = "clicks") -> None:
+def probed(home: state_dirs.Home, name: str = "clicks") -> None:
     filled_homes.fill(home, name, loads=(0.9, 0.2), steps=3)
     with open_store(home.store_url) as store:
         store.save_probe(name, probed_runs.probe(name))
 
 
-def test_what_was_found_stands_in_a_table(home: homes.Home, paceline: Paceline) -> None:
+def test_what_was_found_stands_in_a_table(home: state_dirs.Home, paceline: Paceline) -> None:
     probed(home)
     shown = paceline("probe", "clicks", "--last", COLUMNS="80")
     assert shown.exit_code == 0
@@ -38,7 +38,7 @@ def test_what_was_found_stands_in_a_table(home: homes.Home, paceline: Paceline) 
     assert "ps-0" in lines[4]
 
 
-def test_a_probe_as_a_document(home: homes.Home, paceline: Paceline) -> None:
+def test_a_probe_as_a_document(home: state_dirs.Home, paceline: Paceline) -> None:
     probed(home)
     found = json.loads(paceline("probe", "clicks", "--last", "-o", "json").stdout)
     assert found["kind"] == "Probe"
@@ -66,7 +66,7 @@ def test_a_probe_as_a_document(home: homes.Home, paceline: Paceline) -> None:
     ],
 )
 def test_what_cannot_be_is_said(
-    home: homes.Home, paceline: Paceline, command: tuple[str, ...], code: int, said: str
+    home: state_dirs.Home, paceline: Paceline, command: tuple[str, ...], code: int, said: str
 ) -> None:
     filled_homes.fill(home, "clicks", loads=(0.9,), steps=3)
     result = paceline(*command)
@@ -85,7 +85,7 @@ def test_what_cannot_be_is_said(
     ],
 )
 def test_a_resize_is_said_beforehand(
-    home: homes.Home, paceline: Paceline, asked: tuple[str, ...], said: str
+    home: state_dirs.Home, paceline: Paceline, asked: tuple[str, ...], said: str
 ) -> None:
     filled_homes.fill(home, "live", phase=JobPhase.RUNNING)
     result = paceline("resize", "live", *asked, "--dry-run")

@@ -18,7 +18,7 @@ from paceline.model import traces
 from paceline.model.statuses import JobPhase, ReplicaPhase
 from paceline.model.traces import Event, Trace
 from paceline.model.variables import Variable
-from paceline.services.homes import Home
+from paceline.services.local.state_dirs import Home
 from paceline.stores import open_store, recordings
 from paceline.training import trace_files, traffics
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from paceline.model.tunings import Objective, Outcome, Trial, Tuning
-from paceline.services.trials import Doing
+from paceline.services.studying.trials import Doing
 from paceline.surfaces.cli import alerts, searching, sessions
 from paceline.surfaces.cli.searching import Display
 

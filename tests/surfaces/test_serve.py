@@ -10,7 +10,7 @@ import click
 import pytest
 from click.testing import Result
 
-from paceline.services import homes
+from paceline.services.local import state_dirs
 from paceline.surfaces.web import gates, servers
 
 Paceline = Callable[..., Result]
@@ -85,7 +85,7 @@ def test_with_a_secret_networks_are_looked_at(paceline: Paceline) -> None:
 
 
 def test_a_browser_is_opened_without_the_token_on_its_command_line(
-    paceline: Paceline, home: homes.Home, monkeypatch: pytest.MonkeyPatch
+    paceline: Paceline, home: state_dirs.Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All users of a machine see the command lines of its programs."""
     launched: list[str] = []

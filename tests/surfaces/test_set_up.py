@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from paceline.services import homes
+from paceline.services.local import state_dirs
 
 Paceline = Callable[..., Result]
 
@@ -110,9 +110,9 @@ def test_schema_version_and_completion(paceline: Paceline) -> None:
 
 
 def test_doctor_tells_what_to_do(
-    home: homes.Home, paceline: Paceline, monkeypatch: pytest.MonkeyPatch
+    home: state_dirs.Home, paceline: Paceline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from paceline.services import checkups
+    from paceline.services.local import checkups
 
     monkeypatch.setattr(checkups, "output_of", lambda command, seconds: None)
     result = paceline("doctor")
@@ -127,7 +127,7 @@ def test_doctor_tells_what_to_do(
 
 
 def test_doctor_makes_nothing(paceline: Paceline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from paceline.services import checkups
+    from paceline.services.local import checkups
 
     monkeypatch.setattr(checkups, "output_of", lambda command, seconds: "2.21.0")
     assert paceline("doctor", "--home", str(tmp_path / "new")).exit_code == 0

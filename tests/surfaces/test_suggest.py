@@ -13,7 +13,7 @@ from support.filled_homes import fill, spec_of
 
 from paceline import specs
 from paceline.model.roles import Role
-from paceline.services.homes import Home
+from paceline.services.local.state_dirs import Home
 
 Paceline = Callable[..., Result]
 

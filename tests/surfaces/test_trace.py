@@ -13,7 +13,7 @@ from support.trace_files import LONG, NAME, trace, write
 from paceline.agent import profiler
 from paceline.model import traces
 from paceline.model.statuses import JobPhase
-from paceline.services import traces as services
+from paceline.services.observing import traces as services
 from paceline.surfaces import perfetto
 
 
@@ -115,7 +115,7 @@ def test_a_running_job_is_asked_and_awaited(paceline, home):
 
 
 def test_servers_are_profiled_where_no_session_is_traced(paceline, home, monkeypatch):
-    monkeypatch.setattr("paceline.services.traces.SESSION_SECONDS", 0.1)
+    monkeypatch.setattr("paceline.services.observing.traces.SESSION_SECONDS", 0.1)
     run = fill(home, "clicks", phase=JobPhase.RUNNING)
     profiled = []
 
@@ -138,8 +138,8 @@ def test_servers_are_profiled_where_no_session_is_traced(paceline, home, monkeyp
 
 def test_a_server_whose_profile_does_not_come_is_named(paceline, home, monkeypatch):
     """Its operations are not in the tables then, and nothing else would say so."""
-    monkeypatch.setattr("paceline.services.traces.SESSION_SECONDS", 0.1)
-    monkeypatch.setattr("paceline.services.traces.PROFILE_SECONDS", 0.1)
+    monkeypatch.setattr("paceline.services.observing.traces.SESSION_SECONDS", 0.1)
+    monkeypatch.setattr("paceline.services.observing.traces.PROFILE_SECONDS", 0.1)
     run = fill(home, "clicks", phase=JobPhase.RUNNING)
 
     def answers(text, folder):

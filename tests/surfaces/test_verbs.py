@@ -17,7 +17,7 @@ from paceline.model.jobs import JobSpec
 from paceline.model.roles import ReplicaId
 from paceline.model.runs import JobEvent
 from paceline.model.statuses import JobPhase
-from paceline.services import homes
+from paceline.services.local import state_dirs
 from paceline.stores import open_store
 from paceline.surfaces.cli.main import cli
 
@@ -31,7 +31,7 @@ def document(result: Result) -> dict[str, object]:
     return found
 
 
-def test_list_shows_a_row_for_each_job(home: homes.Home, paceline: Paceline) -> None:
+def test_list_shows_a_row_for_each_job(home: state_dirs.Home, paceline: Paceline) -> None:
     fill(home, "first", submitted_at=1e9)
     fill(home, "second", submitted_at=2e9, phase=JobPhase.FAILED, message="worker-1: exit code 3")
     result = paceline("list")
@@ -49,13 +49,13 @@ def test_list_without_jobs_says_so_on_stderr(paceline: Paceline) -> None:
     assert result.stderr == "no jobs\nnext: paceline init job.yaml  |  paceline run job.yaml\n"
 
 
-def test_quiet_says_nothing(home: homes.Home, paceline: Paceline) -> None:
+def test_quiet_says_nothing(home: state_dirs.Home, paceline: Paceline) -> None:
     fill(home, "first")
     assert paceline("list", "--quiet").stderr == ""
     assert paceline("-q", "get", "first").stderr == ""
 
 
-def test_list_formats(home: homes.Home, paceline: Paceline) -> None:
+def test_list_formats(home: state_dirs.Home, paceline: Paceline) -> None:
     fill(home, "first")
     found = document(paceline("list", "-o", "json"))
     assert found["kind"] == "RunList"
@@ -69,7 +69,7 @@ def test_list_formats(home: homes.Home, paceline: Paceline) -> None:
     assert "team=ads" in paceline("list", "-o", "wide").stdout
 
 
-def test_list_filters(home: homes.Home, paceline: Paceline) -> None:
+def test_list_filters(home: state_dirs.Home, paceline: Paceline) -> None:
     fill(home, "good")
     fill(home, "bad", phase=JobPhase.FAILED)
     fill(home, "gone", phase=JobPhase.RUNNING)
@@ -80,7 +80,7 @@ def test_list_filters(home: homes.Home, paceline: Paceline) -> None:
     assert paceline(*names, "-l", "team=other").stdout == ""
 
 
-def test_job_without_supervisor_is_lost(home: homes.Home, paceline: Paceline) -> None:
+def test_job_without_supervisor_is_lost(home: state_dirs.Home, paceline: Paceline) -> None:
     fill(home, "gone", phase=JobPhase.RUNNING)
     for arguments in (("list",), ("get", "gone"), ("describe", "gone"), ("top", "gone")):
         result = paceline(*arguments)
@@ -91,7 +91,7 @@ def test_job_without_supervisor_is_lost(home: homes.Home, paceline: Paceline) ->
     assert "hint: paceline resume gone" in waited.stderr
 
 
-def test_get_shows_replicas(home: homes.Home, paceline: Paceline) -> None:
+def test_get_shows_replicas(home: state_dirs.Home, paceline: Paceline) -> None:
     fill(home, "clicks")
     lines = paceline("get", "clicks").stdout.splitlines()
     assert lines[0].startswith("clicks  succeeded  after 10s")
@@ -104,7 +104,7 @@ def test_get_shows_replicas(home: homes.Home, paceline: Paceline) -> None:
     assert paceline("get", "clicks", "-o", "name").stdout == "clicks\n"
 
 
-def test_describe_tells_all(home: homes.Home, paceline: Paceline) -> None:
+def test_describe_tells_all(home: state_dirs.Home, paceline: Paceline) -> None:
     run = fill(home, "clicks")
     text = paceline("describe", "clicks").stdout
     for expected in ("python train.py", "Roles", "Replicas", "network is not measured", run.directory):
@@ -112,7 +112,7 @@ def test_describe_tells_all(home: homes.Home, paceline: Paceline) -> None:
     assert document(paceline("describe", "clicks", "-o", "json"))["events"] == []
 
 
-def test_describe_tells_what_is_seen_of_each_script(home: homes.Home, paceline: Paceline) -> None:
+def test_describe_tells_what_is_seen_of_each_script(home: state_dirs.Home, paceline: Paceline) -> None:
     fill(home, "clicks")
     library, steps = "TensorFlow 2.21.0 on Python 3.11.7", "its steps, made by sessions; batch: fed"
     said = [("ps-0", library), ("worker-0", library), ("worker-0", steps), ("ps-1", library)]
@@ -131,7 +131,7 @@ def test_describe_tells_what_is_seen_of_each_script(home: homes.Home, paceline: 
     ]
 
 
-def test_describe_tells_the_facts_of_each_script(home: homes.Home, paceline: Paceline) -> None:
+def test_describe_tells_the_facts_of_each_script(home: state_dirs.Home, paceline: Paceline) -> None:
     fill(home, "clicks")
     with open_store(home.store_url) as store:
         for attempt, message in [
@@ -151,7 +151,7 @@ def test_describe_tells_the_facts_of_each_script(home: homes.Home, paceline: Pac
     assert found["script_facts"] == {"worker-0": {"device_filters": False}}
 
 
-def test_top_shows_means_imbalance_and_the_hot_ps(home: homes.Home, paceline: Paceline) -> None:
+def test_top_shows_means_imbalance_and_the_hot_ps(home: state_dirs.Home, paceline: Paceline) -> None:
     fill(home, "clicks", loads=[0.9, 0.1], steps=3)
     text = paceline("top", "clicks").stdout
     assert "step 30 of 100" in text
@@ -170,7 +170,7 @@ def test_top_shows_means_imbalance_and_the_hot_ps(home: homes.Home, paceline: Pa
     assert found["whole_run"] is True
 
 
-def test_top_finds_the_job(home: homes.Home, paceline: Paceline) -> None:
+def test_top_finds_the_job(home: state_dirs.Home, paceline: Paceline) -> None:
     assert paceline("top").exit_code == 3
     fill(home, "only")
     assert paceline("top").stdout.startswith("only")
@@ -182,7 +182,7 @@ def test_top_finds_the_job(home: homes.Home, paceline: Paceline) -> None:
     assert paceline("top").stdout.startswith("going")
 
 
-def test_unknown_job_is_3_with_names_that_come_near(home: homes.Home, paceline: Paceline) -> None:
+def test_unknown_job_is_3_with_names_that_come_near(home: state_dirs.Home, paceline: Paceline) -> None:
     fill(home, "clicks")
     for verb in ("get", "describe", "top", "logs", "stop", "resume", "delete", "wait"):
         result = paceline(verb, "clcks")
@@ -223,13 +223,13 @@ def test_usage_errors_are_2_with_a_hint(paceline: Paceline, arguments: tuple[str
     ],
 )
 def test_wait_exits_by_how_the_job_ended(
-    home: homes.Home, paceline: Paceline, phase: JobPhase, goal: str, code: int
+    home: state_dirs.Home, paceline: Paceline, phase: JobPhase, goal: str, code: int
 ) -> None:
     fill(home, "clicks", phase=phase)
     assert paceline("wait", "clicks", "--for", goal).exit_code == code
 
 
-def test_several_names_go_on_after_an_error(home: homes.Home, paceline: Paceline) -> None:
+def test_several_names_go_on_after_an_error(home: state_dirs.Home, paceline: Paceline) -> None:
     fill(home, "one")
     fill(home, "two")
     result = paceline("delete", "one", "none", "two", "two")
@@ -238,7 +238,7 @@ def test_several_names_go_on_after_an_error(home: homes.Home, paceline: Paceline
     assert paceline("list", "-o", "name").stdout == ""
 
 
-def test_dry_runs_change_nothing(home: homes.Home, paceline: Paceline) -> None:
+def test_dry_runs_change_nothing(home: state_dirs.Home, paceline: Paceline) -> None:
     fill(home, "done")
     fill(home, "going", phase=JobPhase.RUNNING)
     assert paceline("delete", "--dry-run", "done").stdout.startswith("done would be deleted (succeeded)")
@@ -254,7 +254,7 @@ def test_dry_runs_change_nothing(home: homes.Home, paceline: Paceline) -> None:
     assert paceline("prune", "--older-than", "7d", "-q").stdout == ""
 
 
-def test_old_jobs_are_kept_in_less_detail(home: homes.Home, paceline: Paceline) -> None:
+def test_old_jobs_are_kept_in_less_detail(home: state_dirs.Home, paceline: Paceline) -> None:
     fill(home, "done", loads=(0.5, 0.9), steps=3)
     said = "kept without samples, steps and traces\n"
     assert paceline("prune", "--dry-run").stdout == f"done would be {said}"
@@ -272,7 +272,7 @@ def test_old_jobs_are_kept_in_less_detail(home: homes.Home, paceline: Paceline) 
 
 @pytest.mark.parametrize("verb", ["submit", "run"])
 def test_dry_run_of_a_submit_shows_what_each_replica_gets(
-    home: homes.Home, paceline: Paceline, tmp_path: Path, verb: str
+    home: state_dirs.Home, paceline: Paceline, tmp_path: Path, verb: str
 ) -> None:
     fill(home, "clicks")
     file = tmp_path / "job.yaml"
@@ -309,14 +309,14 @@ def test_missing_job_file_is_3(paceline: Paceline) -> None:
 
 
 def test_home_and_store_options_come_before_the_environment(
-    home: homes.Home, paceline: Paceline, tmp_path: Path
+    home: state_dirs.Home, paceline: Paceline, tmp_path: Path
 ) -> None:
     fill(home, "here")
     other = tmp_path / "other"
     shutil.copytree(home.path, other)
     with open_store(f"sqlite:///{other / 'paceline.db'}") as store:
         store.delete_run("here")
-    fill(homes.Home.from_environment({"PACELINE_HOME": str(other)}), "there")
+    fill(state_dirs.Home.from_environment({"PACELINE_HOME": str(other)}), "there")
     result = paceline("list", "--home", str(other))
     assert result.stdout.splitlines()[1].startswith("there ")
     assert f"paceline --home {other} get there" in result.stderr
@@ -332,7 +332,7 @@ def test_store_that_cannot_be_opened_is_1(paceline: Paceline) -> None:
     assert (result.exit_code, "Traceback" in result.output) == (1, False)
 
 
-def test_colours_only_for_a_terminal(home: homes.Home, paceline: Paceline) -> None:
+def test_colours_only_for_a_terminal(home: state_dirs.Home, paceline: Paceline) -> None:
     fill(home, "clicks", phase=JobPhase.FAILED)
     assert "\x1b[" not in paceline("list").output
     assert "\x1b[" in paceline("list", FORCE_COLOR="1").stdout
@@ -343,7 +343,7 @@ def test_colours_only_for_a_terminal(home: homes.Home, paceline: Paceline) -> No
     assert "\x1b[" not in plain.stderr
 
 
-def test_a_bug_shows_its_traceback(home: homes.Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_shows_its_traceback(home: state_dirs.Home, monkeypatch: pytest.MonkeyPatch) -> None:
     from paceline.stores import stores
 
     def broken(*_: object, **__: object) -> None:
@@ -354,7 +354,7 @@ def test_a_bug_shows_its_traceback(home: homes.Home, monkeypatch: pytest.MonkeyP
         assert isinstance(CliRunner().invoke(cli, ["list"]).exception, ZeroDivisionError)
 
 
-def test_interrupt_is_130(home: homes.Home, monkeypatch: pytest.MonkeyPatch, paceline: Paceline) -> None:
+def test_interrupt_is_130(home: state_dirs.Home, monkeypatch: pytest.MonkeyPatch, paceline: Paceline) -> None:
     from paceline.stores import stores
 
     def interrupted(*_: object, **__: object) -> None:
@@ -365,7 +365,7 @@ def test_interrupt_is_130(home: homes.Home, monkeypatch: pytest.MonkeyPatch, pac
         assert paceline("list").exit_code == 130
 
 
-def test_logs_of_replicas(home: homes.Home, paceline: Paceline) -> None:
+def test_logs_of_replicas(home: state_dirs.Home, paceline: Paceline) -> None:
     run = fill(home, "clicks")
     logs = Path(run.directory) / "logs"
     logs.mkdir(parents=True)
@@ -385,7 +385,7 @@ def test_logs_of_replicas(home: homes.Home, paceline: Paceline) -> None:
     shutil.rmtree(run.directory)
 
 
-def test_hostile_names_do_not_reach_the_terminal(home: homes.Home, paceline: Paceline) -> None:
+def test_hostile_names_do_not_reach_the_terminal(home: state_dirs.Home, paceline: Paceline) -> None:
     spec = JobSpec(name="x", command=("sh", "-c", "\x1b[2J"), roles=spec_of("x").roles)
     fill(home, "x", spec=spec, phase=JobPhase.FAILED, message="\x1b]0;title\x07 and\nmore")
     for verb in ("list", "get", "describe", "top"):
@@ -394,7 +394,7 @@ def test_hostile_names_do_not_reach_the_terminal(home: homes.Home, paceline: Pac
         assert "\x07" not in output
 
 
-def test_jobs_are_chosen_by_labels(home: homes.Home, paceline: Paceline) -> None:
+def test_jobs_are_chosen_by_labels(home: state_dirs.Home, paceline: Paceline) -> None:
     fill(home, "one", submitted_at=1e9)
     fill(home, "two", submitted_at=2e9, spec=dataclasses.replace(spec_of("two"), labels={"team": "search"}))
     names = ("list", "-o", "name")
@@ -413,7 +413,7 @@ def test_jobs_are_chosen_by_labels(home: homes.Home, paceline: Paceline) -> None
 
 
 @pytest.mark.parametrize("verb", ["stop", "delete", "wait", "resume"])
-def test_jobs_are_named_or_selected(home: homes.Home, paceline: Paceline, verb: str) -> None:
+def test_jobs_are_named_or_selected(home: state_dirs.Home, paceline: Paceline, verb: str) -> None:
     fill(home, "one")
     neither, both = paceline(verb), paceline(verb, "one", "-l", "team")
     assert (neither.exit_code, both.exit_code) == (2, 2)
@@ -421,7 +421,7 @@ def test_jobs_are_named_or_selected(home: homes.Home, paceline: Paceline, verb: 
     assert "not both" in both.stderr
 
 
-def test_only_a_cluster_has_namespaces(home: homes.Home, paceline: Paceline) -> None:
+def test_only_a_cluster_has_namespaces(home: state_dirs.Home, paceline: Paceline) -> None:
     result = paceline("list", "-A")
     assert (result.exit_code, "only a cluster has namespaces" in result.stderr) == (2, True)
 
@@ -431,7 +431,7 @@ def test_a_group_needs_a_user(paceline: Paceline) -> None:
     assert (result.exit_code, "--as USER" in result.stderr) == (2, True)
 
 
-def test_scale_says_what_it_would_do_and_what_it_cannot(home: homes.Home, paceline: Paceline) -> None:
+def test_scale_says_what_it_would_do_and_what_it_cannot(home: state_dirs.Home, paceline: Paceline) -> None:
     fill(home, "over")
     fill(home, "live", phase=JobPhase.RUNNING)
     done = paceline("scale", "live", "--workers", "3", "--dry-run")

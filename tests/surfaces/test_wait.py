@@ -14,8 +14,9 @@ from paceline.errors import EngineError
 from paceline.model.causes import Cause, Explanation
 from paceline.model.findings import Severity
 from paceline.model.statuses import JobPhase
-from paceline.services import homes, looks, wait_conditions
-from paceline.services.jobs import Jobs
+from paceline.services.local import state_dirs
+from paceline.services.local.jobs import Jobs
+from paceline.services.observing import diagnosis_runs, wait_conditions
 from paceline.surfaces.cli.wait_goals import GOAL, Goal
 
 if TYPE_CHECKING:
@@ -35,19 +36,19 @@ ENDED = measured_runs.run(name="clicks", phase=JobPhase.SUCCEEDED)
 @pytest.fixture
 def condition(monkeypatch: pytest.MonkeyPatch) -> Callable[..., wait_conditions.FindingMade]:
     """Makes a condition whose looks find what is given, one after the other, without a pause."""
-    monkeypatch.setattr(looks, "pause_seconds", lambda took: 0.0)
+    monkeypatch.setattr(diagnosis_runs, "pause_seconds", lambda took: 0.0)
 
     def make(answers: Sequence[Sequence[Cause] | Exception], *codes: str) -> wait_conditions.FindingMade:
         left = iter(answers)
 
-        def look(self: looks.Looker) -> looks.Look:
+        def look(self: diagnosis_runs.Looker) -> diagnosis_runs.Look:
             answer = next(left)
             if isinstance(answer, Exception):
                 raise answer
             explanation = Explanation(job="clicks", summary="", causes=tuple(answer))
-            return looks.Look(recording=measured_runs.recording(), explanation=explanation)
+            return diagnosis_runs.Look(recording=measured_runs.recording(), explanation=explanation)
 
-        monkeypatch.setattr(looks.Looker, "look", look)
+        monkeypatch.setattr(diagnosis_runs.Looker, "look", look)
         return wait_conditions.FindingMade(cast("LifeCycle", None), "clicks", codes)
 
     return make
@@ -65,7 +66,7 @@ def test_a_look_is_taken_when_it_is_time_or_the_job_has_ended(
     condition: Callable[..., wait_conditions.FindingMade], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = condition([[HOT], [HOT]], "PS001")
-    monkeypatch.setattr(looks, "pause_seconds", lambda took: 3600.0)
+    monkeypatch.setattr(diagnosis_runs, "pause_seconds", lambda took: 3600.0)
     assert [made.is_met(run) for run in (RUN, RUN, RUN, ENDED)] == [False, False, False, True]
 
 
@@ -122,7 +123,7 @@ def test_goals_that_are_none_are_2(paceline: Paceline, text: str, said: str) -> 
     assert (result.exit_code, said in " ".join(result.stderr.split())) == (2, True), result.stderr
 
 
-def test_a_finding_of_a_job_that_has_ended(home: homes.Home, paceline: Paceline) -> None:
+def test_a_finding_of_a_job_that_has_ended(home: state_dirs.Home, paceline: Paceline) -> None:
     fill(home, "bad", phase=JobPhase.FAILED, message="worker-1: exit code 3")
     fill(home, "good")
     found = paceline("wait", "bad", "--for", "finding")
@@ -134,7 +135,7 @@ def test_a_finding_of_a_job_that_has_ended(home: homes.Home, paceline: Paceline)
     assert "good succeeded without a finding" in paceline("wait", "good", "--for", "finding").stderr
 
 
-def test_a_step(home: homes.Home, paceline: Paceline) -> None:
+def test_a_step(home: state_dirs.Home, paceline: Paceline) -> None:
     fill(home, "done", steps=3)
     assert paceline("wait", "done", "--for", "step=30").stdout == "done step 30\n"
     late = paceline("wait", "done", "--for", "step=31")
@@ -143,7 +144,7 @@ def test_a_step(home: homes.Home, paceline: Paceline) -> None:
 
 
 @pytest.fixture
-def attended(home: homes.Home, monkeypatch: pytest.MonkeyPatch) -> str:
+def attended(home: state_dirs.Home, monkeypatch: pytest.MonkeyPatch) -> str:
     """A job in the store that runs and seems to be looked after."""
     monkeypatch.setattr(Jobs, "is_lost", lambda self, run: False)
     return fill(home, "going", phase=JobPhase.RUNNING, steps=3).name

@@ -18,7 +18,7 @@ from paceline import specs
 from paceline.model.causes import Cause, Change, Evidence, Explanation, Gain, Option, Outlook, Source
 from paceline.model.findings import Severity
 from paceline.model.statuses import JobPhase
-from paceline.services.homes import Home
+from paceline.services.local.state_dirs import Home
 from paceline.stores import open_store, recordings
 from paceline.surfaces.diffs import Diffs
 from paceline.surfaces.views import causes

@@ -11,13 +11,13 @@ from rich.console import Console, RenderableType
 from support.filled_homes import spec_of
 
 from paceline.model import snapshots
+from paceline.model.checkups import Check, CheckState
 from paceline.model.findings import Finding, Position, Severity
 from paceline.model.jobs import JobSpec
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.runs import JobEvent, ReplicaRow, Run, RunSummary
 from paceline.model.samples import Sample, StepReport
 from paceline.model.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
-from paceline.services.checkups import Check, State
 from paceline.surfaces.views import checkups, findings, job_pages, job_tables, summaries, tops
 
 LONG = "n" * 52
@@ -152,7 +152,7 @@ def test_findings_and_checks() -> None:
         position=Position(file="job.yaml", line=1, column=1),
     )  # fmt: skip
     assert widest(findings.findings([finding] * 3, width=80)) <= 80
-    check = Check(name="Store", state=State.FAILED, detail="x" * 300, advice=WORDS)
+    check = Check(name="Store", state=CheckState.FAILED, detail="x" * 300, advice=WORDS)
     assert widest(checkups.line(check, width=80)) <= 80
 
 

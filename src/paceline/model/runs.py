@@ -17,6 +17,8 @@ STOP, SCALE, RESIZE, ADJUST = "stop", "scale", "resize", "adjust"
 RESIZED, ADJUSTED = "resized", "adjusted"
 #: Said of what a cluster does not give, and why.
 NOT_RESIZED = "not-resized"
+#: Said when a run goes on with another job file, or why it does not.
+CHANGED, NOT_CHANGED = "changed", "not-changed"
 #: Said by agents of what is seen in a script, and what is not, and why.
 SEEN = "instrumentation"
 #: How that begins where the steps of a script are seen.

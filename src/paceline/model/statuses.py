@@ -24,6 +24,10 @@ class JobPhase(enum.StrEnum):
         return self in (JobPhase.SUCCEEDED, JobPhase.FAILED, JobPhase.STOPPED)
 
 
+#: Phases of jobs that have not ended.
+ACTIVE_PHASES = tuple(phase for phase in JobPhase if not phase.is_final)
+
+
 class ReplicaPhase(enum.StrEnum):
     """The life of a replica. ``backing-off`` waits for its next attempt; the last three are final."""
 

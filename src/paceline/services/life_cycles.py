@@ -193,6 +193,7 @@ class LifeCycle(abc.ABC):
     def changing(self, name: str, doing: str) -> contextlib.AbstractContextManager[None]:
         """Keep others from changing a job that runs while this lasts, and say to them what is done."""
 
+    @abc.abstractmethod
     def probe(
         self,
         name: str,
@@ -201,7 +202,7 @@ class LifeCycle(abc.ABC):
         most_share: float,
         tell: Callable[[Probe, str], None] = lambda _, __: None,
     ) -> Probe:
-        """Ask a job that runs what binds, by cutting one part after the other (`services.probes`).
+        """Find what binds in a job that runs, by cutting one part after the other (`studying.probes`).
 
         Args:
             name: the job.
@@ -212,10 +213,6 @@ class LifeCycle(abc.ABC):
         Raises:
             Conflict: it does not run, or is being changed; or nothing of it can be cut.
         """
-        from paceline.services import probes
-
-        times = probes.Times.of(self, most=seconds)
-        return probes.Prober(jobs=self, times=times, most_share=most_share, tell=tell).probe(name)
 
     def probes(self, name: str) -> Sequence[Probe]:
         """Return what probes of a run have found, the oldest first; one that goes on has no end."""

@@ -1,35 +1,19 @@
-"""Where the replicas of a run look for requests and leave their traces: a folder here, or one in each pod.
+"""Where the replicas of a run look for requests and leave their traces (`TraceSite`).
 
-What trainers count of the model's variables is there, too.
+A run of this machine has a folder for that (`local.trace_sites`), one of a cluster has a folder in each pod
+(`cluster.trace_sites`). What trainers count of the model's variables is there, too.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import json
-import re
 import uuid
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from http import HTTPStatus
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Protocol
 
-from paceline.engines.kubernetes import requests
-from paceline.engines.kubernetes.clusters import Cluster, ClusterError
-from paceline.engines.kubernetes.loops import Loop
 from paceline.errors import StoreError
 from paceline.model import traces
-from paceline.services.agent_tokens import AgentTokens
-from paceline.sources import agents
-
-#: After which an agent that did not answer is asked again.
-RETRY_SECONDS = 0.5
-#: Of each replica, so many files of a trace: a few attempts, each in a few forms.
-MOST_FILES = 8
-_FILE = re.compile(r"[a-z]{1,20}-[0-9]{1,6}\.[0-9]{1,6}\.[a-z]{1,20}")
-
-T = TypeVar("T")
 
 
 class TraceSite(Protocol):
@@ -56,170 +40,6 @@ class TraceSite(Protocol):
         """Bring the files of a trace that are there by now; of the newest, when none is named, and with
         it what was counted of variables.
         """
-
-
-class LocalSite:
-    """The folder of a run on this machine."""
-
-    def __init__(self, run: Path) -> None:
-        self.run = run
-
-    @contextlib.contextmanager
-    def asked(self, name: str) -> Iterator[None]:
-        """Leave a request in the folder (see `TraceSite`)."""
-        self._request(traces.request_text(name))
-        try:
-            yield
-        finally:
-            with contextlib.suppress(FileNotFoundError):
-                # Else another trace is asked for since.
-                if self._file.read_text().split()[:1] == [name]:
-                    self._file.unlink()
-
-    def profile(self, name: str, window: traces.Window) -> None:
-        """Leave a request for agents, too (see `TraceSite`)."""
-        self._request(traces.request_text(name, window))
-
-    @property
-    def _file(self) -> Path:
-        return self.run / traces.FOLDER / traces.REQUEST
-
-    def _request(self, text: str) -> None:
-        _write(self._file, f"{text}\n".encode())
-
-    def fetch(self, name: str | None = None) -> None:
-        """Do nothing: all is here."""
-
-
-class PodSite:
-    """The pods of a run, whose agents pass requests on and give the files.
-
-    Args:
-        cluster: where they are.
-        runner: where its client lives.
-        addresses: of the agents, below the API server.
-        run: where files are brought to.
-        namespace: that of the job.
-        job: the job, whose token the agents take.
-    """
-
-    def __init__(
-        self,
-        cluster: Cluster,
-        runner: Loop,
-        addresses: Sequence[str],
-        run: Path,
-        *,
-        namespace: str,
-        job: str,
-    ) -> None:
-        self.run = run
-        self._of_job = namespace, job
-        self._tokens = AgentTokens(cluster)
-        self._cluster = cluster
-        self._runner = runner
-        self._addresses = addresses
-
-    @contextlib.contextmanager
-    def asked(self, name: str) -> Iterator[None]:
-        """Ask every agent (see `TraceSite`); they take a request back by themselves."""
-        self._ask(f"/{traces.FOLDER}/{name}")
-        yield
-
-    def profile(self, name: str, window: traces.Window) -> None:
-        """Ask every agent (see `TraceSite`)."""
-        query = f"profile={window.milliseconds}&at={window.at:.3f}"
-        self._ask(f"/{traces.FOLDER}/{name}?{query}")
-
-    def _ask(self, path: str) -> None:
-        done = self._runner.run(requests.answers([self._post(at + path) for at in self._addresses]))
-        errors = [each for each in done if isinstance(each, ClusterError)]
-        if errors and len(errors) == len(done):
-            raise ClusterError(
-                errors[0].message, code=errors[0].code,
-                hint=errors[0].hint
-                or "traces are asked for through the API server: that needs the right to create pods/proxy",
-            )  # fmt: skip
-
-    async def _post(self, path: str) -> bytes:
-        async def post(headers: Mapping[str, str]) -> bytes:
-            return await self._cluster.post(path, headers=headers)
-
-        return await self._tokens.asked(*self._of_job, post)
-
-    def fetch(self, name: str | None = None) -> None:
-        """Bring what the agents have (see `TraceSite`)."""
-        self._runner.run(self._fetch(name))
-
-    async def _fetch(self, name: str | None) -> None:
-        if name is None:
-            found = await requests.answers([self._names(at, "") for at in self._addresses])
-            known = {each for names in found if not isinstance(names, ClusterError) for each in names}
-            name = max(filter(traces.is_name, known), default=None)
-            await self._fetch_variables()
-        if name is not None:
-            listed = await requests.answers([self._names(at, f"/{name}") for at in self._addresses])
-            # Where pods share the folder of their run each agent has the files of all.
-            sources = {
-                Path(file).name: at
-                for at, files in zip(self._addresses, listed, strict=True)
-                if not isinstance(files, ClusterError)
-                for file in files[: MOST_FILES * len(self._addresses)]
-                if _FILE.fullmatch(file)
-            }
-            await requests.answers([self._fetch_file(at, name, file) for file, at in sources.items()])
-
-    async def _fetch_file(self, at: str, name: str, file: str) -> None:
-        path = self.run / traces.FOLDER / name / file
-        if path.suffix in traces.SUFFIXES and not path.exists():
-            await self._bring(f"{at}/{traces.FOLDER}/{name}/{file}", path)
-
-    async def _bring(self, source: str, path: Path) -> None:
-        """Write a file of an agent's, piece by piece: many are brought at once."""
-
-        async def bring(headers: Mapping[str, str]) -> None:
-            with replacing(path) as part, part.open("wb") as file:
-                answer = self._cluster.stream(source, limit_bytes=agents.MAX_FILE_BYTES, headers=headers)
-                async with contextlib.aclosing(answer) as pieces:
-                    async for piece in pieces:
-                        file.write(piece)
-
-        await self._again(bring)
-
-    async def _fetch_variables(self) -> None:
-        """Bring what the chief has counted; the others have nothing."""
-        path = self.run / traces.VARIABLES
-        await requests.answers([self._bring(f"{at}/{traces.VARIABLES}", path) for at in self._addresses])
-
-    async def _names(self, at: str, below: str) -> list[str]:
-        path = f"{at}/{traces.FOLDER}{below}"
-
-        async def read(headers: Mapping[str, str]) -> bytes:
-            return await self._cluster.read(path, limit_bytes=agents.MAX_PAGE_BYTES, headers=headers)
-
-        answer = await self._again(read)
-        try:
-            return [str(name) for name in json.loads(answer)]
-        except (ValueError, TypeError) as error:
-            raise ClusterError(f"{at} answers otherwise than an agent: {answer[:80]!r}") from error
-
-    async def _again(self, ask: Callable[[Mapping[str, str]], Awaitable[T]]) -> T:
-        """Ask an agent; once more if it did not answer.
-
-        An agent that gets no core lets go, and an API server that has too much to do asks to come back.
-        """
-        try:
-            return await self._tokens.asked(*self._of_job, ask)
-        except ClusterError as error:
-            if error.code is not None and error.code < 500 and error.code != HTTPStatus.TOO_MANY_REQUESTS:
-                raise
-        await asyncio.sleep(RETRY_SECONDS)
-        return await self._tokens.asked(*self._of_job, ask)
-
-
-def _write(path: Path, data: bytes) -> None:
-    with replacing(path) as part:
-        part.write_bytes(data)
 
 
 @contextlib.contextmanager

@@ -31,9 +31,9 @@ from paceline.model.samples import Evaluation, Sample, StepReport
 from paceline.model.snapshots import Snapshot
 from paceline.model.statuses import JobPhase
 from paceline.model.tunings import Objective
-from paceline.services import recordings
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.logs import LogLine, Wanted
+from paceline.services.observing import recordings
 from paceline.surfaces import composition, notebooks
 
 if TYPE_CHECKING:
@@ -368,7 +368,7 @@ class JobHandle:
         Raises:
             PacelineError: scipy is not installed.
         """
-        from paceline.services import proposals
+        from paceline.services.studying import proposals
 
         with self._jobs() as jobs:
             found = recordings.whole(jobs, self.name, thinned=True)

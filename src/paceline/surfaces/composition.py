@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from paceline.engines.kubernetes.clients import RealCluster
     from paceline.engines.kubernetes.clusters import Cluster
     from paceline.engines.kubernetes.loops import Loop
-    from paceline.services.cluster_jobs import ClusterJobs
-    from paceline.services.homes import Home
-    from paceline.services.jobs import Jobs
+    from paceline.services.cluster.jobs import ClusterJobs
     from paceline.services.life_cycles import LifeCycle
+    from paceline.services.local.jobs import Jobs
+    from paceline.services.local.state_dirs import Home
     from paceline.stores import Store
     from paceline.surfaces.client.server_jobs import ServerJobs
     from paceline.surfaces.web.gates import Gate
@@ -40,10 +40,10 @@ def find_home(
         store: the store's URL; else ``PACELINE_STORE`` and its default.
         environment: the variables.
     """
-    from paceline.services import homes
+    from paceline.services.local import state_dirs
 
     named = {"PACELINE_HOME": os.fspath(home) if home is not None else None, "PACELINE_STORE": store}
-    return homes.Home.from_environment({**environment, **{k: v for k, v in named.items() if v}})
+    return state_dirs.Home.from_environment({**environment, **{k: v for k, v in named.items() if v}})
 
 
 @contextlib.contextmanager
@@ -66,7 +66,7 @@ def opened(home: Home) -> Iterator[Jobs]:
     Raises:
         StoreError: the store cannot be opened.
     """
-    from paceline.services.jobs import Jobs
+    from paceline.services.local.jobs import Jobs
     from paceline.stores import open_store
 
     with open_store(home.store_url) as store:
@@ -241,8 +241,8 @@ def opened_cluster(
         PacelineError: the client is not installed.
     """
     from paceline.engines.kubernetes import loops
-    from paceline.services.cluster_jobs import ClusterJobs
-    from paceline.services.cluster_measurements import ClusterMeasurements
+    from paceline.services.cluster.jobs import ClusterJobs
+    from paceline.services.cluster.measurements import ClusterMeasurements
 
     store_url = store or environment.get("PACELINE_STORE") or None
     folder = find_home(home, store, environment).path
@@ -282,7 +282,7 @@ def opened_site(
         StoreError: the store cannot be opened.
     """
     from paceline.engines.kubernetes import loops
-    from paceline.services.cluster_measurements import ClusterMeasurements
+    from paceline.services.cluster.measurements import ClusterMeasurements
     from paceline.surfaces.web.sites import ClusterSite
 
     with loops.threaded() as loop:

@@ -9,7 +9,7 @@ import numpy
 
 from paceline.model import grids
 from paceline.model.grids import Array
-from paceline.services.courses import Course, Gauge
+from paceline.services.observing.time_series import Course, Gauge
 from paceline.surfaces import documents
 
 #: Of more replicas only those with the highest load are shown: a reader could not tell the rows apart.

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from paceline.modelling.elasticities import Compared
     from paceline.modelling.forecasts import Forecast
     from paceline.scheduling.fits import Fit
-    from paceline.services.autoscale_forecasts import Round
-    from paceline.services.looks import Look
+    from paceline.services.observing.diagnosis_runs import Look
+    from paceline.services.studying.autoscale_forecasts import Round
     from paceline.surfaces.diffs import Diffs
 
 API_VERSION = jobs.API_VERSION

@@ -13,8 +13,8 @@ import time
 
 from paceline.errors import NotFound, PacelineError
 from paceline.model.retentions import expires_at
-from paceline.services import homes
-from paceline.services.jobs import Jobs
+from paceline.services.local import state_dirs
+from paceline.services.local.jobs import Jobs
 from paceline.stores import open_store
 
 #: Who waits for a job's end looks at it then, so that it is not gone at once.
@@ -28,7 +28,7 @@ _SLEEP = 'sleep "$1"; shift; exec "$@"'
 log = logging.getLogger("paceline.expiry")
 
 
-def seconds_left(home: homes.Home, name: str) -> float | None:
+def seconds_left(home: state_dirs.Home, name: str) -> float | None:
     """Return after how long to look again; None: the job is gone, or deleted now, or kept.
 
     Raises:
@@ -52,7 +52,7 @@ def seconds_left(home: homes.Home, name: str) -> float | None:
 
 def main(arguments: list[str]) -> int:
     """Delete a job that is due, or sleep until then; return the exit code."""
-    home = homes.Home.from_environment({**os.environ, "PACELINE_HOME": arguments[0]})
+    home = state_dirs.Home.from_environment({**os.environ, "PACELINE_HOME": arguments[0]})
     try:
         left = seconds_left(home, arguments[1])
     except PacelineError as error:

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from paceline.engines.local import engine, machines
 from paceline.errors import StoreError
 from paceline.model.retentions import expires_at
-from paceline.services import homes, supervisions, supervisors
+from paceline.services.local import state_dirs, supervisions, supervisors
 from paceline.stores import Store, open_store
 
 #: From ``linux/prctl.h``.
@@ -40,7 +40,7 @@ log = logging.getLogger("paceline.supervisor")
 
 def main(arguments: list[str]) -> int:
     """Guard the supervisor of one job until the job is final; return the exit code."""
-    home = homes.Home.from_environment({**os.environ, "PACELINE_HOME": arguments[0]})
+    home = state_dirs.Home.from_environment({**os.environ, "PACELINE_HOME": arguments[0]})
     name = arguments[1]
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -85,7 +85,7 @@ def _wait(child: int) -> int:
             return status
 
 
-def _supervise(home: homes.Home, name: str) -> int:
+def _supervise(home: state_dirs.Home, name: str) -> int:
     """Run one supervisor, and another when the job goes on with another file; return the exit code."""
     try:
         folder = home.folder(name)
@@ -110,14 +110,14 @@ def _supervise(home: homes.Home, name: str) -> int:
 
 
 @contextlib.contextmanager
-def _autoscaled(home: homes.Home, name: str, store: Store) -> Iterator[None]:
+def _autoscaled(home: state_dirs.Home, name: str, store: Store) -> Iterator[None]:
     """Have cores moved within the job for as long as it is looked after, if its file asks for that."""
     if store.get_run(name).spec.autoscale is None:
         yield
         return
     # Most jobs never need these.
-    from paceline.services.autoscales import Autoscaler
-    from paceline.services.jobs import Jobs
+    from paceline.services.local.jobs import Jobs
+    from paceline.services.studying.autoscales import Autoscaler
 
     over = threading.Event()
 
@@ -139,15 +139,15 @@ def _passes(error: Exception) -> bool:
     return is_full or isinstance(error, StoreError)
 
 
-def _carries_on(home: homes.Home, store: Store, name: str) -> bool:
+def _carries_on(home: state_dirs.Home, store: Store, name: str) -> bool:
     """Whether a job that has ended goes on with another file."""
     if store.waiting_relay(name) is None:
         return False
     # Most jobs never need these.
-    from paceline.services import relays
-    from paceline.services.jobs import Jobs
+    from paceline.services.local import spec_changes
+    from paceline.services.local.run_registry import RunRegistry
 
-    return relays.carry_on(Jobs(home, store), name)
+    return spec_changes.carry_on(RunRegistry(home, store), name)
 
 
 if __name__ == "__main__":

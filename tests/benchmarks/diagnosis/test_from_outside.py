@@ -12,7 +12,7 @@ from paceline.diagnosing import diagnoses
 from paceline.diagnosing.progress import silences
 from paceline.model.findings import Severity
 from paceline.model.recordings import Recording
-from paceline.services import recordings as services
+from paceline.services.observing import recordings as services
 from paceline.stores import recordings
 
 #: By the cause of a run that fit the rules, what is to be seen of it from outside.

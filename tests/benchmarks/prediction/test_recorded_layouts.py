@@ -12,7 +12,7 @@ from benchmarks.diagnosis.corpus import FOLDER
 from paceline.modelling import calibrations, predictions
 from paceline.modelling.calibrations import Measured
 from paceline.modelling.costs import Costs
-from paceline.services import predictions as services
+from paceline.services.studying import predictions as services
 from paceline.stores import recordings
 
 

@@ -19,7 +19,7 @@ from paceline.model.roles import ReplicaId, Role
 from paceline.model.runs import SEEN, JobEvent
 from paceline.model.samples import Sample
 from paceline.model.statuses import ExitKind, ExitReason, JobPhase
-from paceline.services import looks
+from paceline.services.observing import diagnosis_runs
 
 MIB = 2**20
 LIMIT = 1024 * MIB
@@ -191,7 +191,7 @@ def test_a_job_whose_first_step_would_be_seen_does_not_grow_before_it() -> None:
 def test_a_look_sees_what_grows_in_a_job_whose_steps_are_not_seen() -> None:
     """It reaches two minutes back, and the job began long before."""
     grows = _recording(lambda after: 200 * MIB + 2 * MIB * after, seconds=300, steps={})
-    recent = tuple(each for each in grows.samples if each.at > grows.at - looks.REACH_SECONDS)
+    recent = tuple(each for each in grows.samples if each.at > grows.at - diagnosis_runs.REACH_SECONDS)
     look = dataclasses.replace(grows, samples=recent)
     assert [each.subjects for each in found(memory_near_limit, look)] == [("ps-0",)]
     late = tuple(each for each in recent if each.replica.role is Role.WORKER or each.at > grows.at - 60)

@@ -18,7 +18,7 @@ from paceline.model.roles import ReplicaId, Role
 from paceline.model.runs import SEEN, JobEvent
 from paceline.model.samples import Evaluation, Sample, StepReport
 from paceline.model.statuses import JobPhase, ReplicaPhase
-from paceline.services.looks import REACH_SECONDS
+from paceline.services.observing.diagnosis_runs import REACH_SECONDS
 
 SWITCHES = {"voluntary_switches": 400, "involuntary_switches": 30}
 SERVER, TRAINER = cases.SERVER | SWITCHES, cases.TRAINER | SWITCHES

@@ -17,7 +17,7 @@ from paceline.engines.kubernetes import kinds
 from paceline.engines.kubernetes.clusters import ClusterError, Listing
 from paceline.engines.kubernetes.kinds import Kind
 from paceline.model.statuses import JobPhase
-from paceline.services import cluster_runs
+from paceline.services.cluster import runs
 from paceline.services.operators import operators
 from paceline.services.operators.operators import Operator
 from paceline.services.operators.rounds import Rounds
@@ -96,8 +96,8 @@ def test_one_that_it_may_not_look_at_keeps_the_others_not_waiting(
         rounds = Rounds(cluster, operator, store_url=url, home=tmp_path, clock=time.time, keep_seconds=0.0)
         with open_store(url) as store:
             resource = cluster.objects["trainingjobs", "b", "clicks-b"]
-            run = cluster_runs.run_name(resource, "b.uid-of-b/")
-            cluster_runs.keep(store, run, resource, job("clicks-b", workers=1), tmp_path, now=1.0)
+            run = runs.run_name(resource, "b.uid-of-b/")
+            runs.keep(store, run, resource, job("clicks-b", workers=1), tmp_path, now=1.0)
             going_round = asyncio.create_task(rounds.run())
             try:
                 await until(lambda: cluster.phase("a") == "running")

@@ -15,6 +15,7 @@ from paceline.engines.kubernetes import kinds, times
 from paceline.engines.kubernetes.clusters import ClusterError, Line
 from paceline.model.jobs import FitPolicy, Scheduling
 from paceline.rendering import labels
+from paceline.services.cluster.annotations import RESUME
 from paceline.services.operators import executions, reconcilers
 from paceline.specs import custom_resources
 
@@ -179,7 +180,7 @@ def test_a_failed_job_is_brought_back_by_its_annotation() -> None:
             await it.submit(job())
             await it.until_phase("failed")
             it.kubelet.exit_code = lambda pod: None
-            annotation = {"metadata": {"annotations": {reconcilers.RESUME: "1"}}}
+            annotation = {"metadata": {"annotations": {RESUME: "1"}}}
             await it.cluster.patch(JOBS, "clicks", "default", annotation)
             await it.until_phase("running")
 

@@ -15,7 +15,7 @@ from paceline.engines.kubernetes import kinds
 from paceline.engines.kubernetes.clusters import ClusterError
 from paceline.model.adjustments import Adjustment, Knob
 from paceline.model.jobs import MemoryGrowth
-from paceline.services.operators.reconcilers import ADJUSTMENTS
+from paceline.services.cluster.annotations import ADJUSTMENTS
 from paceline.stores import encodings
 
 

@@ -23,9 +23,10 @@ from paceline.engines.kubernetes.clusters import ClusterError, Line
 from paceline.engines.local.folders import RunFolder
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.statuses import JobPhase
-from paceline.services import cluster_runs, logs
-from paceline.services.cluster_jobs import ClusterJobs
-from paceline.services.cluster_measurements import ClusterMeasurements
+from paceline.services import logs
+from paceline.services.cluster import runs
+from paceline.services.cluster.jobs import ClusterJobs
+from paceline.services.cluster.measurements import ClusterMeasurements
 from paceline.services.operators import output_floods, rounds
 from paceline.services.operators.rounds import Rounds
 from paceline.stores import Store, open_store
@@ -101,7 +102,7 @@ class Kept:
             return found
 
     def run(self, store: Store, name: str = "clicks") -> str:
-        return cluster_runs.find(store, SCOPE, name).name
+        return runs.find(store, SCOPE, name).name
 
 
 @contextlib.asynccontextmanager
@@ -195,7 +196,7 @@ def test_samples_steps_and_output_outlive_the_pods(tmp_path: Path) -> None:
             kept.scene.kubelet.exit_code = lambda pod: 0
             await kept.scene.until_phase("succeeded")
             run = await kept.until(
-                lambda store: (run := cluster_runs.find(store, SCOPE, "clicks")).phase.is_final and run
+                lambda store: (run := runs.find(store, SCOPE, "clicks")).phase.is_final and run
             )
             assert run.phase is JobPhase.SUCCEEDED
             await cluster.delete(JOBS, "clicks", "default")
@@ -236,7 +237,7 @@ def test_another_operator_goes_on_where_one_was_killed(tmp_path: Path) -> None:
             agent.finish()
             await kept.scene.until(lambda: not agent.is_alive())
             with open_store(kept.url) as store:
-                run = cluster_runs.find(store, SCOPE, "clicks")
+                run = runs.find(store, SCOPE, "clicks")
                 steps = [each.step for each in store.step_reports(run.name)]
             assert steps == [line["step"] for line in agent.lines("step")]
             assert printed(Path(run.directory)) == [f"line {number}" for number in range(5)]
@@ -302,7 +303,7 @@ def test_a_broken_store_and_silent_pods_disturb_no_job(
             kept.scene.cluster.outputs["clicks-ps-0-1"] = [Line("2027-01-15T08:00:00Z", "serving")]
             await kept.until(lambda store: store.run_names_like(f"{SCOPE}clicks/"))
             with open_store(kept.url) as store:
-                folder = Path(cluster_runs.find(store, SCOPE, "clicks").directory)
+                folder = Path(runs.find(store, SCOPE, "clicks").directory)
             await kept.scene.until(lambda: printed(folder) == ["serving"])
             await kept.scene.edit("clicks", suspend=True)
             await kept.scene.until_phase("stopped")
@@ -357,18 +358,18 @@ def test_two_jobs_of_one_name_are_told_apart(tmp_path: Path) -> None:
             kept.start()
             await kept.until(lambda store: store.run_names_like(f"{SCOPE}clicks/"))
             await kept.scene.cluster.delete(JOBS, "clicks", "default")
-            await kept.until(lambda store: cluster_runs.find(store, SCOPE, "clicks").phase.is_final)
+            await kept.until(lambda store: runs.find(store, SCOPE, "clicks").phase.is_final)
             await asyncio.sleep(1.1)  # resources are as old as whole seconds
             await kept.scene.submit(job(workers=3))
             await kept.scene.cluster.create(JOBS, _elsewhere())
             await kept.until(lambda store: len(store.run_names_like(f"{SCOPE}clicks/")) == 2)
             await kept.until(lambda store: store.run_names_like("ads.uid-of-ads/clicks/"))
             with open_store(kept.url) as store:
-                newest = cluster_runs.find(store, SCOPE, "clicks")
+                newest = runs.find(store, SCOPE, "clicks")
                 assert len(newest.spec.replicas()) == 4
                 assert newest.phase is not JobPhase.STOPPED
                 (old,) = store.run_names_like(f"{SCOPE}clicks/") - {newest.name}
-                assert store.get_run(old).message == cluster_runs.DELETED
+                assert store.get_run(old).message == runs.DELETED
 
     asyncio.run(play())
 
@@ -380,13 +381,13 @@ def test_a_namespace_that_is_made_anew_does_not_inherit(tmp_path: Path) -> None:
             await kept.until(lambda store: store.run_names_like(f"{SCOPE}clicks/"))
             cluster = kept.scene.cluster
             await cluster.delete(JOBS, "clicks", "default")
-            await kept.until(lambda store: cluster_runs.find(store, SCOPE, "clicks").phase.is_final)
+            await kept.until(lambda store: runs.find(store, SCOPE, "clicks").phase.is_final)
             cluster.namespaces["default"] = "another"
             await kept.scene.submit(job(workers=2))
             await kept.until(lambda store: store.run_names_like("default.another/clicks/"))
             with open_store(kept.url) as store:
                 assert len(store.run_names_like(f"{SCOPE}clicks/")) == 1
-                assert len(cluster_runs.find(store, "default.another/", "clicks").spec.replicas()) == 3
+                assert len(runs.find(store, "default.another/", "clicks").spec.replicas()) == 3
 
     asyncio.run(play())
 
@@ -409,7 +410,7 @@ def test_a_job_is_not_held_to_be_deleted_while_its_namespace_cannot_be_asked(tmp
             await kept.scene.until(lambda: counters.rounds > 3)
             assert counters.failures > 0
             with open_store(kept.url) as store:
-                assert not cluster_runs.find(store, SCOPE, "clicks").phase.is_final
+                assert not runs.find(store, SCOPE, "clicks").phase.is_final
 
     asyncio.run(play())
 
@@ -427,7 +428,7 @@ def test_runs_are_forgotten_in_time(tmp_path: Path) -> None:
             kept.start(keep_seconds=0.5)
             await kept.until(lambda store: store.run_names_like(f"{SCOPE}clicks/"))
             with open_store(kept.url) as store:
-                folder = Path(cluster_runs.find(store, SCOPE, "clicks").directory)
+                folder = Path(runs.find(store, SCOPE, "clicks").directory)
             await kept.scene.until(folder.exists)
             assert kept.rounds is not None
             counters = kept.rounds.counters

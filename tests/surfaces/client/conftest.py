@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from paceline.services import homes, jobs
+from paceline.services.local import jobs, state_dirs
 from paceline.surfaces import composition
 from paceline.surfaces.client.connections import Connection
 from paceline.surfaces.client.server_jobs import ServerJobs
@@ -21,7 +21,7 @@ TOKEN = "the-token"
 
 
 @pytest.fixture
-def api(home: homes.Home) -> Iterator[jobs.Jobs]:
+def api(home: state_dirs.Home) -> Iterator[jobs.Jobs]:
     """The jobs where they are."""
     with composition.opened(home) as opened:
         yield opened

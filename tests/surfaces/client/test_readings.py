@@ -19,7 +19,7 @@ from support.examples import examples
 from paceline.errors import PacelineError, SourceError
 from paceline.model.run_queries import RunQuery
 from paceline.model.statuses import JobPhase
-from paceline.services import homes, jobs
+from paceline.services.local import jobs, state_dirs
 from paceline.services.logs import Wanted
 from paceline.surfaces.client.connections import Connection
 from paceline.surfaces.client.server_jobs import ServerJobs
@@ -42,7 +42,7 @@ junk = st.recursive(
 
 
 @pytest.fixture
-def answers(home: homes.Home, api: jobs.Jobs, connection: Connection) -> dict[str, Any]:
+def answers(home: state_dirs.Home, api: jobs.Jobs, connection: Connection) -> dict[str, Any]:
     """What a server says of a job, by path."""
     run = filled_homes.fill(home, "census", phase=JobPhase.RUNNING, loads=(0.5, 0.9), steps=3)
     logs = Path(run.directory) / "logs"

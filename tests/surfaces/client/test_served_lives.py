@@ -17,7 +17,7 @@ from support.kills import until
 
 import paceline
 from paceline.model.statuses import JobPhase
-from paceline.services import homes
+from paceline.services.local import state_dirs
 
 Start = Callable[..., Any]
 JobFile = Callable[..., str]
@@ -36,7 +36,7 @@ for number in range(100_000):
 class Server:
     """A server as a process, that can be killed and begun again on the same port."""
 
-    def __init__(self, home: homes.Home) -> None:
+    def __init__(self, home: state_dirs.Home) -> None:
         self._home = home
         self.port = "0"
         self.begin()
@@ -57,7 +57,7 @@ class Server:
 
 
 @pytest.fixture
-def server(home: homes.Home, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+def server(home: state_dirs.Home, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     made = Server(home)
     try:
         yield made
@@ -105,7 +105,7 @@ def await_more(path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_whole_life(
-    home: homes.Home, server: Server, verb: Verb, job_file: JobFile, tmp_path: Path
+    home: state_dirs.Home, server: Server, verb: Verb, job_file: JobFile, tmp_path: Path
 ) -> None:
     file = job_file(COUNTING, replicas=2)
     submitted = verb("submit", file, "-o", "json")
@@ -149,7 +149,7 @@ def test_the_whole_life(
 
 @pytest.mark.slow
 def test_a_server_that_is_killed_in_the_middle_is_waited_for(
-    home: homes.Home, server: Server, verb: Verb, job_file: JobFile, tmp_path: Path
+    home: state_dirs.Home, server: Server, verb: Verb, job_file: JobFile, tmp_path: Path
 ) -> None:
     verb("submit", job_file(COUNTING))
     verb("wait", "tiny", "--for", "running")
@@ -195,7 +195,7 @@ def test_run_detaches_and_a_wrong_token_is_said(
 
 
 @pytest.mark.slow
-def test_python(home: homes.Home, server: Server, job_file: JobFile) -> None:
+def test_python(home: state_dirs.Home, server: Server, job_file: JobFile) -> None:
     """On the server's machine the token is in the home, and paths mean the same."""
     job = paceline.submit(job_file("open('beside', 'w').write('x'); print('hello')"), server=server.url)
     assert job.wait(timeout=300, check=True) is JobPhase.SUCCEEDED

@@ -20,9 +20,10 @@ from paceline.model.runs import Run, Submit
 from paceline.model.selectors import parse
 from paceline.model.statuses import JobPhase
 from paceline.model.tunings import Objective
-from paceline.services import homes, jobs, recordings, wait_conditions
-from paceline.services.live_changes import Changer
-from paceline.services.trials import Times
+from paceline.services.local import jobs, state_dirs
+from paceline.services.observing import recordings, wait_conditions
+from paceline.services.studying.live_changes import Changer
+from paceline.services.studying.trials import Times
 from paceline.stores import recordings as files
 from paceline.surfaces import documents
 from paceline.surfaces.client.connections import Connection
@@ -60,7 +61,7 @@ def recorded(api: jobs.Jobs, tmp_path: Path) -> str:
     return filled_homes.keep(api.store, found, tmp_path)
 
 
-def test_lists_and_pages(home: homes.Home, api: jobs.Jobs, served: ServerJobs) -> None:
+def test_lists_and_pages(home: state_dirs.Home, api: jobs.Jobs, served: ServerJobs) -> None:
     for place in range(7):
         phase = JobPhase.FAILED if place % 2 else JobPhase.SUCCEEDED
         filled_homes.fill(home, f"job-{place}", phase=phase, submitted_at=1e9 + place, message="\x1b[31m<b>")
@@ -76,7 +77,7 @@ def test_lists_and_pages(home: homes.Home, api: jobs.Jobs, served: ServerJobs) -
 
 
 def test_more_jobs_than_a_page_has(
-    home: homes.Home, served: ServerJobs, monkeypatch: pytest.MonkeyPatch
+    home: state_dirs.Home, served: ServerJobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for place in range(5):
         filled_homes.fill(home, f"job-{place}", submitted_at=1e9 + place)
@@ -132,7 +133,7 @@ def test_causes_are_the_same(api: jobs.Jobs, served: ServerJobs, recorded: str) 
     assert told["causes"][0]["code"]
 
 
-def test_a_lost_job_is_lost(home: homes.Home, served: ServerJobs) -> None:
+def test_a_lost_job_is_lost(home: state_dirs.Home, served: ServerJobs) -> None:
     filled_homes.fill(home, "census", phase=JobPhase.STARTING)
     ((run, lost),) = served.listed()
     assert (run.phase, lost, served.is_lost(run)) == (JobPhase.STARTING, True, True)
@@ -211,7 +212,7 @@ def test_a_recording_becomes_a_job(api: jobs.Jobs, served: ServerJobs, tmp_path:
     assert [run.name for run in api.runs()] == ["mine"]
 
 
-def test_old_jobs_are_pruned(home: homes.Home, served: ServerJobs) -> None:
+def test_old_jobs_are_pruned(home: state_dirs.Home, served: ServerJobs) -> None:
     for name in ("census", "clicks"):
         filled_homes.fill(home, name)
     assert served.prune(older_than_seconds=10, dry_run=True) == ["clicks", "census"]
@@ -231,7 +232,7 @@ def test_whether_a_job_fits(api: jobs.Jobs, served: ServerJobs) -> None:
 
 
 @pytest.mark.parametrize("name", ["missing", "..", "a/b", "a?x=1", "", "ä", "a" * 300, "\x1b[31m"])
-def test_what_is_not_there(home: homes.Home, served: ServerJobs, name: str) -> None:
+def test_what_is_not_there(home: state_dirs.Home, served: ServerJobs, name: str) -> None:
     filled_homes.fill(home, "missin")
     for ask in (served.get, served.events, served.stop, served.situation, served.recording, served.snapshot):
         with pytest.raises(NotFound, match="no job") as caught:
@@ -253,7 +254,7 @@ def test_the_store_is_the_servers(served: ServerJobs) -> None:
         served.stored("census")
 
 
-def test_every_selector_reaches_the_server(home: homes.Home, served: ServerJobs) -> None:
+def test_every_selector_reaches_the_server(home: state_dirs.Home, served: ServerJobs) -> None:
     filled_homes.fill(home, "census")
     wanted: list[Callable[[], int]] = [
         lambda text=text: served.page(RunQuery(selector=parse(text))).total  # type: ignore[misc]

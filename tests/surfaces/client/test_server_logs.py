@@ -12,7 +12,7 @@ from support import filled_homes
 
 from paceline.model.roles import Role
 from paceline.model.runs import Run
-from paceline.services import homes, jobs
+from paceline.services.local import jobs, state_dirs
 from paceline.services.logs import Wanted
 from paceline.surfaces.client import server_logs
 from paceline.surfaces.client.connections import Connection
@@ -21,7 +21,7 @@ from paceline.surfaces.web.routes import logs as routes
 
 
 @pytest.fixture
-def run(home: homes.Home) -> Run:
+def run(home: state_dirs.Home) -> Run:
     """A job that has begun, whose replicas have printed something."""
     found = filled_homes.fill(home, "census")
     (Path(found.directory) / "logs").mkdir(parents=True)

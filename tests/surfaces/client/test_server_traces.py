@@ -13,7 +13,8 @@ from support.trace_files import trace, write
 from paceline.errors import Conflict, NotFound, WaitTimeout
 from paceline.model import traces as models
 from paceline.model.statuses import JobPhase
-from paceline.services import homes, traces
+from paceline.services.local import state_dirs
+from paceline.services.observing import traces
 from paceline.surfaces.client.connections import Connection
 from paceline.surfaces.client.server_jobs import ServerJobs
 
@@ -36,7 +37,7 @@ def answering(folder: Path, trainers: int) -> threading.Thread:
     return thread
 
 
-def test_a_trace_is_taken(home: homes.Home, connection: Connection, served: ServerJobs) -> None:
+def test_a_trace_is_taken(home: state_dirs.Home, connection: Connection, served: ServerJobs) -> None:
     run = filled_homes.fill(home, "clicks", phase=JobPhase.RUNNING)
     with connection._client:  # So the server goes on between requests.
         trainers = answering(Path(run.directory), 2)
@@ -50,7 +51,7 @@ def test_a_trace_is_taken(home: homes.Home, connection: Connection, served: Serv
             traces.take(served, "clicks", timeout_seconds=0.1)
 
 
-def test_there_is_none(home: homes.Home, served: ServerJobs) -> None:
+def test_there_is_none(home: state_dirs.Home, served: ServerJobs) -> None:
     run = filled_homes.fill(home, "clicks")
     with pytest.raises(NotFound, match="clicks has no trace"):
         traces.newest(served, served.get("clicks"))

@@ -12,7 +12,7 @@ import pytest
 from click.testing import Result
 
 from paceline.errors import InvalidInput
-from paceline.services import homes
+from paceline.services.local import state_dirs
 from paceline.surfaces import composition
 
 Paceline = Callable[..., Result]
@@ -56,7 +56,7 @@ def test_a_server_that_is_not_there(paceline: Paceline) -> None:
     assert paceline("list", "--engine", "local", PACELINE_SERVER=URL).exit_code == 0
 
 
-def test_the_token_is_never_printed(paceline: Paceline, home: homes.Home) -> None:
+def test_the_token_is_never_printed(paceline: Paceline, home: state_dirs.Home) -> None:
     for token in ("a-secret-token", "two words"):
         for url in (URL, "http://example.invalid"):
             done = paceline("list", "--server", url, PACELINE_TOKEN=token)

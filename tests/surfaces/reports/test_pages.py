@@ -17,7 +17,7 @@ from paceline.model.recordings import Recording
 from paceline.model.roles import Role
 from paceline.model.runs import JobEvent
 from paceline.model.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
-from paceline.services import summaries
+from paceline.services.observing import summaries
 from paceline.surfaces.reports import evidence, pages
 
 

@@ -16,7 +16,7 @@ from paceline.diagnosing import diagnoses
 from paceline.model.causes import Explanation
 from paceline.model.recordings import Recording
 from paceline.model.statuses import JobPhase
-from paceline.services import recordings
+from paceline.services.observing import recordings
 from paceline.surfaces.reports import tunings
 
 

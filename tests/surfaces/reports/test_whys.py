@@ -20,8 +20,8 @@ from paceline.diagnosing import diagnoses
 from paceline.model.recordings import Recording
 from paceline.model.roles import Role
 from paceline.model.statuses import JobPhase
-from paceline.services import recordings
-from paceline.services.homes import Home
+from paceline.services.local.state_dirs import Home
+from paceline.services.observing import recordings
 from paceline.stores import recordings as files
 from paceline.surfaces.reports import evidence, heat_maps, pages, whys
 

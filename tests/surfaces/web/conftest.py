@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 from support import filled_homes
 from support.clocks import Clock
 
-from paceline.services import homes, jobs
+from paceline.services.local import jobs, state_dirs
 from paceline.stores import recordings
 from paceline.surfaces import composition
 from paceline.surfaces.web.applications import application
@@ -29,7 +29,7 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def api(home: homes.Home) -> Iterator[jobs.Jobs]:
+def api(home: state_dirs.Home) -> Iterator[jobs.Jobs]:
     with composition.opened(home) as opened:
         yield opened
 

@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 from starlette.types import ASGIApp, Message
 from support.served import Server, serving
 
-from paceline.services import homes
+from paceline.services.local import state_dirs
 from paceline.surfaces.web import guards
 from paceline.surfaces.web.rates import Budget
 
@@ -147,7 +147,7 @@ def test_a_budget_is_of_each_and_of_all() -> None:
 
 
 @pytest.fixture
-def server(home: homes.Home) -> Iterator[Server]:
+def server(home: state_dirs.Home) -> Iterator[Server]:
     with serving(home) as running:
         yield running
 

@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from starlette.types import ASGIApp, Message
 from support import site_routes
 
-from paceline.services import jobs
+from paceline.services.local import jobs
 from paceline.surfaces.web import guards
 from paceline.surfaces.web.applications import application
 from paceline.surfaces.web.gates import Caller, Credentials, Gate

@@ -15,7 +15,7 @@ from support import filled_homes
 from support.examples import examples
 
 from paceline.model.statuses import JobPhase
-from paceline.services import homes, jobs
+from paceline.services.local import jobs, state_dirs
 from paceline.surfaces.web.applications import application
 from paceline.surfaces.web.gates import TokenGate
 from paceline.surfaces.web.sites import LocalSite
@@ -50,7 +50,7 @@ def test_every_operation_is_described(stranger: TestClient) -> None:
 
 
 @pytest.fixture
-def described(api: jobs.Jobs, home: homes.Home, recorded: str) -> schemathesis.BaseSchema:
+def described(api: jobs.Jobs, home: state_dirs.Home, recorded: str) -> schemathesis.BaseSchema:
     """The API of a home with some jobs, of which none runs."""
     filled_homes.fill(home, "census", loads=(0.5, 0.9), steps=3)
     filled_homes.fill(home, "gone", phase=JobPhase.FAILED, message="worker-0: exit code 1")

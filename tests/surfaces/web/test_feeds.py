@@ -14,8 +14,8 @@ from support import filled_homes
 from paceline.model.runs import JobEvent, Run
 from paceline.model.snapshots import Snapshot
 from paceline.model.statuses import JobPhase
-from paceline.services import homes, jobs
-from paceline.services.lookouts import Lookout
+from paceline.services.local import jobs, state_dirs
+from paceline.services.observing.look_cache import Lookout
 from paceline.surfaces.web import feeds
 
 
@@ -32,7 +32,7 @@ class SlowLookout(Lookout):
 
 
 def test_a_job_that_ends_during_a_look_is_told_of_to_its_end(
-    home: homes.Home, api: jobs.Jobs, monkeypatch: pytest.MonkeyPatch
+    home: state_dirs.Home, api: jobs.Jobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(feeds, "LOOK_SECONDS", 0.01)
     filled_homes.fill(home, "going", phase=JobPhase.RUNNING, loads=(0.5, 0.9), steps=3)

@@ -19,9 +19,9 @@ from support.operator_scenes import Scene
 from paceline.engines.kubernetes import kinds
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.samples import StepReport
-from paceline.services import cluster_runs
-from paceline.services.digests import Keeper
-from paceline.services.operators.reconcilers import CHANGE
+from paceline.services.cluster import runs
+from paceline.services.cluster.annotations import CHANGE
+from paceline.services.observing.job_summaries import Keeper
 from paceline.specs import custom_resources
 from paceline.surfaces.web import sites
 from paceline.surfaces.web.applications import application
@@ -229,10 +229,8 @@ def keeper(site: ClusterSite) -> Keeper:
 def kept(site: ClusterSite, stage: Stage, name: str = "clicks") -> str:
     """Let the store know a job, as an operator does; return its run."""
     resource = stage.scene.cluster.of_kind(kinds.TRAINING_JOBS)[name]
-    run = cluster_runs.run_name(resource, site.jobs(None).scope())
-    cluster_runs.keep(
-        site.store, run, resource, custom_resources.job_spec(resource), stage.folder, now=site.clock()
-    )
+    run = runs.run_name(resource, site.jobs(None).scope())
+    runs.keep(site.store, run, resource, custom_resources.job_spec(resource), stage.folder, now=site.clock())
     return run
 
 
@@ -242,7 +240,7 @@ def deleted(client: TestClient, site: ClusterSite, stage: Stage) -> tuple[str, s
     wait_until(lambda: phase(client, name) == "running")
     run = kept(site, stage, name)
     client.delete(f"/api/v1/jobs/{name}?force=true")
-    cluster_runs.end_all_but(site.store, (), namespaces=None, now=site.clock() - 60.0)
+    runs.end_all_but(site.store, (), namespaces=None, now=site.clock() - 60.0)
     return name, run
 
 

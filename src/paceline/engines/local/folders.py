@@ -24,6 +24,7 @@ from pathlib import Path
 
 from paceline.engines.local import codes
 from paceline.model.roles import ReplicaId
+from paceline.model.runs import Run, RunSummary
 from paceline.rendering import environments
 
 
@@ -32,6 +33,11 @@ class RunFolder:
     """The folder of one run."""
 
     path: Path
+
+    @classmethod
+    def of(cls, run: Run | RunSummary) -> RunFolder:
+        """Return the folder of a run."""
+        return cls(Path(run.directory))
 
     @property
     def token(self) -> str:

@@ -14,11 +14,11 @@ from pathlib import Path
 from paceline.engines.kubernetes import loops
 from paceline.engines.kubernetes.clusters import Cluster, Object
 from paceline.model.jobs import JobSpec
-from paceline.services.autoscales import SETTLE_SECONDS, Autoscaler
-from paceline.services.cluster_jobs import ClusterJobs
-from paceline.services.cluster_measurements import ClusterMeasurements
+from paceline.services.cluster.jobs import ClusterJobs
+from paceline.services.cluster.measurements import ClusterMeasurements
 from paceline.services.operators.rounds import Present
-from paceline.services.probes import Times
+from paceline.services.studying.autoscales import SETTLE_SECONDS, Autoscaler
+from paceline.services.studying.probes import Times
 
 #: So many jobs are probed at once at most: each measures what the others do to a node that they share.
 AT_ONCE = 4

@@ -28,7 +28,7 @@ from paceline.rendering import (
     volcano,
 )
 from paceline.rendering.surroundings import Surroundings
-from paceline.services.operators.records import Record
+from paceline.services.cluster.records import Record
 from paceline.specs import dump_job
 
 #: The job as it was when it began, in its config map: what runs must not follow later changes.

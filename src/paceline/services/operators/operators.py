@@ -16,10 +16,10 @@ from paceline.engines.kubernetes.queues import system_of
 from paceline.model.jobs import FitPolicy, JobSpec
 from paceline.model.statuses import JobPhase
 from paceline.rendering import labels
+from paceline.services.cluster.admissions import Admissions, Applicant, Growing, Verdict
+from paceline.services.cluster.records import Record
 from paceline.services.operators import executions, reconcilers
-from paceline.services.operators.admissions import Admissions, Applicant, Growing, Verdict
 from paceline.services.operators.reconcilers import Look, Reconciler
-from paceline.services.operators.records import Record
 from paceline.services.operators.work_queues import WorkQueue
 from paceline.specs import custom_resources
 

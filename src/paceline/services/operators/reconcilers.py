@@ -19,26 +19,19 @@ from paceline.diagnosing.failures import known, last_words
 from paceline.engines.kubernetes import kinds, sights, times
 from paceline.engines.kubernetes.clusters import WORDS_BYTES, Cluster, ClusterError, Object
 from paceline.engines.kubernetes.mirrors import key_of
-from paceline.errors import InvalidInput, StoreError, first_line
+from paceline.errors import InvalidInput, first_line
 from paceline.model import adjustments
-from paceline.model.adjustments import Adjustment
 from paceline.model.jobs import JobSpec
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.runs import NOT_RESIZED
 from paceline.model.statuses import ExitKind, JobPhase, ReplicaPhase
 from paceline.rendering import labels, manifests, pods
-from paceline.services.operators import announcements, records
+from paceline.services.cluster import announcements, records
+from paceline.services.cluster.annotations import CHANGE, RESUME, adjustments_of
+from paceline.services.cluster.records import Record, UnreadableStatus
 from paceline.services.operators.executions import SNAPSHOT, Executor, is_owned
-from paceline.services.operators.records import Record, UnreadableStatus
 from paceline.specs import custom_resources, parse_job
-from paceline.stores import encodings
 
-#: A new value of this annotation brings a failed job back.
-RESUME = f"{kinds.TRAINING_JOBS.group}/resume"
-#: Annotation: one that runs is to end, and to go on as its spec has it now; another value is another wish.
-CHANGE = f"{kinds.TRAINING_JOBS.group}/change"
-#: Annotation: what replicas have for a time, as JSON (`adjustments_of`).
-ADJUSTMENTS = f"{kinds.TRAINING_JOBS.group}/adjustments"
 #: How often even a job without news is looked at: containers may be stuck, and nodes silent.
 LOOK_SECONDS = 15.0
 _NOT_YET = (JobPhase.PENDING, JobPhase.STARTING, JobPhase.RESTARTING)
@@ -412,18 +405,6 @@ def _adjusted(record: Record, wanted: JobSpec | str, resource: Object, now: floa
     if adjustments.merged(state.adjustments, asked) != state.adjustments:
         found.append(events.AdjustRequested(adjustments=asked))
     return [*found, events.TimePassed(now=now)]
-
-
-def adjustments_of(resource: Object) -> tuple[Adjustment, ...]:
-    """Return what replicas of a job have for a time, as its resource says; what cannot be read is none."""
-    text = (resource["metadata"].get("annotations") or {}).get(ADJUSTMENTS, "")
-    if not text:
-        return ()
-    try:
-        return encodings.decode(tuple[Adjustment, ...], text, what="adjustments")
-    except StoreError as error:
-        log.warning("%s/%s: %s", *key_of(resource), error.message)
-        return ()
 
 
 def _is_active(phase: JobPhase) -> bool:

@@ -26,14 +26,15 @@ from paceline.errors import PacelineError, StoreError
 from paceline.model.jobs import JobSpec
 from paceline.model.runs import JobEvent
 from paceline.rendering import pods
-from paceline.services import cluster_runs, kept_outputs, log_files
-from paceline.services.collectors import Collector, Source
-from paceline.services.intakes import Intake
+from paceline.services import log_files
+from paceline.services.cluster import announcements, runs
+from paceline.services.cluster.collectors import Collector, Source
+from paceline.services.cluster.intakes import Intake
+from paceline.services.cluster.outside_measurements import OutsideMeasurements
+from paceline.services.cluster.records import UnreadableStatus
 from paceline.services.log_files import LogFile
-from paceline.services.operators import announcements
+from paceline.services.operators import kept_outputs
 from paceline.services.operators.output_floods import FloodWatch
-from paceline.services.operators.records import UnreadableStatus
-from paceline.services.outside_measurements import OutsideMeasurements
 from paceline.sources import gpus
 from paceline.sources.readings import Pod
 from paceline.stores import Store, open_store
@@ -265,7 +266,7 @@ class Rounds:
                 self._wrong[name] = version  # its status says what is wrong
                 continue
             try:
-                keep = functools.partial(cluster_runs.keep, store, name, resource, spec, self._home)
+                keep = functools.partial(runs.keep, store, name, resource, spec, self._home)
                 await asyncio.to_thread(keep, now=self._clock())
             except UnreadableStatus:
                 self._wrong[name] = version
@@ -295,11 +296,11 @@ class Rounds:
                 scopes[namespace] = await self._scope(namespace)
             scope = scopes[namespace]
             if scope is not None:
-                self._runs[resource["metadata"]["uid"]] = cluster_runs.run_name(resource, scope)
+                self._runs[resource["metadata"]["uid"]] = runs.run_name(resource, scope)
 
     async def _scope(self, namespace: str) -> str | None:
         try:
-            return cluster_runs.scope_of(await self._cluster.get(kinds.NAMESPACES, namespace))
+            return runs.scope_of(await self._cluster.get(kinds.NAMESPACES, namespace))
         except ClusterError as error:
             self._count(error)
             return None
@@ -310,9 +311,9 @@ class Rounds:
 
     def _tidy(self, store: Store, present: set[str], now: float) -> None:
         where = self._present.namespaces()
-        cluster_runs.end_all_but(store, present, namespaces=where, now=now)
-        cluster_runs.forget_old(store, present, namespaces=where, before=now - self._keep_seconds)
-        left_out = kept_outputs.trim(cluster_runs.folder(self._home, ""), self._output_bytes)
+        runs.end_all_but(store, present, namespaces=where, now=now)
+        runs.forget_old(store, present, namespaces=where, before=now - self._keep_seconds)
+        left_out = kept_outputs.trim(runs.folder(self._home, ""), self._output_bytes)
         if left_out:
             log.warning(
                 "%d outputs are kept no more: all had more than %d bytes", len(left_out), self._output_bytes
@@ -374,7 +375,7 @@ class Rounds:
 
     async def _follow_output(self, source: Source, visit: _Visit, *, is_over: bool) -> None:
         if visit.log is None:
-            path = RunFolder(cluster_runs.folder(self._home, source.run)).log(source.replica, source.attempt)
+            path = RunFolder(runs.folder(self._home, source.run)).log(source.replica, source.attempt)
             visit.log = await asyncio.to_thread(LogFile, path)
         since = None
         if visit.log.until:

@@ -17,8 +17,8 @@ from paceline.surfaces.cli import sessions
 
 if TYPE_CHECKING:
     from paceline.model.causes import Explanation
-    from paceline.services.looks import Look
-    from paceline.services.watches import Change
+    from paceline.services.observing.diagnosis_runs import Look
+    from paceline.services.observing.finding_debounce import Change
 
 #: The first look is taken so late: most short jobs need none of what is loaded for it.
 FIRST_SECONDS = 5.0
@@ -51,11 +51,11 @@ def watching(session: sessions.Session, name: str) -> Iterator[Callable[[], list
 def _watch(session: sessions.Session, name: str, tell: Callable[[str], None], ended: threading.Event) -> None:
     if ended.wait(FIRST_SECONDS):
         return
-    from paceline.services import looks, watches
+    from paceline.services.observing import diagnosis_runs, finding_debounce
 
-    watch = watches.Watch()
+    watch = finding_debounce.Watch()
     with contextlib.suppress(PacelineError), session.jobs() as jobs:
-        looker = looks.Looker(jobs, name)
+        looker = diagnosis_runs.Looker(jobs, name)
         pause = 0.0
         while not ended.wait(pause):
             began = time.thread_time()
@@ -63,7 +63,7 @@ def _watch(session: sessions.Session, name: str, tell: Callable[[str], None], en
             with contextlib.suppress(PacelineError):
                 for line in _lines(looker.look(), watch.look, session, name):
                     tell(line)
-            pause = looks.pause_seconds(time.thread_time() - began)
+            pause = diagnosis_runs.pause_seconds(time.thread_time() - began)
 
 
 def _lines(
@@ -81,10 +81,10 @@ def lines(found: Explanation, session: sessions.Session, name: str) -> list[str]
         session: says where it is.
         name: the job.
     """
-    from paceline.services import watches
+    from paceline.services.observing import finding_debounce
 
     at = time.time()
-    changes = watches.Watch(to_appear=1).look(found)
+    changes = finding_debounce.Watch(to_appear=1).look(found)
     return [line(change, at, session.addressed(f"paceline why {name}")) for change in changes]
 
 

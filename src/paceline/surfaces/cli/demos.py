@@ -231,7 +231,7 @@ class Demo:
 
     def _has_cause(self) -> bool:
         """Whether there is a reason why the job as it came is no faster."""
-        from paceline.services import recordings
+        from paceline.services.observing import recordings
 
         with composition.opened(composition.find_home(self._paths.state)) as jobs:
             return bool(recordings.explain(jobs, f"{SEARCH}-0")[1].causes)
@@ -268,10 +268,10 @@ class Demo:
 
     def _free_name(self) -> str:
         """Return the name of this run: clicks, or clicks-2 when that one is there."""
-        from paceline.services import jobs as job_services
+        from paceline.model import run_names
 
         with composition.opened(composition.find_home(self._paths.state)) as jobs:
-            return job_services.free_name("clicks", jobs.store.run_names_like("clicks"))
+            return run_names.free_name("clicks", jobs.store.run_names_like("clicks"))
 
     def _join(self, search: Path) -> None:
         """Put what came out of the trials, and the demo's own times, into the numbers of the run."""

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from paceline.services.trials import Times
-    from paceline.services.tunings import Effort
+    from paceline.services.studying.trials import Times
+    from paceline.services.studying.tunings import Effort
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,14 +35,14 @@ class Asked:
     @property
     def times(self) -> Times:
         """Return how long a trial takes; one that is measured for a short time settles for a shorter one."""
-        from paceline.services.trials import Times
+        from paceline.services.studying.trials import Times
 
         settle_seconds = min(Times().settle_seconds, self.seconds / 2)
         return Times(window_seconds=self.seconds, settle_seconds=settle_seconds)
 
     def effort(self, trials: int) -> Effort:
         """Return how much may be run when so many trials may be made."""
-        from paceline.services.tunings import Effort
+        from paceline.services.studying.tunings import Effort
 
         return Effort(
             trials=trials, pairs=self.pairs, times=self.times, anew=self.again, examples=self.examples

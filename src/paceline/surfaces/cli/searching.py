@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from paceline.model.causes import Explanation
     from paceline.model.tunings import Trial, Tuning
-    from paceline.services.trials import Doing
+    from paceline.services.studying.trials import Doing
     from paceline.tuning.estimates import Runs
 
 #: In a log, what goes on is said this often.
@@ -79,8 +79,8 @@ class Display:
             yield self
 
     def tell(self, tuning: Tuning, doing: Doing | None) -> None:
-        """Show what goes on in a search (`services.tunings.Tell`)."""
-        from paceline.services.trials import MEASURED
+        """Show what goes on in a search (`services.studying.tunings.Tell`)."""
+        from paceline.services.studying.trials import MEASURED
         from paceline.tuning import estimates
 
         runs = estimates.runs(tuning, pairs=self._pairs)

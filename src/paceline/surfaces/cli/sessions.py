@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from paceline.model.recordings import Recording
     from paceline.model.runs import RunSummary
     from paceline.model.selectors import Selector
-    from paceline.services.cluster_jobs import ClusterJobs
-    from paceline.services.homes import Home
+    from paceline.services.cluster.jobs import ClusterJobs
     from paceline.services.life_cycles import LifeCycle
+    from paceline.services.local.state_dirs import Home
     from paceline.stores import Store
     from paceline.surfaces.client.server_jobs import ServerJobs
 
@@ -168,7 +168,7 @@ class Session:
             NotFound: there is no such job or file.
             InvalidInput: the file is no recording.
         """
-        from paceline.services import recordings
+        from paceline.services.observing import recordings
 
         found = recording(name)
         if found is None:
@@ -214,7 +214,7 @@ class Session:
         if everywhere:
             raise InvalidInput("only a cluster has namespaces", "add --engine kubernetes")
         from paceline.model.runs import LOCAL
-        from paceline.services import supervisors
+        from paceline.services.local import supervisors
 
         def read() -> tuple[list[RunSummary], set[str]]:
             runs = store.list_runs(engine=LOCAL)

@@ -10,7 +10,7 @@ from click.shell_completion import CompletionItem
 
 if TYPE_CHECKING:
     from paceline.services.life_cycles import LifeCycle
-    from paceline.services.wait_conditions import Condition
+    from paceline.services.observing.wait_conditions import Condition
 
 PHASES = ("succeeded", "running", "finished")
 KINDS = (*PHASES, "step", "finding")
@@ -39,7 +39,7 @@ class Goal:
             jobs: where the job is.
             name: the job.
         """
-        from paceline.services import wait_conditions
+        from paceline.services.observing import wait_conditions
 
         if self.kind == "step":
             return wait_conditions.StepReached(jobs, self.step, is_further=self.is_further)

@@ -11,9 +11,9 @@ from paceline.model.causes import Explanation
 from paceline.model.recordings import Recording
 from paceline.model.runs import ReplicaRow, Run
 from paceline.model.statuses import ExitKind, ReplicaPhase
-from paceline.services import recordings, summaries
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.logs import Wanted
+from paceline.services.observing import recordings, summaries
 
 LOG_LINES = 20
 #: Logs of so many replicas are shown; more say the same again.

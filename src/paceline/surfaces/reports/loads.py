@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from paceline.model import quantities
 from paceline.model.samples import Evaluation
-from paceline.services.summaries import Imbalance, Summary
+from paceline.services.observing.summaries import Imbalance, Summary
 from paceline.surfaces.charts import bars, drawings, scales
 from paceline.surfaces.charts.bars import Bars
 from paceline.surfaces.charts.drawings import Boxes, Chart, Dots, Key, Line, Shape

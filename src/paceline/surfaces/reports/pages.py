@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from paceline.model import quantities
 from paceline.model.runs import JobEvent
 from paceline.model.statuses import JobPhase, ReplicaPhase
-from paceline.services.summaries import ReplicaSummary, Summary
+from paceline.services.observing.summaries import ReplicaSummary, Summary
 from paceline.surfaces import scripts, templates
 from paceline.surfaces.charts import elasticities
 from paceline.surfaces.reports import evidence, loads, plots, texts, timelines, whys

@@ -9,7 +9,7 @@ from paceline.model import grids, quantities
 from paceline.model.recordings import Recording
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.samples import Sample, StepReport, by_replica
-from paceline.services import summaries
+from paceline.services.observing import summaries
 from paceline.surfaces.charts import drawings, scales
 from paceline.surfaces.charts.drawings import Area, Chart, Line, Shape
 from paceline.surfaces.charts.scales import Scale

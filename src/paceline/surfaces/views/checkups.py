@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from paceline.services.checkups import Check, State
+from paceline.model.checkups import Check, CheckState
 from paceline.surfaces.views import cells
 
 NAME_WIDTH = 16
-_STYLES = {State.OK: "green", State.MISSING: "yellow", State.FAILED: "bold red"}
+_STYLES = {CheckState.OK: "green", CheckState.MISSING: "yellow", CheckState.FAILED: "bold red"}
 
 
 def line(check: Check, *, width: int | None) -> Text:
@@ -19,7 +19,7 @@ def line(check: Check, *, width: int | None) -> Text:
     indent = 8 + NAME_WIDTH
     room = 10**6 if width is None else max(20, width - indent)
     text.append(f"\n{' ' * indent}".join(cells.wrapped(cells.clean(check.detail), room)))
-    if check.advice and check.state is not State.OK:
+    if check.advice and check.state is not CheckState.OK:
         for number, piece in enumerate(cells.wrapped(cells.clean(check.advice), room - 2)):
             text.append(f"\n{' ' * indent}{'> ' if number == 0 else '  '}{piece}", style="cyan")
     return text

@@ -7,7 +7,7 @@ from rich.text import Text
 from paceline.diagnosing import catalogues
 from paceline.model import trace_summaries
 from paceline.model.causes import Cause, Explanation
-from paceline.services.looks import Look
+from paceline.services.observing.diagnosis_runs import Look
 from paceline.surfaces.views import cells, styles
 
 _NEED = "not enough data: "

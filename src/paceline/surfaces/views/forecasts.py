@@ -11,7 +11,7 @@ from paceline.modelling import forecasts
 from paceline.modelling.elasticities import Compared
 from paceline.modelling.forecasts import CONFIDENCE, Forecast
 from paceline.modelling.predictions import NOTHING_BINDS, Speed
-from paceline.services.autoscale_forecasts import Round
+from paceline.services.studying.autoscale_forecasts import Round
 from paceline.surfaces.views import cells, tables
 from paceline.surfaces.views.tables import Column
 

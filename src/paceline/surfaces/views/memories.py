@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from paceline.services.memories import Suggestion
+from paceline.services.studying.past_runs import Suggestion
 from paceline.surfaces.diffs import Diffs
 from paceline.surfaces.views import cells
 from paceline.surfaces.views.paragraphs import Paragraphs

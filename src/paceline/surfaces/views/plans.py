@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from paceline.model.jobs import CpuPolicy
-from paceline.services.plans import JobPlan, ReplicaPlan
+from paceline.services.local.dry_runs import JobPlan, ReplicaPlan
 from paceline.surfaces.views import cells, job_tables, styles
 
 

@@ -11,7 +11,7 @@ from paceline.model.roles import Role
 from paceline.model.runs import KUBERNETES
 from paceline.model.snapshots import Imbalance, ReplicaSnapshot, RoleSnapshot, Snapshot
 from paceline.model.statuses import ReplicaPhase
-from paceline.services.looks import Look
+from paceline.services.observing.diagnosis_runs import Look
 from paceline.surfaces.views import cells, first_sights, job_tables, styles, tables
 
 BAR_WIDTH = 20

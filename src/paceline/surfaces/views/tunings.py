@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from paceline.model.tunings import Trial, Tuning
-from paceline.services.live_changes import LiveChange
+from paceline.services.studying.live_changes import LiveChange
 from paceline.surfaces.views import cells, tables
 from paceline.surfaces.views.proposals import GAINED
 from paceline.surfaces.views.tables import Column

@@ -13,7 +13,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute
 from starlette.staticfiles import StaticFiles
 
-from paceline.services.advisors import Advisor
+from paceline.services.studying.computation_cache import Advisor
 from paceline.surfaces import templates
 from paceline.surfaces.web import descriptions, guards, problems
 from paceline.surfaces.web.feeds import Feeds

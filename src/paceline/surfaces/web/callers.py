@@ -15,7 +15,7 @@ from starlette.concurrency import run_in_threadpool
 from paceline.errors import PacelineError
 from paceline.model.audits import Audit
 from paceline.services.life_cycles import LifeCycle
-from paceline.services.lookouts import Lookout
+from paceline.services.observing.look_cache import Lookout
 from paceline.surfaces.web import descriptions
 from paceline.surfaces.web.gates import Caller, Credentials
 from paceline.surfaces.web.job_files import JobFiles

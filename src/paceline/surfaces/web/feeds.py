@@ -13,9 +13,9 @@ from fastapi.sse import ServerSentEvent
 from starlette.concurrency import run_in_threadpool
 
 from paceline.errors import PacelineError
-from paceline.services import digests
 from paceline.services.life_cycles import LifeCycle
-from paceline.services.lookouts import Lookout
+from paceline.services.observing import job_summaries
+from paceline.services.observing.look_cache import Lookout
 from paceline.surfaces import documents
 from paceline.surfaces.web.problems import Refused
 
@@ -82,7 +82,7 @@ class Feed:
         snapshot = self._lookout.snapshot(run, waits=True)
         look = self._lookout.look(run)
         return Update(
-            digest=json.dumps(documents.digest(digests.digest(snapshot, look))),
+            digest=json.dumps(documents.digest(job_summaries.digest(snapshot, look))),
             snapshot=json.dumps(documents.snapshot(snapshot, look)),
             events=tuple(self._events),
             is_over=run.phase.is_final,

@@ -16,7 +16,7 @@ from urllib.parse import quote
 import uvicorn
 
 from paceline.errors import EngineError, InvalidInput
-from paceline.services.digests import Keeper
+from paceline.services.observing.job_summaries import Keeper
 from paceline.surfaces.web.applications import application
 from paceline.surfaces.web.connections import TimedConnection
 from paceline.surfaces.web.origins import Proxies

@@ -15,14 +15,15 @@ from paceline.engines.kubernetes.clusters import Cluster
 from paceline.engines.kubernetes.loops import Loop
 from paceline.errors import InvalidInput
 from paceline.model.quotas import QuotaUses
+from paceline.model.run_names import cluster_job
 from paceline.model.runs import KUBERNETES, LOCAL
-from paceline.services import cluster_runs, quotas
-from paceline.services.cluster_jobs import ClusterJobs
-from paceline.services.cluster_measurements import ClusterMeasurements
-from paceline.services.digests import Watched
-from paceline.services.jobs import Jobs
+from paceline.services.cluster import quotas
+from paceline.services.cluster.jobs import ClusterJobs
+from paceline.services.cluster.measurements import ClusterMeasurements
 from paceline.services.life_cycles import LifeCycle
-from paceline.services.lookouts import Latest, Lookout
+from paceline.services.local.jobs import Jobs
+from paceline.services.observing.job_summaries import Watched
+from paceline.services.observing.look_cache import Latest, Lookout
 from paceline.stores import Store
 from paceline.surfaces.web.gates import Gate
 
@@ -210,7 +211,7 @@ class ClusterSite(Site):
 
     def watched(self, run: str) -> Watched:
         """Return a run as a job: its name in the store begins with namespace and name."""
-        namespace, name = cluster_runs.job_of(run)
+        namespace, name = cluster_job(run)
         return Watched(*self._of(namespace), name)
 
     def base(self, named: str | None) -> Path:

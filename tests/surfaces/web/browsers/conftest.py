@@ -12,7 +12,7 @@ from support.served import Server, serving
 
 from paceline.model.runs import JobEvent
 from paceline.model.statuses import JobPhase
-from paceline.services import homes
+from paceline.services.local import state_dirs
 from paceline.stores import open_store, recordings
 
 RECORDED = Path(__file__).parents[4] / "benchmarks" / "diagnosis" / "recordings"
@@ -42,7 +42,7 @@ class Shown:
 def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
     """A server over a home with jobs of all kinds."""
     folder = tmp_path_factory.mktemp("shown")
-    home = homes.Home.from_environment({"PACELINE_HOME": str(folder / "home")})
+    home = state_dirs.Home.from_environment({"PACELINE_HOME": str(folder / "home")})
     with open_store(home.store_url) as store:
         found = recordings.read(RECORDED / "ps-cpu-bound.gross.deepfm-large-plain-4.parquet")
         job = filled_homes.keep(store, found, folder)

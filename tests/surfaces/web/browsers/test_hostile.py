@@ -16,7 +16,7 @@ from paceline.model.digests import Digest
 from paceline.model.findings import Severity
 from paceline.model.runs import JobEvent
 from paceline.model.statuses import JobPhase
-from paceline.services import homes
+from paceline.services.local import state_dirs
 from paceline.stores import open_store
 
 pytestmark = browsers.MARKS
@@ -41,7 +41,7 @@ LINE_BYTES = 10_000_000
 def link(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The link into a server over jobs that do all they can to be more than text."""
     folder = tmp_path_factory.mktemp("hostile")
-    home = homes.Home.from_environment({"PACELINE_HOME": str(folder / "home")})
+    home = state_dirs.Home.from_environment({"PACELINE_HOME": str(folder / "home")})
     text = " ".join(HOSTILE)
     for name in (NAME, "running"):
         spec = dataclasses.replace(

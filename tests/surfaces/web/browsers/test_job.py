@@ -12,7 +12,7 @@ from support.served import serving
 
 from paceline.model.runs import Run
 from paceline.model.statuses import JobPhase
-from paceline.services import homes
+from paceline.services.local import state_dirs
 from paceline.stores import open_store, recordings
 
 pytestmark = browsers.MARKS
@@ -45,7 +45,7 @@ class Jobs:
 @pytest.fixture(scope="module")
 def jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jobs]:
     folder = tmp_path_factory.mktemp("job")
-    home = homes.Home.from_environment({"PACELINE_HOME": str(folder / "home")})
+    home = state_dirs.Home.from_environment({"PACELINE_HOME": str(folder / "home")})
     with open_store(home.store_url) as store:
         found = recordings.read(RECORDED / "evaluation-starves.gross.wide-deep-middle-evaluated-4.parquet")
         ended = dataclasses.replace(

@@ -10,7 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 from support import filled_homes, kills
 
-from paceline.services import homes
+from paceline.services.local import state_dirs
 from paceline.surfaces.web.pages.advice import _step
 
 SAME = {"Sec-Fetch-Site": "same-origin", "HX-Request": "true"}
@@ -41,7 +41,7 @@ def test_a_shape_that_has_no_place_is_said_beside_the_sliders(client: TestClient
     assert 'name="worker_cores"' in page.text
 
 
-def test_what_if_of_a_job_that_was_not_measured(client: TestClient, home: homes.Home) -> None:
+def test_what_if_of_a_job_that_was_not_measured(client: TestClient, home: state_dirs.Home) -> None:
     filled_homes.fill(home, "census")
     answer = client.get("/jobs/census/what-if", headers={"Accept": "text/html"})
     assert answer.status_code == 422

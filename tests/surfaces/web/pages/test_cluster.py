@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 from support import filled_homes
 
 from paceline.model.statuses import JobPhase
-from paceline.services import homes, jobs
+from paceline.services.local import jobs, state_dirs
 
 Sleeping = Callable[[str], str]
 SAME = {"Sec-Fetch-Site": "same-origin"}
@@ -35,7 +35,7 @@ def test_a_job_that_runs_holds_something(client: TestClient, sleeping: Sleeping)
         client.delete("/api/v1/jobs/clicks", params={"force": True})
 
 
-def test_the_page_of_this_machine(client: TestClient, home: homes.Home) -> None:
+def test_the_page_of_this_machine(client: TestClient, home: state_dirs.Home) -> None:
     filled_homes.fill(home, "waits", phase=JobPhase.PENDING, message="<b>soon</b>")
     page = client.get("/cluster").text
     assert client.get("/cluster/fit").status_code == 200
@@ -56,7 +56,7 @@ def test_whether_a_job_fits(client: TestClient, api: jobs.Jobs, sleeping: Sleepi
 
 @pytest.mark.parametrize("headers", [SAME, {**SAME, "HX-Request": "true"}])
 def test_whether_a_job_fits_by_the_page(
-    client: TestClient, home: homes.Home, sleeping: Sleeping, headers: dict[str, str]
+    client: TestClient, home: state_dirs.Home, sleeping: Sleeping, headers: dict[str, str]
 ) -> None:
     source = sleeping("clicks").replace("\n", "\r\n")
     answer = client.post("/cluster/fit", data={"source": source}, headers=headers)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from starlette.testclient import TestClient
 from support import filled_homes
 
-from paceline.services import homes
+from paceline.services.local import state_dirs
 
 
-def test_jobs_are_chosen_and_compared(client: TestClient, recorded: str, home: homes.Home) -> None:
+def test_jobs_are_chosen_and_compared(client: TestClient, recorded: str, home: state_dirs.Home) -> None:
     filled_homes.fill(home, "census")
     assert f'form="chosen" name="job" value="{recorded}"' in client.get("/").text
     page = client.get("/compare").text
@@ -22,7 +22,9 @@ def test_jobs_are_chosen_and_compared(client: TestClient, recorded: str, home: h
     assert client.get("/compare", params={"job": [recorded, "missing"]}).status_code == 404
 
 
-def test_more_jobs_than_are_compared_at_once(client: TestClient, recorded: str, home: homes.Home) -> None:
+def test_more_jobs_than_are_compared_at_once(
+    client: TestClient, recorded: str, home: state_dirs.Home
+) -> None:
     names = [filled_homes.fill(home, f"job-{number}").name for number in range(6)]
     page = client.get("/compare", params={"job": [recorded, *names]}).text
     assert "left out: 1" in page
@@ -30,7 +32,7 @@ def test_more_jobs_than_are_compared_at_once(client: TestClient, recorded: str, 
     assert client.get("/api/v1/compare").status_code == 422
 
 
-def test_by_the_api(client: TestClient, recorded: str, home: homes.Home) -> None:
+def test_by_the_api(client: TestClient, recorded: str, home: state_dirs.Home) -> None:
     filled_homes.fill(home, "census")
     said = client.get("/api/v1/compare", params={"job": [recorded, "census"]}).json()
     first, other = said["items"]

@@ -13,8 +13,8 @@ from support import filled_homes, searches
 
 from paceline.model.experiments import Experiment
 from paceline.model.statuses import JobPhase
-from paceline.services import jobs
-from paceline.services.trials import LABEL
+from paceline.services.local import jobs
+from paceline.services.studying.trials import LABEL
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from support import filled_homes
 from paceline.model.roles import ReplicaId
 from paceline.model.runs import SEEN, JobEvent
 from paceline.model.samples import StepReport
-from paceline.services import homes
+from paceline.services.local import state_dirs
 from paceline.stores import open_store
 
 HOSTILE = "</pre><script>alert(1)</script>"
@@ -55,7 +55,7 @@ def test_no_page_has_a_script_or_a_style_in_it(client: TestClient, recorded: str
     assert text.count("<script") == text.count('<script src="/static/')
 
 
-def test_whatever_a_job_says_is_text(client: TestClient, home: homes.Home, tmp_path: Path) -> None:
+def test_whatever_a_job_says_is_text(client: TestClient, home: state_dirs.Home, tmp_path: Path) -> None:
     spec = dataclasses.replace(filled_homes.spec_of("clicks"), labels={"team": HOSTILE})
     run = filled_homes.fill(home, "clicks", spec=spec, message=HOSTILE)
     logs = Path(run.directory) / "logs"
@@ -72,7 +72,7 @@ def test_whatever_a_job_says_is_text(client: TestClient, home: homes.Home, tmp_p
         assert len(text) < 60_000
 
 
-def test_what_cannot_be_done_is_said_in_its_place(client: TestClient, home: homes.Home) -> None:
+def test_what_cannot_be_done_is_said_in_its_place(client: TestClient, home: state_dirs.Home) -> None:
     filled_homes.fill(home, "done")
     headers = {"HX-Request": "true", "Accept": "text/html", "Sec-Fetch-Site": "same-origin"}
     answer = client.post("/jobs/done/stop", headers=headers)
@@ -80,7 +80,7 @@ def test_what_cannot_be_done_is_said_in_its_place(client: TestClient, home: home
     assert answer.text.startswith('<p class="banner bad" role="alert">done has ended already')
 
 
-def test_a_job_is_deleted_from_its_page(client: TestClient, home: homes.Home) -> None:
+def test_a_job_is_deleted_from_its_page(client: TestClient, home: state_dirs.Home) -> None:
     filled_homes.fill(home, "done")
     answer = client.post("/jobs/done/delete")
     assert (answer.status_code, answer.headers["hx-redirect"]) == (204, "/")
@@ -101,7 +101,7 @@ def test_traffic_and_time_of_a_step(client: TestClient, recorded: str) -> None:
 
 
 def test_what_is_seen_in_scripts_is_said_apart_from_what_happens(
-    client: TestClient, home: homes.Home
+    client: TestClient, home: state_dirs.Home
 ) -> None:
     filled_homes.fill(home, "clicks")
     with open_store(home.store_url) as store:
@@ -120,7 +120,7 @@ def test_what_is_seen_in_scripts_is_said_apart_from_what_happens(
 
 
 def test_what_ranks_wait_for_each_other_is_shown_where_it_is_measured(
-    client: TestClient, home: homes.Home
+    client: TestClient, home: state_dirs.Home
 ) -> None:
     for name in ("clicks", "ranks"):
         filled_homes.fill(home, name, steps=3, loads=(0.5,))

@@ -8,14 +8,14 @@ from support import filled_homes, html_pages
 
 from paceline.model.digests import Digest
 from paceline.model.findings import Severity
-from paceline.services import homes, jobs
+from paceline.services.local import jobs, state_dirs
 
 
 def test_a_home_without_jobs_says_what_to_do(client: TestClient) -> None:
     assert "paceline init job.yaml" in client.get("/").text
 
 
-def test_jobs_with_what_is_known_of_them(client: TestClient, home: homes.Home, api: jobs.Jobs) -> None:
+def test_jobs_with_what_is_known_of_them(client: TestClient, home: state_dirs.Home, api: jobs.Jobs) -> None:
     filled_homes.fill(home, "census")
     filled_homes.fill(home, "clicks")
     digest = Digest(
@@ -41,7 +41,7 @@ def test_jobs_with_what_is_known_of_them(client: TestClient, home: homes.Home, a
     assert "census" in part
 
 
-def test_page_by_page(client: TestClient, home: homes.Home) -> None:
+def test_page_by_page(client: TestClient, home: state_dirs.Home) -> None:
     for number in range(51):
         filled_homes.fill(home, f"job-{number}", submitted_at=1e9 + number)
     first = client.get("/").text

@@ -5,11 +5,11 @@ from __future__ import annotations
 from starlette.testclient import TestClient
 from support import trained_runs
 
-from paceline.services import homes
+from paceline.services.local import state_dirs
 
 
 def test_a_list_leads_to_a_model_and_that_to_the_run_that_did_worse(
-    client: TestClient, home: homes.Home
+    client: TestClient, home: state_dirs.Home
 ) -> None:
     assert "There is no job yet." in client.get("/models").text
     model = trained_runs.fill(home)

@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 from starlette.testclient import TestClient
 
-from paceline.services import jobs
+from paceline.services.local import jobs
 from paceline.stores import tables
 from paceline.surfaces.web import tickets
 from paceline.surfaces.web.gates import TokenGate

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from starlette.testclient import TestClient
 
-from paceline.services import jobs
+from paceline.services.local import jobs
 
 Sleeping = Callable[[str], str]
 SAME = {"Sec-Fetch-Site": "same-origin"}

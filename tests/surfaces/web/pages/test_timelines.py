@@ -10,7 +10,7 @@ import pytest
 from paceline.model.recordings import Recording
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.runs import JobEvent, Relay
-from paceline.services import looks
+from paceline.services.observing import diagnosis_runs
 from paceline.stores import recordings
 from paceline.surfaces.web.pages import timelines
 
@@ -25,7 +25,7 @@ def recording() -> Recording:
 def test_events_changes_and_findings_the_latest_first(recording: Recording) -> None:
     start = recording.run.submitted_at
     relay = Relay(id=1, asked_at=start + 20, source="", before="", done_at=start + 25)
-    found = timelines.entries(looks.of(recording), recording.events, [relay])
+    found = timelines.entries(diagnosis_runs.of(recording), recording.events, [relay])
     assert [each.at for each in found] == sorted((each.at for each in found), reverse=True)
     kinds = [each.kind for each in found]
     assert kinds.count("change") == 2
@@ -35,7 +35,7 @@ def test_events_changes_and_findings_the_latest_first(recording: Recording) -> N
 
 
 def test_what_happens_to_many_at_once_is_one_entry(recording: Recording) -> None:
-    look = looks.of(dataclasses.replace(recording, events=()))
+    look = diagnosis_runs.of(dataclasses.replace(recording, events=()))
     started = [
         JobEvent(
             at=100.0 + index / 100, kind="started", message="on 2 cores", attempt=1,

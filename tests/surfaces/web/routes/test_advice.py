@@ -12,7 +12,7 @@ import pytest
 from click.testing import Result
 from starlette.testclient import TestClient
 
-from paceline.services import proposals
+from paceline.services.studying import proposals
 from paceline.specs import assignments
 
 

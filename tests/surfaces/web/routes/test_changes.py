@@ -10,7 +10,8 @@ import pytest
 from starlette.testclient import TestClient
 from support import paced_jobs
 
-from paceline.services import changes, jobs
+from paceline.services.local import jobs
+from paceline.services.studying import changes
 
 Sleeping = Callable[[str], str]
 PATH = ["spec", "training", "fused_tables"]

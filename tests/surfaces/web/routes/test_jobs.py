@@ -16,7 +16,7 @@ from paceline.model.digests import Digest
 from paceline.model.findings import Severity
 from paceline.model.run_queries import RunPage, RunQuery
 from paceline.model.statuses import JobPhase
-from paceline.services import homes, jobs
+from paceline.services.local import jobs, state_dirs
 from paceline.surfaces.web.routes import jobs as routes
 
 Sleeping = Callable[[str], str]
@@ -104,7 +104,7 @@ def test_a_base_is_a_folder(client: TestClient, sleeping: Sleeping, base: str) -
     assert client.post("/api/v1/jobs", json=body).status_code == 422
 
 
-def test_a_list_in_pages(client: TestClient, home: homes.Home, api: jobs.Jobs) -> None:
+def test_a_list_in_pages(client: TestClient, home: state_dirs.Home, api: jobs.Jobs) -> None:
     for number, name in enumerate(("census", "clicks", "wide")):
         spec = dataclasses.replace(filled_homes.spec_of(name), labels={"team": "ads" if number else "search"})
         filled_homes.fill(home, name, submitted_at=1e9 + number, spec=spec)
@@ -150,14 +150,14 @@ def test_a_hostile_name_is_no_job(client: TestClient, name: str) -> None:
     assert client.get(f"/api/v1/jobs/{name}").status_code == 404
 
 
-def test_a_lost_job_says_so(client: TestClient, home: homes.Home) -> None:
+def test_a_lost_job_says_so(client: TestClient, home: state_dirs.Home) -> None:
     filled_homes.fill(home, "gone", phase=JobPhase.RUNNING)
     assert client.get("/api/v1/jobs").json()["items"][0]["phase"] == "lost"
     assert client.get("/api/v1/jobs/gone").json()["phase"] == "lost"
 
 
 def test_a_job_that_is_deleted_meanwhile_keeps_no_caller_from_the_list(
-    client: TestClient, home: homes.Home, api: jobs.Jobs, monkeypatch: pytest.MonkeyPatch
+    client: TestClient, home: state_dirs.Home, api: jobs.Jobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filled_homes.fill(home, "gone", phase=JobPhase.RUNNING)
     filled_homes.fill(home, "there")
@@ -174,7 +174,7 @@ def test_a_job_that_is_deleted_meanwhile_keeps_no_caller_from_the_list(
 
 
 def test_old_jobs_are_pruned(
-    client: TestClient, home: homes.Home, api: jobs.Jobs, monkeypatch: pytest.MonkeyPatch
+    client: TestClient, home: state_dirs.Home, api: jobs.Jobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("census", "clicks", "wide"):
         filled_homes.fill(home, name)

@@ -9,7 +9,7 @@ import pytest
 from click.testing import Result
 from starlette.testclient import TestClient
 
-from paceline.services import jobs
+from paceline.services.local import jobs
 
 
 def test_why_is_what_the_command_line_says(

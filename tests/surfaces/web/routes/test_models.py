@@ -6,11 +6,11 @@ import pytest
 from starlette.testclient import TestClient
 from support import filled_homes, trained_runs
 
-from paceline.services import homes
+from paceline.services.local import state_dirs
 
 
 @pytest.fixture
-def model(home: homes.Home) -> str:
+def model(home: state_dirs.Home) -> str:
     """The name of a model with a dozen runs, one of which did worse."""
     filled_homes.fill(home, "other")
     return trained_runs.fill(home)

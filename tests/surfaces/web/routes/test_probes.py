@@ -7,12 +7,12 @@ from starlette.testclient import TestClient
 from support import filled_homes, probed_runs
 
 from paceline.model.statuses import JobPhase
-from paceline.services import homes, jobs
+from paceline.services.local import jobs, state_dirs
 from paceline.stores import open_store
 
 
 @pytest.fixture
-def probed(home: homes.Home) -> str:
+def probed(home: state_dirs.Home) -> str:
     filled_homes.fill(home, "clicks", loads=(0.9, 0.2), steps=3)
     with open_store(home.store_url) as store:
         store.save_probe("clicks", probed_runs.probe("clicks"))
@@ -73,7 +73,9 @@ def test_a_probe_has_its_bounds(client: TestClient, probed: str, body: dict[str,
         {"target": "x" * 10_000, "cpu_cores": 1},
     ],
 )
-def test_a_resize_that_makes_no_sense(client: TestClient, home: homes.Home, body: dict[str, object]) -> None:
+def test_a_resize_that_makes_no_sense(
+    client: TestClient, home: state_dirs.Home, body: dict[str, object]
+) -> None:
     filled_homes.fill(home, "live", phase=JobPhase.RUNNING)
     content = str(body).replace("'", '"').replace("inf", "1e400")
     answer = client.post(
@@ -91,7 +93,7 @@ def test_the_page_shows_the_newest_that_has_found_something(client: TestClient, 
 
 
 def test_a_job_that_runs_can_be_probed_from_its_page(
-    client: TestClient, home: homes.Home, monkeypatch: pytest.MonkeyPatch
+    client: TestClient, home: state_dirs.Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(jobs.Jobs, "is_lost", lambda *_: False)
     filled_homes.fill(home, "live", phase=JobPhase.RUNNING, loads=(0.9,), steps=3)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from paceline.services import jobs
+from paceline.services.local import jobs
 from paceline.surfaces.web import guards
 
 URL = "/api/v1/recordings"

@@ -11,7 +11,7 @@ from support import filled_homes
 from support.event_streams import Sent, sent
 
 from paceline.model.statuses import JobPhase
-from paceline.services import homes, jobs
+from paceline.services.local import jobs, state_dirs
 from paceline.surfaces.web import callers, feeds
 from paceline.surfaces.web.gates import Caller, Credentials, Gate
 from paceline.surfaces.web.operations import Operation
@@ -48,7 +48,7 @@ def test_a_job_is_followed_to_its_end(
     assert again == told[2:]
 
 
-def test_many_follow_with_one_look(client: TestClient, home: homes.Home, api: jobs.Jobs) -> None:
+def test_many_follow_with_one_look(client: TestClient, home: state_dirs.Home, api: jobs.Jobs) -> None:
     filled_homes.fill(home, "census", loads=(0.5, 0.9), steps=3)
     first = follow(client, "census")
     assert [each.kind for each in first] == ["digest", "end"]
@@ -63,14 +63,14 @@ def test_what_is_not_there_is_not_followed(client: TestClient) -> None:
 
 
 @pytest.mark.parametrize("last", ["x", "-1", str(2**63)])
-def test_a_number_that_is_none(client: TestClient, home: homes.Home, last: str) -> None:
+def test_a_number_that_is_none(client: TestClient, home: state_dirs.Home, last: str) -> None:
     filled_homes.fill(home, "census")
     assert client.get("/api/v1/jobs/census/stream", headers={"Last-Event-ID": last}).status_code == 422
 
 
 @pytest.mark.parametrize("path", ["stream", "logs/stream"])
 def test_a_follower_is_asked_again_who_they_are(
-    client: TestClient, home: homes.Home, path: str, monkeypatch: pytest.MonkeyPatch
+    client: TestClient, home: state_dirs.Home, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A job may run for weeks: a token that was taken back ends what it began."""
     monkeypatch.setattr(feeds, "LOOK_SECONDS", 0.01)
@@ -90,7 +90,7 @@ def test_a_follower_is_asked_again_who_they_are(
 
 @pytest.mark.parametrize("path", ["stream", "logs/stream"])
 def test_a_follower_is_asked_again_what_they_may(
-    client: TestClient, home: homes.Home, path: str, monkeypatch: pytest.MonkeyPatch
+    client: TestClient, home: state_dirs.Home, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(feeds, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr(logs, "LOOK_SECONDS", 0.01)

@@ -12,12 +12,12 @@ from support import filled_homes
 from support.trace_files import NAME, trace, write
 
 from paceline.model import traces
-from paceline.services import homes, jobs
+from paceline.services.local import jobs, state_dirs
 from paceline.surfaces.web.routes import traces as routes
 
 
 @pytest.fixture
-def traced(home: homes.Home) -> Path:
+def traced(home: state_dirs.Home) -> Path:
     """The folder of a job that has ended, with the traces of two trainers."""
     run = filled_homes.fill(home, "clicks")
     for trainer in ("worker-0", "worker-1"):

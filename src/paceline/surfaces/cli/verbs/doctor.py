@@ -13,7 +13,7 @@ from paceline.errors import InvalidInput, PacelineError
 from paceline.surfaces.cli import job_files, options, printing, sessions
 
 if TYPE_CHECKING:
-    from paceline.services.checkups import Check
+    from paceline.model.checkups import Check
 
 
 @options.verb("doctor")
@@ -43,7 +43,7 @@ def command(
 
     A thing that is missing costs what the line says; only one that failed keeps Paceline from working.
     """
-    from paceline.services import checkups
+    from paceline.model.checkups import CheckState
     from paceline.surfaces import documents
     from paceline.surfaces.views import checkups as views
 
@@ -57,7 +57,7 @@ def command(
     if output != "table":
         items = [documents.plain(check) for check in done]
         printing.emit(documents.document("CheckList", {"items": items}), output)
-    failed = [check.name for check in done if check.state is checkups.State.FAILED]
+    failed = [check.name for check in done if check.state is CheckState.FAILED]
     if failed:
         raise PacelineError(f"Paceline cannot work here: {', '.join(failed)}")
     session.suggest("paceline init job.yaml", "paceline run job.yaml")
@@ -72,7 +72,7 @@ def _checks(
             raise InvalidInput(
                 "--script looks at a file of this machine", f"paceline doctor --script {script}"
             )
-        from paceline.services import checkups, script_checkups
+        from paceline.services.local import checkups, script_checkups
 
         yield script_checkups.checks(script, python, checkups.output_of)
         return
@@ -81,11 +81,11 @@ def _checks(
             raise InvalidInput(
                 "a job is checked against a cluster", "add --engine kubernetes, or: paceline lint"
             )
-        from paceline.services import checkups
+        from paceline.services.local import checkups
 
         yield checkups.checks(session.home)
         return
-    from paceline.services import cluster_checkups
+    from paceline.services.cluster import checkups as cluster_checkups
 
     spec = None if file is None else job_files.read(file)[0].spec
     with session.cluster() as jobs:

@@ -65,7 +65,7 @@ def command(
 
 
 def _run(session: sessions.Session, file: str, like: str | None, *, apart: bool, again: bool) -> Experiment:
-    from paceline.services import experiments, studies
+    from paceline.services.studying import experiments, studies
     from paceline.specs import experiment_files
 
     read = experiment_files.load_experiment(file)

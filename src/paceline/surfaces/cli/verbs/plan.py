@@ -116,7 +116,7 @@ def _of_job(session: sessions.Session, name: str, variables: str | None) -> Sequ
 
 def _recorded(session: sessions.Session, name: str) -> Recording:
     """Return what is known of a job but for what was measured of it."""
-    from paceline.services import recordings
+    from paceline.services.observing import recordings
 
     with session.jobs() as jobs:
         return recordings.whole(jobs, name, since=jobs.clock())

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from paceline.model.causes import Change
     from paceline.modelling.elasticities import Compared
     from paceline.modelling.forecasts import Forecast
-    from paceline.services.predictions import Model
+    from paceline.services.studying.predictions import Model
 
 
 @options.verb("predict")
@@ -66,7 +66,7 @@ def command(
         )
     recording = session.measured(name)
     with sessions.needing("a prediction", "tuning", "scipy"):
-        from paceline.services import predictions
+        from paceline.services.studying import predictions
     model = predictions.model(recording)
     if autoscale and (swept or output == "html"):
         raise InvalidInput("autoscaling has neither a sweep nor a page", "-o json")
@@ -101,7 +101,7 @@ def _show(found: Forecast, probed: Sequence[Compared], output: str) -> None:
 
 def _show_rounds(model: Model, asked: Sequence[Change], output: str) -> None:
     from paceline import specs
-    from paceline.services import autoscale_forecasts
+    from paceline.services.studying import autoscale_forecasts
     from paceline.specs import edits
 
     spec = specs.parse_job(edits.edited(model.job.text, asked)).spec

@@ -40,7 +40,7 @@ def command(
     One part after the other has less for some seconds, and what that costs is measured: nothing, where the
     part does not bind. All comes back by itself, however the probe ends. No replica restarts.
     """
-    from paceline.services import probes
+    from paceline.services.studying import probes
     from paceline.surfaces import documents
     from paceline.surfaces.views import probes as views
 

@@ -24,7 +24,7 @@ def command(session: sessions.Session, name: str, output: str | None) -> None:
     `report` take the file instead of a NAME, on any machine, and `paceline import` makes a job of it again.
     A job that runs may be recorded too. Needs pyarrow, as the extra `training` has it.
     """
-    from paceline.services import recordings
+    from paceline.services.observing import recordings
 
     with sessions.needing("a recording", "training", "pyarrow"):
         from paceline.stores import recordings as files

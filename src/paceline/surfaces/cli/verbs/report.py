@@ -81,7 +81,7 @@ def command(
 
 def _search(session: sessions.Session, name: str) -> tuple[str, dict[str, Any]] | None:
     """Return the page and the numbers of a search for a better job file; None: NAME is none."""
-    from paceline.services import recordings
+    from paceline.services.observing import recordings
     from paceline.surfaces.reports import tunings
 
     with session.studies() as store:

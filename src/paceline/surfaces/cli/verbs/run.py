@@ -58,7 +58,7 @@ def command(session: sessions.Session, file: str, name: str | None, dry_run: boo
 
 def _show(jobs: LifeCycle, run: Run, output: str) -> None:
     """Print how it went: what was measured, where anything was, or else its replicas."""
-    from paceline.services import digests, looks
+    from paceline.services.observing import diagnosis_runs, job_summaries
     from paceline.surfaces import documents
     from paceline.surfaces.views import job_tables, summaries
 
@@ -67,10 +67,10 @@ def _show(jobs: LifeCycle, run: Run, output: str) -> None:
         snapshot = jobs.snapshot(run.name)
         if output == "table":
             printing.show(summaries.summary(snapshot, width=width))
-        look = looks.Looker(jobs, run.name).look()
+        look = diagnosis_runs.Looker(jobs, run.name).look()
         if output != "table":
             printing.emit(documents.snapshot(snapshot, look), output)
-        digests.remember(jobs, look)
+        job_summaries.remember(jobs, look)
         return
     replicas = jobs.replicas(run.name)
     if output == "table":

@@ -13,7 +13,7 @@ import click
 from paceline.surfaces.cli import job_files, options, sessions
 
 if TYPE_CHECKING:
-    from paceline.services.simulations import Scene
+    from paceline.services.studying.simulations import Scene
 
 
 def _scene(function: Callable[..., None]) -> Callable[..., None]:
@@ -34,7 +34,7 @@ def _scene(function: Callable[..., None]) -> Callable[..., None]:
         *arguments: object, apart: bool, incidents: tuple[str, ...], brings: float | None, **others: object
     ) -> None:
         def scene() -> Scene:
-            from paceline.services import simulations
+            from paceline.services.studying import simulations
 
             found = tuple(simulations.incident(each) for each in incidents)
             return simulations.Scene(apart=apart, incidents=found, input_examples_per_second=brings)
@@ -86,7 +86,7 @@ def command(
     job, _ = job_files.read(file)
     known = session.measured(like)
     with sessions.needing("a simulation", "tuning", "scipy"):
-        from paceline.services import predictions, simulations
+        from paceline.services.studying import predictions, simulations
     with sessions.needing("a recording", "training", "pyarrow"):
         from paceline.stores import recordings as files
     model = predictions.model(known)

@@ -83,7 +83,7 @@ def _say_missing(session: sessions.Session, job_file: JobFile, base: Path) -> No
 
 def show_plan(session: sessions.Session, file: str, name: str | None, output: str) -> None:
     """Print what a submit would do."""
-    from paceline.services import plans
+    from paceline.services.local import dry_runs
     from paceline.surfaces import documents, job_names
     from paceline.surfaces.views import plans as plan_views
 
@@ -96,7 +96,7 @@ def show_plan(session: sessions.Session, file: str, name: str | None, output: st
         _show_rehearsal(session, job_file.spec, base, name, output)
         return
     with composition.opened(session.home) as jobs:
-        plan = plans.plan(jobs, job_file.spec, base=base, name=name)
+        plan = dry_runs.plan(jobs, job_file.spec, base=base, name=name)
     if output == "table":
         printing.show(plan_views.plan(plan))
     elif output == "name":

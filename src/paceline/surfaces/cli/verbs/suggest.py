@@ -24,12 +24,12 @@ def command(session: sessions.Session, file: str, objective: Objective, output: 
     settings as a diff of FILE: replicas, cores, placement, training. And which run does less with its cores
     than those before it with the same settings.
     """
-    from paceline.services import memories
+    from paceline.services.studying import past_runs
     from paceline.surfaces.diffs import Diffs
 
     job, _ = job_files.read(file)
     with session.jobs() as jobs:
-        found = memories.suggestion(jobs, job, objective)
+        found = past_runs.suggestion(jobs, job, objective)
     diffs = Diffs(source=job.text, spec=job.spec)
     if output == "table":
         from paceline.surfaces.views import memories as views

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from paceline.model.snapshots import Snapshot
     from paceline.services.life_cycles import LifeCycle
-    from paceline.services.looks import Look
+    from paceline.services.observing.diagnosis_runs import Look
 
 
 @options.verb("top")
@@ -42,19 +42,19 @@ def command(session: sessions.Session, name: str | None, once: bool, interval: f
     recording (`paceline record`).
     """  # fmt: skip
     from paceline.model import snapshots
-    from paceline.services import looks
+    from paceline.services.observing import diagnosis_runs
     from paceline.surfaces.cli.verbs import get
     from paceline.surfaces.views import tops
 
     recording = None if name is None else sessions.recording(name)
     if recording is not None:
-        _show(snapshots.of(recording), looks.of(recording), output)
+        _show(snapshots.of(recording), diagnosis_runs.of(recording), output)
         if output not in ("json", "yaml"):
             session.suggest(f"paceline why {name}", f"paceline report {name}")
         return
     with session.jobs() as jobs:
         name = name or latest(jobs)
-        look = looks.now_and_then(_looker(jobs, name), time.monotonic)
+        look = diagnosis_runs.now_and_then(_looker(jobs, name), time.monotonic)
         found = look()
         if found is not None and found.recording.run.phase.is_final:
             snapshot = snapshots.of(found.recording)  # All of it was read once.
@@ -81,9 +81,9 @@ def command(session: sessions.Session, name: str | None, once: bool, interval: f
 
 def _looker(jobs: LifeCycle, name: str) -> Callable[[], Look | None]:
     """Return a function that looks at a job; it gives None when that is not possible."""
-    from paceline.services import looks
+    from paceline.services.observing import diagnosis_runs
 
-    looker = looks.Looker(jobs, name)
+    looker = diagnosis_runs.Looker(jobs, name)
 
     def look() -> Look | None:
         try:
@@ -111,7 +111,7 @@ def latest(jobs: LifeCycle) -> str:
         NotFound: there is no job.
         InvalidInput: all have ended and there are several.
     """
-    from paceline.services.jobs import ACTIVE_PHASES
+    from paceline.model.statuses import ACTIVE_PHASES
 
     active = jobs.runs(phases=ACTIVE_PHASES)
     if active:

@@ -13,7 +13,7 @@ from paceline.model import words
 from paceline.surfaces.cli import options, printing, sessions
 
 if TYPE_CHECKING:
-    from paceline.services.traces import Reading
+    from paceline.services.observing.traces import Reading
 
 
 @options.verb("trace")
@@ -38,7 +38,7 @@ def command(session: sessions.Session, name: str, last: bool, timeout: float, ou
     are written for Perfetto, too. Needs pyarrow, as the extra `training` has it.
     """  # fmt: skip
     with sessions.needing("a trace", "training", "pyarrow"):
-        from paceline.services import traces
+        from paceline.services.observing import traces
     from paceline.surfaces import documents
     from paceline.surfaces.views import traces as views
 

@@ -14,8 +14,8 @@ from paceline.surfaces.cli import efforts, job_files, objectives, options, print
 
 if TYPE_CHECKING:
     from paceline.model.tunings import Objective, Tuning
-    from paceline.services.trials import Times
-    from paceline.services.tunings import Effort
+    from paceline.services.studying.trials import Times
+    from paceline.services.studying.tunings import Effort
     from paceline.surfaces.cli.efforts import Asked
 
 _JOB_FILES = (".yaml", ".yml", ".json")
@@ -53,7 +53,7 @@ def command(
     Needs the extra `tuning`.
     """
     with sessions.needing("tuning", "tuning", "scipy"):
-        importlib.import_module("paceline.services.tunings")
+        importlib.import_module("paceline.services.studying.tunings")
     _check(target, asked.trials, apply)
     if asked.trials is not None:
         session.without_server(
@@ -111,7 +111,8 @@ def try_out(
         noticed: see `searching.Display`.
         measured: see there.
     """
-    from paceline.services import recordings, studies, tunings
+    from paceline.services.observing import recordings
+    from paceline.services.studying import studies, tunings
 
     job, base = job_files.read(target)
     objective = tunings.limited(objective, job.spec, on_cluster=session.on_cluster)
@@ -148,7 +149,7 @@ def try_out(
 
 def _advise(session: sessions.Session, name: str, objective: Objective, output: str) -> None:
     from paceline.model.runs import KUBERNETES
-    from paceline.services import proposals, tunings
+    from paceline.services.studying import proposals, tunings
     from paceline.surfaces.diffs import Diffs
 
     recording = session.measured(name)
@@ -180,7 +181,7 @@ def _advise(session: sessions.Session, name: str, objective: Objective, output: 
 def _change(session: sessions.Session, name: str, objective: Objective, times: Times, output: str) -> None:
     """Make the likeliest change to a job that runs."""
     from paceline.model.runs import KUBERNETES
-    from paceline.services import live_changes, proposals, tunings
+    from paceline.services.studying import live_changes, proposals, tunings
     from paceline.surfaces import documents
 
     recording = session.measured(name)

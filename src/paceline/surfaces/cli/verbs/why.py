@@ -40,8 +40,8 @@ def command(session: sessions.Session, name: str, fail_on: str | None, anew: boo
     NAME may be the file of a recording (`paceline record`).
     """
     from paceline.diagnosing import catalogues, diagnoses
-    from paceline.services import digests, recordings
-    from paceline.services.looks import Look
+    from paceline.services.observing import job_summaries, recordings
+    from paceline.services.observing.diagnosis_runs import Look
 
     recording = sessions.recording(name)
     is_file = recording is not None
@@ -53,7 +53,7 @@ def command(session: sessions.Session, name: str, fail_on: str | None, anew: boo
         with session.jobs() as jobs:
             recording, found = recordings.explain(jobs, name, thinned=True, anew=anew)
             if recording is not None and not anew:
-                digests.remember(jobs, Look(recording=recording, explanation=found))
+                job_summaries.remember(jobs, Look(recording=recording, explanation=found))
     _show(session, recording, found, output)
     _fail(found, fail_on)
     codes = [f"paceline explain {catalogues.topic(cause.name).code}" for cause in found.causes[:1]]

@@ -20,10 +20,10 @@ from paceline.model.proposals import Proposal
 from paceline.model.roles import Role
 from paceline.model.runs import Run
 from paceline.modelling.predictions import NOTHING_BINDS
-from paceline.services import what_ifs
-from paceline.services.advisors import Advisor
-from paceline.services.predictions import Model
-from paceline.services.what_ifs import WhatIf
+from paceline.services.studying import what_ifs
+from paceline.services.studying.computation_cache import Advisor
+from paceline.services.studying.predictions import Model
+from paceline.services.studying.what_ifs import WhatIf
 from paceline.surfaces import answers, documents
 from paceline.surfaces.charts import curves
 from paceline.surfaces.charts.curves import Place
@@ -95,7 +95,7 @@ def show_proposals(request: Request, asked: Readable, name: Name) -> HTMLRespons
 
 def _unknown(asked: Asked, run: Run) -> str:
     """Return as a sentence what is not known that proposals need; empty: enough is."""
-    from paceline.services import proposals
+    from paceline.services.studying import proposals
 
     why = proposals.none_known(asked.lookout.look(run).recording)
     return "" if why == proposals.NOTHING else f"{why[:1].upper()}{why[1:]}."

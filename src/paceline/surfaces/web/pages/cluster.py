@@ -15,7 +15,7 @@ from paceline.model.nodes import Node, Resources
 from paceline.model.quotas import QuotaUses
 from paceline.model.run_queries import RunQuery
 from paceline.model.runs import LOCAL
-from paceline.services import capacities
+from paceline.services.observing import capacities
 from paceline.surfaces.web.callers import Asked, may
 from paceline.surfaces.web.operations import Operation
 from paceline.surfaces.web.pages import rendering

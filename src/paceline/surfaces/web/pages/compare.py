@@ -11,8 +11,8 @@ from fastapi.responses import HTMLResponse
 
 from paceline.diagnosing import catalogues
 from paceline.model.run_queries import RunQuery
-from paceline.services import run_comparisons
-from paceline.services.run_comparisons import MOST_RUNS, RunComparison, Side
+from paceline.services.studying import run_comparisons
+from paceline.services.studying.run_comparisons import MOST_RUNS, RunComparison, Side
 from paceline.surfaces.charts.strips import Strip
 from paceline.surfaces.web.callers import Asked, may
 from paceline.surfaces.web.operations import Operation

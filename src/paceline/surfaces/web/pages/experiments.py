@@ -13,7 +13,7 @@ from paceline.model.run_queries import MOST_RUNS, RunQuery
 from paceline.model.runs import RunSummary
 from paceline.model.selectors import Requirement, Selector
 from paceline.model.tunings import Tuning
-from paceline.services.trials import LABEL
+from paceline.services.studying.trials import LABEL
 from paceline.specs import edits
 from paceline.surfaces.charts.strips import Strip
 from paceline.surfaces.views import experiments as experiment_views

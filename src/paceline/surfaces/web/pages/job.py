@@ -14,7 +14,7 @@ from paceline.diagnosing import catalogues
 from paceline.errors import Conflict
 from paceline.model.runs import Run
 from paceline.model.statuses import JobPhase
-from paceline.services import changes
+from paceline.services.studying import changes
 from paceline.sources import traces
 from paceline.surfaces import answers, scripts
 from paceline.surfaces.charts import elasticities, steps

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse
 
-from paceline.services import model_trends
+from paceline.services.studying import model_trends
 from paceline.surfaces.charts import drawings, scales, strips
 from paceline.surfaces.charts.drawings import Chart, Dots, Line
 from paceline.surfaces.charts.scales import Scale

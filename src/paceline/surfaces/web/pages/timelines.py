@@ -12,7 +12,7 @@ from paceline.model.findings import Severity
 from paceline.model.recordings import Recording
 from paceline.model.runs import JobEvent, Relay
 from paceline.model.statuses import JobPhase
-from paceline.services.looks import Look
+from paceline.services.observing.diagnosis_runs import Look
 from paceline.surfaces.reports import texts
 
 #: Older ones are not shown.

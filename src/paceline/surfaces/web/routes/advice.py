@@ -9,8 +9,8 @@ from typing import Annotated, Any, TypeVar
 from fastapi import APIRouter, Depends, Request
 from starlette.concurrency import run_in_threadpool
 
-from paceline.services import predictions
-from paceline.services.advisors import Advisor
+from paceline.services.studying import predictions
+from paceline.services.studying.computation_cache import Advisor
 from paceline.surfaces import documents
 from paceline.surfaces.diffs import Diffs
 from paceline.surfaces.web.callers import Asked, may

@@ -8,8 +8,8 @@ from fastapi import APIRouter, Depends
 
 from paceline.diagnosing import catalogues
 from paceline.model.nodes import Node, Resources
-from paceline.services import capacities
-from paceline.services.capacities import Holding, Waiting
+from paceline.services.observing import capacities
+from paceline.services.observing.capacities import Holding, Waiting
 from paceline.surfaces import documents
 from paceline.surfaces.web.callers import Asked, may
 from paceline.surfaces.web.operations import Operation

@@ -11,8 +11,8 @@ from paceline.errors import Conflict, InvalidInput
 from paceline.model import causes
 from paceline.model.runs import KUBERNETES, Run
 from paceline.model.statuses import JobPhase
-from paceline.services import changes
-from paceline.services.changes import Changed
+from paceline.services.studying import changes
+from paceline.services.studying.changes import Changed
 from paceline.surfaces import documents
 from paceline.surfaces.web.callers import Asked, may
 from paceline.surfaces.web.operations import Operation

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query
 
 from paceline.diagnosing import catalogues
-from paceline.services import run_comparisons
-from paceline.services.run_comparisons import MOST_RUNS, Range, Side
+from paceline.services.studying import run_comparisons
+from paceline.services.studying.run_comparisons import MOST_RUNS, Range, Side
 from paceline.surfaces import documents
 from paceline.surfaces.web.callers import Asked, may
 from paceline.surfaces.web.operations import Operation

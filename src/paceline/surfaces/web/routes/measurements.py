@@ -16,7 +16,7 @@ from paceline.errors import InvalidInput
 from paceline.model.roles import ReplicaId
 from paceline.model.runs import Run
 from paceline.model.samples import Evaluation, Sample, StepReport
-from paceline.services import recordings
+from paceline.services.observing import recordings
 from paceline.specs import problems
 from paceline.stores import recordings as files
 from paceline.surfaces import courses, documents

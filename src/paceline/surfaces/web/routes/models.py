@@ -8,7 +8,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Path, Query
 
 from paceline.model.trained_models import Trained, TrainedModel, per_core_hour
-from paceline.services import model_trends, retentions
+from paceline.services import retentions
+from paceline.services.studying import model_trends
 from paceline.surfaces import documents
 from paceline.surfaces.web.callers import Asked, may
 from paceline.surfaces.web.operations import Operation

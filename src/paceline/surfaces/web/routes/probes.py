@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 
 from paceline.errors import PacelineError
 from paceline.model.probes import Probe
-from paceline.services import probes
+from paceline.services.studying import probes
 from paceline.surfaces import documents
 from paceline.surfaces.web.callers import Asked, may
 from paceline.surfaces.web.operations import Operation

@@ -14,7 +14,7 @@ from starlette.concurrency import run_in_threadpool
 
 from paceline.errors import Conflict, NotFound
 from paceline.model import traces as models
-from paceline.services import traces
+from paceline.services.observing import traces
 from paceline.services.trace_sites import TraceSite
 from paceline.sources import traces as sources
 from paceline.surfaces import documents, perfetto

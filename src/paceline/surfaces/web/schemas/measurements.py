@@ -10,7 +10,7 @@ from pydantic import Field
 from paceline.model.roles import Role
 from paceline.model.samples import Evaluation, Sample, StepReport
 from paceline.model.statuses import JobPhase
-from paceline.services.courses import Gauge
+from paceline.services.observing.time_series import Gauge
 from paceline.surfaces.web.schemas.bases import NAMESPACE, Document, Instant, Schema
 
 _KEYS = ("replica", "attempt", "at", "interval_seconds")

@@ -1,0 +1,222 @@
+"""Lets jobs begin on a cluster: whole or not at all, when there is room for all of their replicas."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from paceline.control.reconciliations import Progress
+from paceline.control.states import ReplicaState
+from paceline.engines.kubernetes import cluster_states, kinds, sights
+from paceline.engines.kubernetes.clusters import Cluster, Object
+from paceline.engines.kubernetes.mirrors import Key
+from paceline.model.jobs import FitPolicy, JobSpec
+from paceline.model.nodes import Node, Quota
+from paceline.model.roles import ReplicaId, Role
+from paceline.rendering import labels
+from paceline.scheduling import fits, growths, queues
+from paceline.scheduling.fits import Blocker
+from paceline.scheduling.queues import Waiting
+from paceline.services.cluster.records import Record
+
+_NODES_SHOWN = 3
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Applicant:
+    """A job that would begin if there were room."""
+
+    uid: str
+    key: Key
+    spec: JobSpec
+    since: float
+
+    @property
+    def namespace(self) -> str:
+        """Return whose quotas count."""
+        return self.key[0]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Growing:
+    """A job that runs and is to have more workers.
+
+    Attributes:
+        record: where it stands.
+        pods: those that it has.
+        workers: how many it is to have.
+    """
+
+    uid: str
+    key: Key
+    record: Record
+    pods: Sequence[Object]
+    workers: int
+
+    @property
+    def new(self) -> list[ReplicaId]:
+        """Return the workers that it has not yet."""
+        spec = self.record.state.spec
+        return [each for each in spec.with_workers(self.workers).replicas() if not spec.has(each)]
+
+    def with_room(self, room: Mapping[ReplicaId, str]) -> Record:
+        """Return the record of the job as if it waited for its new workers to begin in this room."""
+        state = self.record.state
+        kept = (each for each in state.replicas if each.replica not in room)
+        fresh = (ReplicaState(replica=each) for each in room)
+        progress = Progress(state=dataclasses.replace(state, replicas=(*kept, *fresh)))
+        return Record(progress=progress, places={**self.record.places, **room})
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What becomes of an applicant: it may begin in ``room``, waits because ``held``, or is ``refused``."""
+
+    room: Mapping[ReplicaId, str] | None = None
+    held: str = ""
+    refused: str = ""
+
+
+class Admissions:
+    """Decides on applicants by the cluster as it is.
+
+    Args:
+        cluster: the cluster.
+        clock: Unix seconds.
+    """
+
+    def __init__(self, cluster: Cluster, *, clock: Callable[[], float]) -> None:
+        self._cluster = cluster
+        self._clock = clock
+
+    async def decide(
+        self,
+        applicants: Sequence[Applicant],
+        begun: Iterable[tuple[Record, Sequence[Object]]],
+        growing: Sequence[Growing] = (),
+    ) -> dict[str, Verdict]:
+        """Return a verdict on each job that wants room.
+
+        Args:
+            applicants: the jobs that wait.
+            growing: jobs that run and want more workers, after all that wait.
+            begun: those that have begun, each with its pods: replicas that are not bound to a node yet, or
+                are to come back, keep the room that they were promised.
+
+        Raises:
+            ClusterError: the cluster cannot be looked at.
+        """
+        there = await _listed(self._cluster)
+        free: Sequence[Node] = cluster_states.read(there, "").nodes
+        for record, own in begun:
+            free = queues.reserved(free, record.state.spec, promised(record, own))
+        others = [each for each in there if labels.JOB not in (each["metadata"].get("labels") or {})]
+        empty = cluster_states.read(others, "").nodes
+        quotas = [each for each in there if each["kind"] == kinds.QUOTAS.name]
+        namespaces = {each.namespace for each in applicants} | {each.key[0] for each in growing}
+        limits = {namespace: cluster_states.read(quotas, namespace).quotas for namespace in namespaces}
+        waiting, now = [_waiting(each, limits[each.namespace]) for each in applicants], self._clock()
+        admitted = {each.key: each.places for each in queues.admit(waiting, free, empty, now)}
+        taken: Sequence[Node] = free
+        for each in applicants:
+            if each.uid in admitted:
+                taken = queues.reserved(taken, each.spec, admitted[each.uid])
+        verdicts = {
+            each.uid: Verdict(room=admitted[each.uid])
+            if each.uid in admitted
+            else _rejected(each, taken, limits[each.namespace])
+            for each in applicants
+        }
+        overdue = [
+            each.priority
+            for each in waiting
+            if each.key not in admitted and queues.is_overdue(each, empty, now)
+        ]
+        for wish in growing:
+            spec = wish.record.state.spec
+            if any(priority >= spec.scheduling.priority for priority in overdue):
+                verdicts[wish.uid] = Verdict(held="a job that waits for long needs the room")
+                continue
+            verdicts[wish.uid] = _grown(wish, taken, limits[wish.key[0]])
+            taken = queues.reserved(taken, spec, verdicts[wish.uid].room or {})
+        return verdicts
+
+
+async def look(cluster: Cluster, namespace: str) -> cluster_states.ClusterState:
+    """Return what a cluster has and what is taken of it, with the quotas of a namespace.
+
+    Raises:
+        ClusterError: it cannot be looked at.
+    """
+    return cluster_states.read(await _listed(cluster, namespace), namespace)
+
+
+async def _listed(cluster: Cluster, namespace: str | None = None) -> list[Object]:
+    """Return all that room depends on; of one namespace only its own quotas, which more people may see."""
+    return [
+        each
+        for kind, where in ((kinds.NODES, None), (kinds.PODS, None), (kinds.QUOTAS, namespace))
+        for each in (await cluster.list(kind, namespace=where)).objects
+    ]
+
+
+def promised(record: Record, pods: Iterable[Object]) -> dict[ReplicaId, str]:
+    """Return the nodes on which room is kept for replicas that have no pod there that takes it."""
+    bound = {
+        found[0]
+        for pod in pods
+        if (found := sights.attempt_of(pod)) is not None
+        and (pod.get("spec") or {}).get("nodeName")
+        and (pod.get("status") or {}).get("phase") not in cluster_states.ENDED
+    }
+    if record.state.phase.is_final:
+        return {}
+    waiting = (each.replica for each in record.state.replicas if not each.phase.is_final)
+    return {
+        replica: record.places[replica]
+        for replica in waiting
+        if replica in record.places and replica not in bound
+    }
+
+
+def _waiting(each: Applicant, quotas: Sequence[Quota]) -> Waiting:
+    return Waiting(
+        key=each.uid,
+        spec=each.spec,
+        since=each.since,
+        priority=each.spec.scheduling.priority,
+        quotas=tuple(quotas),
+    )
+
+
+def _rejected(each: Applicant, nodes: Sequence[Node], quotas: Sequence[Quota]) -> Verdict:
+    found = fits.fit(each.spec, nodes, quotas)
+    reasons = "; ".join(map(_words, found.blockers))
+    if not reasons:
+        return Verdict(held="it waits for a job before it that needs more room")
+    if each.spec.scheduling.fit is FitPolicy.FAIL:
+        return Verdict(refused=f"it does not fit: {reasons}")
+    return Verdict(held=f"it waits for room: {reasons}")
+
+
+def _grown(each: Growing, nodes: Sequence[Node], quotas: Sequence[Quota]) -> Verdict:
+    spec, new = each.record.state.spec, each.new
+    bound = {
+        found[0]: str(pod["spec"]["nodeName"])
+        for pod in each.pods
+        if (found := sights.attempt_of(pod)) is not None and (pod.get("spec") or {}).get("nodeName")
+    }
+    ps_nodes = {replica: node for replica, node in bound.items() if replica.role is Role.PS}
+    places = growths.places(spec, new, nodes, quotas, ps_nodes)
+    if places is None:
+        return Verdict(held=f"there is no room for {len(new)} more")
+    return Verdict(room=places)
+
+
+def _words(blocker: Blocker) -> str:
+    what = f"{blocker.missing} more {blocker.what}: " if blocker.what else ""
+    if not blocker.nodes:
+        return f"{what}{blocker.reason}"
+    shown = ", ".join(blocker.nodes[:_NODES_SHOWN])
+    more = len(blocker.nodes) - _NODES_SHOWN
+    return f"{what}{blocker.reason} on {shown}{f' and {more} more' if more > 0 else ''}"

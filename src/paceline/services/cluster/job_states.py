@@ -1,0 +1,165 @@
+"""What is known of a job on a Kubernetes cluster, for `diagnosing`.
+
+What its reader has no right to look at is left out, and said.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from paceline.diagnosing.situations import Room, Situation
+from paceline.engines.kubernetes import kinds, leases, obstacles, sights, times
+from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
+from paceline.engines.kubernetes.kinds import Kind
+from paceline.errors import InvalidInput
+from paceline.model.causes import Evidence
+from paceline.model.jobs import JobSpec
+from paceline.model.obstacles import Obstacle
+from paceline.model.runs import JobEvent, ReplicaRow
+from paceline.model.statuses import JobPhase
+from paceline.rendering import labels
+from paceline.scheduling import fits
+from paceline.services.cluster import admissions, records, runs
+from paceline.specs import custom_resources
+
+#: So long a job that was just made may be without a word of the operator.
+UNSEEN_SECONDS = 10.0
+
+
+class Known(NamedTuple):
+    """What is known of a job without looking at the rest of the cluster."""
+
+    resource: Object
+    replicas: Sequence[ReplicaRow]
+    events: Sequence[JobEvent]
+    unknown: Sequence[str] = ()
+
+
+async def look(cluster: Cluster, known: Known, now: float) -> Situation:
+    """Return the situation of a job.
+
+    Raises:
+        ClusterError: the cluster cannot be looked at, for another reason than that it is not allowed.
+    """
+    resource = known.resource
+    metadata, progress = resource["metadata"], runs.progress(resource)
+    spec, wrong = _spec(resource)
+    unknown = list(known.unknown)
+    room = None
+    if spec is not None and progress["phase"] is JobPhase.PENDING:
+        with allowed(unknown, "whether it fits"):
+            room = await _room(cluster, resource, spec, unknown)
+    silent: dict[str, float] = {}
+    with allowed(unknown, "whether its nodes answer"):
+        silent = sights.silent_nodes((await cluster.list(kinds.NODES)).objects)
+    return Situation(
+        name=metadata["name"],
+        engine="kubernetes",
+        **{**progress, "message": progress["message"] or wrong},
+        now=now,
+        spec=spec,
+        replicas=known.replicas,
+        events=known.events,
+        is_suspended=bool((resource.get("spec") or {}).get(custom_resources.SUSPEND)),
+        left_alone=records.trouble(resource.get("status") or {}),
+        unattended=await _unattended(cluster, resource, now, unknown),
+        room=room,
+        obstacles=await _obstacles(cluster, metadata["namespace"], metadata["name"], silent, unknown),
+        unknown=tuple(unknown),
+    )
+
+
+def _spec(resource: Object) -> tuple[JobSpec | None, str]:
+    try:
+        return custom_resources.job_spec(resource), ""
+    except InvalidInput as error:
+        return None, error.message
+
+
+@contextlib.contextmanager
+def allowed(unknown: list[str], what: str) -> Iterator[None]:
+    """Note what could not be looked at because it is not allowed."""
+    try:
+        yield
+    except ClusterError as error:
+        if not error.is_forbidden:
+            raise
+        unknown.append(f"{what}: {error.message}")
+
+
+async def _room(cluster: Cluster, resource: Object, spec: JobSpec, unknown: list[str]) -> Room:
+    """Return whether a job fits on the cluster as it is, and who is served before it."""
+    own = resource["metadata"]
+    state = await admissions.look(cluster, own["namespace"])
+    others: list[Object] = []
+    with allowed(unknown, "which jobs of other namespaces wait or run"):
+        others = list((await cluster.list(kinds.TRAINING_JOBS)).objects)
+    waiting = sorted((each for each in others if _waits(each)), key=_order)
+    ahead = [each for each in waiting if _order(each) < _order(resource)]
+    running = [each for each in others if _runs(each)]
+    return Room(
+        fit=fits.fit(spec, state.nodes, state.quotas),
+        ahead=tuple(_called(each, own["namespace"]) for each in ahead),
+        running=tuple(_called(each, own["namespace"]) for each in running),
+    )
+
+
+def _waits(resource: Object) -> bool:
+    phase = (resource.get("status") or {}).get("phase", JobPhase.PENDING)
+    return phase == JobPhase.PENDING and not (resource.get("spec") or {}).get(custom_resources.SUSPEND)
+
+
+def _runs(resource: Object) -> bool:
+    phase = runs.progress(resource)["phase"]
+    return phase is not JobPhase.PENDING and not phase.is_final
+
+
+def _order(resource: Object) -> tuple[int, float, str]:
+    """Return what jobs are served by, as in `scheduling.queues`."""
+    metadata = resource["metadata"]
+    scheduling = (resource.get("spec") or {}).get("scheduling") or {}
+    priority = scheduling.get("priority") if isinstance(scheduling, dict) else None
+    rank = -priority if isinstance(priority, int) else 0
+    return rank, times.seconds(metadata["creationTimestamp"]), str(metadata["uid"])
+
+
+def _called(resource: Object, namespace: str) -> str:
+    metadata = resource["metadata"]
+    elsewhere = metadata["namespace"] != namespace
+    return f"{metadata['namespace']}/{metadata['name']}" if elsewhere else str(metadata["name"])
+
+
+async def _obstacles(
+    cluster: Cluster, namespace: str, job: str, silent: dict[str, float], unknown: list[str]
+) -> list[Obstacle]:
+    listed: dict[Kind, list[Object]] = {kinds.PODS: [], kinds.EVENTS: []}
+    selectors = {kinds.PODS: f"{labels.JOB}={job}", kinds.EVENTS: ""}
+    for kind, what in ((kinds.PODS, "its pods"), (kinds.EVENTS, "what was told of its pods")):
+        with allowed(unknown, what):
+            found = await cluster.list(kind, namespace=namespace, selector=selectors[kind])
+            listed[kind] = found.objects
+    return obstacles.read(job, listed[kinds.PODS], listed[kinds.EVENTS], silent)
+
+
+async def _unattended(
+    cluster: Cluster, resource: Object, now: float, unknown: list[str]
+) -> tuple[Evidence, ...]:
+    """Return why it is known that no operator runs: by its lease, or else by its silence."""
+    holdings: list[leases.Holding] = []
+    with allowed(unknown, "whether an operator holds the lease"):
+        holdings = await leases.holdings(cluster, leases.OPERATOR)
+    if holdings:
+        last = holdings[0]
+        if last.is_held(now):
+            return ()
+        where = f"{last.namespace}/{leases.OPERATOR}"
+        text = f"no operator {'renews' if last.holder else 'holds'} the lease {where}"
+        return (Evidence(text=text, at=last.renewed_at),)
+    if resource.get("status"):
+        return ()
+    age = now - times.seconds(resource["metadata"]["creationTimestamp"])
+    if age <= UNSEEN_SECONDS:
+        return ()
+    return (Evidence(text=f"no operator has looked at the job in {age:.0f} s"),)

@@ -1,0 +1,452 @@
+"""The life cycle of jobs on a Kubernetes cluster, as `jobs.Jobs` has it on this machine.
+
+A job is its resource: what a user wants is written into its spec, where it stands is read from its status.
+All else is the operator's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import time
+from collections.abc import Callable, Iterator, Sequence
+from http import HTTPStatus
+from pathlib import Path
+from typing import ClassVar
+
+from paceline.control.resizings import Resize
+from paceline.diagnosing.progress import commands
+from paceline.diagnosing.situations import Situation
+from paceline.engines.kubernetes import kinds
+from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Line, Object
+from paceline.engines.kubernetes.loops import Loop
+from paceline.errors import Conflict, EngineError, InvalidInput, NotFound
+from paceline.model import run_queries
+from paceline.model.adjustments import Adjustment, Knob
+from paceline.model.jobs import JobSpec
+from paceline.model.nodes import Node
+from paceline.model.probes import Probe
+from paceline.model.recordings import Recording
+from paceline.model.roles import ReplicaId, Role
+from paceline.model.run_queries import RunPage, RunQuery
+from paceline.model.runs import JobEvent, ReplicaRow, Run, RunSummary, Submit
+from paceline.model.snapshots import Snapshot
+from paceline.model.statuses import JobPhase
+from paceline.rendering import pods
+from paceline.scheduling import fits
+from paceline.scheduling.fits import Fit
+from paceline.services import log_files
+from paceline.services.cluster import (
+    announcements,
+    job_states,
+    node_labels,
+    records,
+    resizes,
+    resources,
+    spec_changes,
+    submits,
+)
+from paceline.services.cluster import runs as cluster_runs
+from paceline.services.cluster.annotations import RESUME
+from paceline.services.cluster.job_objects import JobObjects
+from paceline.services.cluster.logs import PodReader
+from paceline.services.cluster.measurements import ClusterMeasurements, Found
+from paceline.services.cluster.records import UnreadableStatus
+from paceline.services.cluster.submits import Made
+from paceline.services.cluster.trace_sites import PodTraceSite
+from paceline.services.life_cycles import CLUSTER_DELAY_SECONDS, LifeCycle, Stored
+from paceline.services.logs import Wanted
+from paceline.services.observing import recordings, snapshots
+from paceline.sources import agents
+from paceline.specs import custom_resources
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ClusterJobs(LifeCycle):
+    """What can be done with the jobs of a namespace.
+
+    Attributes:
+        cluster: the cluster.
+        namespace: the namespace.
+        runner: where its client lives.
+        measurements: what was measured of them.
+        packs: whether folders of this machine may go with jobs; not those of a server, which others ask.
+        listed: gives `summaries` as they were a moment ago, for many who ask; None: they are read anew.
+    """
+
+    POLL_SECONDS: ClassVar[float] = 0.5
+    DELAY_SECONDS: ClassVar[float] = CLUSTER_DELAY_SECONDS
+    LOOK: ClassVar[str] = "get"
+    cluster: Cluster
+    namespace: str
+    runner: Loop
+    measurements: ClusterMeasurements
+    clock: Callable[[], float] = time.time
+    packs: bool = True
+    listed: Callable[[], Sequence[RunSummary]] | None = None
+
+    @property
+    def objects(self) -> JobObjects:
+        """Return the objects of these jobs on the cluster."""
+        return JobObjects(self.cluster, self.namespace, self.runner, self.measurements, self.clock)
+
+    def scope(self) -> str:
+        """Return how the names of the namespace's runs begin in the store (see `JobObjects.scope`)."""
+        return self.objects.scope()
+
+    @property
+    def keeps(self) -> bool:
+        """Whether the operator's store is known: agents take along what only they know."""
+        return self.measurements.has_store
+
+    def submit(
+        self, spec: JobSpec, *, source: str, base: Path, name: str | None = None, submit: Submit | None = None
+    ) -> Run:
+        """Make the resource of a job and return at once (see `Jobs.submit`).
+
+        Raises:
+            Conflict: something else was submitted with that key.
+            InvalidInput: the job lacks what Kubernetes needs, or its folder of code cannot be carried.
+            ClusterError: the cluster refuses it.
+        """
+        while True:
+            # One look for both: a job that the first does not see has taken no name for the second.
+            present = self.objects.resources(self.namespace)
+            known = submits.known(present, submit)
+            if known is not None:
+                return resources.run(known)
+            made = self._made(spec, base, name, present, submit)
+            try:
+                return resources.run(self.objects.do(submits.create(self.cluster, made)))
+            except ClusterError as error:
+                # Another request was quicker: the same submit, or another job of that name.
+                if submit is None or error.code != HTTPStatus.CONFLICT:
+                    raise
+
+    def rehearse(self, spec: JobSpec, *, base: Path, name: str | None = None) -> Run:
+        """Return what a submit would make, by the API server's own word, and make nothing.
+
+        Raises:
+            InvalidInput: as `submit`.
+            ClusterError: as `submit`.
+        """
+        made = self._made(spec, base, name, self.objects.resources(self.namespace), None)
+        creation = self.cluster.create(kinds.TRAINING_JOBS, made.resource, dry_run=True)
+        return resources.run(self.objects.do(creation))
+
+    def _made(
+        self, spec: JobSpec, base: Path, name: str | None, present: Sequence[Object], submit: Submit | None
+    ) -> Made:
+        if not self.packs and spec.code is not None and spec.code.folder is not None:
+            raise InvalidInput(
+                "a folder of code is on the user's machine, not on the server's",
+                "paceline submit FILE --engine kubernetes, or code from git or an archive",
+            )
+        return submits.made(
+            spec, base, name=name or spec.name, namespace=self.namespace, present=present, submit=submit
+        )
+
+    @contextlib.contextmanager
+    def housed(self, spec: JobSpec, study: str) -> Iterator[JobSpec]:
+        """Confine the job of a study to as many nodes as it names hosts, by a label (see `node_labels`).
+
+        Raises:
+            EngineError: there are not as many nodes, or they may not be labelled.
+        """
+        if not spec.hosts:
+            yield spec
+            return
+        held_by = node_labels.holder(self.namespace, study)
+        try:
+            yield self.objects.do(node_labels.lend(self.cluster, self.namespace, spec, held_by))
+        finally:
+            self.objects.do(node_labels.give_back(self.cluster, held_by))
+
+    def runs(self, *, phases: Sequence[JobPhase] | None = None, everywhere: bool = False) -> list[RunSummary]:
+        """Return the runs, newest first; with ``everywhere`` those of all namespaces."""
+        found = map(resources.summary, self.objects.resources(None if everywhere else self.namespace))
+        wanted = (run for run in found if phases is None or run.phase in phases)
+        return sorted(wanted, key=lambda run: (run.submitted_at, run.name), reverse=True)
+
+    def page(self, query: RunQuery) -> RunPage:
+        """Return a page of the runs of the namespace, with their digests."""
+        return run_queries.page((self.listed or self.summaries)(), query)
+
+    def summaries(self) -> list[RunSummary]:
+        """Return all runs of the namespace, with their digests if a store was named."""
+        scope = self.scope()
+        known = self.measurements.store.digests(scope) if self.measurements.has_store else {}
+        return [
+            dataclasses.replace(resources.summary(each), digest=known.get(cluster_runs.run_name(each, scope)))
+            for each in self.objects.resources(self.namespace)
+        ]
+
+    def get(self, name: str) -> Run:
+        """Return one run; of one whose resource is gone, what the operator has kept.
+
+        Raises:
+            NotFound: there is none of that name.
+        """
+        resource = self.objects.resource_if_there(name)
+        if resource is None:
+            return self.measurements.kept(self.scope(), name, None).named(name)
+        return resources.run(resource)
+
+    def is_lost(self, run: Run | RunSummary) -> bool:
+        """Whether the run is lost: it never is, for a cluster keeps its operator alive."""
+        return False
+
+    def supervisor_pids(self, run: Run) -> tuple[int, ...]:
+        """Return the processes here that look after the run: none."""
+        return ()
+
+    def stop(self, name: str) -> None:
+        """Suspend a job.
+
+        Raises:
+            Conflict: it has ended already.
+        """
+        run = self.get(name)
+        if run.phase.is_final:
+            raise Conflict(f"{name} has ended already ({run.phase})")
+        self.objects.patch(name, {"spec": {custom_resources.SUSPEND: True}})
+
+    def scale(self, name: str, workers: int) -> None:
+        """Ask for another number of workers in a job that runs (see `Jobs.scale`).
+
+        More of them begin when there is room; `get` says what they wait for.
+
+        Raises:
+            Conflict: it has ended, or cannot have so many.
+        """
+        resource = self.objects.resource(name)
+        run = resources.run(resource)
+        record = records.read(resource.get("status") or {}, run.spec)
+        self.check_scalable(dataclasses.replace(run, spec=record.state.spec) if record else run, workers)
+        self.objects.patch(name, {"spec": {"roles": {str(Role.WORKER): {"replicas": workers}}}})
+
+    def resize(self, name: str, resize: Resize, *, seconds: float | None = None) -> None:
+        """Give replicas of a job that runs other cores or memory (see `LifeCycle.resize`).
+
+        The operator does it when it sees the change; a kubelet takes some seconds more.
+
+        Raises:
+            Conflict: it does not run, cannot have it, or something else is being changed.
+            EngineError: the cluster does not resize pods, or does not give as much.
+            WaitTimeout: its operator or a kubelet does not answer.
+            ClusterError: the cluster refuses it.
+        """
+        resource = self.objects.resource(name)
+        run = resources.run(resource)
+        record = records.read(resource.get("status") or {}, run.spec)
+        spec = record.state.spec if record else run.spec
+        self.check_resizable(dataclasses.replace(run, spec=spec), resize)
+        hosts = {each.replica: each.host for each in self._replicas(resource) if each.host is not None}
+        resizes.check(self.objects, spec, hosts, resize)
+        with self.changing(name, "resized"):
+            if seconds is None:
+                resizes.resize(self.objects, name, spec, resize)
+            else:
+                resizes.resize_for(self.objects, name, spec, resize, seconds=seconds)
+
+    def probe(
+        self,
+        name: str,
+        *,
+        seconds: float,
+        most_share: float,
+        tell: Callable[[Probe, str], None] = lambda _, __: None,
+    ) -> Probe:
+        """Find what binds in a job that runs (see `LifeCycle.probe`)."""
+        from paceline.services.studying import probes
+
+        times = probes.Times.of(self, most=seconds)
+        return probes.Prober(jobs=self, times=times, most_share=most_share, tell=tell).probe(name)
+
+    def knobs(self, run: Run) -> frozenset[Knob]:
+        """Return what of a run can be adjusted (see `LifeCycle.knobs`)."""
+        try:
+            resizes.check_version(self.objects)
+        except EngineError:
+            return frozenset()
+        return frozenset({Knob.CPU, Knob.MEMORY})
+
+    def check_returns(self, run: Run) -> None:
+        """Let a run pass of which what is cut comes back for sure (see `LifeCycle.check_returns`)."""
+        resizes.check_returns(self.objects)
+
+    def adjust(self, name: str, wanted: Sequence[Adjustment]) -> float:
+        """Have something of a job that runs be different for a time (see `LifeCycle.adjust`)."""
+        return resizes.adjust(self.objects, name, wanted)
+
+    def changing(self, name: str, doing: str) -> contextlib.AbstractContextManager[None]:
+        """Keep others from changing a job (see `LifeCycle.changing`)."""
+        return resizes.changing(self.objects, name, doing)
+
+    def change(self, name: str, source: str) -> None:
+        """Let a job go on as another job file has it, from its last checkpoint (`spec_changes`)."""
+        run = self.get(name)
+        if run.phase.is_final:
+            self.check_resumable(run)
+        spec_changes.change(self.objects, run, source)
+
+    def resume(self, name: str) -> None:
+        """Bring back a stopped or failed job from its last checkpoint.
+
+        Raises:
+            Conflict: it has succeeded, or it runs.
+        """
+        self.check_resumable(self.get(name))
+        asked = {"annotations": {RESUME: str(self.clock())}}
+        self.objects.patch(name, {"spec": {custom_resources.SUSPEND: False}, "metadata": asked})
+
+    def delete(self, name: str, *, force: bool = False) -> None:
+        """Remove a job with all of its pods (see `Jobs.delete`)."""
+        run = self.get(name)
+        if not run.phase.is_final and not force:
+            raise Conflict(f"{name} is {run.phase}", f"paceline stop {name}, or delete it with --force")
+        self.objects.do(self.cluster.delete(kinds.TRAINING_JOBS, name, self.namespace))
+
+    def nodes(self) -> Sequence[Node]:
+        """Return the nodes of the cluster."""
+        return self.objects.cluster_state().nodes
+
+    def fit(self, spec: JobSpec) -> Fit:
+        """Return whether all of a job fits on the cluster now, within the quotas of the namespace."""
+        state = self.objects.cluster_state()
+        return fits.fit(spec, state.nodes, state.quotas)
+
+    def situation(self, name: str) -> Situation:
+        """Return all that is known of a job (see `job_states`)."""
+        resource = self.objects.resource(name)
+        try:
+            replicas = self._replicas(resource)
+        except (InvalidInput, UnreadableStatus):  # The situation says what is wrong.
+            replicas = []
+        unknown: list[str] = []
+        happened: list[JobEvent] = []
+        with job_states.allowed(unknown, "what was told of it"):
+            happened = [event for _, event in self.objects.cluster_events(name)]
+        known = job_states.Known(resource, replicas, happened, unknown)
+        return self.objects.do(job_states.look(self.cluster, known, self.clock()))
+
+    def replicas(self, name: str) -> list[ReplicaRow]:
+        """Return the replicas of a run."""
+        resource = self.objects.resource_if_there(name)
+        if resource is None:
+            found = self.measurements.kept(self.scope(), name, None)
+            return found.store.replicas(found.run.name)
+        return self._replicas(resource)
+
+    def _replicas(self, resource: Object) -> list[ReplicaRow]:
+        name, spec = resource["metadata"]["name"], custom_resources.job_spec(resource)
+        record = records.read(resource.get("status") or {}, spec)
+        return [] if record is None else resources.replicas(name, record, self.objects.pods(name))
+
+    def events(self, name: str, *, since_id: int = 0) -> list[tuple[int, JobEvent]]:
+        """Return what happened to a run, numbered (see `JobObjects.events`)."""
+        return self.objects.events(name, since_id=since_id)
+
+    def note(self, name: str, event: JobEvent) -> None:
+        """Tell the cluster what has happened to a run; an operator with a store keeps it."""
+        resource = self.objects.resource(name)
+        told = announcements.Announcement(event.kind, event.message)
+        self.objects.do(
+            self.cluster.create(kinds.EVENTS, announcements.event(resource, told, now=event.at, number=0))
+        )
+
+    def log_reader(self, run: Run, wanted: Wanted) -> PodReader:
+        """Return what reads the output of a run's replicas; of pods that are gone as far as an operator on
+        this machine has kept it.
+        """
+        folder = self.measurements.folder(self.scope(), run.name, self.objects.resource_if_there(run.name))
+        return PodReader(
+            lambda: [(attempt, pod["metadata"]["name"]) for attempt, pod in self.objects.attempts(run.name)],
+            self._lines,
+            folder,
+            wanted,
+            self.clock,
+        )
+
+    def gone(self, name: str) -> list[tuple[ReplicaId, int]]:
+        """Return the attempts of a run whose pods are gone, and whose output was not kept."""
+        folder = self.measurements.folder(self.scope(), name, self.objects.resource_if_there(name))
+        present = {each for each, _ in self.objects.attempts(name)}
+        begun = [(row.replica, number) for row in self.replicas(name) for number in range(1, row.attempt + 1)]
+        return [each for each in begun if each not in present and not folder.log(*each).exists()]
+
+    def snapshot(self, name: str) -> Snapshot:
+        """Return how a run does now, or did over its whole life: as the operator's store has it, or by asking
+        its agents.
+        """
+        found = self._measured(name, whole=False)
+        snapshot = snapshots.read(found.store, found.run, now=self.clock(), delay_seconds=self.DELAY_SECONDS)
+        return dataclasses.replace(snapshot, run=found.named(name))
+
+    def recording(self, name: str, *, since: float | None = None, thinned: bool = False) -> Recording:
+        """Return what was measured of a run (see `snapshot`); of agents that are asked themselves it is the
+        last minute at least where a moment is given.
+        """
+        found = self._measured(name, whole=since is None)
+        facts = (("image", found.run.spec.image or ""),)
+        recording = recordings.read(
+            found.store, found.run, at=self.clock(), facts=facts, since=since, thinned=thinned
+        )
+        if found.is_scratch:
+            recording = dataclasses.replace(recording, events=[*recording.events, *self._floods(name)])
+        return dataclasses.replace(recording, run=found.named(name))
+
+    def _floods(self, name: str) -> list[JobEvent]:
+        """Return which replicas flood their output: agents cannot see it, but operators tell the cluster."""
+        try:
+            return [event for _, event in self.objects.cluster_events(name) if event.kind == commands.OUTPUT]
+        except ClusterError:  # It may not be looked at; then nothing is known of it.
+            return []
+
+    def _measured(self, name: str, *, whole: bool) -> Found:
+        resource, scope = self.objects.resource_if_there(name), self.scope()
+        if resource is None or self.measurements.has_store:
+            try:
+                return self.measurements.kept(scope, name, resource)
+            except NotFound:
+                if resource is None:
+                    raise
+                # The operator has not seen it yet, or keeps it elsewhere: agents know what there is.
+        pods_of = self.objects.pods(name)
+        return self.objects.do(
+            self.measurements.read(resource, pods_of, scope=scope, whole=whole, now=self.clock())
+        )
+
+    def stored(self, name: str) -> Stored:
+        """Return where what was measured of a run lies (see `snapshot`)."""
+        found = self._measured(name, whole=True)
+        return Stored(found.store, found.run.name)
+
+    def trace_site(self, run: Run) -> PodTraceSite:
+        """Return where traces of a run are asked for and found: in its pods."""
+        addresses = [
+            agents.address(self.namespace, pod["metadata"]["name"])
+            for (replica, _), pod in self.objects.attempts(run.name)
+            if replica.role is not Role.EVALUATOR and (pod.get("status") or {}).get("phase") == "Running"
+        ]
+        folder = self.measurements.folder(self.scope(), run.name, self.objects.resource_if_there(run.name))
+        return PodTraceSite(
+            self.cluster, self.runner, addresses, folder.path, namespace=self.namespace, job=run.name
+        )
+
+    def _lines(self, pod: str, tail: int | None, since_seconds: int | None) -> list[Line]:
+        try:
+            return self.objects.do(
+                self.cluster.logs(
+                    pod,
+                    self.namespace,
+                    pods.TRAINING,
+                    tail=tail,
+                    since_seconds=since_seconds,
+                    last_bytes=log_files.MAX_BYTES,
+                )
+            )
+        except ClusterError as error:
+            if error.code in (400, 404):  # its container has not begun, or it is gone
+                return []
+            raise

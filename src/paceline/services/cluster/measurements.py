@@ -1,0 +1,176 @@
+"""What was measured of the jobs of a cluster: in the store that an operator fills, or else read from the
+pods themselves, now.
+
+Without a store only what the agents of running pods still have can be read: enough for a look, not for what
+happened before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import tempfile
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from paceline.control.reconciliations import Stage
+from paceline.engines.kubernetes import requests, sights
+from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
+from paceline.engines.local.folders import RunFolder
+from paceline.errors import NotFound, StoreError
+from paceline.model.runs import Run
+from paceline.services.cluster import runs
+from paceline.services.cluster.collectors import Collector, Source
+from paceline.specs import custom_resources
+from paceline.stores import Store, open_store
+
+#: Of what an agent has written, enough for a look: a minute and more.
+LOOK_BYTES = 1 << 16
+_HINT = (
+    "agents are read through the API server: that needs the right to get pods/proxy; "
+    "or read what the operator has kept: --store URL"
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Found:
+    """A run, and the store that has it; its name there is not that of the job.
+
+    Attributes:
+        is_scratch: whether it has what agents said just now, and no more.
+    """
+
+    store: Store
+    run: Run
+    is_scratch: bool = False
+
+    def named(self, name: str) -> Run:
+        """Return the run by the name of its job."""
+        return dataclasses.replace(self.run, name=name)
+
+
+class ClusterMeasurements:
+    """Finds what was measured; opens a store only when it is needed. Threads may share it.
+
+    Args:
+        cluster: where jobs are.
+        store_url: what the operator fills; None: there is none.
+        home: where an operator on this machine keeps output, and traces are brought to.
+    """
+
+    def __init__(self, cluster: Cluster, *, store_url: str | None, home: Path) -> None:
+        self._cluster = cluster
+        self._store_url = store_url
+        self._home = home
+        self._stack = contextlib.ExitStack()
+        self._lock = threading.Lock()
+        self._store: Store | None = None
+        self._collectors: dict[bool, tuple[Store, Collector]] = {}
+
+    @property
+    def has_store(self) -> bool:
+        """Whether a store was named."""
+        return self._store_url is not None
+
+    @property
+    def store(self) -> Store:
+        """Return the store that was named.
+
+        Raises:
+            NotFound: none was.
+            StoreError: it cannot be opened.
+        """
+        if self._store_url is None:
+            raise NotFound("no store was named", "an operator keeps what there was: --store URL")
+        with self._lock:
+            if self._store is None:
+                self._store = self._stack.enter_context(open_store(self._store_url))
+            return self._store
+
+    def close(self) -> None:
+        """Close what was opened."""
+        self._stack.close()
+
+    def kept(self, scope: str, name: str, resource: Object | None) -> Found:
+        """Return what the operator's store has of a job.
+
+        Args:
+            scope: that of its namespace (`runs`).
+            name: the job.
+            resource: its resource, which knows earlier than the store how far the job is; None: it is gone.
+
+        Raises:
+            NotFound: it has nothing, or there is none.
+            StoreError: it cannot be read.
+        """
+        store = self.store
+        if resource is None:
+            return Found(store, runs.find(store, scope, name))
+        run = runs.find(store, scope, name, resource["metadata"]["uid"])
+        return Found(store, dataclasses.replace(run, **runs.progress(resource)))
+
+    async def read(
+        self, resource: Object, found: Sequence[Object], *, scope: str, whole: bool, now: float
+    ) -> Found:
+        """Return what the agents of a job say now.
+
+        Args:
+            resource: the job.
+            found: its pods.
+            scope: that of its namespace (`runs`).
+            whole: all that they have written, instead of the last minute.
+            now: Unix seconds.
+
+        Raises:
+            ClusterError: no agent answers, and there is no store to which the operator will bring it.
+        """
+        store, collector = self._scratch(whole)
+        spec = custom_resources.job_spec(resource)
+        run = runs.run_name(resource, scope)
+        await asyncio.to_thread(runs.keep, store, run, resource, spec, self._home, now=now)
+        running = [
+            Source.of(run, pod, sight)
+            for pod in found
+            for sight in sights.sights([pod], silent={}, now=now)
+            if sight.stage is Stage.RUNNING
+        ]
+        answers = await requests.answers(map(collector.collect, running))
+        errors = [each for each in answers if isinstance(each, ClusterError)]
+        if errors and len(errors) == len(running) and not self.has_store:
+            raise ClusterError(errors[0].message, code=errors[0].code, hint=errors[0].hint or _HINT)
+        return Found(store, await asyncio.to_thread(store.get_run, run), is_scratch=True)
+
+    def _scratch(self, whole: bool) -> tuple[Store, Collector]:
+        """Return a store for a while, and what fills it."""
+        with self._lock:
+            if whole not in self._collectors:
+                self._collectors[whole] = self._made(whole)
+            return self._collectors[whole]
+
+    def _made(self, whole: bool) -> tuple[Store, Collector]:
+        try:
+            folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="paceline-"))
+        except OSError as error:
+            raise StoreError(f"no folder for a while can be made: {error}") from error
+        store = self._stack.enter_context(open_store(f"sqlite:///{folder}/paceline.db"))
+        return store, Collector(self._cluster, store, last_bytes=None if whole else LOOK_BYTES)
+
+    def folder(self, scope: str, name: str, resource: Object | None) -> RunFolder:
+        """Return where files of a job are kept on this machine, if they are.
+
+        Args:
+            scope: that of its namespace (`runs`).
+            name: the job.
+            resource: its resource; None: it is gone, and the store knows it.
+
+        Raises:
+            NotFound: the store has nothing of it.
+        """
+        if resource is None or self.has_store:
+            with contextlib.suppress(NotFound):
+                return RunFolder(Path(self.kept(scope, name, resource).run.directory))
+        if resource is None:
+            raise NotFound(f"there is no job {name!r}")
+        return RunFolder(runs.folder(self._home, runs.run_name(resource, scope)))

@@ -1,0 +1,88 @@
+"""Nodes that a study has for itself by a label: as many as the job file names hosts.
+
+On this machine hosts are emulated; on a cluster they are real ones. So one experiment file, whose variants
+lie on one host, on five, or on five and five others, means the same on both.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from paceline.engines.kubernetes import kinds
+from paceline.engines.kubernetes.clusters import Cluster, ClusterError
+from paceline.errors import EngineError
+from paceline.model.jobs import JobSpec
+from paceline.model.nodes import Node
+from paceline.scheduling import eligibility
+from paceline.services.cluster import admissions
+
+KEY = "paceline.dev/experiment"
+#: The API takes no longer value of a label.
+_LONGEST = 63
+
+
+def holder(namespace: str, study: str) -> str:
+    """Return the value of the label: whose the nodes are."""
+    return f"{study}.{namespace}"[:_LONGEST].rstrip("-.")
+
+
+async def lend(cluster: Cluster, namespace: str, spec: JobSpec, held_by: str) -> JobSpec:
+    """Label as many nodes as a job has hosts, and none besides; return the job, confined to them.
+
+    Nodes that are open to the job and belong to no other study are taken, those with most free cores first;
+    of equal ones always the same, so that variants of a study differ in nothing else.
+
+    Raises:
+        EngineError: there are not as many such nodes.
+        ClusterError: the cluster cannot be looked at, or its nodes may not be labelled.
+    """
+    nodes = (await admissions.look(cluster, namespace)).nodes
+    chosen = _chosen(nodes, spec, held_by)
+    await _label(cluster, nodes, chosen, held_by)
+    selector = {**spec.placement.node_selector, KEY: held_by}
+    return dataclasses.replace(spec, placement=dataclasses.replace(spec.placement, node_selector=selector))
+
+
+async def give_back(cluster: Cluster, held_by: str) -> None:
+    """Take the label from every node that has it.
+
+    Raises:
+        ClusterError: the cluster does not let it.
+    """
+    labelled = await cluster.list(kinds.NODES, selector=f"{KEY}={held_by}")
+    for each in labelled.objects:
+        await _patch(cluster, each["metadata"]["name"], None)
+
+
+def _chosen(nodes: Sequence[Node], spec: JobSpec, held_by: str) -> list[str]:
+    wanted = len(spec.hosts)
+    is_open = [each for each in nodes if eligibility.obstacle(each, spec.placement) is None]
+    free = [each for each in is_open if each.labels.get(KEY) in (None, held_by)]
+    if len(free) < wanted:
+        taken = len(is_open) - len(free)
+        held = f", {taken} more are held by other experiments" if taken else ""
+        raise EngineError(
+            f"the job names {wanted} hosts, and {len(free)} nodes are open to it{held}",
+            "name fewer spec.hosts, or see with kubectl get nodes what keeps the others",
+        )
+    free.sort(key=lambda each: (each.used.millicores - each.allocatable.millicores, each.name))
+    return [each.name for each in free[:wanted]]
+
+
+async def _label(cluster: Cluster, nodes: Sequence[Node], chosen: Sequence[str], held_by: str) -> None:
+    for each in nodes:
+        has = each.labels.get(KEY) == held_by
+        if has != (each.name in chosen):
+            await _patch(cluster, each.name, None if has else held_by)
+
+
+async def _patch(cluster: Cluster, node: str, value: str | None) -> None:
+    try:
+        await cluster.patch(kinds.NODES, node, None, {"metadata": {"labels": {KEY: value}}})
+    except ClusterError as error:
+        if error.is_forbidden:
+            hint = "ask for the right to patch nodes, or leave spec.hosts out of the job file"
+            raise ClusterError(error.message, code=error.code, reason=error.reason, hint=hint) from error
+        if not error.is_missing:  # A node that is gone needs no label.
+            raise

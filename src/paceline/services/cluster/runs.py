@@ -1,0 +1,185 @@
+"""Runs of a store that are jobs of a cluster: named, kept up with their resources, found again.
+
+Two namespaces may have jobs of one name, and a name may be used again when a job or its namespace was
+deleted. So a run is named by the namespace and its identity, the job's name and its resource's identity. A
+name means its newest run. A namespace sees nothing of one that had its name before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Collection, Iterable
+from pathlib import Path
+from typing import Any
+
+from paceline.control import states
+from paceline.engines.kubernetes import times
+from paceline.engines.kubernetes.clusters import Object
+from paceline.errors import Conflict, NotFound
+from paceline.model.jobs import JobSpec
+from paceline.model.run_names import cluster_job
+from paceline.model.runs import KUBERNETES, JobEvent, Run, RunSummary
+from paceline.model.statuses import JobPhase
+from paceline.services.cluster import records
+from paceline.services.cluster.annotations import CHANGE
+from paceline.stores import Store
+
+DELETED = "its TrainingJob was deleted"
+
+
+def scope_of(namespace: Object) -> str:
+    """Return how the names of a namespace's runs begin in a store."""
+    metadata = namespace["metadata"]
+    return f"{metadata['name']}.{metadata['uid']}/"
+
+
+def run_name(resource: Object, scope: str) -> str:
+    """Return the name that a job has in a store."""
+    metadata = resource["metadata"]
+    return f"{scope}{metadata['name']}/{metadata['uid']}"
+
+
+def folder(home: Path, run: str) -> Path:
+    """Return where the files of a run are kept."""
+    return home / "clusters" / run
+
+
+def progress(resource: Object) -> dict[str, Any]:
+    """Return how far a job is by its resource: the fields of `Run` and of `RunSummary` that say it.
+
+    A phase that only a newer Paceline knows is shown as running: who presumes that it lives does it no harm.
+    """
+    status = resource.get("status") or {}
+    phase, trouble = status.get("phase", JobPhase.PENDING), records.trouble(status)
+    if phase not in set(JobPhase):
+        phase, trouble = JobPhase.RUNNING, trouble or f"its status says {phase!r}, which is not known here"
+    return {
+        "phase": JobPhase(phase),
+        "message": trouble or status.get("message", ""),
+        "submitted_at": times.seconds(resource["metadata"]["creationTimestamp"]),
+        "started_at": times.seconds_if(status.get("startedAt")),
+        "finished_at": times.seconds_if(status.get("finishedAt")),
+    }
+
+
+def find(store: Store, scope: str, name: str, uid: str = "") -> Run:
+    """Return the newest run of a job, or that of the resource with an identity.
+
+    Args:
+        store: the store.
+        scope: that of the namespace.
+        name: the job.
+        uid: the identity of its resource.
+
+    Raises:
+        NotFound: the store has none.
+        StoreError: the store cannot be read.
+    """
+    found = [store.get_run(each) for each in store.run_names_like(f"{scope}{name}/{uid}")]
+    if not found:
+        raise NotFound(
+            f"the store has nothing of job {name!r} in {scope.partition('.')[0]}",
+            "the operator that looks after it has to keep it there: paceline operator --store URL",
+        )
+    return max(found, key=lambda run: run.submitted_at)
+
+
+def keep(store: Store, name: str, resource: Object, spec: JobSpec, home: Path, *, now: float) -> None:
+    """Make a store know a job as it is now, and what has happened to it since.
+
+    Args:
+        store: the store.
+        name: of its run there.
+        resource: the job.
+        spec: what it asks for.
+        home: where files of runs are kept.
+        now: Unix seconds.
+
+    Raises:
+        UnreadableStatus: it cannot be read where it stands.
+        StoreError: the store cannot be written.
+    """
+    status = resource.get("status") or {}
+    record = records.read(status, spec)
+    state = states.initial(spec) if record is None else record.state
+    try:
+        before = store.load_state(name)
+    except NotFound:
+        before = states.initial(spec)
+        run = Run(
+            name=name, spec=spec, source="", engine=KUBERNETES, directory=str(folder(home, name)),
+            submitted_at=times.seconds(resource["metadata"]["creationTimestamp"]),
+        )  # fmt: skip
+        try:
+            store.create_run(run, before)
+        except Conflict:  # another process was quicker
+            before = store.load_state(name)
+    _settle(store, name, resource, now)
+    if state == before:
+        return
+    reached = progress(resource)
+    started, finished = reached["started_at"], reached["finished_at"]
+    told = happened(before, state, at=finished or now)
+    store.save_state(name, state, at=finished or started or now, events=told)
+    store.update_run(name, started_at=started)
+
+
+def _settle(store: Store, name: str, resource: Object, now: float) -> None:
+    """Note that a job goes on with the spec that it was asked to, when its operator says so."""
+    asked = (resource["metadata"].get("annotations") or {}).get(CHANGE)
+    if asked and asked == (resource.get("status") or {}).get("changed"):
+        waiting = store.waiting_relay(name)  # Jobs are kept each second: only what waits is written.
+        with contextlib.suppress(ValueError):  # Not written by Paceline: nothing is noted of that.
+            if waiting is not None and waiting.asked_at <= float(asked):
+                store.settle_relay(name, at=now)
+
+
+def happened(before: states.JobState, after: states.JobState, *, at: float) -> list[JobEvent]:
+    """Return what people want to know of a change: replicas that ended, and where the job got to."""
+    found = []
+    for each in after.replicas:
+        old = before.replica(each.replica)
+        if each.exit is not None and (old is None or (old.exit, old.attempt) != (each.exit, each.attempt)):
+            event = JobEvent(
+                at=at, kind="replica-exited", message=str(each.exit), replica=each.replica,
+                attempt=each.attempt,
+            )  # fmt: skip
+            found.append(event)
+    if after.phase is not before.phase:
+        found.append(JobEvent(at=at, kind=str(after.phase), message=after.message))
+    return found
+
+
+def end_all_but(
+    store: Store, present: Collection[str], *, namespaces: Collection[str] | None, now: float
+) -> None:
+    """Say of the runs whose resources are gone that they have ended.
+
+    Args:
+        store: the store.
+        present: the names of the runs that have a resource.
+        namespaces: the only ones that were looked at; None: all.
+        now: Unix seconds.
+    """
+    for run in _of(store, namespaces):
+        if not run.phase.is_final and run.name not in present:
+            store.update_run(run.name, phase=JobPhase.STOPPED, message=DELETED, finished_at=now)
+            event = JobEvent(at=now, kind=str(JobPhase.STOPPED), message=DELETED)
+            store.append_events(run.name, [event])
+
+
+def forget_old(
+    store: Store, present: Collection[str], *, namespaces: Collection[str] | None, before: float
+) -> None:
+    """Remove the runs, with their files, that ended earlier (Unix seconds) and have no resource any more."""
+    for run in _of(store, namespaces):
+        if run.name not in present and run.finished_at is not None and run.finished_at < before:
+            shutil.rmtree(run.directory, ignore_errors=True)
+            store.delete_run(run.name)
+
+
+def _of(store: Store, namespaces: Collection[str] | None) -> Iterable[RunSummary]:
+    for run in store.list_runs(engine=KUBERNETES):
+        if namespaces is None or cluster_job(run.name)[0] in namespaces:
+            yield run

@@ -1,0 +1,191 @@
+"""Recordings that become jobs of a home: files from anywhere, kept whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from paceline import specs
+from paceline.control import states
+from paceline.engines.local import folders
+from paceline.errors import InvalidInput, PacelineError, StoreError, first_line
+from paceline.model import snapshots, trace_tables, traces
+from paceline.model.conclusions import Conclusion
+from paceline.model.recordings import Recording
+from paceline.model.runs import IMPORTED, LOCAL, JobEvent, Run
+from paceline.model.statuses import JobPhase, ReplicaPhase
+from paceline.services.observing import diagnosis_runs, job_summaries, recording_checks
+
+if TYPE_CHECKING:
+    from paceline.services.local.run_registry import RunRegistry
+
+
+def keep(registry: RunRegistry, path: Path, *, name: str | None = None, origin: str = "") -> Run:
+    """Keep the recording of a file as a job that has ended; of what cannot be kept nothing is left behind.
+
+    Args:
+        registry: the runs of the home.
+        path: the file.
+        name: of the job; else its own, with a number when that is taken.
+        origin: what the file is called in the job's notes; else by its name.
+
+    Raises:
+        NotFound: there is no such file.
+        InvalidInput: it is no recording, or says what cannot be.
+        StoreError: the home or the store cannot be written.
+        PacelineError: pyarrow is not installed.
+    """
+    try:
+        from paceline.stores import recordings
+    except ModuleNotFoundError as error:
+        raise PacelineError(
+            f"a recording needs {error.name}, which is not installed", "pip install 'paceline[training]'"
+        ) from error
+    called = origin or path.name
+    try:
+        found = recordings.read(path)
+    except InvalidInput as error:
+        hint = "paceline record NAME makes one"
+        raise InvalidInput(error.message.replace(str(path), called), hint) from error
+    with _explained(called):
+        recording_checks.check(found)
+        # What is found in it speaks of it by its name here.
+        found = _named(_ended(found, called), registry.free_name(name or found.run.name))
+        look = diagnosis_runs.of(found)
+        digest = job_summaries.digest(snapshots.of(found), look)
+    conclusion = found.conclusion or Conclusion(
+        at=found.at, version=metadata.version("paceline"), explanation=look.explanation
+    )
+    with tempfile.TemporaryDirectory(dir=registry.made_home(), prefix=".import-") as scratch:
+        folder = Path(scratch) / "run"
+        with _explained(called):
+            _fill(folder, found)
+        with registry.choosing():
+            chosen = registry.free_name(found.run.name)
+            home = registry.home.folder(chosen).path
+            named = _named(found, chosen, directory=str(home))
+            home.parent.mkdir(parents=True, exist_ok=True)
+            folder.rename(home)
+            try:
+                registry.store.import_run(named, _state(named), conclusion, digest)
+            except PacelineError:
+                shutil.rmtree(home, ignore_errors=True)
+                raise
+    return registry.store.get_run(chosen)
+
+
+@contextlib.contextmanager
+def _explained(called: str) -> Iterator[None]:
+    """Say of a recording that it cannot be used, whatever it is that is wrong with it.
+
+    Raises:
+        InvalidInput: it cannot be used.
+        StoreError: its files cannot be written.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(f"the files of {called} cannot be written: {error.strerror or error}") from error
+    except (ValueError, ArithmeticError, LookupError, TypeError, AttributeError, InvalidInput) as error:
+        said = error.message if isinstance(error, InvalidInput) else str(error)
+        raise InvalidInput(
+            f"{called} cannot be imported: {first_line(ValueError(said))}",
+            "record the job again: paceline record NAME",
+        ) from error
+
+
+def _ended(recording: Recording, origin: str) -> Recording:
+    """Return a recording as of a job that has ended: one that went on has stopped when it was recorded."""
+    run = recording.run
+    day = time.strftime("%Y-%m-%d %H:%M", time.gmtime(recording.at))
+    note = f"imported from {origin}, recorded {day} UTC where it was {run.engine} job {run.name}"
+    values: dict[str, Any] = {"engine": LOCAL, "notes": (*run.notes, note), "source": specs.source_of(run)}
+    if not run.phase.is_final:
+        message = f"it was {run.phase} when it was recorded"
+        values |= {"phase": JobPhase.STOPPED, "message": message, "finished_at": recording.at}
+    elif run.finished_at is None:
+        values |= {"finished_at": recording.at}
+    replicas = [
+        row if row.phase.is_final else dataclasses.replace(row, phase=ReplicaPhase.STOPPED)
+        for row in recording.replicas
+    ]
+    event = JobEvent(at=recording.at, kind=IMPORTED, message=note)
+    return dataclasses.replace(
+        recording,
+        run=dataclasses.replace(run, **values),
+        replicas=[dataclasses.replace(row, pid=None) for row in replicas],
+        events=[*recording.events, event],
+        lost=False,
+    )
+
+
+def _named(recording: Recording, name: str, **values: Any) -> Recording:
+    run = recording.run
+    spec = dataclasses.replace(run.spec, name=name)
+    return dataclasses.replace(recording, run=dataclasses.replace(run, name=name, spec=spec, **values))
+
+
+def _state(recording: Recording) -> states.JobState:
+    run = recording.run
+    replicas = tuple(
+        states.ReplicaState(
+            replica=row.replica,
+            phase=row.phase,
+            attempt=row.attempt,
+            restarts=row.restarts,
+            memory_bytes=row.memory_bytes,
+            exit=row.exit,
+        )
+        for row in recording.replicas
+    )
+    return states.JobState(
+        spec=run.spec, phase=run.phase, outcome=run.phase, message=run.message, replicas=replicas
+    )
+
+
+def _fill(path: Path, recording: Recording) -> None:
+    """Make the folder of a run with what a recording has of its files.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    folder = folders.RunFolder(path)
+    folder.create()
+    (path / "job.yaml").write_bytes(recording.run.source.encode("utf-8", "replace"))
+    for each in recording.output:
+        text = "".join(f"{_line(line)}\n" for line in each.lines)
+        folder.log(each.replica, each.attempt).write_bytes(text.encode("utf-8", "replace"))
+    # They are of one moment, though each trainer's clock says another.
+    moment = traces.name_at(max((trace.at for trace in recording.traces), default=0.0))
+    for trace in recording.traces:
+        _write_trace(path / traces.FOLDER / moment, trace)
+    if recording.plan is not None:
+        counted = {"variables": [dataclasses.asdict(each) for each in recording.plan.variables]}
+        (path / traces.VARIABLES).write_text(json.dumps(counted))
+
+
+def _line(text: str) -> str:
+    return text.replace("\n", " ")
+
+
+def _write_trace(folder: Path, trace: traces.Trace) -> None:
+    """Write a trace as the training library does, which needs pyarrow as reading does."""
+    import pyarrow
+    from pyarrow import parquet
+
+    types = {str: pyarrow.string(), int: pyarrow.int64(), float: pyarrow.float64()}
+    schema = pyarrow.schema(
+        [(name, types[kind]) for name, kind in trace_tables.COLUMNS.items()],
+        metadata=trace_tables.labels(trace),
+    )
+    path = folder / f"{trace.trainer}.{trace.attempt}.parquet"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    parquet.write_table(pyarrow.table(trace_tables.columns(trace), schema=schema), path, compression="zstd")

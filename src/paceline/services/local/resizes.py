@@ -1,0 +1,111 @@
+"""Replicas of this machine that get other limits while they run: what is checked, and how it is asked for."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from paceline import specs
+from paceline.control import resizings
+from paceline.control.resizings import Resize
+from paceline.engines.local import folders, layouts, machines
+from paceline.errors import Conflict, EngineError, WaitTimeout
+from paceline.model import quantities
+from paceline.model.adjustments import Knob
+from paceline.model.runs import Run
+from paceline.model.statuses import JobPhase
+from paceline.specs import edits
+from paceline.specs.problems import JobFileError
+
+if TYPE_CHECKING:
+    from paceline.services.local.run_registry import RunRegistry
+
+#: Said of what the engine could not do.
+FAILED = "engine-failed"
+#: A supervisor looks for requests twice a second; one that was just killed is replaced first.
+ANSWER_SECONDS = 60.0
+POLL_SECONDS = 0.2
+
+
+def knobs(run: Run, machine: machines.Machine) -> frozenset[Knob]:
+    """Return what of a run can be adjusted on this machine."""
+    found = {Knob.PAUSE}
+    if machine.cgroups is not None:
+        found |= {Knob.CPU, Knob.MEMORY, Knob.WEIGHT}
+    if layouts.has_network(run.spec, machine):
+        found.add(Knob.LINK)
+    return frozenset(found)
+
+
+def check(run: Run, folder: folders.RunFolder, resize: Resize, machine: machines.Machine) -> None:
+    """Let a resize pass that this machine, or the host of each replica, can give.
+
+    Raises:
+        EngineError: nothing can be limited here, or there is not as much.
+    """
+    if machine.cgroups is None:
+        raise EngineError(f"nothing can be limited here, so nothing can be resized: {machine.lacks_cgroups}")
+    plan = layouts.read(folder, run.spec.hosts).plan
+    for replica in resizings.targets(run.spec, resize):
+        host = plan.seat(replica).host
+        has = (
+            ("CPU", resize.cpu_cores, host.cpu_cores, float(len(machine.cores)), quantities.quantity_cores),
+            ("of memory", resize.memory_bytes, host.memory_bytes, machine.memory_bytes, _bytes),
+        )
+        for what, asked, of_host, of_machine, shown in has:
+            most = of_machine if of_host is None else of_host
+            where = "this machine" if of_host is None else f"host {host.name}"
+            if asked is not None and asked > most:
+                raise EngineError(
+                    f"{replica} cannot have {shown(asked)} {what}: {where} has {shown(most)}",
+                    f"ask for at most {shown(most)}",
+                )
+
+
+def _bytes(amount: float) -> str:
+    return quantities.format_bytes(amount)
+
+
+def source_with(run: Run, resize: Resize) -> str:
+    """Return the job file of a run that says what its replicas have after a resize.
+
+    One that cannot be edited, as with aliases of YAML, is written anew.
+    """
+    try:
+        return edits.edited(specs.source_of(run), resizings.changes(run.spec, resize))
+    except JobFileError:
+        return specs.dump_job(resizings.resized(run.spec, resize))
+
+
+def ask(registry: RunRegistry, run: Run, request: str, kind: str) -> float:
+    """Ask something of the supervisor of a run, and wait until it has done it; return when (Unix seconds).
+
+    Args:
+        registry: the runs of the home.
+        run: the run.
+        request: what is asked.
+        kind: of the event that says that it is done.
+
+    Raises:
+        Conflict: the run ends meanwhile.
+        EngineError: the kernel refused it.
+        WaitTimeout: the supervisor does not answer.
+    """
+    last = max((number for number, _ in registry.store.events(run.name)), default=0)
+    registry.request(run, request)
+    deadline = time.monotonic() + ANSWER_SECONDS
+    while time.monotonic() < deadline:
+        happened = [event for _, event in registry.store.events(run.name, since_id=last)]
+        failed = next((each for each in happened if each.kind == FAILED), None)
+        if failed is not None:
+            raise EngineError(failed.message)
+        done = next((each for each in happened if each.kind == kind), None)
+        if done is not None:
+            return done.at
+        phase = registry.get(run.name).phase
+        if phase.is_final or phase is JobPhase.STOPPING:
+            raise Conflict(f"{run.name} is {phase}: nothing of it is changed any more")
+        time.sleep(POLL_SECONDS)
+    raise WaitTimeout(
+        f"the supervisor of {run.name} has not answered for {ANSWER_SECONDS:g} s", f"paceline get {run.name}"
+    )

@@ -1,0 +1,137 @@
+"""Jobs of this machine that go on from their last checkpoint, as they were or as another job file has them.
+
+The caller leaves a change in the store. The job's supervisor makes it when the job has ended, so it is made
+once, whichever process dies in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from paceline.control import events
+from paceline.control import machines as control
+from paceline.engines.local import folders, layouts, machines
+from paceline.errors import EngineError, InvalidInput, NotFound
+from paceline.model.jobs import JobSpec
+from paceline.model.runs import CHANGED, NOT_CHANGED, JobEvent, Run
+from paceline.model.statuses import JobPhase
+from paceline.services import change_locks, successors, variable_plans
+
+if TYPE_CHECKING:
+    from paceline.services.local.run_registry import RunRegistry
+
+
+def change(registry: RunRegistry, run: Run, source: str) -> None:
+    """Let a job go on as another job file has it, from its last checkpoint.
+
+    Its name, its command and where that starts stay; replicas, cores, hosts and training may differ. One that
+    runs is asked to end; then its supervisor brings it back, even if the caller is gone.
+
+    Args:
+        registry: the runs of the home.
+        run: the job; one that has ended can be resumed.
+        source: the job file.
+
+    Raises:
+        Conflict: it is being changed already.
+        InvalidInput: the job file is wrong, or runs something else.
+        EngineError: it has ended, and does not fit this machine then.
+    """
+    name, spec = run.name, relayed(run, source)
+    with change_locks.held(folders.RunFolder.of(run), "changed"):
+        registry.store.ask_relay(name, source, at=registry.clock())
+    if run.phase.is_final:
+        try:
+            bring_back(registry, run, spec, source=source)
+        except EngineError:
+            registry.store.drop_relay(name)
+            raise
+    if registry.is_lost(registry.get(name)):
+        registry.supervise(run)
+
+
+def carry_on(registry: RunRegistry, name: str) -> bool:
+    """Give an ended run the job file that it was asked to go on with; else it goes on as it was.
+
+    Returns:
+        Whether it goes on; it does not if nothing was asked, or if it has succeeded meanwhile.
+
+    Raises:
+        EngineError: it does not fit this machine, neither changed nor as it was.
+        StoreError: the store cannot be written.
+    """
+    relay, run = registry.store.waiting_relay(name), registry.get(name)
+    if relay is None:
+        return False
+    if run.phase is JobPhase.SUCCEEDED:
+        registry.store.drop_relay(name)
+        late = JobEvent(
+            at=registry.clock(), kind=NOT_CHANGED, message="it had succeeded before it could be changed"
+        )
+        registry.store.append_events(name, [late])
+        return False
+    told = "it goes on with another job file, from its last checkpoint"
+    made = JobEvent(at=registry.clock(), kind=CHANGED, message=told)
+    try:
+        bring_back(registry, run, relayed(run, relay.source), source=relay.source, told=[made])
+    except (InvalidInput, NotFound, EngineError) as error:
+        _go_on_unchanged(registry, run, error.message)
+    return True
+
+
+def _go_on_unchanged(registry: RunRegistry, run: Run, reason: str) -> None:
+    refused = JobEvent(at=registry.clock(), kind=NOT_CHANGED, message=reason)
+    try:
+        bring_back(registry, run, run.spec, drops_relay=True, told=[refused])
+    except EngineError:
+        registry.store.drop_relay(run.name)
+        registry.store.append_events(run.name, [refused])
+        raise
+
+
+def bring_back(
+    registry: RunRegistry,
+    run: Run,
+    spec: JobSpec,
+    *,
+    source: str | None = None,
+    drops_relay: bool = False,
+    told: Sequence[JobEvent] = (),
+) -> None:
+    """Give an ended job a place again, and the state from which a supervisor goes on: all, or nothing.
+
+    Args:
+        registry: the runs of the home.
+        run: the job.
+        spec: as which it goes on.
+        source: the job file, if it is another one.
+        drops_relay: what it was asked to go on with is forgotten.
+        told: what has happened.
+
+    Raises:
+        EngineError: it does not fit this machine.
+        StoreError: the store cannot be written.
+    """
+    folder = folders.RunFolder.of(run)
+    with registry.choosing():
+        layouts.choose(spec, machines.read(), folder, registry.active_folders(run.name)).write(folder)
+        registry.store.take_requests(run.name)  # A request to stop that came too late is not for this life.
+        asked = events.ResumeRequested(spec=None if source is None else spec)
+        state, _ = control.advance(registry.store.load_state(run.name), asked)
+        if source is not None:
+            (folder.path / "job.yaml").write_text(source)
+        registry.store.save_state(
+            run.name, state, at=registry.clock(), events=told, source=source, drops_relay=drops_relay
+        )
+
+
+def relayed(run: Run, source: str) -> JobSpec:
+    """Return as what a run of this machine goes on, with the plan of variables that its file names.
+
+    Raises:
+        InvalidInput: the file is wrong, or runs something else.
+        NotFound: there is no such plan.
+    """
+    return variable_plans.settled(successors.successor(run, source), base=Path(run.spec.working_dir or "."))

@@ -1,0 +1,112 @@
+"""Supervisor processes: they outlive the process that starts them, and are found dead or alive.
+
+A supervisor holds ``flock`` on ``supervisor.lock`` for as long as it, or the guard that restarts it, lives.
+The kernel gives the lock back however they die, so it never lies.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from paceline.engines.local import folders
+from paceline.errors import EngineError
+from paceline.model import codes
+from paceline.model.runs import Run, RunSummary
+
+START_SECONDS = 120.0
+
+
+def is_supervised(folder: folders.RunFolder) -> bool:
+    """Whether a supervisor or its guard watches this run."""
+    try:
+        descriptor = os.open(folder.lock, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def is_lost(run: Run | RunSummary) -> bool:
+    """Whether a run that had not ended when it was read is lost: no supervisor watches it now."""
+    return not run.phase.is_final and not is_supervised(folders.RunFolder.of(run))
+
+
+def acquire(folder: folders.RunFolder, *, patience_seconds: float = 3.0) -> int | None:
+    """Take the lock; return its descriptor, or None when another process watches the run.
+
+    Agents and commands probe the lock for a moment, so one refusal is no answer.
+    """
+    descriptor = os.open(folder.lock, os.O_RDWR | os.O_CREAT, 0o600)
+    deadline = time.monotonic() + patience_seconds
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                os.close(descriptor)
+                return None
+            time.sleep(0.02)
+        else:
+            return descriptor
+
+
+def sign(descriptor: int, guard: int, supervisor: int) -> None:
+    """Write into the lock who holds it, for people; on a full disk they are not told."""
+    with contextlib.suppress(OSError):
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{guard} {supervisor}\n".encode(), 0)
+
+
+def pids(folder: folders.RunFolder) -> tuple[int, ...]:
+    """Return the processes that watch a run, guard and supervisor; empty when it is lost or has ended."""
+    if not is_supervised(folder):
+        return ()
+    return tuple(int(pid) for pid in folder.lock.read_text().split())
+
+
+#: The right to a server, and that to the source of the job's code.
+_CREDENTIALS = ("PACELINE_TOKEN", *codes.CREDENTIALS)
+
+
+def _without_credentials(inherited: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment without what no part of a job is to have: all inherit from the supervisor."""
+    return {name: value for name, value in inherited.items() if name not in _CREDENTIALS}
+
+
+def start(home: Path, store_url: str, name: str, folder: folders.RunFolder) -> None:
+    """Start a supervisor that outlives us; it holds the lock when this returns.
+
+    Raises:
+        EngineError: it did not come up.
+    """
+    try:
+        with (folder.path / "supervisor.log").open("ab") as output:
+            done = subprocess.run(
+                [sys.executable, "-m", "paceline.surfaces.supervisor", str(home), name],
+                # The URL may hold a password, and everybody may read a command line.
+                env={**_without_credentials(os.environ), "PACELINE_STORE": store_url},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+                cwd="/",
+                timeout=START_SECONDS,
+                check=False,
+            )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise EngineError(f"the supervisor of {name} did not start: {error}") from error
+    if done.returncode != 0:
+        hint = f"its last words are in {folder.path}/supervisor.log"
+        raise EngineError(f"the supervisor of {name} did not start (exit code {done.returncode})", hint)

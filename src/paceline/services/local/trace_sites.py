@@ -1,0 +1,44 @@
+"""The folder of a run of this machine, in which its replicas look for requests and leave their traces."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from paceline.model import traces
+from paceline.services.trace_sites import replacing
+
+
+class FolderTraceSite:
+    """The folder of a run on this machine."""
+
+    def __init__(self, run: Path) -> None:
+        self.run = run
+
+    @contextlib.contextmanager
+    def asked(self, name: str) -> Iterator[None]:
+        """Leave a request in the folder (see `TraceSite`)."""
+        self._request(traces.request_text(name))
+        try:
+            yield
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                # Else another trace is asked for since.
+                if self._file.read_text().split()[:1] == [name]:
+                    self._file.unlink()
+
+    def profile(self, name: str, window: traces.Window) -> None:
+        """Leave a request for agents, too (see `TraceSite`)."""
+        self._request(traces.request_text(name, window))
+
+    @property
+    def _file(self) -> Path:
+        return self.run / traces.FOLDER / traces.REQUEST
+
+    def _request(self, text: str) -> None:
+        with replacing(self._file) as part:
+            part.write_text(f"{text}\n")
+
+    def fetch(self, name: str | None = None) -> None:
+        """Do nothing: all is here."""

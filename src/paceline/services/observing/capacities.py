@@ -1,0 +1,160 @@
+"""What there is where jobs run, which job holds what of it, and what those that wait are waiting for."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+from paceline.errors import InvalidInput, NotFound
+from paceline.model import rates
+from paceline.model.causes import Cause
+from paceline.model.nodes import Node, Resources
+from paceline.model.roles import ReplicaId
+from paceline.model.runs import LOCAL, ReplicaRow, Run, RunSummary
+from paceline.model.snapshots import Snapshot
+from paceline.model.statuses import JobPhase
+from paceline.scheduling.items import requests, total
+from paceline.services.life_cycles import LifeCycle
+from paceline.services.observing.look_cache import Lookout
+
+#: So many jobs that have not ended are looked at, the newest first.
+MOST_JOBS = 100
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Holding:
+    """What a job holds of a node.
+
+    Attributes:
+        hosts: the emulated hosts of the machine on which its replicas are; empty: none is emulated.
+        replicas: how many of each role, by its name.
+        asked: what they ask for.
+        used_cores, used_memory_bytes: of late; None: not measured.
+    """
+
+    job: str
+    phase: JobPhase
+    node: str
+    hosts: tuple[str, ...]
+    replicas: dict[str, int]
+    asked: Resources
+    used_cores: float | None
+    used_memory_bytes: float | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """A job that has not begun.
+
+    Attributes:
+        since: when it was submitted (Unix seconds).
+        cause: why it waits; None: not known, and the message is all that is said.
+    """
+
+    job: str
+    since: float
+    priority: int
+    asked: Resources
+    message: str
+    cause: Cause | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Capacity:
+    """What there is.
+
+    Attributes:
+        nodes: all of them.
+        holdings: of jobs that have not ended, by node.
+        waiting: those served first come first.
+        left_out: so many jobs that have not ended were not looked at.
+    """
+
+    nodes: tuple[Node, ...]
+    holdings: tuple[Holding, ...]
+    waiting: tuple[Waiting, ...]
+    left_out: int
+
+    def of(self, node: str) -> tuple[Holding, ...]:
+        """Return what jobs hold of a node."""
+        return tuple(each for each in self.holdings if each.node == node)
+
+
+def capacity(jobs: LifeCycle, lookout: Lookout, *, with_jobs: bool = True) -> Capacity:
+    """Return what there is where jobs run.
+
+    Args:
+        jobs: what can be done with them.
+        lookout: looks at them.
+        with_jobs: whether the caller may know of them, too.
+
+    Raises:
+        Conflict: that cannot be seen from here.
+        StoreError: the store cannot be read.
+        ClusterError: the cluster does not answer.
+    """
+    nodes = tuple(jobs.nodes())
+    phases = tuple(phase for phase in JobPhase if not phase.is_final)
+    active = jobs.runs(phases=phases) if with_jobs else []
+    holdings: list[Holding] = []
+    waiting: list[Waiting] = []
+    for summary in active[:MOST_JOBS]:
+        try:
+            if summary.phase is JobPhase.PENDING:
+                waiting.append(_waiting(jobs, lookout, summary))
+            else:
+                holdings += _holdings(jobs, lookout, summary, nodes)
+        except (NotFound, InvalidInput):  # It was deleted meanwhile, or its spec cannot be read.
+            continue
+    return Capacity(
+        nodes=nodes,
+        holdings=tuple(sorted(holdings, key=lambda each: (each.node, each.job))),
+        waiting=tuple(sorted(waiting, key=lambda each: (-each.priority, each.since, each.job))),
+        left_out=len(active[MOST_JOBS:]),
+    )
+
+
+def _waiting(jobs: LifeCycle, lookout: Lookout, summary: RunSummary) -> Waiting:
+    run = jobs.get(summary.name)
+    causes = lookout.look(run).explanation.causes
+    return Waiting(
+        job=run.name,
+        since=run.submitted_at,
+        priority=run.spec.scheduling.priority,
+        asked=total(run.spec),
+        message=run.message,
+        cause=next((each for each in causes if not each.is_past), None),
+    )
+
+
+def _holdings(
+    jobs: LifeCycle, lookout: Lookout, summary: RunSummary, nodes: Sequence[Node]
+) -> Iterator[Holding]:
+    run = jobs.get(summary.name)
+    by_node: dict[str, list[ReplicaRow]] = collections.defaultdict(list)
+    for row in jobs.replicas(run.name):
+        # On this machine hosts are emulated, if there are any: all replicas are on the machine.
+        where = nodes[0].name if run.engine == LOCAL else row.host
+        if where is not None and row.host is not None and not row.phase.is_final:
+            by_node[where].append(row)
+    snapshot = lookout.snapshot(run)
+    for where, rows in by_node.items():
+        yield _holding(run, where, rows, snapshot)
+
+
+def _holding(run: Run, node: str, rows: Sequence[ReplicaRow], snapshot: Snapshot) -> Holding:
+    own: set[ReplicaId] = {row.replica for row in rows}
+    measured = [each for each in snapshot.replicas if each.replica in own]
+    emulated = {host.name for host in run.spec.hosts}
+    counts = collections.Counter(str(row.replica.role) for row in rows)
+    return Holding(
+        job=run.name,
+        phase=run.phase,
+        node=node,
+        hosts=tuple(sorted({row.host for row in rows if row.host in emulated and row.host is not None})),
+        replicas=dict(counts),
+        asked=sum((requests(run.spec.role_of(row.replica)) for row in rows), Resources()),
+        used_cores=rates.total(each.cpu_cores for each in measured),
+        used_memory_bytes=rates.total(each.memory_bytes for each in measured),
+    )

@@ -1,0 +1,257 @@
+"""How jobs do, in a line each, and what is found in them when they have ended: made of looks, and kept."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import logging
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from importlib import metadata
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from paceline.diagnosing import catalogues
+from paceline.errors import NotFound, PacelineError
+from paceline.model import rates
+from paceline.model.causes import Cause
+from paceline.model.conclusions import Conclusion
+from paceline.model.digests import Digest
+from paceline.model.retentions import expires_at
+from paceline.model.roles import Role
+from paceline.model.run_queries import RunQuery
+from paceline.model.runs import LOCAL
+from paceline.model.samples import StepReport
+from paceline.model.snapshots import Snapshot
+from paceline.model.statuses import JobPhase
+from paceline.services import retentions
+from paceline.services.life_cycles import LifeCycle
+from paceline.services.observing import diagnosis_runs, recordings, snapshots
+from paceline.services.observing.diagnosis_runs import Look
+from paceline.stores import Store
+
+if TYPE_CHECKING:
+    from paceline.services.observing.look_cache import Lookout
+
+T = TypeVar("T")
+
+log = logging.getLogger("paceline.digests")
+
+#: How many stretches of time a trend has.
+STRETCHES = 20
+#: How often the jobs are gone round.
+ROUND_SECONDS = 5.0
+#: Jobs that are looked at in a round: those that run, and some that ended and have no conclusion.
+MOST_RUNNING, MOST_ENDED = 200, 5
+#: What was measured last is stored a little after the end.
+SETTLE_SECONDS = 5.0
+#: How often it is looked for runs that have grown old, and how many of them become thinner at once.
+AGE_SECONDS, MOST_AGED = 3600.0, 5
+
+
+def digest(snapshot: Snapshot, look: Look) -> Digest:
+    """Return what a list shows of a job."""
+    present = [each for each in look.explanation.causes if not each.is_past]
+    cause = present[0] if present else None
+    servers = next((each for each in snapshot.roles if each.role is Role.PS), None)
+    imbalances = servers.imbalances if servers else ()
+    return Digest(
+        at=snapshot.at,
+        examples_per_second=snapshot.examples_per_second,
+        trend=trend(look.recording.steps),
+        progress=snapshot.progress,
+        eta_seconds=snapshot.eta_seconds,
+        imbalance=next((each.max_over_mean for each in imbalances if each.resource == "CPU"), None),
+        used_cores=rates.total(each.cpu_cores for each in snapshot.replicas),
+        auc=snapshot.evaluation.auc if snapshot.evaluation else None,
+        log_loss=snapshot.evaluation.log_loss if snapshot.evaluation else None,
+        code=catalogues.topic(cause.name).code if cause else None,
+        severity=cause.severity if cause else None,
+        finding=cause.what if cause else None,
+        codes=tuple(dict.fromkeys(catalogues.topic(each.name).code for each in _all(present))),
+    )
+
+
+def _all(causes: Sequence[Cause]) -> Iterator[Cause]:
+    for each in causes:
+        yield each
+        yield from _all(each.effects)
+
+
+def trend(reports: Sequence[StepReport], stretches: int = STRETCHES) -> tuple[float | None, ...]:
+    """Return the examples a second of all trainers together over equal stretches of time, the oldest first.
+
+    None is a stretch in which no trainer reported; a report counts where it ends. Over next to no time there
+    is no trend.
+    """
+    told = [each for each in reports if each.examples is not None]
+    if not told:
+        return ()
+    first, last = (choose(each.at for each in told) for choose in (min, max))
+    width = (last - first) / stretches
+    if rates.quotient(sum(each.examples or 0 for each in told), width) is None:
+        return ()
+    examples: list[float | None] = [None] * stretches
+    for each in told:
+        place = min(stretches - 1, int((each.at - first) / width))
+        examples[place] = (examples[place] or 0.0) + (each.examples or 0)
+    return tuple(None if each is None else each / width for each in examples)
+
+
+def conclude(jobs: LifeCycle, name: str, look: Look | None = None) -> None:
+    """Keep what is found in a run that has ended, unless that was done before.
+
+    Args:
+        jobs: where it is.
+        name: its name.
+        look: at it; None: it is looked at here.
+
+    Raises:
+        NotFound: there is no such run.
+        StoreError: the store or the run's folder cannot be read, or not written.
+    """
+    store, stored = jobs.stored(name)
+    if store.conclusion(stored) is not None:
+        return
+    look = look or diagnosis_runs.Looker(jobs, name, thinned=True).look()
+    store.conclude(stored, _conclusion(jobs.clock(), look), digest(snapshots.of(look.recording), look))
+
+
+def remember(jobs: LifeCycle, look: Look) -> None:
+    """Keep what a look has found in a run that has ended, where there is a place for it.
+
+    Servers do so by themselves; where there is no server, the first look does.
+    """
+    recording = look.recording
+    if recording.run.phase.is_final and recording.conclusion is None and jobs.keeps:
+        with contextlib.suppress(
+            PacelineError
+        ):  # It is a server's, or nothing can be written: nothing is lost.
+            conclude(jobs, recording.run.name, look)
+
+
+def _conclusion(at: float, look: Look) -> Conclusion:
+    return Conclusion(at=at, version=metadata.version("paceline"), explanation=look.explanation)
+
+
+def _is_of(jobs: LifeCycle, name: str, run: str) -> bool:
+    """Whether a job is that of a run: another may have its name now, or its namespace may be gone."""
+    try:
+        return jobs.stored(name).name == run
+    except NotFound:
+        return False
+
+
+class Watched(NamedTuple):
+    """A run of a store as a job: where it is, who looks at it, its name there."""
+
+    jobs: LifeCycle
+    lookout: Lookout
+    name: str
+
+
+class Keeper:
+    """Goes round the jobs of a store and keeps how they do, until it is told to end.
+
+    Several may do so for one store: what one has looked at a moment ago the others leave alone.
+
+    Args:
+        store: the store.
+        engine: only jobs of this one, as in ``Run.engine``.
+        watched: says what job a run of the store is.
+        clock: Unix seconds.
+        every_seconds: how old a line may be before its job is looked at again.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        engine: str,
+        watched: Callable[[str], Watched],
+        clock: Callable[[], float],
+        *,
+        every_seconds: float = 0.0,
+    ) -> None:
+        self._store, self._engine, self._watched, self._clock = store, engine, watched, clock
+        self._every_seconds = every_seconds
+        self._retention, self._ages_at = retentions.of_environment(), 0.0
+        self._ended = threading.Event()
+        self.failures = 0
+
+    def run(self) -> None:
+        """Go round and round."""
+        while not self._ended.is_set():
+            self.go_round()
+            self._ended.wait(ROUND_SECONDS)
+
+    def end(self) -> None:
+        """Let it end after the job that it looks at."""
+        self._ended.set()
+
+    def go_round(self) -> None:
+        """Look at the jobs that run, and at some that have ended since they were looked at."""
+        for names, keep in ((self._running, self._keep), (self._unseen, self._conclude)):
+            for name in self._safely(names) or ():
+                if self._ended.is_set():
+                    return
+                self._safely(functools.partial(keep, name))
+        self._safely(self._age)
+
+    def _running(self) -> list[str]:
+        phases = tuple(phase for phase in JobPhase if not phase.is_final)
+        query = RunQuery(phases=phases, limit=MOST_RUNNING)
+        found = self._store.run_page(query, engine=self._engine).runs
+        young = self._clock() - max(self._every_seconds, ROUND_SECONDS / 2)
+        return [run.name for run in found if run.digest is None or run.digest.at < young]
+
+    def _unseen(self) -> list[str]:
+        before = self._clock() - SETTLE_SECONDS
+        return self._store.unconcluded(engine=self._engine, ended_before=before, limit=MOST_ENDED)
+
+    def _keep(self, run: str) -> None:
+        jobs, lookout, name = self._watched(run)
+        if _is_of(jobs, name, run):
+            found = jobs.get(name)
+            self._store.save_digest(run, digest(lookout.snapshot(found), lookout.look(found)))
+
+    def _conclude(self, run: str) -> None:
+        jobs, lookout, name = self._watched(run)
+        if _is_of(jobs, name, run):
+            conclude(jobs, name, lookout.look(jobs.get(name)))
+            return
+        # What the store has is all that is known of it.
+        now, found = self._clock(), self._store.get_run(run)
+        look = diagnosis_runs.of(recordings.read(self._store, found, at=now, thinned=True))
+        self._store.conclude(run, _conclusion(now, look), digest(snapshots.of(look.recording), look))
+
+    def _age(self) -> None:
+        """Let some runs grow old, now and then (`retentions`)."""
+        now = self._clock()
+        if now < self._ages_at:
+            return
+        retentions.forget_audits(self._store, now=now)
+        done = 0
+        for run in self._store.list_runs(engine=LOCAL) if self._engine == LOCAL else ():
+            at = expires_at(run)
+            if at is not None and at <= now:
+                self._watched(run.name)[0].delete(run.name)
+        for each in retentions.due(self._store, self._retention, now=now):
+            if each.detail is not None:
+                done += retentions.thin(self._store, each, now=now)
+            elif each.run.engine == LOCAL:  # An operator looks after those of a cluster.
+                jobs, _, name = self._watched(each.run.name)
+                jobs.delete(name)
+                done += 1
+            if done == MOST_AGED or self._ended.is_set():
+                return
+        self._ages_at = now + AGE_SECONDS
+
+    def _safely(self, action: Callable[[], T]) -> T | None:
+        """Do something that may fail for one job, which must not keep the others from being looked at."""
+        try:
+            return action()
+        except PacelineError as error:  # It was deleted meanwhile, or the store does not answer.
+            log.warning("%s", error.message)
+        except Exception:  # The loop's edge.
+            self.failures += 1
+            log.exception("a job could not be looked at")
+        return None

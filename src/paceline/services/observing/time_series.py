@@ -1,0 +1,321 @@
+"""The course of a job: the load of its replicas and how its training went, on one grid of time, for charts.
+
+It is put together once, from long intervals, and what is measured after that is added to it: what many who
+look at a large job ask for every few seconds costs no more than the look at it that is taken anyway.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import math
+import statistics
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import numpy
+
+from paceline.diagnosing import usages
+from paceline.diagnosing.cases import Case
+from paceline.model import grids
+from paceline.model.grids import Array, Grid
+from paceline.model.recordings import Recording
+from paceline.model.roles import ReplicaId, Role
+from paceline.model.samples import Evaluation, Measured, Sample, StepReport
+from paceline.services.life_cycles import LifeCycle
+from paceline.services.observing.diagnosis_runs import REACH_SECONDS, Look
+
+#: A course has at most so many cells; their width doubles when more would be needed.
+MOST_CELLS = 240
+#: The narrowest cell: a sample is taken every second.
+LEAST_SECONDS = 1.0
+#: A cell at an end that trainers cover for a smaller part than they do the next one is left out.
+WHOLE_SHARE = 0.75
+
+
+class Gauge(enum.StrEnum):
+    """What is measured of a replica's load."""
+
+    CPU = "cpu"
+    MEMORY = "memory"
+    RECEIVED = "received"
+    SENT = "sent"
+    THROTTLED = "throttled"
+    GPU = "gpu"
+
+    @property
+    def unit(self) -> str:
+        """Return the unit of its values; a share is a part of 1."""
+        return _UNITS[self]
+
+
+_UNITS = {
+    Gauge.CPU: "cores", Gauge.MEMORY: "bytes", Gauge.RECEIVED: "bytes_per_second",
+    Gauge.SENT: "bytes_per_second", Gauge.THROTTLED: "share", Gauge.GPU: "share",
+}  # fmt: skip
+_FIELDS = {
+    Gauge.CPU: "cpu_cores", Gauge.MEMORY: "memory_bytes", Gauge.RECEIVED: "network_received_bytes",
+    Gauge.SENT: "network_sent_bytes", Gauge.THROTTLED: "throttled_seconds", Gauge.GPU: "gpu_utilization",
+}  # fmt: skip
+_ROLES = tuple(Role)
+#: Counts within an interval, of which the rate is wanted.
+_RATES = frozenset((Gauge.RECEIVED, Gauge.SENT, Gauge.THROTTLED))
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """A job over time; NaN is what was not measured.
+
+    Attributes:
+        grid: from its start to what was measured last.
+        replicas: whose load the rows are, parameter servers first.
+        loads: by gauge, a row for each replica and a column for each cell: means over time.
+        shares: the same as parts of what a replica may use, where that is known.
+        examples_per_second: of all trainers together in each cell.
+        loss: the mean of all trainers' in each cell.
+        evaluations: all of them, the oldest first.
+    """
+
+    grid: Grid
+    replicas: tuple[ReplicaId, ...] = ()
+    loads: Mapping[Gauge, Array] = dataclasses.field(default_factory=dict)
+    shares: Mapping[Gauge, Array] = dataclasses.field(default_factory=dict)
+    examples_per_second: Array = dataclasses.field(default_factory=lambda: numpy.zeros(0))
+    loss: Array = dataclasses.field(default_factory=lambda: numpy.zeros(0))
+    evaluations: tuple[Evaluation, ...] = ()
+
+
+class CourseReader:
+    """Follows the course of one job.
+
+    Args:
+        jobs: where it is.
+        name: its name.
+        look: returns the latest look at it.
+    """
+
+    def __init__(self, jobs: LifeCycle, name: str, look: Callable[[], Look]) -> None:
+        self._jobs, self._name, self._look = jobs, name, look
+        self._sums: _Sums | None = None
+        self._seen: tuple[float | None, float] = None, -math.inf
+
+    def course(self) -> Course:
+        """Return its course until now.
+
+        Raises:
+            NotFound: there is no such job.
+            StoreError: the store or the run's folder cannot be read.
+            ClusterError: the cluster does not answer.
+        """
+        recording = self._look().recording
+        run = recording.run
+        end = self._end(recording)
+        grid = _grid(run.started_at, end, _usual_seconds(recording))
+        before, at = self._seen
+        goes_on = before == run.finished_at and at >= recording.at - REACH_SECONDS
+        case = Case.of(recording)
+        cores = {each.replica: usages.cores(case, each) for each in case.snapshot.replicas}
+        if self._sums is None or self._sums.grid != grid or not (goes_on or run.phase.is_final):
+            self._sums = _Sums(grid)
+            if not run.phase.is_final:
+                self._add_stored(self._sums, cores)
+        self._sums.add_samples(recording.samples, cores)
+        self._sums.add_steps(recording.steps)
+        self._seen = run.finished_at, recording.at
+        return self._sums.course(recording, end)
+
+    def _end(self, recording: Recording) -> float:
+        """Return when a job ended, or was measured last; now, if it goes on."""
+        run = recording.run
+        if run.phase.is_final and run.finished_at is not None:
+            return run.finished_at
+        if recording.lost:
+            store, stored = self._jobs.stored(self._name)
+            return max((each.at for each in store.latest_samples(stored).values()), default=recording.at)
+        return recording.at
+
+    def _add_stored(self, sums: _Sums, cores: Mapping[ReplicaId, float | None]) -> None:
+        """Add what was measured before the look reaches back."""
+        store, stored = self._jobs.stored(self._name)
+        every = sums.grid.cell_seconds if sums.grid.cell_seconds > LEAST_SECONDS else None
+        sums.add_samples(store.samples(stored, every_seconds=every), cores)
+        sums.add_steps(store.step_reports(stored, every_seconds=every))
+
+
+def _usual_seconds(recording: Recording) -> float:
+    """Return how long intervals are; of a large job that has ended they were made longer."""
+    seconds = [each.interval_seconds for each in recording.samples]
+    return statistics.median(seconds) if seconds and recording.run.phase.is_final else LEAST_SECONDS
+
+
+def _grid(started_at: float | None, end: float, usual_seconds: float) -> Grid:
+    """Return the grid of a job; nothing was measured of one that has not started."""
+    if started_at is None or end <= started_at:
+        return Grid(end, LEAST_SECONDS, 0)
+    width = LEAST_SECONDS
+    while width < 0.9 * usual_seconds or (end - math.floor(started_at / width) * width) / width > MOST_CELLS:
+        width *= 2
+    return Grid(math.floor(started_at / width) * width, width, MOST_CELLS)
+
+
+class _Means:
+    """Means over the cells of a grid, of many replicas; what was added is in them."""
+
+    def __init__(self, grid: Grid) -> None:
+        self._grid = grid
+        self._sums = self._seconds = numpy.zeros((0, grid.cells))
+
+    def add(self, rows: Sequence[int], since: Array, until: Array, levels: Array) -> None:
+        """Add levels, of rows that they belong to; what is not a number is left out."""
+        known = numpy.isfinite(levels) & (until > since)
+        row = numpy.array(rows, dtype=numpy.intp)[known]
+        if not len(row):
+            return
+        count = max(len(self._sums), int(row.max()) + 1)
+        sums, seconds = grids.spread(
+            self._grid, since[known], until[known], levels[known], row=row, rows=count
+        )
+        self._sums = sums + _grown(self._sums, count)
+        self._seconds = seconds + _grown(self._seconds, count)
+
+    def means(self, rows: int, cells: int) -> Array:
+        """Return the means of so many rows and cells; NaN where nothing was added."""
+        sums, seconds = (_grown(each, rows)[:, :cells] for each in (self._sums, self._seconds))
+        return _quotient(sums, seconds)
+
+    def covered(self, cells: int) -> Array:
+        """Return for how many seconds of all rows together there is something in each cell."""
+        seconds: Array = self._seconds[:, :cells].sum(axis=0)
+        return seconds
+
+
+def _grown(array: Array, rows: int) -> Array:
+    grown: Array = numpy.pad(array, ((0, rows - len(array)), (0, 0)))
+    return grown
+
+
+class _Sums:
+    """What was measured of a job so far, on a grid: each measurement once, however often it is brought."""
+
+    def __init__(self, grid: Grid) -> None:
+        self.grid = grid
+        self._rows: dict[ReplicaId, int] = {}
+        self._trainers: dict[ReplicaId, int] = {}
+        self._seen: dict[tuple[type, ReplicaId, int], float] = {}
+        self._loads = {gauge: _Means(grid) for gauge in Gauge}
+        self._shares = {gauge: _Means(grid) for gauge in (Gauge.CPU, Gauge.MEMORY)}
+        self._examples, self._loss = _Means(grid), _Means(grid)
+
+    def add_samples(self, found: Iterable[Sample], cores: Mapping[ReplicaId, float | None]) -> None:
+        """Add samples.
+
+        Args:
+            found: the samples.
+            cores: how many each replica may use, where samples do not say it.
+        """
+        new = self._new(found)
+        if not new:
+            return
+        rows = [self._rows.setdefault(each.replica, len(self._rows)) for each in new]
+        until = _column(each.at for each in new)
+        interval = _column(each.interval_seconds for each in new)
+        measured = until - interval, until
+        for gauge in Gauge:
+            values = _column(getattr(each, _FIELDS[gauge]) for each in new)
+            levels = _quotient(values, interval) if gauge in _RATES else values
+            self._loads[gauge].add(rows, *measured, levels)
+            if gauge is Gauge.CPU:
+                limits = _column(each.cpu_limit_cores or cores.get(each.replica) for each in new)
+                self._shares[gauge].add(rows, *measured, _quotient(values, limits))
+            if gauge is Gauge.MEMORY:
+                limits = _column(each.memory_limit_bytes for each in new)
+                self._shares[gauge].add(rows, *measured, _quotient(values, limits))
+
+    def add_steps(self, found: Iterable[StepReport]) -> None:
+        """Add step reports."""
+        new = [each for each in self._new(found) if each.interval_seconds]
+        if not new:
+            return
+        rows = [self._trainers.setdefault(each.replica, len(self._trainers)) for each in new]
+        until = _column(each.at for each in new)
+        interval = _column(each.interval_seconds for each in new)
+        examples = _column(each.examples for each in new)
+        self._examples.add(rows, until - interval, until, _quotient(examples, interval))
+        self._loss.add(rows, until - interval, until, _column(each.loss for each in new))
+
+    def _new(self, found: Iterable[Measured]) -> list[Measured]:
+        """Return what comes after what was added of the same attempt, and note it."""
+        new = [each for each in found if each.at > self._seen.get(_owner(each), -math.inf)]
+        for each in new:
+            self._seen[_owner(each)] = max(each.at, self._seen.get(_owner(each), -math.inf))
+        return new
+
+    def course(self, recording: Recording, end: float) -> Course:
+        """Return what was added, up to a moment."""
+        cells = min(self.grid.cells, max(0, math.ceil((end - self.grid.since) / self.grid.cell_seconds)))
+        order = sorted(self._rows, key=_place)
+        places = [self._rows[each] for each in order]
+
+        def sorted_means(means: _Means) -> Array:
+            return means.means(len(places), cells)[places]
+
+        examples, loss = (each.means(len(self._trainers), cells) for each in (self._examples, self._loss))
+        if not recording.run.phase.is_final:
+            examples[:, self._told(cells) :] = math.nan
+        examples[:, _ragged(self._examples.covered(cells))] = math.nan
+        return Course(
+            grid=dataclasses.replace(self.grid, cells=cells),
+            replicas=tuple(order),
+            loads={gauge: sorted_means(means) for gauge, means in self._loads.items()},
+            shares={gauge: sorted_means(means) for gauge, means in self._shares.items()},
+            examples_per_second=_over_rows(numpy.nansum, examples),
+            loss=_over_rows(numpy.nanmean, loss),
+            evaluations=tuple(recording.evaluations),
+        )
+
+    def _told(self, cells: int) -> int:
+        """Return up to which cell half of the trainers have reported: the others' are still to come."""
+        latest = {of: at for (kind, of, _), at in sorted(self._seen.items(), key=_time) if kind is StepReport}
+        if not latest:
+            return cells
+        middle = sorted(latest.values())[len(latest) // 2]
+        return math.ceil((middle - self.grid.since) / self.grid.cell_seconds)
+
+
+def _ragged(covered: Array) -> list[int]:
+    """Return the cells at both ends that only some trainers are in: they say nothing of all."""
+    known = numpy.flatnonzero(covered)
+    if len(known) < 3:
+        return []
+    ends = ((known[0], known[1]), (known[-1], known[-2]))
+    return [int(end) for end, inner in ends if covered[end] < WHOLE_SHARE * covered[inner]]
+
+
+def _place(replica: ReplicaId) -> tuple[int, int]:
+    return _ROLES.index(replica.role), replica.index
+
+
+def _time(seen: tuple[object, float]) -> float:
+    return seen[1]
+
+
+def _owner(each: Measured) -> tuple[type, ReplicaId, int]:
+    return type(each), each.replica, each.attempt
+
+
+def _column(values: Iterable[float | None]) -> Array:
+    return numpy.array([math.nan if value is None else value for value in values], dtype=float)
+
+
+def _quotient(values: Array, by: Array) -> Array:
+    found: Array = numpy.full(values.shape, math.nan)
+    return numpy.divide(values, by, out=found, where=by > 0)
+
+
+def _over_rows(join: Callable[..., Array], values: Array) -> Array:
+    """Return what rows have together; NaN where none has anything."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # The mean of nothing is NaN, as it should be.
+        joined = join(values, axis=0)
+    joined[numpy.isnan(values).all(axis=0)] = math.nan
+    return joined

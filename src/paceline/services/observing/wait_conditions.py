@@ -1,0 +1,144 @@
+"""What a job can be waited for: a phase, a step, a finding."""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+import dataclasses
+import math
+import time
+from collections.abc import Iterator, Sequence
+
+from paceline.diagnosing import catalogues
+from paceline.errors import EngineError
+from paceline.model.causes import Cause
+from paceline.model.findings import Severity
+from paceline.model.runs import Run
+from paceline.model.statuses import JobPhase
+from paceline.services.life_cycles import LifeCycle
+from paceline.services.observing import diagnosis_runs, finding_debounce
+
+
+class Condition(abc.ABC):
+    """Something that a job is waited for; made for one job and one wait."""
+
+    @abc.abstractmethod
+    def is_met(self, run: Run) -> bool:
+        """Whether it holds now.
+
+        Args:
+            run: the job as it is now.
+        """
+
+    def outcome(self, run: Run) -> str:
+        """Return what to say of a job that the condition is met by, such as its phase."""
+        return str(run.phase)
+
+    def shortfall(self) -> str:
+        """Return what a job lacks as long as the condition is not met, such as `` without PS001``."""
+        return ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PhaseReached(Condition):
+    """The job is in one of some phases."""
+
+    phases: frozenset[JobPhase]
+
+    def is_met(self, run: Run) -> bool:
+        """Whether the job is in one of them."""
+        return run.phase in self.phases
+
+
+SUCCEEDED = PhaseReached(frozenset({JobPhase.SUCCEEDED}))
+#: A job that has succeeded did run.
+RUNNING = PhaseReached(frozenset({JobPhase.RUNNING, JobPhase.SUCCEEDED}))
+FINISHED = PhaseReached(frozenset(phase for phase in JobPhase if phase.is_final))
+
+
+class StepReached(Condition):
+    """The job has trained up to a step.
+
+    Args:
+        jobs: where the job is.
+        step: of all trainers together.
+        is_further: whether it counts from the step at which the job is when it is looked at first.
+    """
+
+    def __init__(self, jobs: LifeCycle, step: int, *, is_further: bool = False) -> None:
+        self._jobs, self._step = jobs, step
+        self._is_further = is_further
+
+    def is_met(self, run: Run) -> bool:
+        """Whether a trainer has reported that step or a later one."""
+        # Agents of pods that have just begun do not answer yet.
+        with contextlib.suppress(EngineError):
+            step = self._jobs.snapshot(run.name).step or 0
+            if self._is_further:
+                self._step, self._is_further = step + self._step, False
+            return step >= self._step
+        return False
+
+    def outcome(self, run: Run) -> str:
+        """Return the step."""
+        return f"step {self._step}"
+
+    def shortfall(self) -> str:
+        """Return the step that it lacks."""
+        return f" before step {self._step}"
+
+
+class FindingMade(Condition):
+    """A rule finds something in the job, as ``paceline why`` shows it.
+
+    Measurements are noisy: while the job runs, two looks in a row have to agree (`finding_debounce.Watch`).
+
+    Args:
+        jobs: where the job is.
+        name: the job.
+        codes: of causes, such as ``PS001``; any of them will do. Empty: any cause that is at least a warning.
+    """
+
+    def __init__(self, jobs: LifeCycle, name: str, codes: Sequence[str] = ()) -> None:
+        self._codes = tuple(codes)
+        self._looker = diagnosis_runs.Looker(jobs, name, thinned=True)
+        self._seen = 0
+        self._next_at = -math.inf
+        self._cause: Cause | None = None
+
+    def is_met(self, run: Run) -> bool:
+        """Whether there is such a cause; looks anew when it is time for that, or when the job has ended."""
+        began = time.monotonic()
+        if began < self._next_at and not run.phase.is_final:
+            return False
+        with contextlib.suppress(EngineError):  # As with steps.
+            explanation = self._looker.look().explanation
+            self._cause = next(filter(self._is_awaited, _all(explanation.causes)), None)
+            self._seen = 0 if self._cause is None else self._seen + 1
+        ended = time.monotonic()
+        self._next_at = ended + diagnosis_runs.pause_seconds(ended - began)
+        return self._seen >= (1 if run.phase.is_final else finding_debounce.TO_APPEAR)
+
+    def _is_awaited(self, cause: Cause) -> bool:
+        if self._codes:
+            return not cause.is_past and _code(cause) in self._codes
+        return not cause.is_past and cause.severity.rank >= Severity.WARNING.rank
+
+    def outcome(self, run: Run) -> str:
+        """Return the cause in a line."""
+        cause = self._cause
+        return "" if cause is None else f"{_code(cause)} {cause.severity}: {' '.join(cause.what.split())}"
+
+    def shortfall(self) -> str:
+        """Return the codes that it lacks."""
+        return f" without {' or '.join(self._codes) or 'a finding'}"
+
+
+def _code(cause: Cause) -> str:
+    return catalogues.topic(cause.name).code
+
+
+def _all(causes: Sequence[Cause]) -> Iterator[Cause]:
+    for cause in causes:
+        yield cause
+        yield from _all(cause.effects)

@@ -1,0 +1,92 @@
+"""What autoscaling would do to a job that was measured: its rounds, with the model in place of the job."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+from paceline.control import resizings
+from paceline.control.resizings import Resize
+from paceline.errors import InvalidInput
+from paceline.model.adjustments import Knob
+from paceline.model.jobs import Autoscale, JobSpec
+from paceline.model.probes import Elasticity, Part
+from paceline.model.roles import ReplicaId, Role
+from paceline.modelling import elasticities, predictions
+from paceline.modelling.forecasts import Forecast
+from paceline.modelling.layouts import Layout
+from paceline.modelling.predictions import Speed
+from paceline.probing import balances, plans
+from paceline.probing.balances import Balance
+from paceline.services.studying import predictions as jobs
+from paceline.services.studying.predictions import Model
+
+#: In each a replica gets half as much again at most, so it has a hundred times as much after so many.
+MOST_ROUNDS = 12
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """One round.
+
+    Attributes:
+        balance: what it changes, and why; the last one changes nothing.
+        forecast: of the job after it.
+    """
+
+    balance: Balance
+    forecast: Forecast
+
+
+def rounds(model: Model, spec: JobSpec) -> tuple[Round, ...]:
+    """Return what rounds of autoscaling would do, until one changes nothing.
+
+    What a probe would find is what the model computes of the same cuts. It says nothing of what else happens
+    meanwhile in a job or beside it.
+
+    Args:
+        model: what is known of the job.
+        spec: it, with the section that says within what cores may move.
+
+    Raises:
+        InvalidInput: it has no such section, or differs in something of which the model does not know what it
+            does.
+    """
+    if spec.autoscale is None:
+        raise InvalidInput(
+            "the job file does not say within what cores may move",
+            "--set 'autoscale.ps.cpu={min: 100m, max: 4}'",
+        )
+    return tuple(_rounds(model, spec, spec.autoscale))
+
+
+def _rounds(model: Model, spec: JobSpec, scale: Autoscale) -> Iterator[Round]:
+    layout = jobs.layout(model, spec)
+    for _ in range(MOST_ROUNDS):
+        speed = predictions.speed(layout, model.calibration.costs)
+        found = balances.balance(spec, scale, list(_probed(model, layout)), _used(layout, speed))
+        for move in found.moves:
+            spec = resizings.resized(spec, Resize(target=str(move.replica), cpu_cores=move.after))
+        layout = jobs.layout(model, spec)
+        yield Round(balance=found, forecast=jobs.forecast_of(model, layout))
+        if not found.moves:
+            return
+
+
+def _probed(model: Model, layout: Layout) -> Iterator[Elasticity]:
+    """Yield what a probe of a layout would find: servers one by one, trainers all together."""
+    servers = [(str(ReplicaId(Role.PS, index)),) for index in range(len(layout.servers))]
+    trainers = tuple(str(each) for alike in layout.trainers for each in alike.replicas)
+    costs, half = model.calibration.costs, plans.HALF_WIDTH
+    for targets in (*servers, trainers):
+        part = Part(Knob.CPU, targets)
+        value = elasticities.computed(layout, costs, part)
+        if value is not None:
+            yield Elasticity(part=part, value=value, low=value - half, high=value + half, cuts=1)
+
+
+def _used(layout: Layout, speed: Speed) -> dict[ReplicaId, float]:
+    """Return the cores that each replica uses; those of trainers evenly."""
+    trainers: Sequence[ReplicaId] = [each for alike in layout.trainers for each in alike.replicas]
+    servers = {ReplicaId(Role.PS, index): cores for index, cores in enumerate(speed.server_cores)}
+    return servers | dict.fromkeys(trainers, speed.trainer_cores / len(trainers))

@@ -1,0 +1,121 @@
+"""Cores that move within a job that runs, from replicas that rest to those that bind, by what probes say.
+
+A job is probed, and changed by what that says, once in a while, and never more often than its file allows.
+Each change is an event with its reason, and a change of the job file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import logging
+import time
+from collections.abc import Callable
+
+from paceline.control.resizings import Resize
+from paceline.errors import PacelineError
+from paceline.model.jobs import Autoscale
+from paceline.model.probes import Probe
+from paceline.model.roles import ReplicaId
+from paceline.model.runs import JobEvent, Run
+from paceline.model.samples import by_replica
+from paceline.model.statuses import JobPhase
+from paceline.probing import balances, scopes
+from paceline.probing.balances import Balance
+from paceline.services.life_cycles import LifeCycle
+from paceline.services.studying import probes
+
+#: Said of what a round has changed, or why it has changed nothing.
+SCALED = "autoscaled"
+#: A job has to train for so long before it is probed for the first time.
+SETTLE_SECONDS = 120.0
+#: How often to look whether a round is due.
+LOOK_SECONDS = 5.0
+
+log = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(slots=True, kw_only=True)
+class Autoscaler:
+    """Looks after the cores of one job.
+
+    Attributes:
+        jobs: where it runs.
+        name: the job.
+        times: of a probe.
+        settle_seconds: it has to train for so long before it is probed for the first time.
+        gate: is passed for as long as a round takes.
+        failures: rounds that could not be made, since it began.
+    """
+
+    jobs: LifeCycle
+    name: str
+    times: probes.Times = dataclasses.field(default_factory=probes.Times)
+    settle_seconds: float = SETTLE_SECONDS
+    gate: contextlib.AbstractContextManager[object] = dataclasses.field(
+        default_factory=contextlib.nullcontext
+    )
+    failures: int = 0
+
+    def go(self, is_over: Callable[[], bool]) -> None:
+        """Make rounds until it is over."""
+        due = self.jobs.clock() + self.settle_seconds
+        while not is_over():
+            time.sleep(min(LOOK_SECONDS, self.settle_seconds))
+            if self.jobs.clock() < due:
+                continue
+            try:
+                run = self.jobs.get(self.name)
+                if run.phase.is_final or run.spec.autoscale is None:
+                    return
+                if run.phase is JobPhase.RUNNING:
+                    with self.gate:
+                        self.round()
+                due = self.jobs.clock() + run.spec.autoscale.every_seconds
+            except PacelineError as error:
+                self.failures += 1
+                log.warning("%s is not scaled now (%d times): %s", self.name, self.failures, error.message)
+                due = self.jobs.clock() + self.settle_seconds
+            except Exception:  # The edge of a loop: whatever one round meets, the next may go well.
+                self.failures += 1
+                log.exception("%s is not scaled now (%d times)", self.name, self.failures)
+                due = self.jobs.clock() + self.settle_seconds
+
+    def round(self) -> Balance:
+        """Probe the job once, and change what that says; return it.
+
+        Raises:
+            Conflict: it does not run, is being changed, or is not to be scaled.
+            EngineError: the engine refuses it.
+        """
+        probe = probes.Prober(jobs=self.jobs, times=self.times).probe(self.name)
+        run = self.jobs.get(self.name)
+        found = decided(self.jobs, run, probe)
+        for move in found.moves:
+            self.jobs.resize(self.name, Resize(target=str(move.replica), cpu_cores=move.after))
+        text = "; ".join(move.text for move in found.moves) or f"nothing was changed: {found.why}"
+        self.jobs.note(self.name, JobEvent(at=self.jobs.clock(), kind=SCALED, message=text))
+        return found
+
+
+def decided(jobs: LifeCycle, run: Run, probe: Probe, scale: Autoscale | None = None) -> Balance:
+    """Return what autoscaling would change in a job after a probe; nothing is changed.
+
+    Args:
+        jobs: where it runs.
+        run: the job.
+        probe: the probe.
+        scale: within what; None: as its job file says.
+    """
+    wanted = scale or run.spec.autoscale
+    if wanted is None:
+        return Balance(moves=(), why="its job file does not ask for it (spec.autoscale)")
+    return balances.balance(run.spec, wanted, probe.elasticities, _used(jobs, run, probe.began_at))
+
+
+def _used(jobs: LifeCycle, run: Run, before: float) -> dict[ReplicaId, float]:
+    """Return the cores that replicas used before a probe."""
+    recording = jobs.recording(run.name, since=before - probes.HISTORY_SECONDS)
+    samples = by_replica([each for each in recording.samples if each.at <= before])
+    seen = {replica: scopes.last_seen(own)[1] for replica, own in samples.items()}
+    return {replica: used for replica, used in seen.items() if used is not None}

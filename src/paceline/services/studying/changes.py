@@ -1,0 +1,91 @@
+"""Changes of a job that runs: what each was, and what it brought."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+from paceline.model.runs import Relay, Run
+from paceline.model.samples import StepReport
+from paceline.model.tunings import Judgement, Objective, Outcome
+from paceline.services.life_cycles import LifeCycle
+from paceline.services.studying import trials
+from paceline.stores import Store
+from paceline.tuning import judgements
+
+#: For so long before and after a change what the job did is looked at, if it did so for `LEAST_SECONDS`.
+WINDOW_SECONDS, LEAST_SECONDS = 60.0, 10.0
+#: First steps are slower.
+SETTLE_SECONDS = 10.0
+#: What is said is stored a little later.
+STORED_SECONDS = 5.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Changed:
+    """A change, and how fast the job was before and after it.
+
+    Attributes:
+        before, after: examples a second; None: not measured, or not yet for long enough.
+        judgement: how many times as fast it is, and whether that is beyond the noise; None: as above.
+    """
+
+    relay: Relay
+    before: float | None
+    after: float | None
+    judgement: Judgement | None
+
+
+def changes(jobs: LifeCycle, name: str) -> tuple[Changed, ...]:
+    """Return the changes of a job, the oldest first.
+
+    Raises:
+        NotFound: there is no such job.
+        StoreError: the store cannot be read.
+    """
+    run = jobs.get(name)
+    store, stored = jobs.stored(name)
+    relays = store.relays(stored)
+    known = jobs.clock() - max(STORED_SECONDS, jobs.DELAY_SECONDS)
+    return tuple(_changed(store, stored, run, relays, place, now=known) for place in range(len(relays)))
+
+
+def _changed(
+    store: Store, stored: str, run: Run, relays: Sequence[Relay], place: int, *, now: float
+) -> Changed:
+    relay = relays[place]
+    end = relays[place + 1].asked_at if place + 1 < len(relays) else run.finished_at or now
+    begun = (relays[place - 1].done_at if place else run.started_at) or relay.asked_at
+    before = _outcome(store, stored, max(begun, relay.asked_at - WINDOW_SECONDS), relay.asked_at)
+    after = None if relay.done_at is None else _outcome(store, stored, relay.done_at, end, first=True)
+    return Changed(
+        relay=relay,
+        before=before.speed if before else None,
+        after=after.speed if after else None,
+        judgement=judgements.judge(Objective(), before, after) if before and after else None,
+    )
+
+
+def _outcome(store: Store, stored: str, since: float, until: float, *, first: bool = False) -> Outcome | None:
+    """Return how fast a job was between two moments, from its first steps then on if these are the ``first``.
+
+    None: it made none, or for too short a time.
+    """
+    reports = store.step_reports(stored, since=since, until=until)
+    if first:
+        beginnings = dict(_first(reports))
+        since = max(beginnings.values(), default=until) + SETTLE_SECONDS
+        until = min(until, since + WINDOW_SECONDS)
+    if until - since < LEAST_SECONDS:
+        return None
+    speeds = trials.speeds(reports, since, until)
+    return Outcome(examples_per_second=speeds) if any(speeds) else None
+
+
+def _first(reports: Sequence[StepReport]) -> Iterator[tuple[str, float]]:
+    """Yield each trainer that makes steps with the moment at which it has made some."""
+    known = set()
+    for each in reports:
+        if each.steps and each.replica not in known:
+            known.add(each.replica)
+            yield str(each.replica), each.at

@@ -1,0 +1,112 @@
+"""What takes seconds to compute of a job: one thread computes it for all who ask.
+
+A server answers many callers with few threads: if each caller who asks for proposals held one for ten
+seconds, no other caller would be answered.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import math
+import threading
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from paceline.model.proposals import Proposal
+from paceline.model.runs import KUBERNETES, Run
+from paceline.services.observing.diagnosis_runs import LOOK_SHARE
+from paceline.services.observing.look_cache import Lookout, identity
+
+if TYPE_CHECKING:
+    from paceline.services.studying.predictions import Model
+
+#: Of so many jobs what was computed is kept.
+MOST_JOBS = 16
+#: How old it may be of a job that runs.
+YOUNG_SECONDS = 60.0
+#: When it is tried again after it could not be computed.
+FAILED_SECONDS = 5.0
+
+
+class Advisor:
+    """Computes what is asked for, once for all who ask.
+
+    Args:
+        clock: seconds of any clock that only goes on.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._models, self._proposals = _Kept(clock, "models"), _Kept(clock, "proposals")
+
+    def model(self, namespace: str | None, run: Run, lookout: Lookout) -> Future[Model]:
+        """Return what is known of the speed of a job, or will be; raises as `predictions.model` then."""
+
+        def compute() -> Model:
+            from paceline.services.studying import predictions
+
+            found = predictions.model(lookout.look(run).recording)
+            # What is known of the layout as it is belongs to every forecast, and is kept (`forecasts`).
+            predictions.forecast_of(found, found.measured.layout)
+            return found
+
+        return self._models.get(_key(namespace, run), compute, is_final=run.phase.is_final)
+
+    def proposals(self, namespace: str | None, run: Run, lookout: Lookout) -> Future[list[Proposal]]:
+        """Return what could be changed in a job, or will be known to be; raises as ``Lookout.look`` then."""
+
+        def compute() -> list[Proposal]:
+            from paceline.model.tunings import Objective
+            from paceline.services.studying import proposals, tunings
+
+            objective = tunings.limited(Objective(), run.spec, on_cluster=run.engine == KUBERNETES)
+            return proposals.proposals(lookout.look(run).recording, objective)
+
+        return self._proposals.get(_key(namespace, run), compute, is_final=run.phase.is_final)
+
+
+def _key(namespace: str | None, run: Run) -> Hashable:
+    return namespace, identity(run)
+
+
+@dataclasses.dataclass(slots=True)
+class _Entry:
+    """What was computed last, until when it is young enough, and what is being computed."""
+
+    latest: Future[Any] | None = None
+    until: float = 0.0
+    running: Future[Any] | None = None
+
+
+class _Kept:
+    """Values of one kind, by their keys."""
+
+    def __init__(self, clock: Callable[[], float], name: str) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)
+        self._entries: collections.OrderedDict[Hashable, _Entry] = collections.OrderedDict()
+
+    def get(self, key: Hashable, compute: Callable[[], Any], *, is_final: bool) -> Future[Any]:
+        """Return the latest value; while one that is old is computed anew, the old one is given."""
+        with self._lock:
+            entry = self._entries.setdefault(key, _Entry())
+            self._entries.move_to_end(key)
+            if len(self._entries) > MOST_JOBS:
+                self._entries.popitem(last=False)
+            if entry.running is None and self._clock() >= entry.until:
+                entry.running = self._thread.submit(self._computed, entry, compute, is_final)
+            found = entry.latest or entry.running
+        assert found is not None, "it was computed, or is"
+        return found
+
+    def _computed(self, entry: _Entry, compute: Callable[[], Any], is_final: bool) -> Any:
+        begun, pause = self._clock(), FAILED_SECONDS
+        try:
+            found = compute()
+            pause = math.inf if is_final else max(YOUNG_SECONDS, (self._clock() - begun) / LOOK_SHARE)
+            return found
+        finally:
+            with self._lock:
+                entry.latest, entry.running, entry.until = entry.running, None, self._clock() + pause

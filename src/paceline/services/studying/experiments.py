@@ -1,0 +1,135 @@
+"""Experiments: every variant of a job run several times, in turn, each saved when it is done.
+
+Killed anywhere it goes on with the first run that is not in the store; one that was under way ends by itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from paceline import specs
+from paceline.diagnosing import diagnoses
+from paceline.diagnosing.cases import Case
+from paceline.errors import NotFound
+from paceline.model.experiments import Experiment, Repeat, Variant
+from paceline.model.recordings import Recording
+from paceline.model.tunings import Outcome
+from paceline.services import machine_facts
+from paceline.services.life_cycles import LifeCycle
+from paceline.services.studying import trials
+from paceline.services.studying.trials import Bed, Times
+from paceline.specs import edits
+from paceline.stores import Store
+
+#: Is told how far an experiment is, and what its next run does, in few words; empty: that is done.
+Tell = Callable[[Experiment, str], None]
+#: From a job file with a variant's changes, and the number of a repeat, what is measured of it and why it is
+#: no faster; the first is the name of its run.
+Measure = Callable[[str, str, int, Callable[[str], None]], tuple[Outcome, str]]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Runner:
+    """Makes the runs.
+
+    Attributes:
+        store: where the experiment is kept.
+        measure: see `Measure`.
+        tell: see `Tell`.
+    """
+
+    store: Store
+    measure: Measure
+    tell: Tell = lambda _, __: None
+
+    def run(self, experiment: Experiment) -> Experiment:
+        """Make all runs that are left; return the experiment with them.
+
+        Raises:
+            StoreError: the store cannot be read or written.
+        """
+        now = self._saved(experiment)
+        for variant, number in experiment.left():
+            found = self._repeat(now, variant, number)
+            now = self._saved(dataclasses.replace(now, done=(*now.done, found)))
+            self.tell(now, "")
+        return now
+
+    def _repeat(self, now: Experiment, variant: Variant, number: int) -> Repeat:
+        place = [each.name for each in now.variants].index(variant.name)
+        run = f"{now.name}-{place}-{number}"
+        source = edits.edited(now.source, variant.changes)
+        said = f"{variant.name}, {number + 1} of {now.repeats}"
+        outcome, cause = self.measure(run, source, number, lambda text: self.tell(now, f"{said} {text}"))
+        return Repeat(variant=variant.name, number=number, run=run, outcome=outcome, cause=cause)
+
+    def _saved(self, experiment: Experiment) -> Experiment:
+        self.store.save_study(experiment, at=time.time())
+        return experiment
+
+
+def begun(store: Store, experiment: Experiment, *, anew: bool = False) -> Experiment:
+    """Return an experiment with what was measured of it before, if it is the same; else as it is.
+
+    Raises:
+        StoreError: the store cannot be read.
+    """
+    fresh = dataclasses.replace(experiment, facts=machine_facts.facts())
+    if anew:
+        return fresh
+    with contextlib.suppress(NotFound):
+        known = store.experiment(experiment.name)
+        same = ("source", "base", "variants", "seconds")
+        if all(getattr(known, name) == getattr(experiment, name) for name in same):
+            return dataclasses.replace(fresh, done=known.done, facts=known.facts)
+    return fresh
+
+
+def on_engine(jobs: LifeCycle, experiment: Experiment) -> Measure:
+    """Return what runs variants where jobs run."""
+    bed = Bed(jobs=jobs, base=Path(experiment.base), study=experiment.name, times=_times(experiment))
+
+    def measure(run: str, source: str, _: int, tell: Callable[[str], None]) -> tuple[Outcome, str]:
+        found, recording = bed.record(source, run, lambda doing: tell(doing.what))
+        return found, primary(recording) if found.speed and recording is not None else ""
+
+    return measure
+
+
+def simulated(like: Recording, experiment: Experiment, *, apart: bool = False) -> Measure:
+    """Return what simulates variants instead, from what steps cost in a job that was measured.
+
+    Args:
+        like: what is known of that job.
+        experiment: whose variants.
+        apart: whether each host is a machine; else they share the measured machine.
+
+    Raises:
+        InvalidInput: that job was not measured.
+    """
+    from paceline.services.studying import predictions, simulations
+
+    model, scene, times = predictions.model(like), simulations.Scene(apart=apart), _times(experiment)
+
+    def measure(_: str, source: str, number: int, tell: Callable[[str], None]) -> tuple[Outcome, str]:
+        tell("is simulated")
+        seconds = times.settle_seconds + times.window_seconds
+        at = like.at + seconds
+        job = specs.parse_job(source)
+        made = simulations.recording(model, job, seconds=seconds, seed=number, at=at, scene=scene)
+        return trials.outcome(made, since=like.at + times.settle_seconds, until=at), primary(made)
+
+    return measure
+
+
+def _times(experiment: Experiment) -> Times:
+    return Times(window_seconds=experiment.seconds)
+
+
+def primary(recording: Recording) -> str:
+    """Return the name of the primary cause of a job's being no faster; empty: there is none."""
+    return next((each.name for each in diagnoses.slowing(Case.of(recording))), "")

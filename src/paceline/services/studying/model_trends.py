@@ -1,0 +1,76 @@
+"""How a model did from run to run, and which run did worse than those before it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from paceline import specs
+from paceline.errors import NotFound
+from paceline.model.run_names import cluster_job
+from paceline.model.runs import KUBERNETES
+from paceline.model.trained_models import Trained, TrainedModel
+from paceline.services.studying import past_runs
+from paceline.stores import Store
+from paceline.tuning import memories as judging
+from paceline.tuning.memories import PastRun, Regression
+
+#: The newest runs of a model that are looked at.
+MOST_RUNS = 200
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Trend:
+    """A model over its runs.
+
+    Attributes:
+        runs: the newest, the oldest of them first.
+        regressions: what was worse than before, the newest first.
+    """
+
+    model: str
+    runs: tuple[Trained, ...]
+    regressions: tuple[Regression, ...]
+
+
+def models(store: Store, *, engine: str, scope: str, limit: int) -> Sequence[TrainedModel]:
+    """Return the models that were trained last.
+
+    Args:
+        store: where runs are kept.
+        engine: what runs them.
+        scope: how the names of the runs begin that may be seen.
+        limit: at most so many.
+
+    Raises:
+        StoreError: the store cannot be read.
+    """
+    return store.models(engine=engine, prefix=scope, limit=limit)
+
+
+def trend(store: Store, model: str, *, engine: str, scope: str) -> Trend:
+    """Return how a model did from run to run; as ``models``.
+
+    Raises:
+        NotFound: no run trains it.
+        StoreError: the store cannot be read.
+    """
+    found = store.runs_of_model(model, engine=engine, prefix=scope, limit=MOST_RUNS)
+    if not found:
+        raise NotFound(f"no job trains a model {model!r}", "paceline list -o wide says what jobs train")
+    if engine == KUBERNETES:  # Where a job is called by namespace, name and identity.
+        found = [dataclasses.replace(each, name=cluster_job(each.name)[1]) for each in found]
+    past = [
+        PastRun(
+            name=each.name,
+            spec=each.spec,
+            settings=past_runs.settings(each.source or specs.dump_job(each.spec)),
+            submitted_at=each.submitted_at,
+            examples_per_second=each.digest.examples_per_second,
+            used_cores=each.digest.used_cores,
+            auc=each.digest.auc,
+        )
+        for each in found
+        if each.digest is not None and each.digest.examples_per_second
+    ]
+    return Trend(model=model, runs=tuple(found), regressions=judging.regressions(past))

@@ -1,0 +1,197 @@
+"""What could be changed in a job that was measured: what its causes propose, switches, and other shapes."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+from paceline import specs
+from paceline.diagnosing import catalogues, diagnoses, needs
+from paceline.diagnosing.cases import Case
+from paceline.errors import EngineError, InvalidInput
+from paceline.model.causes import Gain
+from paceline.model.jobs import JobSpec
+from paceline.model.proposals import Proposal
+from paceline.model.recordings import Recording
+from paceline.model.roles import Role
+from paceline.model.tunings import Objective
+from paceline.model.variable_plans import Plan
+from paceline.modelling.predictions import NOTHING_BINDS
+from paceline.services.studying import predictions
+from paceline.services.studying.predictions import Model
+from paceline.specs import edits
+from paceline.tuning import candidates, cure_moves, moves, searches, shapes
+from paceline.tuning.candidates import Candidate, Rated
+from paceline.tuning.shapes import Shape
+
+#: Said of a job of which enough is known.
+NOTHING = "nothing promises more than the noise of a run"
+_MODEL_OF_CURE = (
+    "the model of the job, calibrated from what was measured of it; not what the cure itself costs"
+)
+_LAYOUT = "layout"
+_MORE_WORKERS = "More workers push gradients of older parameters: look at the AUC."
+_OTHER_SERVERS = (
+    "A checkpoint of paceline.training is read back under any number of PS; one of another script may not be."
+)
+#: What a server may take of its memory: TensorFlow's own part, and what it sends, comes besides.
+_FULL_MEMORY = 0.8
+
+
+def proposals(
+    recording: Recording, objective: Objective, *, others: Sequence[Recording] = ()
+) -> list[Proposal]:
+    """Return what may be worth a trial, the likeliest first.
+
+    Args:
+        recording: of the job.
+        objective: what is asked for; what is not within its limits is not proposed.
+        others: of jobs that train the same model; of those that differ in no more than their shape the model
+            learns, too.
+    """
+    source = specs.source_of(recording.run)
+    spec = specs.parse_job(source).spec
+    case = Case.of(recording)
+    try:
+        model = predictions.model(recording, others)
+    except InvalidInput:  # Nothing is known of its variables, or it was not measured: nothing is foretold.
+        model = None
+    of_causes = list(_of_causes(case))
+    found = [*of_causes, *_switches(case, spec, objective, model), *_cures(case, of_causes, model)]
+    fitting = [made for each in found if (made := _scored(each, source, spec, objective)) is not None]
+    return searches.worth([*fitting, *(_shapes(model, objective) if model is not None else ())])
+
+
+def none_known(recording: Recording) -> str:
+    """Return why nothing is proposed for a job: nothing is worth it, or nothing is known of it."""
+    case = Case.of(recording)
+    lacking = next((need for need in (needs.STEPS, needs.CPU) if need.lacks(case)), None)
+    if lacking is None:
+        return NOTHING
+    return f"nothing is known: {lacking.what} ({lacking.remedy.format(name=recording.run.name)})"
+
+
+def _of_causes(case: Case) -> Iterator[Proposal]:
+    for cause in diagnoses.slowing(case):
+        if cause.changes:
+            yield Proposal(
+                name=cause.name,
+                what=cause.what,
+                changes=cause.changes,
+                gain=cause.gain,
+                basis=f"{catalogues.topic(cause.name).code}, from what was measured of the job as it is",
+                risk=cause.risk,
+            )
+
+
+def _scored(proposal: Proposal, source: str, spec: JobSpec, objective: Objective) -> Proposal | None:
+    """Return a proposal with the gain in what is asked for; None: it cannot be made, or is beyond limits."""
+    if proposal.relearns and not objective.relearning:
+        return None
+    try:
+        after = specs.parse_job(edits.edited(source, proposal.changes)).spec
+    except InvalidInput:
+        return None
+    if not objective.affords(after.asked_cores) or proposal.gain is None:
+        return None
+    times = objective.score(1.0, after.asked_cores) / objective.score(1.0, spec.asked_cores)
+    gain = Gain(low=proposal.gain.low * times, high=proposal.gain.high * times)
+    return dataclasses.replace(proposal, gain=gain)
+
+
+def _switches(case: Case, spec: JobSpec, objective: Objective, model: Model | None) -> Iterator[Proposal]:
+    """Yield what the training library can do otherwise."""
+    layouts = {} if model is None else moves.layouts(model.measured.layout)
+    for each in moves.proposals(case, spec, objective):
+        layout = layouts.get(each.name)
+        if model is None or layout is None:
+            yield each
+            continue
+        told = predictions.forecast_of(model, layout)
+        yield moves.foretold(each, told.low, told.high)
+
+
+def _cures(case: Case, proposed: Sequence[Proposal], model: Model | None) -> Iterator[Proposal]:
+    """Yield cures that no cause proposes."""
+    for each in cure_moves.proposals(case):
+        if not any(each.conflicts(other) for other in proposed):
+            yield each if model is None else _foretold(each, model)
+
+
+def _foretold(proposal: Proposal, model: Model) -> Proposal:
+    """Return a cure with the gain that a model of the job tells, if it knows what the cure does."""
+    try:
+        told = predictions.forecast(model, proposal.changes)
+    except (InvalidInput, EngineError):
+        return proposal
+    gain = Gain(low=min(1.0, told.low), high=told.high)
+    return dataclasses.replace(proposal, gain=gain, basis=_MODEL_OF_CURE)
+
+
+def _shapes(model: Model, objective: Objective) -> Iterator[Proposal]:
+    """Yield the shapes of the job that are the most promising within the limits."""
+    now = shapes.shape(model.job.spec)
+    if now is None:
+        return
+    rated = candidates.rated(_candidates(model, objective), model.calibration.costs, objective)
+    for each in candidates.promising(now, rated):
+        yield _proposal(model, now, each, objective)
+
+
+def _candidates(model: Model, objective: Objective) -> Iterator[Candidate]:
+    spec = model.job.spec
+    # How variables lie depends on nothing else of a shape.
+    plans: dict[tuple[int, bool], Plan | None] = {}
+    now = shapes.shape(spec)
+    for shape in shapes.beside(spec, objective):
+        if model.is_seen and now is not None and shape.even != now.even:
+            continue  # Without keys of the job file variables lie as the script has them: not evenly.
+        after = shapes.reshaped(spec, shape)
+        key = shape.servers, shape.even
+        if key not in plans:
+            plans[key] = _plan(model, after)
+        plan = plans[key]
+        if plan is None or not _has_room(plan, after):
+            continue
+        try:
+            layout = predictions.layout(model, after, lying=plan)
+        except (InvalidInput, EngineError):  # Its replicas cannot lie like that.
+            continue
+        yield Candidate(shape=shape, layout=layout, cores=after.asked_cores)
+
+
+def _plan(model: Model, spec: JobSpec) -> Plan | None:
+    """Return how variables lie in another job; None: they cannot lie as it asks for."""
+    with contextlib.suppress(InvalidInput):
+        return predictions.plan(model, spec)
+    return None
+
+
+def _has_room(plan: Plan, spec: JobSpec) -> bool:
+    """Whether the variables of each server fit into its memory."""
+    servers = spec.role(Role.PS)
+    if servers is None or servers.memory_bytes is None:
+        return True
+    return max(plan.memory_bytes()) <= _FULL_MEMORY * servers.memory_bytes
+
+
+def _proposal(model: Model, now: Shape, found: Rated, objective: Objective) -> Proposal:
+    wanted = found.candidate
+    told = predictions.forecast_of(model, wanted.layout)
+    times = objective.score(1.0, wanted.cores) / objective.score(1.0, model.job.spec.asked_cores)
+    return Proposal(
+        name=_LAYOUT,
+        what=f"Have {shapes.words(now, wanted.shape)}; then {told.then.binds or NOTHING_BINDS} binds.",
+        changes=shapes.changes(model.job.spec, wanted.shape),
+        gain=Gain(low=told.low * times, high=told.high * times),
+        basis="the model of the job, calibrated from what was measured of it",
+        risk=" ".join(_risks(now, wanted.shape)),
+    )
+
+
+def _risks(now: Shape, wanted: Shape) -> Iterator[str]:
+    if wanted.workers > now.workers:
+        yield _MORE_WORKERS
+    if wanted.servers != now.servers or wanted.even != now.even:
+        yield _OTHER_SERVERS

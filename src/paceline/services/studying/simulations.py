@@ -1,0 +1,156 @@
+"""Jobs that do not run: a recording of what would be measured of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Collection, Iterator
+
+from paceline import specs
+from paceline.errors import InvalidInput
+from paceline.model.causes import Change
+from paceline.model.recordings import Recording
+from paceline.model.roles import ReplicaId, Role
+from paceline.model.runs import ReplicaRow, Run
+from paceline.model.statuses import JobPhase, ReplicaPhase
+from paceline.modelling import costs, measurements, simulations
+from paceline.modelling.layouts import Layout
+from paceline.modelling.simulations import Incident
+from paceline.services.studying import predictions
+from paceline.services.studying.predictions import Model
+from paceline.specs import JobFile, edits
+
+#: By how much what a step asks for differs from step to step, as a share of it.
+VARIATION = 0.5
+NOTE = "simulated: no replica ran, and the loss is the last one of the job that it is like"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """On what a simulated job runs, and what happens there.
+
+    Attributes:
+        apart: whether each of its hosts is a machine; else they share the measured machine.
+        incidents: stragglers, narrow links, slow storage, servers that stand still.
+        input_examples_per_second: that each trainer can read at most; None: as it was measured.
+    """
+
+    apart: bool = False
+    incidents: tuple[Incident, ...] = ()
+    input_examples_per_second: float | None = None
+
+
+PLAIN = Scene()
+
+
+def on_hosts(job: JobFile, file: str) -> JobFile:
+    """Return a job on the emulated hosts that a file lists (YAML or JSON), in place of its own.
+
+    Raises:
+        NotFound: there is no such file.
+        InvalidInput: it cannot be read, or lists no hosts.
+    """
+    hosts = specs.load_plain(file, "a file of hosts is a list: - {name: host-0, cpu: 8, bandwidth: 10G}")
+    if isinstance(hosts, dict):
+        hosts = hosts.get("hosts")
+    if not isinstance(hosts, list) or not hosts:
+        raise InvalidInput(f"{file} lists no hosts", "- {name: host-0, cpu: 8, bandwidth: 10G}")
+    try:
+        return specs.parse_job(edits.edited(job.text, [Change(path=("spec", "hosts"), value=hosts)]))
+    except specs.JobFileError as error:
+        raise InvalidInput(f"the hosts in {file} are wrong: {error.problems[0].message}") from error
+
+
+def incident(text: str) -> Incident:
+    """Return what ``SECONDS NAME TIMES`` says that happens.
+
+    Raises:
+        InvalidInput: it is not written like that.
+    """
+    first, _, rest = text.strip().partition(" ")
+    name, _, last = rest.rpartition(" ")
+    try:
+        at, times = float(first), float(last)
+    except ValueError:
+        at = times = math.nan
+    if not (name and 0 <= at < math.inf and 0 <= times < math.inf):
+        raise InvalidInput(f"{text!r} is nothing that happens", "write it as '30 cores of ps-0 0.2'")
+    return Incident(at=at, of=name.strip(), times=times)
+
+
+def recording(
+    model: Model, job: JobFile, *, seconds: float, seed: int, at: float, scene: Scene = PLAIN
+) -> Recording:
+    """Return what would be measured of a job of the same model in its first seconds.
+
+    Args:
+        model: what steps cost.
+        job: its file.
+        seconds: how long it runs; at least 1.
+        seed: of what is left to chance.
+        at: when it is looked at (Unix seconds).
+        scene: on what it runs, and what happens there.
+
+    Raises:
+        InvalidInput: it differs in something of which the model does not know what it does; or something
+            happens to what is not there.
+    """
+    layout = predictions.layout(model, job.spec, apart=scene.apart)
+    if scene.input_examples_per_second is not None:
+        brings = scene.input_examples_per_second / layout.batch_size
+        layout = dataclasses.replace(layout, input_steps_per_second=brings)
+    given = model.calibration.costs
+    resources, crews = costs.network(layout, given)
+    names = {each.name for each in resources} | {each.name for each in crews}
+    changes = [placed for each in scene.incidents for placed in _placed(each, layout, names)]
+    done = simulations.simulate(
+        resources, crews, seed=seed, seconds=seconds, variation=VARIATION, changes=changes
+    )
+    samples, steps = measurements.measurements(layout, given, done, start_at=at - seconds)
+    losses = [each.loss for each in model.recording.steps if each.loss is not None]
+    hosts = {ReplicaId(Role.PS, index): each.host for index, each in enumerate(layout.servers)}
+    hosts |= {replica: each.host for each in layout.trainers for replica in each.replicas}
+    return Recording(
+        run=Run(
+            name=job.spec.name,
+            spec=job.spec,
+            source=job.text,
+            engine=model.recording.run.engine,
+            directory="",
+            submitted_at=at - seconds,
+            phase=JobPhase.RUNNING,
+            started_at=at - seconds,
+            notes=(NOTE,),
+        ),
+        at=at,
+        replicas=tuple(
+            ReplicaRow(replica=each, phase=ReplicaPhase.RUNNING, attempt=1, restarts=0, host=host)
+            for each, host in hosts.items()
+        ),
+        samples=samples,
+        steps=[dataclasses.replace(each, loss=losses[-1] if losses else None) for each in steps],
+        facts=model.recording.facts,
+        plan=predictions.plan(model, job.spec),
+    )
+
+
+def _placed(incident: Incident, layout: Layout, names: Collection[str]) -> Iterator[Incident]:
+    """Yield what an incident is of: what is called so, one trainer, or the trainers of every host."""
+    if incident.of in names:
+        yield incident
+        return
+    members = [
+        dataclasses.replace(incident, of=name, member=member)
+        for trainers in layout.trainers
+        for member, replica in enumerate(trainers.replicas)
+        for name in names
+        if name.endswith(trainers.name) and name.removesuffix(trainers.name) + str(replica) == incident.of
+    ]
+    everywhere = [
+        dataclasses.replace(incident, of=name) for name in names if name.startswith(f"{incident.of} on ")
+    ]
+    if not members and not everywhere:
+        replicas = [str(each) for trainers in layout.trainers for each in trainers.replicas]
+        known = ", ".join(sorted({*names, *replicas}))
+        raise InvalidInput(f"nothing is called {incident.of!r}", f"there are {known}")
+    yield from members or everywhere

@@ -1,0 +1,368 @@
+"""The search for a better job file: trials on an engine, one after the other, each saved when it is done.
+
+It may be killed anywhere: what it began with, and each trial that is finished, are in the store, and a trial
+that is under way ends by itself. The next one goes on from there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from paceline import specs
+from paceline.engines.local import machines
+from paceline.errors import InvalidInput, NotFound
+from paceline.model.jobs import JobSpec
+from paceline.model.proposals import Proposal
+from paceline.model.runs import Run
+from paceline.model.statuses import JobPhase
+from paceline.model.tunings import Judgement, Objective, Outcome, Pair, Quality, Trial, Tuning
+from paceline.services.life_cycles import LifeCycle
+from paceline.services.observing import recordings
+from paceline.services.studying import probes, proposals, trials, turns
+from paceline.services.studying.trials import Bed, Doing, Times
+from paceline.specs import edits
+from paceline.stores import Store
+from paceline.tuning import judgements, proofs, searches
+
+#: What both sides learn is looked at after so many times as long as a trial is measured, and after so many
+#: examples at least (with fewer, AUC is that of the first steps), but after no more than so many seconds.
+_LEARNING_TIMES, _LEAST_EXAMPLES, _MOST_SECONDS = 10.0, 250_000, 240.0
+
+#: The sides of a proof.
+_BEFORE, _AFTER = "before", "after"
+
+#: Is given how far a search is, and what goes on; None: its last trial is done.
+Tell = Callable[[Tuning, Doing | None], None]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """How much may be run.
+
+    Attributes:
+        trials: the job as it is among them.
+        pairs: runs of the best one beside the job as it is.
+        times: how long each takes.
+        anew: whether what was found before does not count.
+        examples: from how many both sides learn, to compare their AUC; None: see `_examples`.
+    """
+
+    trials: int
+    pairs: int
+    times: Times
+    anew: bool
+    examples: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Tuner:
+    """Makes trials.
+
+    Attributes:
+        jobs: where they run.
+        store: where the search is kept.
+        times: how long a trial takes.
+        tell: see `Tell`.
+        by_turns: whether a change that needs no restart is tried within the run of the best trial.
+    """
+
+    jobs: LifeCycle
+    store: Store
+    times: Times = dataclasses.field(default_factory=Times)
+    by_turns: bool = True
+    tell: Tell = lambda _, __: None
+
+    def run(self, tuning: Tuning) -> Tuning:
+        """Go on with a search until it ends; return it.
+
+        Raises:
+            InvalidInput: the job file is wrong, or the job as it came does not train; or no store keeps what
+                is measured of trials that have ended.
+            StoreError: the store cannot be read or written.
+        """
+        if not self.jobs.keeps:
+            raise InvalidInput(
+                "the next trial follows from what is known of the last, which the cluster's operator keeps",
+                "name its store: --store URL",
+            )
+        while not tuning.ended:
+            tuning = self._saved(self._next(tuning))
+        return tuning
+
+    def _next(self, tuning: Tuning) -> Tuning:
+        """Return the search after one more trial, or at its end."""
+        if len(tuning.finished) >= tuning.most_trials:
+            return dataclasses.replace(tuning, ended=searches.SPENT)
+        best = tuning.best
+        if best is None:
+            if tuning.finished:
+                failure = tuning.finished[0].outcome
+                raise InvalidInput(
+                    f"the job as it is does not train: {failure.failure if failure else ''}",
+                    f"paceline why {tuning.finished[0].run}",
+                )
+            return self._tried(tuning, Trial(number=0, run=f"{tuning.name}-0", source=tuning.source))
+        self.tell(tuning, Doing(what="what to change next is computed"))
+        chosen = searches.chosen(tuning, self._proposed(tuning, best))
+        if not chosen:
+            return dataclasses.replace(tuning, ended=searches.NOTHING)
+        number = len(tuning.finished)
+        changes = [change for each in chosen for change in each.changes]
+        trial = Trial(
+            number=number,
+            run=f"{tuning.name}-{number}",
+            source=edits.edited(best.source, changes),
+            base=best.number,
+            proposals=chosen,
+        )
+        return self._tried(tuning, trial)
+
+    def _proposed(self, tuning: Tuning, best: Trial) -> Sequence[Proposal]:
+        others = [
+            each
+            for each in tuning.finished
+            if each.run != best.run and each.outcome and each.outcome.speed and not each.is_in_turn
+        ]
+        return proposals.proposals(
+            recordings.whole(self.jobs, best.run, since=best.since),
+            tuning.objective,
+            others=[recordings.whole(self.jobs, each.run) for each in others],
+        )
+
+    def _tried(self, tuning: Tuning, trial: Trial) -> Tuning:
+        """Return the search with a trial that was made, and with those that were made within its run."""
+        before = dataclasses.replace(tuning, trials=tuning.finished)
+        under_way = self._saved(dataclasses.replace(before, trials=(*before.trials, trial)))
+        bed, tell = self._bed(tuning), functools.partial(self.tell, under_way)
+        with bed.measuring(trial.source, trial.run, tell) as found:
+            done = dataclasses.replace(
+                trial, outcome=found.outcome, judgement=self._judged(before, found.outcome)
+            )
+            measured = after = dataclasses.replace(before, trials=(*before.trials, done))
+            if self.by_turns and found.run is not None and after.best is done:
+                after = self._by_turns(measured, found.run)
+        if after is measured:  # Its run has ended: the caller can look up all that is known of it.
+            self.tell(after, None)
+        return after
+
+    def _by_turns(self, tuning: Tuning, run: Run) -> Tuning:
+        """Try what needs no restart within the run of the best trial, one change after the other.
+
+        What is kept holds in that run from then on, so the next one is tried on top of it. Where there is
+        something to try, it is told of the trial before that.
+        """
+        measured = tuning
+        while len(tuning.finished) < tuning.most_trials and (best := tuning.best) is not None:
+            proposal = self._turn(tuning, best, run.name)
+            if proposal is None:
+                break
+            if tuning is measured:
+                self.tell(self._saved(tuning), None)
+            source = edits.edited(best.source, proposal.changes)
+            trial = Trial(
+                number=len(tuning.finished),
+                run=best.run,
+                source=source,
+                base=best.number,
+                proposals=(proposal,),
+            )
+            under_way = dataclasses.replace(tuning, trials=(*tuning.trials, trial))
+            as_is, wanted = (specs.parse_job(each).spec for each in (best.source, source))
+            found = turns.tried(
+                self.jobs,
+                run.name,
+                as_is,
+                wanted,
+                probes.Times.of(self.jobs, most=self.times.most_seconds),
+                functools.partial(self._tell_turn, under_way),
+            )
+            judgement = judgements.in_turns(tuning.objective, found.before, found.after)
+            since = None
+            if judgement.kept:
+                turns.keep(self.jobs, run.name, wanted)
+                since = self.jobs.clock()
+            done = dataclasses.replace(trial, outcome=found.after, judgement=judgement, since=since)
+            tuning = self._saved(dataclasses.replace(tuning, trials=(*tuning.trials, done)))
+            self.tell(tuning, None)
+        return tuning
+
+    def _tell_turn(self, tuning: Tuning, said: str) -> None:
+        self.tell(tuning, Doing(what="is tried in turn", detail=said))
+
+    def _turn(self, tuning: Tuning, best: Trial, name: str) -> Proposal | None:
+        """Return what is tried next within the run of the best trial; None: nothing is left for that."""
+        run = self.jobs.get(name)
+        if run.phase is not JobPhase.RUNNING:
+            return None
+        as_is = specs.parse_job(best.source).spec
+        for each in searches.untried(tuning, self._proposed(tuning, best)):
+            wanted = specs.parse_job(edits.edited(best.source, each.changes)).spec
+            if turns.is_possible(self.jobs, run, as_is, wanted):
+                return each
+        return None
+
+    def prove(self, tuning: Tuning, *, pairs: int, examples: int | None = None) -> Tuning:
+        """Run the job as it came and the best one in turn, and see what both learn; return what holds.
+
+        What that does not bear out is undone, and what is the best then is proven in its place. What was
+        proven before is not run again.
+
+        Args:
+            tuning: the search.
+            pairs: how often both run in turn.
+            examples: from how many both learn; None: from as many as the slower one trains on in a while.
+
+        Raises:
+            StoreError: the store cannot be read or written.
+        """
+        while True:
+            tuning = self._measured_in_turn(tuning, pairs, examples)
+            less = proofs.withdrawn(tuning)
+            if less is None:
+                return tuning
+            tuning = self._saved(less)
+
+    def _measured_in_turn(self, tuning: Tuning, pairs: int, examples: int | None) -> Tuning:
+        best, first = tuning.best, tuning.first
+        if best is None or not best.number or first is None or first.outcome is None:
+            return tuning
+        examples = examples or _examples(tuning, self.times)
+        sides = {_BEFORE: first, _AFTER: best}
+        auc: dict[str, float | None] = {}
+        while len(tuning.pairs) < pairs:
+            number = len(tuning.pairs)
+            # The sides change places each time: a machine that grows slower favours neither.
+            order = (_BEFORE, _AFTER) if number % 2 else (_AFTER, _BEFORE)
+            found = {side: self._side(tuning, side, sides[side], examples, auc) for side in order}
+            pair = Pair(before=found[_BEFORE], after=found[_AFTER])
+            tuning = self._saved(dataclasses.replace(tuning, pairs=(*tuning.pairs, pair)))
+        if pairs and tuning.quality is None:
+            for side in [each for each in sides if each not in auc]:
+                tell = self._teller(tuning, side)
+                auc[side] = self._bed(tuning).learn(sides[side].source, _run(tuning, side), examples, tell)
+            quality = Quality(examples=examples, auc_before=auc[_BEFORE], auc_after=auc[_AFTER])
+            tuning = self._saved(dataclasses.replace(tuning, quality=quality))
+        return tuning
+
+    def _side(
+        self, tuning: Tuning, side: str, trial: Trial, examples: int, auc: dict[str, float | None]
+    ) -> Outcome:
+        """Run one side of a pair; return what was measured.
+
+        One that is so slow that it is measured before it has learnt what it should learns in the same run.
+
+        Args:
+            tuning: the search.
+            side: which of both.
+            trial: whose job file it has.
+            examples: from how many it should learn.
+            auc: that of sides that have learnt already; gets that of this one.
+        """
+        bed, tell, speed = self._bed(tuning), self._teller(tuning, side), 0.0
+        if trial.outcome is not None:
+            speed = trial.outcome.speed
+        size = trials.batch_size(specs.parse_job(trial.source).spec)
+        if side in auc or tuning.quality is not None or not bed.outlasts(examples, speed, size):
+            return bed.measure(trial.source, _run(tuning, side), tell)
+        outcome, auc[side] = bed.measure_and_learn(trial.source, _run(tuning, side), examples, tell)
+        return outcome
+
+    def _teller(self, tuning: Tuning, side: str) -> Callable[[Doing], None]:
+        said = "the job as it came" if side == _BEFORE else "the best one"
+        return lambda doing: self.tell(tuning, dataclasses.replace(doing, what=f"proof: {said} {doing.what}"))
+
+    def _bed(self, tuning: Tuning) -> Bed:
+        return Bed(jobs=self.jobs, base=Path(tuning.base), study=tuning.name, times=self.times)
+
+    def _judged(self, tuning: Tuning, found: Outcome) -> Judgement | None:
+        best = tuning.best
+        if best is None or best.outcome is None:
+            return None
+        return judgements.judge(tuning.objective, best.outcome, found)
+
+    def _saved(self, tuning: Tuning) -> Tuning:
+        self.store.save_study(tuning, at=self.jobs.clock())
+        return tuning
+
+
+def _run(tuning: Tuning, side: str) -> str:
+    """Return the name of a run of a proof."""
+    return f"{tuning.name}-{side}"
+
+
+def _examples(tuning: Tuning, times: Times) -> int:
+    """Return how many examples both sides learn from, by what the slower one trains on meanwhile."""
+    slowest = min(each.outcome.speed for each in (tuning.first, tuning.best) if each and each.outcome)
+    wanted = max(_LEAST_EXAMPLES, slowest * times.window_seconds * _LEARNING_TIMES)
+    return round(min(wanted, slowest * _MOST_SECONDS))
+
+
+def limited(objective: Objective, spec: JobSpec, *, on_cluster: bool) -> Objective:
+    """Return what is asked for, with as many cores at most as there are, unless it has a limit.
+
+    On this machine these are those of its emulated hosts, or its own; on a cluster what the job asks for now,
+    as others use it, too. In no case fewer than the job asks for.
+
+    Args:
+        objective: what is asked for.
+        spec: the job.
+        on_cluster: whether it runs on a cluster.
+    """
+    asked = spec.asked_cores
+    if objective.most_cores is not None or asked is None:
+        return objective
+    there = 0.0
+    if not on_cluster:
+        hosts = [each.cpu_cores for each in spec.hosts]
+        known = [each for each in hosts if each is not None]
+        there = sum(known) if hosts and len(known) == len(hosts) else float(len(machines.read().cores))
+    return dataclasses.replace(objective, most_cores=max(asked, there))
+
+
+def name_of(spec: JobSpec) -> str:
+    """Return the name of the search for a better file of a job; its runs have a number behind it."""
+    return f"{spec.name}-trial"
+
+
+def begun(
+    store: Store,
+    source: str,
+    *,
+    base: Path,
+    objective: Objective,
+    most_trials: int,
+    anew: bool = False,
+) -> Tuning:
+    """Return a search for a better job file: the unfinished search that began with it, or a new one.
+
+    Args:
+        store: where searches are kept.
+        source: the job file.
+        base: the folder that relative paths in it start from.
+        objective: what is asked for.
+        most_trials: that may be made, the job as it is among them.
+        anew: whether to begin a new one in any case.
+
+    Raises:
+        InvalidInput: the job file is wrong.
+        StoreError: the store cannot be read.
+    """
+    spec = specs.parse_job(source).spec
+    name = name_of(spec)
+    new = Tuning(
+        name=name, job=spec.name, objective=objective, most_trials=most_trials, source=source, base=str(base)
+    )
+    if anew:
+        return new
+    with contextlib.suppress(NotFound):
+        known = store.tuning(name)
+        if (known.source, known.objective, known.base) == (source, objective, str(base)):
+            if most_trials <= len(known.finished):
+                return known
+            # What was proven was proven of another one, perhaps.
+            return dataclasses.replace(known, most_trials=most_trials, ended="", pairs=(), quality=None)
+    return new

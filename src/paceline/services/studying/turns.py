@@ -1,0 +1,116 @@
+"""A change that needs no restart, tried in turn with what there is, within one run: A, B, A, B.
+
+Runs of one job file differ by some per cent; windows of one run that follow each other differ by less, and
+nothing has to begin anew for them. So a try takes seconds.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+
+from paceline.control import resizings
+from paceline.errors import Conflict
+from paceline.model.jobs import JobSpec
+from paceline.model.probes import Unit
+from paceline.model.runs import Run
+from paceline.model.statuses import JobPhase
+from paceline.model.tunings import Outcome
+from paceline.probing import windows
+from paceline.services.life_cycles import LifeCycle
+from paceline.services.studying import probes
+
+#: So often each side has its turn.
+TURNS = 3
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """What was measured: windows of both sides, in the order of their turns."""
+
+    before: Outcome
+    after: Outcome
+
+
+def is_possible(jobs: LifeCycle, run: Run, before: JobSpec, after: JobSpec) -> bool:
+    """Whether a job that runs can have what another job file says without a restart.
+
+    Args:
+        jobs: where it runs.
+        run: the job.
+        before: as its own file has it; a trial's run differs from that in what has nothing to do with cores.
+        after: as the other file has it.
+    """
+    found = resizings.between(before, after, until=0.0)
+    return found is not None and {each.knob for each in found} <= jobs.knobs(run)
+
+
+def tried(
+    jobs: LifeCycle,
+    name: str,
+    before: JobSpec,
+    after: JobSpec,
+    times: probes.Times,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Tried:
+    """Let a job that runs have what another job file says for some seconds, in turn with what it has.
+
+    In the end it has what it had.
+
+    Args:
+        jobs: where it runs.
+        name: the job.
+        before: as its own file has it.
+        after: as the other file has it.
+        times: how long a window is, and until it can be read.
+        tell: is told what goes on, in few words.
+
+    Raises:
+        Conflict: it ends meanwhile, is being changed, or cannot have it without a restart.
+        EngineError: the engine refuses it.
+    """
+    run = jobs.get(name)
+    found = resizings.between(before, after, until=0.0)
+    if found is None or run.phase is not JobPhase.RUNNING:
+        raise Conflict(f"{name} cannot be changed so while it runs", f"paceline describe {name}")
+    sides: tuple[list[tuple[float, float]], list[tuple[float, float]]] = ([], [])
+    began_at = jobs.clock()
+    with jobs.changing(name, "tried with other cores"):
+        for number in range(TURNS):
+            tell(f"turn {number + 1} of {TURNS}")
+            sides[0].append(_window(jobs, times))
+            until = jobs.clock() + times.cut + times.known
+            jobs.adjust(name, [dataclasses.replace(each, until=until) for each in found])
+            try:
+                time.sleep(times.settle)
+                sides[1].append(_window(jobs, times))
+            finally:
+                jobs.adjust(name, found)
+            time.sleep(times.settle)
+    time.sleep(times.known)
+    steps = jobs.recording(name, since=began_at).steps
+    speeds = [
+        tuple(windows.rate(Unit.EXAMPLES, steps, (), *span) or 0.0 for span in spans) for spans in sides
+    ]
+    return Tried(
+        before=Outcome(examples_per_second=speeds[0], asked_cores=before.asked_cores),
+        after=Outcome(examples_per_second=speeds[1], asked_cores=after.asked_cores),
+    )
+
+
+def _window(jobs: LifeCycle, times: probes.Times) -> tuple[float, float]:
+    since = jobs.clock()
+    time.sleep(times.window)
+    return since, jobs.clock()
+
+
+def keep(jobs: LifeCycle, name: str, wanted: JobSpec) -> None:
+    """Let a job that runs have what another job file says for good.
+
+    Raises:
+        Conflict: it ends meanwhile, or is being changed.
+        EngineError: the engine refuses it.
+    """
+    for resize in resizings.resizes(jobs.get(name).spec, wanted):
+        jobs.resize(name, resize)

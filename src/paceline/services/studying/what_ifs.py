@@ -1,0 +1,122 @@
+"""What another shape would bring to a job that was measured, and those beside it."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from paceline.errors import EngineError, InvalidInput
+from paceline.model import quantities
+from paceline.model.causes import Change
+from paceline.model.variable_plans import Plan
+from paceline.modelling import forecasts
+from paceline.modelling.forecasts import Forecast
+from paceline.services.studying import predictions
+from paceline.services.studying.predictions import Model
+from paceline.tuning import shapes
+from paceline.tuning.shapes import Shape
+
+#: Numbers of replicas on a curve; up to so many times as many as there are, and at least up to so many.
+_COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+MOST_TIMES, LEAST_COUNT = 4, 8
+#: A curve has about so many points: each takes some hundredths of a second.
+_POINTS = 8
+#: Multiples of the cores that each has.
+_TIMES = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0)
+#: The fields of a shape that can be swept.
+FIELDS = ("workers", "servers", "worker_cores", "server_cores")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """A value of the field that is swept, and what it would bring."""
+
+    value: float
+    forecast: Forecast
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class WhatIf:
+    """What is to be expected.
+
+    Attributes:
+        now: the shape that was measured.
+        wanted: the shape that is asked about.
+        told: what it would bring.
+        changes: of the job file that make it.
+        field: of the shape that the curve is over; the rest is as it is wanted.
+        points: of the curve, by their values; a value that cannot be is left out.
+        knee: the value from which on more brings little.
+    """
+
+    now: Shape
+    wanted: Shape
+    told: Forecast
+    changes: tuple[Change, ...]
+    field: str
+    points: tuple[Point, ...]
+    knee: float
+
+
+def shape(model: Model) -> Shape:
+    """Return the shape of a job that was measured.
+
+    Raises:
+        InvalidInput: it has none.
+    """
+    found = shapes.shape(model.job.spec)
+    if found is None:
+        raise InvalidInput(
+            "only jobs with parameter servers and workers have a shape that can be changed here",
+            "paceline predict knows more fields",
+        )
+    return found
+
+
+def what_if(model: Model, wanted: Shape, field: str) -> WhatIf:
+    """Return what a shape would bring, and a curve through it.
+
+    Raises:
+        InvalidInput: the model does not know what it does.
+        EngineError: replicas of that shape have no place.
+    """
+    now = shape(model)
+    spec = model.job.spec
+    told = predictions.forecast_of(model, predictions.layout(model, shapes.reshaped(spec, wanted)))
+    points = tuple(_points(model, now, wanted, field))
+    return WhatIf(
+        now=now,
+        wanted=wanted,
+        told=told,
+        changes=shapes.changes(spec, wanted),
+        field=field,
+        points=points,
+        knee=points[forecasts.knee([each.forecast for each in points])].value,
+    )
+
+
+def _points(model: Model, now: Shape, wanted: Shape, field: str) -> Iterator[Point]:
+    plans: dict[tuple[int, bool], Plan | None] = {}
+    for value in _values(getattr(now, field), getattr(wanted, field)):
+        one: dict[str, Any] = {field: value}
+        beside = dataclasses.replace(wanted, **one)
+        spec = shapes.reshaped(model.job.spec, beside)
+        with contextlib.suppress(InvalidInput, EngineError):  # It cannot be, so it is no point of the curve.
+            key = beside.servers, beside.even
+            if key not in plans:
+                plans[key] = predictions.plan(model, spec)
+            layout = predictions.layout(model, spec, lying=plans[key])
+            yield Point(value=value, forecast=forecasts.sketch(model.measured, model.calibration, layout))
+
+
+def _values(now: float, wanted: float) -> Sequence[float]:
+    if isinstance(now, int):
+        most = max(LEAST_COUNT, MOST_TIMES * now, wanted)
+        counts = [each for each in _COUNTS if each <= most]
+        # Of many the largest, and every second, third or so below it.
+        return sorted({now, wanted, *counts[:: -math.ceil(len(counts) / _POINTS)]})
+    found = {round(now * times, 3) for times in _TIMES} | {wanted}
+    return sorted(each for each in found if quantities.LEAST_CORES <= each <= quantities.MOST_CORES)
