@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks import plots, trials
 from benchmarks.protocols import Bench, Check, Result, at_least
 from paceline.examples.clicks import generate
-from paceline.model.jobs import JobSpec
+from paceline.model.jobs.job_specs import JobSpec
 
 CENSUS_AUC, CENSUS_ACCURACY = 0.905, 0.85
 CLICKS_AUC_GAP = 0.01

@@ -25,7 +25,7 @@ from benchmarks import plots, stepped, trials
 from benchmarks.protocols import ROOT, Bench, Check, Result, Row, at_most
 from paceline.engines.local import machines, processes
 from paceline.engines.local.folders import RunFolder
-from paceline.model.runs import Run
+from paceline.model.jobs.runs import Run
 from paceline.services.local import jobs
 
 WINDOW_SECONDS = 0.25

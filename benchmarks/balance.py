@@ -18,9 +18,9 @@ from benchmarks.protocols import KEPT, ROOT, Bench, Check, Result, Row
 from paceline import specs
 from paceline.examples.clicks import generate
 from paceline.model.imbalances import max_over_mean
-from paceline.model.jobs import Host, JobSpec
+from paceline.model.jobs.job_specs import Host, JobSpec
+from paceline.model.jobs.runs import Run
 from paceline.model.roles import Role
-from paceline.model.runs import Run
 from paceline.services import variable_plans
 
 LIMIT = 1.10

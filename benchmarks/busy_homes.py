@@ -14,13 +14,13 @@ from typing import Any
 
 from benchmarks import large_jobs
 from paceline.control import states
-from paceline.model.causes import Explanation
-from paceline.model.conclusions import Conclusion
-from paceline.model.digests import Digest
-from paceline.model.jobs import JobSpec, RoleSpec
+from paceline.model.explanations.causes import Explanation
+from paceline.model.explanations.conclusions import Conclusion
+from paceline.model.explanations.job_summaries import Digest
+from paceline.model.jobs.job_specs import JobSpec, RoleSpec
+from paceline.model.jobs.runs import Run
+from paceline.model.jobs.statuses import JobPhase
 from paceline.model.roles import Role
-from paceline.model.runs import Run
-from paceline.model.statuses import JobPhase
 from paceline.services.local import state_dirs, supervisors
 from paceline.stores import open_store
 

@@ -14,10 +14,10 @@ from pathlib import Path
 from benchmarks import plots
 from benchmarks.protocols import Bench, Check, Result, at_most
 from paceline.control import states
-from paceline.model.jobs import JobSpec, RoleSpec
+from paceline.model.jobs.job_specs import JobSpec, RoleSpec
+from paceline.model.jobs.runs import Run
+from paceline.model.jobs.statuses import JobPhase
 from paceline.model.roles import Role
-from paceline.model.runs import Run
-from paceline.model.statuses import JobPhase
 from paceline.services.local import state_dirs
 from paceline.stores import open_store
 

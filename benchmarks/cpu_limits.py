@@ -24,9 +24,9 @@ from benchmarks import plots, rungs, stepped, trials
 from benchmarks.protocols import ROOT, Bench, Check, Result, Row, interval
 from paceline.engines.local import cgroups, machines, processes
 from paceline.engines.local.folders import RunFolder
-from paceline.model.jobs import CpuPolicy, JobSpec
+from paceline.model.jobs.job_specs import CpuPolicy, JobSpec
+from paceline.model.jobs.runs import Run
 from paceline.model.roles import Role
-from paceline.model.runs import Run
 from paceline.services.local import jobs
 
 DATA, BATCH = "clicks-small", 512

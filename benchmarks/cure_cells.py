@@ -18,8 +18,8 @@ import yaml
 from support.styles import SCRIPTS, STYLES
 
 from paceline import specs
-from paceline.model import cures
-from paceline.model.jobs import JobSpec
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.variables import cures
 
 #: What is measured: examples/s, loss and checkpoint in pairs; seconds until the last trainer's first step in
 #: pairs; how many trainers train; why the cure is refused.

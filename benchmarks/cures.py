@@ -35,9 +35,9 @@ from benchmarks.cure_cells import CELLS, FOREVER, RATE, REFUSED, STARTS, WAIT, C
 from benchmarks.protocols import ROOT, Bench, Check, Result, Row, at_least, at_most, interval, none, reported
 from paceline.engines.local.folders import RunFolder
 from paceline.errors import Conflict, PacelineError
-from paceline.model import cures
-from paceline.model.cures import Outcome
-from paceline.model.runs import CURED, Run
+from paceline.model.jobs.runs import CURED, Run
+from paceline.model.variables import cures
+from paceline.model.variables.cures import Outcome
 from paceline.services.local import jobs
 
 SEEDS = (0, 1, 2)

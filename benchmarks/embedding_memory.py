@@ -17,9 +17,9 @@ from benchmarks import plots, rungs, trials
 from benchmarks.protocols import KEPT, ROOT, Bench, Check, Result, Row
 from paceline import specs
 from paceline.examples.clicks import generate
-from paceline.model.jobs import JobSpec
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.jobs.runs import Run
 from paceline.model.roles import Role
-from paceline.model.runs import Run
 from paceline.services.local import jobs
 
 LIMIT = 1.3

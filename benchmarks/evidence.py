@@ -22,7 +22,7 @@ from benchmarks import large_jobs, plots
 from benchmarks.diagnosis import onsets
 from benchmarks.diagnosis.bases import Base
 from benchmarks.protocols import Bench, Check, Result, Row, at_most, none, percentile_at_most
-from paceline.model.statuses import JobPhase
+from paceline.model.jobs.statuses import JobPhase
 from paceline.services.local import state_dirs
 from paceline.stores import open_store
 

@@ -22,9 +22,9 @@ from support.prerequisites import NotHere
 
 from benchmarks import plots
 from benchmarks.protocols import Bench, Check, Result, Row, at_most
-from paceline.model.jobs import JobSpec, RoleSpec
-from paceline.model.nodes import Node, Resources
-from paceline.model.placements import Placement, PlacementStrategy, Toleration
+from paceline.model.jobs.job_specs import JobSpec, RoleSpec
+from paceline.model.jobs.nodes import Node, Resources
+from paceline.model.jobs.placements import Placement, PlacementStrategy, Toleration
 from paceline.model.roles import Role
 from paceline.rendering import manifests
 from paceline.rendering.surroundings import Surroundings

@@ -17,7 +17,7 @@ from support.kills import until
 from benchmarks import plots
 from benchmarks.pod_watches import PodWatch
 from benchmarks.protocols import Bench, Check, Result, Row, none
-from paceline.model.jobs import JobSpec
+from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.roles import Role
 
 #: Five such replicas fill a node of 80 cores; three for each node are 60 % of all.

@@ -25,8 +25,8 @@ from benchmarks import plots
 from benchmarks.pod_watches import PodWatch
 from benchmarks.protocols import Bench, Check, Result, Row, at_most, none
 from paceline import specs
-from paceline.model.jobs import JobSpec
-from paceline.model.placements import PlacementStrategy
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.jobs.placements import PlacementStrategy
 from paceline.model.roles import Role
 from paceline.rendering import manifests
 from paceline.rendering.surroundings import Surroundings

@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 from benchmarks import plots, rungs, stepped, trials
 from benchmarks.protocols import ROOT, Bench, Check, Result, Row, interval
 from paceline.model.imbalances import max_over_mean
-from paceline.model.jobs import Host, JobSpec
+from paceline.model.jobs.job_specs import Host, JobSpec
+from paceline.model.measures.samples import Sample
 from paceline.model.roles import Role
-from paceline.model.samples import Sample
 
 WARM_UP_SECONDS = 5.0
 WINDOW_SECONDS = 10.0

@@ -8,11 +8,11 @@ from collections.abc import Iterable
 
 from paceline.control import states
 from paceline.control.states import JobState
-from paceline.model.jobs import JobSpec, RoleSpec
+from paceline.model.jobs.job_specs import JobSpec, RoleSpec
+from paceline.model.jobs.runs import Run
+from paceline.model.jobs.statuses import JobPhase, ReplicaPhase
+from paceline.model.measures.samples import Sample, StepReport
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.runs import Run
-from paceline.model.samples import Sample, StepReport
-from paceline.model.statuses import JobPhase, ReplicaPhase
 from paceline.services.local import state_dirs
 from paceline.stores import Store
 

@@ -26,8 +26,8 @@ from benchmarks.protocols import Bench, Check, Result
 from paceline import specs
 from paceline.engines.local.folders import RunFolder
 from paceline.errors import NotFound, PacelineError
-from paceline.model.jobs import Host, JobSpec, RestartPolicy, RestartWhen
-from paceline.model.runs import Run
+from paceline.model.jobs.job_specs import Host, JobSpec, RestartPolicy, RestartWhen
+from paceline.model.jobs.runs import Run
 from paceline.services.local import jobs
 
 VICTIMS = ("ps-0", "ps-1", "worker-0", "worker-1", "supervisor", "guard and supervisor", "command line")

@@ -21,8 +21,8 @@ from benchmarks.diagnosis.bases import Base
 from benchmarks.protocols import ROOT, Bench, Check, Result, Row, none
 from paceline import specs
 from paceline.engines.local import machines
-from paceline.model.jobs import JobSpec
-from paceline.model.tunings import Objective
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.studies.tunings import Objective
 from paceline.services.studying import tunings
 from paceline.services.studying.trials import Bed, Times
 from paceline.services.studying.tunings import Tuner

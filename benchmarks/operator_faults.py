@@ -29,7 +29,7 @@ from benchmarks.pod_watches import PodWatch
 from benchmarks.protocols import Bench, Check, Result, Row, none
 from benchmarks.proxies import Proxy
 from paceline.engines.kubernetes import kinds
-from paceline.model.jobs import JobSpec, RestartPolicy
+from paceline.model.jobs.job_specs import JobSpec, RestartPolicy
 from paceline.model.roles import Role
 from paceline.surfaces import composition
 

@@ -28,10 +28,10 @@ from paceline import specs
 from paceline.diagnosing.cases import Case
 from paceline.engines.local import machines
 from paceline.errors import InvalidInput
-from paceline.model import rates
-from paceline.model.causes import Change
-from paceline.model.jobs import JobSpec
-from paceline.model.recordings import Recording
+from paceline.model.explanations.causes import Change
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.measures import rates
+from paceline.model.measures.recordings import Recording
 from paceline.modelling import forecasts
 from paceline.services.studying import predictions
 from paceline.specs import edits

@@ -40,10 +40,10 @@ from paceline import specs
 from paceline.diagnosing import confirmations
 from paceline.diagnosing.cases import Case
 from paceline.engines.local import machines
-from paceline.model.adjustments import Adjustment, Knob
-from paceline.model.causes import Cause
-from paceline.model.jobs import JobSpec
-from paceline.model.probes import Elasticity, Probe, Verdict
+from paceline.model.explanations.causes import Cause
+from paceline.model.jobs.adjustments import Adjustment, Knob
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.measures.probes import Elasticity, Probe, Verdict
 from paceline.model.roles import ReplicaId, Role
 from paceline.probing import raises, sayings, windows
 from paceline.services.observing import recordings

@@ -28,8 +28,8 @@ from benchmarks import plots, trials
 from benchmarks.protocols import Bench, Check, Result, Row, none, reported
 from paceline.engines.local import machines
 from paceline.engines.local.folders import RunFolder
-from paceline.model.jobs import Host, JobSpec
-from paceline.model.runs import Run
+from paceline.model.jobs.job_specs import Host, JobSpec
+from paceline.model.jobs.runs import Run
 from paceline.services.local import jobs
 from paceline.services.studying.probes import Times
 

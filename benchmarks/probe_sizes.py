@@ -19,8 +19,8 @@ from pathlib import Path
 
 from benchmarks import plots
 from benchmarks.protocols import Bench, Check, Result, Row, at_most, reported
-from paceline.model.adjustments import Knob
-from paceline.model.probes import Cut, Elasticity, Part, Verdict
+from paceline.model.jobs.adjustments import Knob
+from paceline.model.measures.probes import Cut, Elasticity, Part, Verdict
 from paceline.model.roles import ReplicaId, Role
 from paceline.modelling import elasticities, predictions
 from paceline.modelling.costs import Costs

@@ -32,10 +32,10 @@ from benchmarks.instrumentation_cost import FOLDER
 from benchmarks.protocols import ROOT, Bench, Check, Result, Row, at_most, interval, reported
 from paceline import specs
 from paceline.errors import Conflict
-from paceline.model.causes import Cause
-from paceline.model.findings import Severity
-from paceline.model.jobs import JobSpec
-from paceline.model.runs import Run
+from paceline.model.explanations.causes import Cause
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.jobs.runs import Run
 from paceline.services.local import jobs
 from paceline.services.observing import diagnosis_runs
 

@@ -29,9 +29,9 @@ from benchmarks.diagnosis_unchanged.bases import OWN_TENSORFLOW, WIDE_DEEP, Scri
 from benchmarks.protocols import ROOT, Bench, Check, Result, Row, none, reported
 from paceline import specs
 from paceline.control.resizings import Resize
-from paceline.model.jobs import JobSpec
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.measures.samples import Sample, StepReport, by_replica
 from paceline.model.roles import Role
-from paceline.model.samples import Sample, StepReport, by_replica
 from paceline.probing import windows
 from paceline.services.local import jobs
 

@@ -10,7 +10,7 @@ from typing import Any
 from benchmarks import trials
 from benchmarks.protocols import KEPT
 from paceline.examples.clicks import generate
-from paceline.model.jobs import JobSpec, RoleSpec
+from paceline.model.jobs.job_specs import JobSpec, RoleSpec
 from paceline.model.roles import Role
 
 CORES = 2

@@ -25,10 +25,10 @@ from benchmarks.protocols import KEPT, ROOT, Bench, Check, Result, Row, written_
 from paceline import specs
 from paceline.engines.local import machines
 from paceline.examples.clicks import generate
-from paceline.model.causes import Change
-from paceline.model.experiments import Experiment, Repeat, Variant
-from paceline.model.recordings import Recording
-from paceline.model.tunings import Outcome
+from paceline.model.explanations.causes import Change
+from paceline.model.measures.recordings import Recording
+from paceline.model.studies.experiments import Experiment, Repeat, Variant
+from paceline.model.studies.tunings import Outcome
 from paceline.services.observing import recordings
 from paceline.services.studying import experiments
 from paceline.services.studying.experiments import Runner

@@ -22,8 +22,8 @@ from benchmarks.protocols import KEPT, ROOT, Bench, Check, Result, Row, interval
 from paceline import specs
 from paceline.engines.local import machines
 from paceline.examples.clicks import generate
-from paceline.model.causes import Cause, Change
-from paceline.model.runs import Run
+from paceline.model.explanations.causes import Cause, Change
+from paceline.model.jobs.runs import Run
 from paceline.services.local import jobs
 from paceline.services.observing import recordings
 from paceline.specs import edits

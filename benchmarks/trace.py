@@ -24,12 +24,12 @@ from support import kills
 from benchmarks import agent_cost, plots, rungs, stepped, trials
 from benchmarks.protocols import ROOT, Bench, Check, Result, Row, at_least, at_most
 from paceline import specs
-from paceline.model import trace_summaries
-from paceline.model.jobs import Host, JobSpec
+from paceline.model.jobs.job_specs import Host, JobSpec
+from paceline.model.jobs.runs import Run
+from paceline.model.measures.samples import Sample
 from paceline.model.roles import ReplicaId
-from paceline.model.runs import Run
-from paceline.model.samples import Sample
-from paceline.model.traces import Trace, name_at
+from paceline.model.traces import trace_summaries
+from paceline.model.traces.traced_steps import Trace, name_at
 from paceline.services import variable_plans
 from paceline.services.local import jobs
 from paceline.services.observing import traces

@@ -21,8 +21,8 @@ from support import kills
 from benchmarks import plots, trials
 from benchmarks.protocols import Bench, Check, Result, Row, interval
 from paceline.engines.local.folders import RunFolder
-from paceline.model.jobs import RestartPolicy, RestartWhen
-from paceline.model.runs import Run
+from paceline.model.jobs.job_specs import RestartPolicy, RestartWhen
+from paceline.model.jobs.runs import Run
 from paceline.services.local import jobs
 
 VICTIMS = ("ps-0", "ps-1", "worker-0", "worker-1")

@@ -18,11 +18,11 @@ from paceline import specs
 from paceline.engines.local import networks, processes
 from paceline.engines.local.folders import RunFolder
 from paceline.examples.clicks import generate
-from paceline.model import intervals
-from paceline.model.jobs import JobSpec
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.jobs.runs import Run
+from paceline.model.measures import intervals
+from paceline.model.measures.samples import Sample, StepReport
 from paceline.model.roles import Role
-from paceline.model.runs import Run
-from paceline.model.samples import Sample, StepReport
 from paceline.services.local import jobs, state_dirs
 from paceline.stores import open_store
 

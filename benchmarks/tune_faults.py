@@ -23,7 +23,7 @@ from benchmarks import plots
 from benchmarks.protocols import Bench, Check, Result, Row, none
 from paceline.engines.local.folders import RunFolder
 from paceline.errors import NotFound
-from paceline.model.runs import Run
+from paceline.model.jobs.runs import Run
 from paceline.services.local import state_dirs
 from paceline.stores import Store, open_store
 

@@ -18,7 +18,7 @@ from benchmarks import plots
 from benchmarks.prediction import runs, variants
 from benchmarks.prediction.variants import Variant
 from benchmarks.protocols import Bench, Check, Result, Row, written_rows
-from paceline.model.tunings import Objective
+from paceline.model.studies.tunings import Objective
 from paceline.modelling import calibrations
 from paceline.modelling.calibrations import Measured
 from paceline.tuning import candidates

@@ -18,7 +18,7 @@ from benchmarks import plots, resize, trials
 from benchmarks.diagnosis import quiet
 from benchmarks.protocols import ROOT, Bench, Check, Result, Row, interval, reported
 from paceline import specs
-from paceline.model.tunings import Objective
+from paceline.model.studies.tunings import Objective
 from paceline.services.studying import tunings
 from paceline.services.studying.trials import Bed, Times
 

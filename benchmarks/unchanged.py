@@ -31,10 +31,10 @@ from benchmarks.protocols import ROOT, Bench, Check, Result, Row, at_least, at_m
 from paceline import specs
 from paceline.engines.local.folders import RunFolder
 from paceline.errors import Conflict, PacelineError
-from paceline.model import trace_summaries, traces
-from paceline.model.jobs import JobSpec
-from paceline.model.runs import Run
-from paceline.model.samples import StepReport
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.jobs.runs import Run
+from paceline.model.measures.samples import StepReport
+from paceline.model.traces import trace_summaries, traced_steps
 from paceline.services.local import jobs
 from paceline.services.observing import traces as taking
 from paceline.specs import variable_files
@@ -209,16 +209,16 @@ class _Job:
 
     def _variables(self) -> float:
         """Return the part of the variables that is seen, with the parameter server of each."""
-        found = variable_files.load_variables(Path(self.run.directory) / traces.VARIABLES)
+        found = variable_files.load_variables(Path(self.run.directory) / traced_steps.VARIABLES)
         placed = {each.name for each in found if each.devices and self._is_placed(each.devices)}
         return len(placed & self.style.variables) / len(self.style.variables)
 
     def _is_placed(self, devices: Sequence[str]) -> bool:
         return "ps" not in self.style.roles or all("/job:ps/" in device for device in devices)
 
-    def _taken(self) -> tuple[list[traces.Trace], float | None]:
+    def _taken(self) -> tuple[list[traced_steps.Trace], float | None]:
         """Return traces, and how long the first took to come."""
-        found: list[traces.Trace] = []
+        found: list[traced_steps.Trace] = []
         seconds = None
         for _ in range(TRACES):
             begun = time.monotonic()
@@ -240,7 +240,7 @@ def _is_among(value: float, values: Collection[float]) -> bool:
 
 
 def _moved(
-    taken: Sequence[traces.Trace], reports: Sequence[StepReport], since: float, until: float
+    taken: Sequence[traced_steps.Trace], reports: Sequence[StepReport], since: float, until: float
 ) -> float | None:
     """Return the bytes that the steps within a time moved, by what a traced step of each trainer moves."""
     total = 0.0
@@ -252,7 +252,7 @@ def _moved(
     return total or None
 
 
-def _traced_times(taken: Sequence[traces.Trace]) -> float | None:
+def _traced_times(taken: Sequence[traced_steps.Trace]) -> float | None:
     """Return how many times as long traced steps took as those before them, without waiting for input."""
     found = [
         (split.total_microseconds - (split.input_wait_microseconds or 0.0)) / trace.untraced_step_microseconds

@@ -15,8 +15,8 @@ from typing import Any
 from benchmarks.diagnosis import models
 from benchmarks.protocols import ROOT
 from paceline.examples.clicks import generate
-from paceline.model.jobs import Host, JobSpec, RestartPolicy, RestartWhen, RoleSpec
-from paceline.model.placements import Placement, PlacementStrategy
+from paceline.model.jobs.job_specs import Host, JobSpec, RestartPolicy, RestartWhen, RoleSpec
+from paceline.model.jobs.placements import Placement, PlacementStrategy
 from paceline.model.roles import Role
 
 SCRIPT = "benchmarks.diagnosis.train"

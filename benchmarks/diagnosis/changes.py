@@ -6,8 +6,8 @@ import dataclasses
 from typing import Any
 
 from benchmarks.diagnosis.bases import PS_HOST, WORKER_HOST
-from paceline.model.jobs import Host, JobSpec, RoleSpec
-from paceline.model.placements import Placement, PlacementStrategy
+from paceline.model.jobs.job_specs import Host, JobSpec, RoleSpec
+from paceline.model.jobs.placements import Placement, PlacementStrategy
 from paceline.model.roles import Role
 
 _HOSTS = {Role.PS: PS_HOST, Role.WORKER: WORKER_HOST}

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from benchmarks.diagnosis import effects
 from benchmarks.diagnosis.knowns import Known
 from benchmarks.diagnosis.trials import FELT_SECONDS, Outcome
+from paceline.model.jobs.statuses import ExitKind
 from paceline.model.roles import Role
-from paceline.model.statuses import ExitKind
 
 LEAST_SLOWDOWN = 0.10
 #: A straggler does at most so much of what the others do.

@@ -22,7 +22,7 @@ from benchmarks.diagnosis import items, knowns, labels, quiet, thinning, trials
 from benchmarks.diagnosis.items import Item
 from benchmarks.diagnosis.labels import Label
 from paceline.errors import PacelineError
-from paceline.model.jobs import JobSpec
+from paceline.model.jobs.job_specs import JobSpec
 from paceline.stores import recordings
 
 FOLDER = Path(__file__).parent / "recordings"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable
 
-from paceline.model.recordings import Recording
+from paceline.model.measures.recordings import Recording
+from paceline.model.measures.samples import Sample
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.samples import Sample
 
 TRAINERS = (Role.CHIEF, Role.WORKER)
 

@@ -15,7 +15,7 @@ from benchmarks.diagnosis.bases import KINDS, PAIR, PLAIN, Base
 from benchmarks.diagnosis.faults.faults import Fault, Severity, both
 from benchmarks.diagnosis.makers import MAKERS
 from benchmarks.diagnosis.trials import Ending
-from paceline.model.jobs import JobSpec
+from paceline.model.jobs.job_specs import JobSpec
 
 FIT = (("wide-deep", "middle", 0), ("deepfm", "small", 0))
 #: Neighbours differ in model and size, so that those of a kind do. Runs of seeds 1 to 3 were recorded

@@ -7,9 +7,9 @@ import statistics
 from collections.abc import Mapping
 
 from benchmarks.diagnosis import effects
-from paceline.model.recordings import Recording
+from paceline.model.measures.recordings import Recording
 from paceline.model.roles import Role
-from paceline.model.variable_plans import Plan
+from paceline.model.variables.variable_plans import Plan
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,8 +19,8 @@ from benchmarks.diagnosis import labels
 from benchmarks.diagnosis.labels import HEALTHY, UNSEEN, Label
 from benchmarks.protocols import Bench, Check, Result, Row
 from paceline.diagnosing import diagnoses, topics
-from paceline.model.causes import Cause, Explanation
-from paceline.model.findings import Severity
+from paceline.model.explanations.causes import Cause, Explanation
+from paceline.model.explanations.findings import Severity
 from paceline.services.observing import recordings as services
 from paceline.stores import recordings
 

@@ -13,9 +13,9 @@ import psutil
 
 from paceline.engines.local import cgroups, folders, machines, networks, processes
 from paceline.engines.local.folders import RunFolder
-from paceline.model.jobs import Host, JobSpec
+from paceline.model.jobs.job_specs import Host, JobSpec
+from paceline.model.jobs.runs import Run
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.runs import Run
 from paceline.services.local import jobs
 
 TRAINERS = (Role.CHIEF, Role.WORKER)

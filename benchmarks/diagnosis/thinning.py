@@ -9,9 +9,9 @@ from pathlib import Path
 
 from benchmarks.protocols import ROOT
 from paceline import specs
-from paceline.model.jobs import JobSpec
-from paceline.model.recordings import Recording
-from paceline.model.samples import Measured
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.measures.recordings import Recording
+from paceline.model.measures.samples import Measured
 
 _CODE, _RUN, _PYTHON = "/code", "/runs", "python"
 

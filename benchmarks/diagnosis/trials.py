@@ -19,9 +19,9 @@ from paceline import specs
 from paceline.engines.local import engine, machines
 from paceline.engines.local.folders import RunFolder
 from paceline.errors import Conflict, PacelineError
-from paceline.model.jobs import JobSpec
-from paceline.model.recordings import Recording
-from paceline.model.runs import Run
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.jobs.runs import Run
+from paceline.model.measures.recordings import Recording
 from paceline.services.local.jobs import Jobs
 from paceline.services.observing import recordings, traces
 

@@ -29,7 +29,7 @@ from benchmarks.diagnosis.bases import (
 )
 from benchmarks.diagnosis.trials import TrialError
 from benchmarks.protocols import KEPT, ROOT
-from paceline.model.jobs import Host, JobSpec, RestartPolicy, RestartWhen, RoleSpec
+from paceline.model.jobs.job_specs import Host, JobSpec, RestartPolicy, RestartWhen, RoleSpec
 from paceline.model.roles import Role
 
 SCRIPTS = Path(__file__).parent / "scripts"

@@ -16,9 +16,9 @@ from benchmarks.diagnosis.faults.faults import Fault, Maker, Severity, of
 from benchmarks.diagnosis.knowns import Known
 from benchmarks.diagnosis.trials import FELT_SECONDS, Ending, Outcome
 from benchmarks.diagnosis_unchanged.bases import FACTORISATION, SEQUENCE, WIDE_DEEP
-from paceline.model.jobs import JobSpec, RestartPolicy, RoleSpec
+from paceline.model.jobs.job_specs import JobSpec, RestartPolicy, RoleSpec
+from paceline.model.jobs.statuses import ReplicaPhase
 from paceline.model.roles import Role
-from paceline.model.statuses import ReplicaPhase
 
 Arguments = tuple[str, ...]
 _LIVE = (Ending.LIVE,)

@@ -30,7 +30,7 @@ from benchmarks.diagnosis_unchanged.bases import (
     ScriptBase,
 )
 from benchmarks.diagnosis_unchanged.faults import MAKERS
-from paceline.model.jobs import JobSpec
+from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.roles import Role
 
 #: Faults take these TensorFlows in turn.

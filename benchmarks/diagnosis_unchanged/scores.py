@@ -16,8 +16,8 @@ from benchmarks.diagnosis import labels, scores
 from benchmarks.diagnosis.labels import HEALTHY, UNSEEN, Label
 from benchmarks.protocols import Bench, Check, Result, Row
 from paceline.diagnosing import catalogues
-from paceline.model.causes import Cause
-from paceline.model.findings import Severity
+from paceline.model.explanations.causes import Cause
+from paceline.model.explanations.findings import Severity
 
 FOLDER = Path(__file__).parent / "recordings"
 PRIMARY, FALSE_ALARMS = 0.95, 0.02

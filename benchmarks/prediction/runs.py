@@ -13,8 +13,8 @@ from benchmarks.diagnosis.sites import Site
 from benchmarks.prediction.variants import BASE, Variant
 from benchmarks.protocols import ROOT, Row
 from paceline import specs
-from paceline.model.jobs import Host, JobSpec
-from paceline.model.recordings import Recording
+from paceline.model.jobs.job_specs import Host, JobSpec
+from paceline.model.measures.recordings import Recording
 from paceline.model.roles import ReplicaId
 from paceline.modelling.calibrations import Measured
 from paceline.modelling.layouts import Layout, Server, Trainers

@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks.diagnosis import changes
 from benchmarks.diagnosis.bases import PS_HOST, WORKER_HOST, Base
-from paceline.model.jobs import JobSpec
+from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.roles import Role
 
 BASE = Base(model="wide-deep", size="middle", seed=7, speed=4.0)

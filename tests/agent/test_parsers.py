@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.agent import agent
+from paceline.model.measures.samples import Evaluation, StepReport
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.samples import Evaluation, StepReport
 from paceline.sources import spools
 
 WORKER = ReplicaId(Role.WORKER, 0)

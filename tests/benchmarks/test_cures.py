@@ -11,7 +11,7 @@ from support.styles import STYLES, VERSIONS
 
 from benchmarks import cure_cells, cures
 from benchmarks.cure_cells import CELLS, RATE, REFUSED, STARTS, WAIT, Cell
-from paceline.model.cures import CURES, Outcome, asked
+from paceline.model.variables.cures import CURES, Outcome, asked
 
 PRINTED = """\
 first step at 100.000000

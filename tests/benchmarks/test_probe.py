@@ -7,8 +7,8 @@ from support import cases, probed_runs
 
 from benchmarks import probe
 from paceline.diagnosing.cases import Case
-from paceline.model.causes import Cause
-from paceline.model.findings import Severity
+from paceline.model.explanations.causes import Cause
+from paceline.model.explanations.findings import Severity
 
 LOADS = {"ps-0": cases.SERVER, "ps-1": cases.SERVER, "worker-0": cases.TRAINER, "worker-1": cases.TRAINER}
 

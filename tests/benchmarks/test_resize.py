@@ -7,8 +7,8 @@ import itertools
 import pytest
 
 from benchmarks import resize
+from paceline.model.measures.samples import Sample, StepReport
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.samples import Sample, StepReport
 
 AT = 1000.0
 

@@ -8,9 +8,16 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from support.examples import examples
 
 from paceline.control import commands, events, machines, states
-from paceline.model.jobs import JobSpec, MemoryGrowth, RestartPolicy, RestartWhen, RoleSpec, SuccessPolicy
+from paceline.model.jobs.job_specs import (
+    JobSpec,
+    MemoryGrowth,
+    RestartPolicy,
+    RestartWhen,
+    RoleSpec,
+    SuccessPolicy,
+)
+from paceline.model.jobs.statuses import ExitKind, ExitReason, JobPhase
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.statuses import ExitKind, ExitReason, JobPhase
 
 specs = st.builds(
     JobSpec,

@@ -8,9 +8,16 @@ import pytest
 
 from paceline.control import commands, events, machines, states
 from paceline.control.events import Timer, TimerKind
-from paceline.model.jobs import JobSpec, MemoryGrowth, RestartPolicy, RestartWhen, RoleSpec, SuccessPolicy
+from paceline.model.jobs.job_specs import (
+    JobSpec,
+    MemoryGrowth,
+    RestartPolicy,
+    RestartWhen,
+    RoleSpec,
+    SuccessPolicy,
+)
+from paceline.model.jobs.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
 
 PS0, PS1 = ReplicaId(Role.PS, 0), ReplicaId(Role.PS, 1)
 W0, W1 = ReplicaId(Role.WORKER, 0), ReplicaId(Role.WORKER, 1)

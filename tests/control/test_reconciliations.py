@@ -9,9 +9,9 @@ from support.examples import examples
 
 from paceline.control import commands, events, reconciliations, states
 from paceline.control.reconciliations import Progress, Sight, Stage
-from paceline.model.jobs import JobSpec, RestartPolicy, RoleSpec, SuccessPolicy
+from paceline.model.jobs.job_specs import JobSpec, RestartPolicy, RoleSpec, SuccessPolicy
+from paceline.model.jobs.statuses import ExitKind, ExitReason, JobPhase
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.statuses import ExitKind, ExitReason, JobPhase
 
 DONE = ExitReason(kind=ExitKind.COMPLETED)
 FAILED = ExitReason(kind=ExitKind.ERROR, code=1)

@@ -7,10 +7,10 @@ import pytest
 from paceline.control import allowances, events, machines, resizings, states
 from paceline.control.resizings import Resize
 from paceline.errors import InvalidInput
-from paceline.model.adjustments import Adjustment, Knob
-from paceline.model.jobs import CpuPolicy, JobSpec, Override, RoleSpec
+from paceline.model.jobs.adjustments import Adjustment, Knob
+from paceline.model.jobs.job_specs import CpuPolicy, JobSpec, Override, RoleSpec
+from paceline.model.jobs.statuses import JobPhase
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.statuses import JobPhase
 from paceline.specs import dump_job, edits, parse_job
 
 PS0, PS1, W0 = (ReplicaId.parse(name) for name in ("ps-0", "ps-1", "worker-0"))

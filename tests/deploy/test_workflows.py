@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from paceline.model.jobs import SecurityProfile
+from paceline.model.jobs.job_specs import SecurityProfile
 from paceline.rendering.surroundings import AGENT_IMAGE
 from paceline.specs import load_job
 

@@ -8,9 +8,9 @@ import pytest
 from support import cases
 
 from paceline.diagnosing.cases import LEAST_SECONDS, WINDOW_SECONDS, Case
-from paceline.model.recordings import Recording
-from paceline.model.runs import ADJUSTED, RESIZED, JobEvent
-from paceline.model.statuses import JobPhase
+from paceline.model.jobs.runs import ADJUSTED, RESIZED, JobEvent
+from paceline.model.jobs.statuses import JobPhase
+from paceline.model.measures.recordings import Recording
 
 LOADS = {"ps-0": cases.SERVER, "worker-0": cases.TRAINER}
 

@@ -12,13 +12,13 @@ from paceline.diagnosing.cases import Case
 from paceline.diagnosing.diagnoses import diagnose, judged
 from paceline.diagnosing.progress.bound_parts import bound_part
 from paceline.diagnosing.situations import Situation
-from paceline.model.adjustments import Knob
-from paceline.model.causes import Cause, Change
-from paceline.model.findings import Severity
-from paceline.model.jobs import Host
-from paceline.model.probes import Elasticity, Part, Probe, Unit
-from paceline.model.recordings import Recording
-from paceline.model.runs import RESIZED, JobEvent
+from paceline.model.explanations.causes import Cause, Change
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.adjustments import Knob
+from paceline.model.jobs.job_specs import Host
+from paceline.model.jobs.runs import RESIZED, JobEvent
+from paceline.model.measures.probes import Elasticity, Part, Probe, Unit
+from paceline.model.measures.recordings import Recording
 
 LOADS = {
     "ps-0": {"cpu_cores": 0.98, "cpu_limit_cores": 1.0},

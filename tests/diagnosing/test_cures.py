@@ -19,15 +19,15 @@ from paceline.diagnosing.scripts.missing_prefetches import no_prefetch
 from paceline.diagnosing.scripts.recovery_waits import recovery_wait
 from paceline.diagnosing.servers.giant_variables import giant_variable
 from paceline.diagnosing.servers.uneven_placements import uneven_placement
-from paceline.model import cures
-from paceline.model.causes import Change
-from paceline.model.cures import Cure
-from paceline.model.recordings import Recording
+from paceline.model.explanations.causes import Change
+from paceline.model.jobs.runs import CURED, SEEN, JobEvent
+from paceline.model.measures.recordings import Recording
 from paceline.model.roles import ReplicaId
-from paceline.model.runs import CURED, SEEN, JobEvent
-from paceline.model.tunings import Objective
-from paceline.model.variable_plans import Cut, PlacementRule, Plan, plan
-from paceline.model.variables import Variable
+from paceline.model.studies.tunings import Objective
+from paceline.model.variables import cures
+from paceline.model.variables.cures import Cure
+from paceline.model.variables.variable_plans import Cut, PlacementRule, Plan, plan
+from paceline.model.variables.variables import Variable
 from paceline.specs import edits
 from paceline.tuning import moves
 

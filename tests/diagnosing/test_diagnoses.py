@@ -18,16 +18,16 @@ from paceline.diagnosing import catalogues, chains
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.diagnoses import diagnose, judged, unmeasured
 from paceline.diagnosing.situations import Situation
-from paceline.model.causes import Cause, Explanation
-from paceline.model.findings import Severity
-from paceline.model.jobs import CpuPolicy, Host, RoleSpec
-from paceline.model.recordings import Recording
+from paceline.model.explanations.causes import Cause, Explanation
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.job_specs import CpuPolicy, Host, RoleSpec
+from paceline.model.jobs.runs import JobEvent, ReplicaRow
+from paceline.model.jobs.statuses import JobPhase, ReplicaPhase
+from paceline.model.measures.recordings import Recording
+from paceline.model.measures.samples import Evaluation, Sample, StepReport
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.runs import JobEvent, ReplicaRow
-from paceline.model.samples import Evaluation, Sample, StepReport
-from paceline.model.statuses import JobPhase, ReplicaPhase
-from paceline.model.variable_plans import Cut, PlacementRule, plan
-from paceline.model.variables import Variable
+from paceline.model.variables.variable_plans import Cut, PlacementRule, plan
+from paceline.model.variables.variables import Variable
 
 REPLICAS = [ReplicaId.parse(name) for name in ("ps-0", "ps-1", "worker-0", "worker-1", "evaluator-0")]
 HOT, COLD = {"cpu_cores": 0.97, "cpu_limit_cores": 1.0}, {"cpu_cores": 0.05, "cpu_limit_cores": 1.0}

@@ -8,8 +8,8 @@ from support.cases import trace
 
 from paceline.diagnosing import headrooms
 from paceline.diagnosing.cases import Case
-from paceline.model.causes import Gain
-from paceline.model.jobs import Host
+from paceline.model.explanations.causes import Gain
+from paceline.model.jobs.job_specs import Host
 
 LOADS = {"ps-0": cases.SERVER, "worker-0": {"cpu_cores": 0.25, "cpu_limit_cores": 1.0}}
 STEPS = {"worker-0": cases.STEPS | {"input_wait_seconds": 0.25}}

@@ -8,13 +8,13 @@ import pytest
 
 from paceline.diagnosing.situations import Room, Situation
 from paceline.diagnosing.standstills import explain
-from paceline.model.causes import Cause, Evidence, Explanation
-from paceline.model.jobs import JobSpec, MemoryGrowth, RestartPolicy, RoleSpec
-from paceline.model.obstacles import Obstacle, ObstacleKind
-from paceline.model.recordings import Output
+from paceline.model.explanations.causes import Cause, Evidence, Explanation
+from paceline.model.jobs.job_specs import JobSpec, MemoryGrowth, RestartPolicy, RoleSpec
+from paceline.model.jobs.obstacles import Obstacle, ObstacleKind
+from paceline.model.jobs.runs import JobEvent, ReplicaRow
+from paceline.model.jobs.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
+from paceline.model.measures.recordings import Output
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.runs import JobEvent, ReplicaRow
-from paceline.model.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
 from paceline.scheduling.fits import Blocker, Fit
 
 NOW = 10_000.0

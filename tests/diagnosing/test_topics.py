@@ -7,8 +7,8 @@ from pathlib import Path
 
 from paceline import diagnosing
 from paceline.diagnosing import topics
-from paceline.model.obstacles import ObstacleKind
-from paceline.model.statuses import ExitKind, JobPhase
+from paceline.model.jobs.obstacles import ObstacleKind
+from paceline.model.jobs.statuses import ExitKind, JobPhase
 
 SOURCES = sorted(Path(diagnosing.__file__).parent.glob("*.py"))
 

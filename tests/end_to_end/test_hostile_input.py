@@ -18,7 +18,7 @@ from support.examples import examples
 
 import paceline
 from paceline import specs
-from paceline.model.jobs import JobSpec, RoleSpec
+from paceline.model.jobs.job_specs import JobSpec, RoleSpec
 from paceline.model.roles import Role
 from paceline.rendering import manifests, previews
 from paceline.rendering.surroundings import Surroundings

@@ -13,9 +13,9 @@ from support.shell_jobs import enough
 
 from paceline.engines.local import firewalls, processes
 from paceline.engines.local.folders import RunFolder
-from paceline.model.jobs import JobSpec, RoleSpec
+from paceline.model.jobs.job_specs import JobSpec, RoleSpec
+from paceline.model.jobs.statuses import JobPhase
 from paceline.model.roles import Role
-from paceline.model.statuses import JobPhase
 from paceline.services.local import jobs, state_dirs
 from paceline.stores import open_store
 

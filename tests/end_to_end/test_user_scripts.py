@@ -14,8 +14,8 @@ from support import interpreters, leftovers
 from support.styles import STYLES
 
 from paceline.engines.local import folders
-from paceline.model import trace_summaries, traces
-from paceline.model.traces import Direction
+from paceline.model.traces import trace_summaries, traced_steps
+from paceline.model.traces.traced_steps import Direction
 from paceline.sources import traces as sources
 from paceline.specs import load_job
 
@@ -190,9 +190,9 @@ def test_servers_of_a_strategy_are_profiled_by_their_agents(tmp_path: Path) -> N
         _has_the_variables(worker)
 
 
-def _traced_workers(home: Path, run: Path) -> list[traces.Trace]:
+def _traced_workers(home: Path, run: Path) -> list[traced_steps.Trace]:
     """Return a trace of each worker; beside other tests it may make no whole step while one is taken."""
-    workers: dict[str, traces.Trace] = {}
+    workers: dict[str, traced_steps.Trace] = {}
     deadline, said = time.monotonic() + 600, ""
     while len(workers) < 2:
         assert time.monotonic() < deadline, (sorted(workers), said)
@@ -211,7 +211,7 @@ def _traced_workers(home: Path, run: Path) -> list[traces.Trace]:
     return list(workers.values())
 
 
-def _has_the_variables(worker: traces.Trace) -> None:
+def _has_the_variables(worker: traced_steps.Trace) -> None:
     """Each variable is pulled and pushed once a step and shard, and its update is on its server."""
     traffic = trace_summaries.traffic([worker])
     moved = {(row.variable, row.shard, row.direction) for row in traffic}

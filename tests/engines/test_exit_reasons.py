@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from paceline.engines import exit_reasons
-from paceline.model.statuses import ExitKind, ExitReason
+from paceline.model.jobs.statuses import ExitKind, ExitReason
 
 
 def test_a_reason_is_read() -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from paceline.agent import agent
 from paceline.engines.local import machines, networks
-from paceline.model.jobs import Host, JobSpec, RoleSpec
+from paceline.model.jobs.job_specs import Host, JobSpec, RoleSpec
 from paceline.model.roles import ReplicaId, Role
 from paceline.rendering import host_plans
 

@@ -14,7 +14,7 @@ import pytest
 from support import nights
 from support.interpreters import with_tensorflow_or_skip
 
-from paceline.model.cures import CURES
+from paceline.model.variables.cures import CURES
 
 pytestmark = pytest.mark.slow
 SCRIPT = Path(__file__).parents[1] / "scripts" / "cured" / "tf1_tables.py"

@@ -38,7 +38,7 @@ from paceline.instrumentation.paceline_instrumentation import (
     traces,
     wiring,
 )
-from paceline.model import traces as names
+from paceline.model.traces import traced_steps as names
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from paceline.instrumentation.paceline_instrumentation import guarding, standing
+from paceline.model.jobs.runs import STANDING
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.runs import STANDING
 from paceline.sources import spools
 
 SCRIPT = """

@@ -25,10 +25,10 @@ from support.real_clusters import (
 from paceline import specs
 from paceline.engines.kubernetes import kinds
 from paceline.errors import PacelineError
-from paceline.model.jobs import JobSpec, RoleSpec
-from paceline.model.placements import Placement
+from paceline.model.jobs.job_specs import JobSpec, RoleSpec
+from paceline.model.jobs.placements import Placement
+from paceline.model.jobs.statuses import JobPhase
 from paceline.model.roles import Role
-from paceline.model.statuses import JobPhase
 from paceline.surfaces import api, composition
 
 ON_IT = ("--engine", "kubernetes", "-n", NAMESPACE)

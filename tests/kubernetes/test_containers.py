@@ -29,12 +29,12 @@ from support.real_clusters import (
 from support.styles import STYLES, Style
 
 from paceline.engines.kubernetes import kinds
-from paceline.model.causes import Change
-from paceline.model.jobs import JobSpec, MemoryGrowth, RestartPolicy, RoleSpec
-from paceline.model.proposals import Proposal
+from paceline.model.explanations.causes import Change
+from paceline.model.jobs.job_specs import JobSpec, MemoryGrowth, RestartPolicy, RoleSpec
+from paceline.model.jobs.statuses import JobPhase
 from paceline.model.roles import Role
-from paceline.model.statuses import JobPhase
-from paceline.model.tunings import Objective
+from paceline.model.studies.proposals import Proposal
+from paceline.model.studies.tunings import Objective
 from paceline.services.studying.live_changes import Changer
 from paceline.services.studying.trials import Times
 from paceline.specs import custom_resources

@@ -19,8 +19,8 @@ from support.real_clusters import (
 )  # fmt: skip
 
 from paceline.engines.kubernetes import kinds
-from paceline.model.jobs import JobSpec, RoleSpec
-from paceline.model.placements import Placement
+from paceline.model.jobs.job_specs import JobSpec, RoleSpec
+from paceline.model.jobs.placements import Placement
 from paceline.model.roles import Role
 from paceline.rendering import manifests
 from paceline.rendering.surroundings import Surroundings

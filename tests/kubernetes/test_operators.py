@@ -22,8 +22,8 @@ from support.real_clusters import (
 
 from paceline import specs
 from paceline.engines.kubernetes import kinds, leases
-from paceline.model.jobs import FitPolicy, JobSpec, RoleSpec, Scheduling
-from paceline.model.placements import Placement, PlacementStrategy
+from paceline.model.jobs.job_specs import FitPolicy, JobSpec, RoleSpec, Scheduling
+from paceline.model.jobs.placements import Placement, PlacementStrategy
 from paceline.model.roles import Role
 from paceline.surfaces import composition
 

@@ -11,7 +11,7 @@ import yaml
 from support import charts
 from support.real_clusters import kubectl
 
-from paceline.model.jobs import JobSpec, RoleSpec, Security, SecurityProfile
+from paceline.model.jobs.job_specs import JobSpec, RoleSpec, Security, SecurityProfile
 from paceline.model.roles import ReplicaId, Role
 from paceline.rendering import pods
 from paceline.rendering.surroundings import Surroundings

@@ -20,7 +20,7 @@ from support.real_clusters import (
 )  # fmt: skip
 
 from paceline.engines.kubernetes import kinds
-from paceline.model.jobs import Scheduling
+from paceline.model.jobs.job_specs import Scheduling
 
 RIGHTS = Path(__file__).parents[2] / "deploy" / "kustomize" / "queues.yaml"
 QUEUES = """

@@ -25,10 +25,10 @@ from support.real_clusters import (
 from paceline.control.resizings import Resize
 from paceline.engines.kubernetes import kinds
 from paceline.errors import Conflict, EngineError
-from paceline.model.jobs import CpuPolicy, JobSpec, RoleSpec
-from paceline.model.placements import Placement
+from paceline.model.jobs.job_specs import CpuPolicy, JobSpec, RoleSpec
+from paceline.model.jobs.placements import Placement
+from paceline.model.jobs.runs import NOT_RESIZED
 from paceline.model.roles import Role
-from paceline.model.runs import NOT_RESIZED
 from paceline.services.cluster.jobs import ClusterJobs
 from paceline.surfaces import composition
 

@@ -27,8 +27,8 @@ from support.rights import Right, rights, roles, without
 from paceline.engines.kubernetes import kinds, leases
 from paceline.engines.kubernetes.clients import RealCluster
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError
-from paceline.model.jobs import JobSpec, RoleSpec
-from paceline.model.placements import Placement
+from paceline.model.jobs.job_specs import JobSpec, RoleSpec
+from paceline.model.jobs.placements import Placement
 from paceline.model.roles import Role
 from paceline.rendering import pods, volcano
 from paceline.rendering.surroundings import Surroundings

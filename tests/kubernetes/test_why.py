@@ -19,8 +19,8 @@ from support.real_clusters import (
     until_phase,
 )  # fmt: skip
 
-from paceline.model.jobs import FitPolicy, JobSpec, RestartPolicy, RoleSpec, Scheduling
-from paceline.model.placements import Placement
+from paceline.model.jobs.job_specs import FitPolicy, JobSpec, RestartPolicy, RoleSpec, Scheduling
+from paceline.model.jobs.placements import Placement
 from paceline.model.roles import Role
 
 HOLLOW = {"paceline.dev/hollow": "true"}

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from paceline import linting, specs
-from paceline.model.findings import Finding
+from paceline.model.explanations.findings import Finding
 
 THERE = ("/jobs/there.py", "/jobs/sub/there.py", "/jobs/there.sh", "/bin/sh", "/opt/python3")
 

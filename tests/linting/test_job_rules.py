@@ -3,7 +3,7 @@
 import pytest
 
 from paceline import linting, specs
-from paceline.model.findings import Finding, Severity
+from paceline.model.explanations.findings import Finding, Severity
 
 SANE = """\
 apiVersion: paceline.dev/v1alpha1

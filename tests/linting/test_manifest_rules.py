@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from support.examples import examples
 
 from paceline import linting
-from paceline.model.findings import Finding
+from paceline.model.explanations.findings import Finding
 
 SANE = """\
 apiVersion: v1

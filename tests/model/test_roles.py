@@ -2,7 +2,9 @@ import dataclasses
 
 import pytest
 
-from paceline.model import findings, jobs, roles
+from paceline.model import roles
+from paceline.model.explanations import findings
+from paceline.model.jobs import job_specs
 from paceline.model.roles import ReplicaId, Role
 
 
@@ -31,9 +33,9 @@ def test_replicas_sort_by_role_and_index() -> None:
 
 
 def test_what_a_job_says_of_its_roles() -> None:
-    ps = jobs.RoleSpec(role=Role.PS, replicas=2, environment={"A": "2"})
-    worker = jobs.RoleSpec(role=Role.WORKER, command=("b",))
-    spec = jobs.JobSpec(name="x", command=("a",), environment={"A": "1", "B": "1"}, roles=(ps, worker))
+    ps = job_specs.RoleSpec(role=Role.PS, replicas=2, environment={"A": "2"})
+    worker = job_specs.RoleSpec(role=Role.WORKER, command=("b",))
+    spec = job_specs.JobSpec(name="x", command=("a",), environment={"A": "1", "B": "1"}, roles=(ps, worker))
     assert [str(replica) for replica in spec.replicas()] == ["ps-0", "ps-1", "worker-0"]
     assert spec.role(Role.CHIEF) is None
     assert spec.command_of(Role.PS) == ("a",)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.layouts import workers
 
-from paceline.model.jobs import Host
+from paceline.model.jobs.job_specs import Host
 from paceline.modelling import costs, predictions
 from paceline.modelling.costs import Costs
 from paceline.modelling.layouts import Layout, Server, Trainers

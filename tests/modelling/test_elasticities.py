@@ -9,9 +9,9 @@ from collections.abc import Sequence
 import pytest
 from support.layouts import COSTS, measured, workers
 
-from paceline.model.adjustments import Knob
-from paceline.model.jobs import Host
-from paceline.model.probes import Elasticity, Part
+from paceline.model.jobs.adjustments import Knob
+from paceline.model.jobs.job_specs import Host
+from paceline.model.measures.probes import Elasticity, Part
 from paceline.modelling import calibrations, elasticities, predictions
 from paceline.modelling.costs import Costs
 from paceline.modelling.layouts import Layout, Server, Trainers

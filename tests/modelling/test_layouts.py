@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from paceline.model.jobs import Host, JobSpec, RoleSpec
+from paceline.model.jobs.job_specs import Host, JobSpec, RoleSpec
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.variable_plans import Cut, CutStrategy, PlacementRule, plan
-from paceline.model.variables import Variable
+from paceline.model.variables.variable_plans import Cut, CutStrategy, PlacementRule, plan
+from paceline.model.variables.variables import Variable
 from paceline.modelling.layouts import Trainers, layout
 
 TABLE = Variable(name="table", shape=(100_000, 16), sparse=True, step_bytes=1e6)

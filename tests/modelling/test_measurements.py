@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 from support.layouts import COSTS, workers
 
-from paceline.model import rates
+from paceline.model.measures import rates
 from paceline.model.roles import ReplicaId, Role
 from paceline.modelling import costs, predictions, simulations
 from paceline.modelling.layouts import Layout, Server, Trainers

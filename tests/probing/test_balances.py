@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.model.adjustments import Knob
-from paceline.model.jobs import Autoscale, CoreRange, JobSpec, Override, RoleSpec
-from paceline.model.probes import Elasticity, Part
+from paceline.model.jobs.adjustments import Knob
+from paceline.model.jobs.job_specs import Autoscale, CoreRange, JobSpec, Override, RoleSpec
+from paceline.model.measures.probes import Elasticity, Part
 from paceline.model.roles import ReplicaId, Role
 from paceline.probing import balances
 from paceline.probing.balances import Balance

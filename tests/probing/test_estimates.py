@@ -8,8 +8,8 @@ import random
 
 import pytest
 
-from paceline.model.adjustments import Knob
-from paceline.model.probes import LEAST, Cut, Elasticity, Part, Verdict
+from paceline.model.jobs.adjustments import Knob
+from paceline.model.measures.probes import LEAST, Cut, Elasticity, Part, Verdict
 from paceline.probing import estimates, sayings
 
 PS0 = Part(Knob.CPU, ("ps-0",))

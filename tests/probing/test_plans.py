@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from paceline.model.adjustments import Knob
-from paceline.model.probes import Cut, Elasticity, Part, Verdict
+from paceline.model.jobs.adjustments import Knob
+from paceline.model.measures.probes import Cut, Elasticity, Part, Verdict
 from paceline.probing import estimates, plans
 from paceline.probing.plans import Scope
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.examples import examples
 
-from paceline.model.adjustments import Knob
-from paceline.model.probes import Elasticity, Part
+from paceline.model.jobs.adjustments import Knob
+from paceline.model.measures.probes import Elasticity, Part
 from paceline.probing import raises, sayings
 
 NAMES = ("ps-0", "ps-1", "worker-0")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from paceline.model.adjustments import Adjustment, Knob
-from paceline.model.probes import Part
+from paceline.model.jobs.adjustments import Adjustment, Knob
+from paceline.model.measures.probes import Part
 from paceline.model.roles import ReplicaId
 from paceline.probing import scopes
 from paceline.probing.scopes import Scene, Seen

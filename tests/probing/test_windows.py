@@ -6,9 +6,9 @@ import dataclasses
 
 import pytest
 
-from paceline.model.probes import Unit
+from paceline.model.measures.probes import Unit
+from paceline.model.measures.samples import Sample, StepReport
 from paceline.model.roles import ReplicaId
-from paceline.model.samples import Sample, StepReport
 from paceline.probing import windows
 
 W0, PS0 = ReplicaId.parse("worker-0"), ReplicaId.parse("ps-0")

@@ -23,7 +23,8 @@ from paceline.diagnosing.failures import known, last_words
 from paceline.errors import PacelineError
 from paceline.linting import catalogues, shells
 from paceline.linting.manifests import templates
-from paceline.model import quantities, selectors
+from paceline.model import quantities
+from paceline.model.jobs import selectors
 from paceline.model.roles import ReplicaId, Role
 from paceline.sources import expositions, spools
 from paceline.specs import (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from paceline.model.jobs import JobSpec, RoleSpec
-from paceline.model.placements import Placement, PlacementStrategy
+from paceline.model.jobs.job_specs import JobSpec, RoleSpec
+from paceline.model.jobs.placements import Placement, PlacementStrategy
 from paceline.model.roles import ReplicaId, Role
 from paceline.rendering import labels, pods
 from paceline.rendering.surroundings import Surroundings

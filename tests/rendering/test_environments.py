@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from paceline.model.jobs import Framework, Instrumentation, JobSpec, RoleSpec
+from paceline.model.jobs.job_specs import Framework, Instrumentation, JobSpec, RoleSpec
 from paceline.model.roles import ReplicaId, Role
 from paceline.rendering import environments
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 
 from paceline.errors import EngineError
-from paceline.model.jobs import CpuPolicy, Host, JobSpec, RoleSpec
-from paceline.model.placements import Placement, PlacementStrategy
+from paceline.model.jobs.job_specs import CpuPolicy, Host, JobSpec, RoleSpec
+from paceline.model.jobs.placements import Placement, PlacementStrategy
 from paceline.model.roles import ReplicaId, Role
 from paceline.rendering import host_plans
 

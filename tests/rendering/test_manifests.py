@@ -14,9 +14,9 @@ from support import pod_security
 
 from paceline import specs
 from paceline.errors import InvalidInput
-from paceline.model.codes import Code
-from paceline.model.jobs import Framework, Security, SecurityProfile
-from paceline.model.placements import PlacementStrategy
+from paceline.model.jobs.code_sources import Code
+from paceline.model.jobs.job_specs import Framework, Security, SecurityProfile
+from paceline.model.jobs.placements import PlacementStrategy
 from paceline.model.roles import ReplicaId
 from paceline.rendering import manifests, pods
 from paceline.rendering.manifests import Target

@@ -13,10 +13,10 @@ from support import pod_security
 
 from paceline.errors import EngineError, InvalidInput
 from paceline.model import quantities
-from paceline.model.codes import Archive, Code, Git
-from paceline.model.jobs import CpuPolicy, JobSpec, RoleSpec, Security, SecurityProfile, Volume
-from paceline.model.nodes import Resources
-from paceline.model.placements import Placement, PlacementStrategy, Toleration
+from paceline.model.jobs.code_sources import Archive, Code, Git
+from paceline.model.jobs.job_specs import CpuPolicy, JobSpec, RoleSpec, Security, SecurityProfile, Volume
+from paceline.model.jobs.nodes import Resources
+from paceline.model.jobs.placements import Placement, PlacementStrategy, Toleration
 from paceline.model.roles import ReplicaId, Role
 from paceline.rendering import config_maps, labels, manifests, pods, services
 from paceline.rendering.surroundings import Surroundings

@@ -9,7 +9,7 @@ import hypothesis.strategies as st
 from hypothesis import given
 
 from paceline.agent import agent
-from paceline.model.jobs import PLACEHOLDERS, Framework
+from paceline.model.jobs.job_specs import PLACEHOLDERS, Framework
 from paceline.rendering import previews
 
 pieces = st.one_of(

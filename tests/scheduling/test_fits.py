@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from support.examples import examples
 
-from paceline.model.jobs import JobSpec, RoleSpec
-from paceline.model.nodes import Node, Quota, Resources, Taint
-from paceline.model.placements import Placement, PlacementStrategy, Toleration
+from paceline.model.jobs.job_specs import JobSpec, RoleSpec
+from paceline.model.jobs.nodes import Node, Quota, Resources, Taint
+from paceline.model.jobs.placements import Placement, PlacementStrategy, Toleration
 from paceline.model.roles import ReplicaId, Role
 from paceline.scheduling import fits, items
 

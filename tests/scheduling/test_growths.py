@@ -8,9 +8,9 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from paceline.model.jobs import JobSpec, RoleSpec
-from paceline.model.nodes import Node, Quota, Resources
-from paceline.model.placements import Placement, PlacementStrategy
+from paceline.model.jobs.job_specs import JobSpec, RoleSpec
+from paceline.model.jobs.nodes import Node, Quota, Resources
+from paceline.model.jobs.placements import Placement, PlacementStrategy
 from paceline.model.roles import ReplicaId, Role
 from paceline.scheduling import growths
 

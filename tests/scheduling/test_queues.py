@@ -6,8 +6,8 @@ import hypothesis.strategies as st
 from hypothesis import given, settings
 from support.examples import examples
 
-from paceline.model.jobs import JobSpec, RoleSpec
-from paceline.model.nodes import Node, Quota, Resources
+from paceline.model.jobs.job_specs import JobSpec, RoleSpec
+from paceline.model.jobs.nodes import Node, Quota, Resources
 from paceline.model.roles import Role
 from paceline.scheduling import queues
 from paceline.scheduling.queues import PATIENCE_SECONDS, Admission, Waiting

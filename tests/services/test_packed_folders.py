@@ -10,8 +10,8 @@ import pytest
 
 from paceline.agent import unpacking
 from paceline.errors import InvalidInput, NotFound
-from paceline.model.codes import Code
-from paceline.model.jobs import JobSpec
+from paceline.model.jobs.code_sources import Code
+from paceline.model.jobs.job_specs import JobSpec
 from paceline.services import packed_folders
 
 

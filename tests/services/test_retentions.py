@@ -10,9 +10,9 @@ import pytest
 from support import filled_homes
 
 from paceline.errors import InvalidInput
-from paceline.model.retentions import DAY_SECONDS, Retention
-from paceline.model.runs import LOCAL, Detail
-from paceline.model.statuses import JobPhase
+from paceline.model.jobs.retentions import DAY_SECONDS, Retention
+from paceline.model.jobs.runs import LOCAL, Detail
+from paceline.model.jobs.statuses import JobPhase
 from paceline.services import retentions
 from paceline.services.local import jobs
 from paceline.services.observing import job_summaries

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from support.recorded import PS_0
 
-from paceline.model import rates
-from paceline.model.samples import Sample
+from paceline.model.measures import rates
+from paceline.model.measures.samples import Sample
 from paceline.sources import readings
 from paceline.sources.readings import Figure, Reading, figure
 

@@ -10,8 +10,8 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
+from paceline.model.measures.samples import CURRENT_ATTEMPT, Sample, StepReport
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.samples import CURRENT_ATTEMPT, Sample, StepReport
 from paceline.sources import spools
 from paceline.stores import blocks
 from paceline.surfaces import documents

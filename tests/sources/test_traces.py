@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.examples import examples
 
-from paceline.model import traces
-from paceline.model.traces import Direction, Trace, Transfer
+from paceline.model.traces import traced_steps
+from paceline.model.traces.traced_steps import Direction, Trace, Transfer
 from paceline.sources import traces as sources
 from paceline.training import trace_files
 
-NAME = traces.name_at(1e9)
+NAME = traced_steps.name_at(1e9)
 
 
 def made(trainer: str = "worker-0", attempt: int = 1) -> Trace:
@@ -25,7 +25,7 @@ def made(trainer: str = "worker-0", attempt: int = 1) -> Trace:
 
 
 def write(run: Path, trace: Trace, name: str = NAME) -> Path:
-    path = run / traces.FOLDER / name / f"{trace.trainer}.{trace.attempt}.parquet"
+    path = run / traced_steps.FOLDER / name / f"{trace.trainer}.{trace.attempt}.parquet"
     trace_files.write(trace, path)
     return path
 
@@ -33,8 +33,8 @@ def write(run: Path, trace: Trace, name: str = NAME) -> Path:
 def test_what_the_training_library_writes_is_read(tmp_path: Path) -> None:
     write(tmp_path, made())
     write(tmp_path, made("worker-1"))
-    write(tmp_path, made(), traces.name_at(2e9))
-    assert sources.names(tmp_path) == [NAME, traces.name_at(2e9)]
+    write(tmp_path, made(), traced_steps.name_at(2e9))
+    assert sources.names(tmp_path) == [NAME, traced_steps.name_at(2e9)]
     assert sources.read(tmp_path, NAME).traces == (made(), made("worker-1"))
 
 

@@ -16,7 +16,7 @@ from support.examples import examples
 from support.job_specs import job_specs
 
 from paceline.errors import InvalidInput
-from paceline.model.jobs import JobSpec, RoleSpec
+from paceline.model.jobs.job_specs import JobSpec, RoleSpec
 from paceline.model.roles import Role
 from paceline.specs import custom_resources, templates
 

@@ -7,7 +7,7 @@ from support.examples import examples
 from support.job_specs import job_specs
 
 from paceline import specs
-from paceline.model import jobs
+from paceline.model.jobs import job_specs as jobs
 from paceline.model.roles import Role
 
 

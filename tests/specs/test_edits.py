@@ -17,7 +17,7 @@ from support.job_texts import VALUES, Path, Text, json_texts, texts
 
 from paceline import specs
 from paceline.errors import InvalidInput
-from paceline.model.causes import Change
+from paceline.model.explanations.causes import Change
 from paceline.specs import custom_resources, documents, dumping, edits
 
 _NEEDED = ((), ("metadata",), ("spec",), ("spec", "roles"), ("spec", "training"))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.errors import InvalidInput, NotFound
-from paceline.model.causes import Change
+from paceline.model.explanations.causes import Change
 from paceline.specs import experiment_files
 from paceline.specs.problems import JobFileError
 

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from paceline import specs
-from paceline.model import jobs
+from paceline.model.jobs import job_specs
 
 PAGE = (Path(__file__).parents[2] / "docs" / "job-file.md").read_text(encoding="utf-8")
 
@@ -17,11 +17,17 @@ def test_every_field_is_named() -> None:
 
 
 def test_every_placeholder_is_named() -> None:
-    assert [name for name in jobs.PLACEHOLDERS if f"`{{{name}}}`" not in PAGE] == []
+    assert [name for name in job_specs.PLACEHOLDERS if f"`{{{name}}}`" not in PAGE] == []
 
 
 def test_every_choice_is_named() -> None:
-    for words in (jobs.Framework, jobs.CpuPolicy, jobs.SuccessPolicy, jobs.CleanUp, jobs.RestartWhen):
+    for words in (
+        job_specs.Framework,
+        job_specs.CpuPolicy,
+        job_specs.SuccessPolicy,
+        job_specs.CleanUp,
+        job_specs.RestartWhen,
+    ):
         assert [str(word) for word in words if f"`{word}`" not in PAGE] == []
 
 

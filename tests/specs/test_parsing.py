@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from paceline import errors, specs
-from paceline.model import codes, jobs, placements
+from paceline.model.jobs import code_sources, job_specs, placements
 from paceline.model.roles import Role
 
 MINIMAL = """\
@@ -33,18 +33,18 @@ def test_every_field_reaches_the_spec(good: str) -> None:
     assert spec.environment == {"MODE": "on", "VERSION": "1.10", "EMPTY": ""}
     assert [role.role for role in spec.roles] == [Role.PS, Role.WORKER, Role.CHIEF]
     ps, worker, chief = spec.roles
-    assert ps == jobs.RoleSpec(
+    assert ps == job_specs.RoleSpec(
         role=Role.PS,
         replicas=2,
         cpu_cores=1.0,
         memory_bytes=2**30,
-        cpu_policy=jobs.CpuPolicy.EXCLUSIVE,
+        cpu_policy=job_specs.CpuPolicy.EXCLUSIVE,
         threads=3,
-        restart=jobs.RestartPolicy(when=jobs.RestartWhen.ALWAYS, limit=5, backoff_seconds=2.0),
-        memory_growth=jobs.MemoryGrowth(factor=2.0, cap_bytes=8 * 2**30),
+        restart=job_specs.RestartPolicy(when=job_specs.RestartWhen.ALWAYS, limit=5, backoff_seconds=2.0),
+        memory_growth=job_specs.MemoryGrowth(factor=2.0, cap_bytes=8 * 2**30),
     )
     assert worker.threads is None
-    assert worker.cpu_policy is jobs.CpuPolicy.SHARED
+    assert worker.cpu_policy is job_specs.CpuPolicy.SHARED
     assert worker.cpu_cores == 1.5
     assert spec.command_of(Role.WORKER) == ("python", "worker.py")
     assert spec.environment_of(Role.WORKER)["MODE"] == "worker"
@@ -58,15 +58,17 @@ def test_every_field_reaches_the_spec(good: str) -> None:
         ),
     )
     assert spec.hosts == (
-        jobs.Host(name="host-a", cpu_cores=4.0, memory_bytes=8 * 2**30, bandwidth_bits_per_second=10**9),
-        jobs.Host(name="host-b"),
+        job_specs.Host(name="host-a", cpu_cores=4.0, memory_bytes=8 * 2**30, bandwidth_bits_per_second=10**9),
+        job_specs.Host(name="host-b"),
     )
-    assert spec.success is jobs.SuccessPolicy.ALL_WORKERS
-    assert spec.clean_up is jobs.CleanUp.SUCCEEDED
+    assert spec.success is job_specs.SuccessPolicy.ALL_WORKERS
+    assert spec.clean_up is job_specs.CleanUp.SUCCEEDED
     assert spec.active_deadline_seconds == 5400
     assert spec.ttl_after_finished_seconds == 7 * 86400
     assert spec.termination_grace_seconds == 5
-    assert spec.volumes[0] == jobs.Volume(name="data", mount_path="/data", host_path="/data", read_only=True)
+    assert spec.volumes[0] == job_specs.Volume(
+        name="data", mount_path="/data", host_path="/data", read_only=True
+    )
     assert spec.volumes[1].claim == "models"
     assert spec.secrets == ("database",)
     assert spec.training is not None
@@ -78,8 +80,10 @@ def test_every_field_reaches_the_spec(good: str) -> None:
 
 def test_defaults() -> None:
     spec = specs.parse_job(MINIMAL).spec
-    assert spec == jobs.JobSpec(
-        name="clicks", command=("python", "train.py"), roles=(jobs.RoleSpec(role=Role.WORKER, replicas=2),)
+    assert spec == job_specs.JobSpec(
+        name="clicks",
+        command=("python", "train.py"),
+        roles=(job_specs.RoleSpec(role=Role.WORKER, replicas=2),),
     )
 
 
@@ -89,9 +93,9 @@ def test_training_holds_only_what_was_written() -> None:
 
 
 def test_success_is_the_chiefs_when_there_is_one() -> None:
-    assert specs.parse_job(f"{MINIMAL}    chief:\n").spec.success is jobs.SuccessPolicy.CHIEF
+    assert specs.parse_job(f"{MINIMAL}    chief:\n").spec.success is job_specs.SuccessPolicy.CHIEF
     without = specs.parse_job(f"{MINIMAL}    chief: {{replicas: 0}}\n").spec
-    assert without.success is jobs.SuccessPolicy.ALL_WORKERS
+    assert without.success is job_specs.SuccessPolicy.ALL_WORKERS
     assert without.role(Role.CHIEF) is None
 
 
@@ -103,7 +107,7 @@ def test_roles_keep_the_order_of_the_file() -> None:
 def test_values_that_mean_nothing_are_as_if_left_out() -> None:
     text = MINIMAL + "    ps: {replicas: , cpu: ~, memory: null, threads: , command: , restart: }\n  image:\n"
     spec = specs.parse_job(text).spec
-    assert spec.role(Role.PS) == jobs.RoleSpec(role=Role.PS)
+    assert spec.role(Role.PS) == job_specs.RoleSpec(role=Role.PS)
     assert spec.image is None
 
 
@@ -114,16 +118,17 @@ SHA = "0123456789abcdef" * 4
     ("written", "code"),
     [
         ("{git: {url: 'git@h.example:team/x.git', revision: 1234567}, path: a/b}",
-         codes.Code(git=codes.Git(url="git@h.example:team/x.git", revision="1234567"), path="a/b")),
+         code_sources.Code(
+             git=code_sources.Git(url="git@h.example:team/x.git", revision="1234567"), path="a/b")),
         ("{git: {url: 'file:///srv/x', revision: refs/heads/feature-1}}",
-         codes.Code(git=codes.Git(url="file:///srv/x", revision="refs/heads/feature-1"))),
+         code_sources.Code(git=code_sources.Git(url="file:///srv/x", revision="refs/heads/feature-1"))),
         (f"{{archive: {{url: 'hdfs:///models/x.zip', sha256: {SHA}}}}}",
-         codes.Code(archive=codes.Archive(url="hdfs:///models/x.zip", sha256=SHA))),
-        ("{folder: ../src}", codes.Code(folder="../src")),
-        ("{config_map: clicks-code}", codes.Code(config_map="clicks-code")),
+         code_sources.Code(archive=code_sources.Archive(url="hdfs:///models/x.zip", sha256=SHA))),
+        ("{folder: ../src}", code_sources.Code(folder="../src")),
+        ("{config_map: clicks-code}", code_sources.Code(config_map="clicks-code")),
     ],
 )  # fmt: skip
-def test_sources_of_code(written: str, code: codes.Code) -> None:
+def test_sources_of_code(written: str, code: code_sources.Code) -> None:
     assert specs.parse_job(f"{MINIMAL}  code: {written}\n").spec.code == code
 
 
@@ -376,9 +381,9 @@ def test_hostile_file_names_are_not_echoed() -> None:
 
 
 def test_frameworks() -> None:
-    assert specs.parse_job(MINIMAL).spec.framework is jobs.Framework.TENSORFLOW
+    assert specs.parse_job(MINIMAL).spec.framework is job_specs.Framework.TENSORFLOW
     torch = MINIMAL.replace("spec:\n", "spec:\n  framework: pytorch\n")
-    assert specs.parse_job(torch).spec.framework is jobs.Framework.PYTORCH
+    assert specs.parse_job(torch).spec.framework is job_specs.Framework.PYTORCH
     (problem,) = problems_of(torch + "    ps: {replicas: 1}\n")
     assert (problem.path, problem.position.line) == ("spec.roles.ps", 9)
     assert problem.message.startswith("PyTorch has no parameter servers")

@@ -4,9 +4,9 @@ import pytest
 import yaml
 
 from paceline import errors, specs
-from paceline.model import saved_plans
-from paceline.model.variable_plans import Cut, PlacementRule, plan
-from paceline.model.variables import Variable
+from paceline.model.variables import saved_plans
+from paceline.model.variables.variable_plans import Cut, PlacementRule, plan
+from paceline.model.variables.variables import Variable
 
 PLAN = plan(
     [

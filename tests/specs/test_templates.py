@@ -3,7 +3,7 @@ import re
 import pytest
 
 from paceline import errors, linting, specs
-from paceline.model import jobs
+from paceline.model.jobs import job_specs
 
 KINDS = tuple(specs.TEMPLATES)
 
@@ -39,7 +39,7 @@ def test_every_field_is_shown(kind: str) -> None:
 
 
 def test_placeholders_are_listed() -> None:
-    assert [name for name in jobs.PLACEHOLDERS if f"{{{name}}}" not in specs.template()] == []
+    assert [name for name in job_specs.PLACEHOLDERS if f"{{{name}}}" not in specs.template()] == []
 
 
 def test_a_name_that_is_no_name() -> None:

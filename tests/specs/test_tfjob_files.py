@@ -15,8 +15,8 @@ from support.examples import examples
 
 from paceline import specs
 from paceline.errors import InvalidInput, NotFound
-from paceline.model.codes import Archive, Code, Git
-from paceline.model.jobs import (
+from paceline.model.jobs.code_sources import Archive, Code, Git
+from paceline.model.jobs.job_specs import (
     CleanUp,
     CpuPolicy,
     JobSpec,
@@ -28,7 +28,7 @@ from paceline.model.jobs import (
     SuccessPolicy,
     Volume,
 )
-from paceline.model.placements import Placement, PlacementStrategy, Toleration
+from paceline.model.jobs.placements import Placement, PlacementStrategy, Toleration
 from paceline.model.roles import Role
 from paceline.rendering import manifests
 from paceline.rendering.surroundings import Surroundings

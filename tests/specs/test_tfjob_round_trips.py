@@ -19,7 +19,8 @@ from support.examples import examples
 from paceline import specs
 from paceline.agent import agent
 from paceline.errors import InvalidInput
-from paceline.model import jobs, quantities
+from paceline.model import quantities
+from paceline.model.jobs import job_specs
 from paceline.rendering import manifests
 from paceline.rendering.surroundings import Surroundings
 from paceline.specs import tfjob_files
@@ -36,7 +37,7 @@ DEFAULTS = {
 OF_THE_SERVER = ("uid", "resourceVersion", "generation", "creationTimestamp")
 OWN_VOLUMES = ("paceline", "paceline-config")
 SLACK_SECONDS = 5
-MARKED = {name: f"<{name}>" for name in jobs.PLACEHOLDERS}
+MARKED = {name: f"<{name}>" for name in job_specs.PLACEHOLDERS}
 
 Tree = dict[str, Any]
 Path_ = tuple[str | int, ...]

@@ -14,7 +14,8 @@ from support import postgresqls
 
 from paceline import stores
 from paceline.control import states
-from paceline.model import jobs, roles, runs
+from paceline.model import roles
+from paceline.model.jobs import job_specs, runs
 
 
 @pytest.fixture(scope="session")
@@ -71,8 +72,12 @@ def make_run() -> MakeRun:
         name: str = "demo", *, ps: int = 2, workers: int = 3, at: float = 1000.0
     ) -> tuple[runs.Run, states.JobState]:
         counts = {roles.Role.PS: ps, roles.Role.WORKER: workers}
-        specs = tuple(jobs.RoleSpec(role=role, replicas=count) for role, count in counts.items() if count)
-        spec = jobs.JobSpec(name=name, roles=specs, command=("python", "train.py"), labels={"team": "ads"})
+        specs = tuple(
+            job_specs.RoleSpec(role=role, replicas=count) for role, count in counts.items() if count
+        )
+        spec = job_specs.JobSpec(
+            name=name, roles=specs, command=("python", "train.py"), labels={"team": "ads"}
+        )
         run = runs.Run(
             name=name, spec=spec, source="kind: TrainingJob\n", engine="local", directory="/runs/demo",
             submitted_at=at,

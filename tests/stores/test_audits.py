@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paceline.model.audits import Audit
+from paceline.model.jobs.audits import Audit
 
 STOP = Audit(at=1.0, who="ann", origin="10.0.0.7", action="jobs.stop", job="demo")
 SCALE = Audit(at=2.0, who="bob", origin="::1", action="jobs.scale", job="other", detail="workers: 2 -> 4")

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from paceline import stores
-from paceline.model import roles, samples
+from paceline.model import roles
+from paceline.model.measures import samples
 
 PS = roles.ReplicaId(roles.Role.PS, 0)
 PAGE = Path(__file__).parents[2] / "docs" / "history.md"

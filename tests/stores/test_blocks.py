@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.examples import examples
 
-from paceline.model import columns, samples
+from paceline.model import columns
+from paceline.model.measures import samples
 from paceline.stores import blocks, precisions
 
 FLOATS = {name for name, each in precisions.PRECISIONS.items() if each.decimals is not None}

@@ -7,12 +7,21 @@ import dataclasses
 import pytest
 
 from paceline.errors import NotFound
-from paceline.model.causes import Cause, Change, Evidence, Explanation, Gain, Option, Outlook, Source
-from paceline.model.conclusions import Conclusion
-from paceline.model.digests import Digest
-from paceline.model.findings import Severity
+from paceline.model.explanations.causes import (
+    Cause,
+    Change,
+    Evidence,
+    Explanation,
+    Gain,
+    Option,
+    Outlook,
+    Source,
+)
+from paceline.model.explanations.conclusions import Conclusion
+from paceline.model.explanations.findings import Severity
+from paceline.model.explanations.job_summaries import Digest
+from paceline.model.jobs.statuses import JobPhase
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.statuses import JobPhase
 
 PS = ReplicaId(Role.PS, 0)
 EFFECT = Cause(name="waits", what="workers wait", severity=Severity.INFO)

@@ -16,7 +16,8 @@ import sqlalchemy as sa
 from alembic import autogenerate, migration, script
 
 from paceline import errors, stores
-from paceline.model import roles, samples
+from paceline.model import roles
+from paceline.model.measures import samples
 from paceline.stores import databases, failures, postgresql, tables
 
 PS = roles.ReplicaId(roles.Role.PS, 0)

@@ -12,7 +12,8 @@ from support.examples import SHARED_FIXTURES, examples
 
 from paceline import errors
 from paceline.control import states
-from paceline.model import jobs, placements, roles, runs, statuses
+from paceline.model import roles
+from paceline.model.jobs import job_specs, placements, runs, statuses
 from paceline.stores import encodings
 
 words = st.text(max_size=12)
@@ -31,15 +32,17 @@ exits = st.builds(
     message=words,
 )  # fmt: skip
 role_specs = st.builds(
-    jobs.RoleSpec,
+    job_specs.RoleSpec,
     role=st.sampled_from(roles.Role), replicas=st.integers(0, 500), cpu_cores=st.none() | floats,
-    memory_bytes=st.none() | numbers, cpu_policy=st.sampled_from(jobs.CpuPolicy),
+    memory_bytes=st.none() | numbers, cpu_policy=st.sampled_from(job_specs.CpuPolicy),
     command=st.lists(words, max_size=3).map(tuple), environment=pairs,
-    restart=st.builds(jobs.RestartPolicy, when=st.sampled_from(jobs.RestartWhen), backoff_seconds=floats),
-    memory_growth=st.none() | st.builds(jobs.MemoryGrowth, factor=floats, cap_bytes=st.none() | numbers),
+    restart=st.builds(
+        job_specs.RestartPolicy, when=st.sampled_from(job_specs.RestartWhen), backoff_seconds=floats
+    ),
+    memory_growth=st.none() | st.builds(job_specs.MemoryGrowth, factor=floats, cap_bytes=st.none() | numbers),
 )  # fmt: skip
 specs = st.builds(
-    jobs.JobSpec,
+    job_specs.JobSpec,
     name=words, labels=pairs, image=st.none() | words, command=st.lists(words, max_size=3).map(tuple),
     environment=pairs, roles=st.lists(role_specs, max_size=3).map(tuple),
     placement=st.builds(
@@ -47,9 +50,11 @@ specs = st.builds(
         strategy=st.sampled_from(placements.PlacementStrategy), node_selector=pairs,
         tolerations=st.lists(st.builds(placements.Toleration, key=st.none() | words), max_size=2).map(tuple),
     ),
-    hosts=st.lists(st.builds(jobs.Host, name=words, cpu_cores=st.none() | floats), max_size=2).map(tuple),
-    success=st.sampled_from(jobs.SuccessPolicy), clean_up=st.sampled_from(jobs.CleanUp),
-    volumes=st.lists(st.builds(jobs.Volume, name=words, mount_path=words), max_size=2).map(tuple),
+    hosts=st.lists(
+        st.builds(job_specs.Host, name=words, cpu_cores=st.none() | floats), max_size=2
+    ).map(tuple),
+    success=st.sampled_from(job_specs.SuccessPolicy), clean_up=st.sampled_from(job_specs.CleanUp),
+    volumes=st.lists(st.builds(job_specs.Volume, name=words, mount_path=words), max_size=2).map(tuple),
     training=st.none() | st.dictionaries(words, json_data, max_size=3),
 )  # fmt: skip
 replica_states = st.builds(
@@ -112,7 +117,7 @@ def test_any_run_comes_back_from_a_store(filled, spec, source, notes, at):
     ],
 )
 def test_a_state_of_another_program_is_refused(change, said):
-    state = json.loads(encodings.encode(states.JobState(spec=jobs.JobSpec(name="x"))))
+    state = json.loads(encodings.encode(states.JobState(spec=job_specs.JobSpec(name="x"))))
     with pytest.raises(errors.StoreError) as caught:
         encodings.decode(states.JobState, json.dumps(state | change), what="the state of job 'x'")
     assert said in caught.value.message
@@ -122,7 +127,7 @@ def test_a_state_of_another_program_is_refused(change, said):
 
 def test_a_state_of_an_older_program_gets_defaults():
     state = encodings.decode(states.JobState, '{"spec": {"name": "x"}}', what="it")
-    assert state == states.JobState(spec=jobs.JobSpec(name="x"))
+    assert state == states.JobState(spec=job_specs.JobSpec(name="x"))
 
 
 def test_a_damaged_state_is_said_so():
@@ -133,4 +138,4 @@ def test_a_damaged_state_is_said_so():
 @pytest.mark.parametrize("value", [{"a": object()}, {3: "a"}, b"bytes"])
 def test_what_is_no_value_of_the_model_cannot_be_stored(value):
     with pytest.raises(TypeError, match="stored"):
-        encodings.encode(jobs.JobSpec(name="x", training={"inner": value}))
+        encodings.encode(job_specs.JobSpec(name="x", training={"inner": value}))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from paceline.model import roles, runs
+from paceline.model import roles
+from paceline.model.jobs import runs
 
 PS = roles.ReplicaId(roles.Role.PS, 0)
 

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from support.examples import SHARED_FIXTURES, examples
 
 from paceline import errors, stores
-from paceline.model import roles, runs, samples
+from paceline.model import roles
+from paceline.model.jobs import runs
+from paceline.model.measures import samples
 
 PS0, PS1 = (roles.ReplicaId(roles.Role.PS, index) for index in range(2))
 WORKER = roles.ReplicaId(roles.Role.WORKER, 0)

@@ -11,7 +11,8 @@ import pytest
 import sqlalchemy as sa
 
 from paceline import errors, stores
-from paceline.model import roles, samples
+from paceline.model import roles
+from paceline.model.measures import samples
 from paceline.stores import packings, tables
 
 PS0, PS1 = (roles.ReplicaId(roles.Role.PS, index) for index in range(2))

@@ -18,11 +18,11 @@ from support.examples import SHARED_FIXTURES, examples
 from support.shell_jobs import fill
 
 from paceline.errors import InvalidInput, NotFound, StoreError
-from paceline.model import variable_plans
-from paceline.model.recordings import Recording
-from paceline.model.samples import Sample
-from paceline.model.traces import Direction, Split, Trace, Transfer
-from paceline.model.variables import Variable
+from paceline.model.measures.recordings import Recording
+from paceline.model.measures.samples import Sample
+from paceline.model.traces.traced_steps import Direction, Split, Trace, Transfer
+from paceline.model.variables import variable_plans
+from paceline.model.variables.variables import Variable
 from paceline.stores import recordings
 
 _SEQUENCES = ("replicas", "samples", "steps", "evaluations", "events")

@@ -1,4 +1,4 @@
-"""Pages of runs, in each kind of database: what `model.run_queries` says of runs that are at hand."""
+"""Pages of runs, in each kind of database: what `model.jobs.run_queries` says of runs that are at hand."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.examples import SHARED_FIXTURES, examples
 
-from paceline.model.digests import Digest
-from paceline.model.findings import Severity
-from paceline.model.run_queries import Cursor, Order, RunQuery, page
-from paceline.model.selectors import parse
-from paceline.model.statuses import JobPhase
+from paceline.model.explanations.findings import Severity
+from paceline.model.explanations.job_summaries import Digest
+from paceline.model.jobs.run_queries import Cursor, Order, RunQuery, page
+from paceline.model.jobs.selectors import parse
+from paceline.model.jobs.statuses import JobPhase
 
 LABELS = ({}, {"team": "ads"}, {"team": "search", "stage": "test"}, {"stage": "Ads_1"})
 WORDS = ("", "a", "ADS", "job-1", "_", "%", "ads_", "train", "ps1", "busy", "1 Net")

@@ -8,7 +8,9 @@ import pytest
 
 from paceline import errors, stores
 from paceline.control import states
-from paceline.model import jobs, roles, runs, samples, statuses
+from paceline.model import roles
+from paceline.model.jobs import job_specs, runs, statuses
+from paceline.model.measures import samples
 
 PS = roles.ReplicaId(roles.Role.PS, 0)
 WORKER = roles.ReplicaId(roles.Role.WORKER, 0)
@@ -92,7 +94,7 @@ def test_a_misspelt_name_gets_a_suggestion(store, make_run):
         lambda s: s.samples("no"),
         lambda s: s.latest_samples("no"),
         lambda s: s.spool_offset("no", PS, 1),
-        lambda s: s.save_state("no", states.JobState(spec=jobs.JobSpec(name="no")), at=1.0),
+        lambda s: s.save_state("no", states.JobState(spec=job_specs.JobSpec(name="no")), at=1.0),
     ],
 )
 def test_what_does_not_exist_is_not_found(filled, call):

@@ -7,10 +7,10 @@ import dataclasses
 import pytest
 
 from paceline.errors import Conflict, NotFound
-from paceline.model.causes import Change, Gain
-from paceline.model.experiments import Experiment, Repeat, Variant
-from paceline.model.proposals import Proposal
-from paceline.model.tunings import Goal, Judgement, Loss, Objective, Outcome, Trial, Tuning
+from paceline.model.explanations.causes import Change, Gain
+from paceline.model.studies.experiments import Experiment, Repeat, Variant
+from paceline.model.studies.proposals import Proposal
+from paceline.model.studies.tunings import Goal, Judgement, Loss, Objective, Outcome, Trial, Tuning
 
 PROPOSAL = Proposal(
     name="layout",

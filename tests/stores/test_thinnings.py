@@ -8,10 +8,10 @@ import pytest
 import sqlalchemy as sa
 
 from paceline.errors import Conflict, NotFound, StoreError
+from paceline.model.jobs.runs import Detail
+from paceline.model.jobs.statuses import JobPhase
+from paceline.model.measures.samples import Evaluation, Sample, StepReport
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.runs import Detail
-from paceline.model.samples import Evaluation, Sample, StepReport
-from paceline.model.statuses import JobPhase
 from paceline.stores import packings, tables, thinnings
 
 PS, WORKER = ReplicaId(Role.PS, 0), ReplicaId(Role.WORKER, 1)

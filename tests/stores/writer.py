@@ -15,7 +15,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from paceline import stores
-from paceline.model import roles, runs, samples
+from paceline.model import roles
+from paceline.model.jobs import runs
+from paceline.model.measures import samples
 
 
 def main(task: str, url: str, word: str = "ps-0") -> None:

@@ -8,15 +8,15 @@ from typing import Any
 
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.rules import Rule
-from paceline.model import script_facts
-from paceline.model.causes import Cause
-from paceline.model.jobs import JobSpec, RoleSpec
-from paceline.model.recordings import Recording
+from paceline.model.explanations.causes import Cause
+from paceline.model.jobs.job_specs import JobSpec, RoleSpec
+from paceline.model.jobs.runs import FACT, JobEvent, ReplicaRow, Run
+from paceline.model.jobs.statuses import JobPhase, ReplicaPhase
+from paceline.model.measures import script_facts
+from paceline.model.measures.recordings import Recording
+from paceline.model.measures.samples import Sample, StepReport
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.runs import FACT, JobEvent, ReplicaRow, Run
-from paceline.model.samples import Sample, StepReport
-from paceline.model.statuses import JobPhase, ReplicaPhase
-from paceline.model.traces import Direction, Operation, Split, Trace, Transfer
+from paceline.model.traces.traced_steps import Direction, Operation, Split, Trace, Transfer
 
 START = 1_700_000_000.0
 #: What a healthy server and a healthy trainer look like.

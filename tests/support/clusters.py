@@ -18,8 +18,8 @@ from typing import Any
 
 import yaml
 
-from paceline.model.jobs import API_VERSION, CleanUp, JobSpec, RoleSpec
-from paceline.model.placements import Placement, PlacementStrategy
+from paceline.model.jobs.job_specs import API_VERSION, CleanUp, JobSpec, RoleSpec
+from paceline.model.jobs.placements import Placement, PlacementStrategy
 from paceline.model.roles import Role
 from paceline.rendering import labels
 from paceline.specs import custom_resources

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from paceline.control import states
-from paceline.model import traces
-from paceline.model.jobs import JobSpec, RoleSpec
-from paceline.model.recordings import Recording
+from paceline.model.jobs.job_specs import JobSpec, RoleSpec
+from paceline.model.jobs.runs import LOCAL, Run
+from paceline.model.jobs.statuses import JobPhase, ReplicaPhase
+from paceline.model.measures.recordings import Recording
+from paceline.model.measures.samples import Evaluation, Sample, StepReport
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.runs import LOCAL, Run
-from paceline.model.samples import Evaluation, Sample, StepReport
-from paceline.model.statuses import JobPhase, ReplicaPhase
+from paceline.model.traces import traced_steps
 from paceline.services.local import state_dirs
 from paceline.stores import Store, open_store
 from paceline.training import trace_files
@@ -105,8 +105,8 @@ def keep(store: Store, recording: Recording, folder: Path) -> str:
     store.append_events(run.name, recording.events)
     if recording.plan is not None:
         counted = {"variables": [dataclasses.asdict(each) for each in recording.plan.variables]}
-        (folder / traces.VARIABLES).write_text(json.dumps(counted))
+        (folder / traced_steps.VARIABLES).write_text(json.dumps(counted))
     for trace in recording.traces:
         name = trace_files.name_of(trace.trainer, trace.attempt)
-        trace_files.write(trace, folder / traces.FOLDER / traces.name_at(recording.at) / name)
+        trace_files.write(trace, folder / traced_steps.FOLDER / traced_steps.name_at(recording.at) / name)
     return run.name

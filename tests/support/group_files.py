@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from paceline.engines.local import machines, networks
 from paceline.engines.local.folders import RunFolder
-from paceline.model.runs import Run
+from paceline.model.jobs.runs import Run
 
 
 def cores(run: Run, replica: str, host: str = "local") -> float | None:

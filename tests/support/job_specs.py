@@ -6,7 +6,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from paceline.model import codes, jobs, placements
+from paceline.model.jobs import code_sources, placements
+from paceline.model.jobs import job_specs as jobs
 from paceline.model.roles import ReplicaId, Role
 
 _PLAIN = st.characters(exclude_categories=("Cs", "Cc"), exclude_characters="\ufeff\ufffe\uffff")
@@ -145,15 +146,15 @@ _TRAININGS = st.none() | st.fixed_dictionaries(
 
 
 _CODES = st.builds(
-    lambda source, path: codes.Code(**source, path=path),
+    lambda source, path: code_sources.Code(**source, path=path),
     st.one_of(
         st.builds(
-            codes.Git,
+            code_sources.Git,
             url=st.sampled_from(["https://h.example/x.git", "git@h:x", "file:///a%20b"]),
             revision=st.sampled_from(["main", "1e5", "no", "refs/tags/v1"]),
         ).map(lambda git: {"git": git}),
         st.builds(
-            codes.Archive,
+            code_sources.Archive,
             url=st.sampled_from(["s3://b/x.tgz", "https://h/x?a=b&c"]),
             sha256=st.sampled_from(["0" * 64, "1" * 63 + "a", "1e" + "0" * 62]),
         ).map(lambda archive: {"archive": archive}),

@@ -6,10 +6,10 @@ import socket
 from pathlib import Path
 
 from paceline.engines.local import folders, layouts, machines, networks, processes
-from paceline.model import jobs
+from paceline.model.jobs import job_specs
 
 
-def find(spec: jobs.JobSpec, folder: folders.RunFolder) -> list[str]:
+def find(spec: job_specs.JobSpec, folder: folders.RunFolder) -> list[str]:
     """Return every process, cgroup, namespace and listening port that is left of an ended run."""
     machine = machines.read()
     left = [f"process {pid}" for pid in sorted(processes.members(folder.path))]

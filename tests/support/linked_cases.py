@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from paceline.model.jobs import Host
-from paceline.model.recordings import Recording
+from paceline.model.jobs.job_specs import Host
+from paceline.model.measures.recordings import Recording
 from support import cases
 
 MBIT = 1_000_000

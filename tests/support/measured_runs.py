@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from paceline.model.jobs import JobSpec, RoleSpec
-from paceline.model.recordings import Recording
+from paceline.model.jobs.job_specs import JobSpec, RoleSpec
+from paceline.model.jobs.runs import JobEvent, ReplicaRow, Run
+from paceline.model.jobs.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
+from paceline.model.measures.recordings import Recording
+from paceline.model.measures.samples import Evaluation, Sample, StepReport
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.runs import JobEvent, ReplicaRow, Run
-from paceline.model.samples import Evaluation, Sample, StepReport
-from paceline.model.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
 
 START = 1_700_000_000.0
 COMPLETED = ExitReason(kind=ExitKind.COMPLETED, code=0)

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from paceline.engines.kubernetes import kinds
-from paceline.model.jobs import JobSpec, RestartPolicy, RoleSpec
+from paceline.model.jobs.job_specs import JobSpec, RestartPolicy, RoleSpec
 from paceline.model.roles import Role
 from paceline.rendering import labels
 from paceline.services.operators.operators import Operator

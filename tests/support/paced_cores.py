@@ -8,10 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from paceline.model.jobs import JobSpec, RoleSpec
+from paceline.model.jobs.job_specs import JobSpec, RoleSpec
+from paceline.model.jobs.runs import Run
+from paceline.model.jobs.statuses import JobPhase
 from paceline.model.roles import Role
-from paceline.model.runs import Run
-from paceline.model.statuses import JobPhase
 from paceline.services.local import jobs
 from paceline.services.studying.probes import Times
 from support.group_files import until

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from paceline.model.adjustments import Knob
-from paceline.model.probes import Cut, Elasticity, Part, Probe, Unit
+from paceline.model.jobs.adjustments import Knob
+from paceline.model.measures.probes import Cut, Elasticity, Part, Probe, Unit
 
 BOTH = Part(Knob.CPU, ("ps-0", "ps-1"))
 PS = Part(Knob.CPU, ("ps-0",))

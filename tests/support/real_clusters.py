@@ -23,7 +23,7 @@ from paceline.engines.kubernetes import kinds, leases, loops
 from paceline.engines.kubernetes.clients import RealCluster
 from paceline.engines.kubernetes.clusters import ClusterError
 from paceline.engines.kubernetes.kinds import Kind
-from paceline.model.jobs import JobSpec
+from paceline.model.jobs.job_specs import JobSpec
 from paceline.rendering import labels
 from paceline.specs import custom_resources
 from support import clusters, operator_processes, rights

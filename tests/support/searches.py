@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from paceline.model.causes import Change, Gain
-from paceline.model.experiments import Experiment, Repeat, Variant
-from paceline.model.proposals import Proposal
-from paceline.model.tunings import Judgement, Loss, Objective, Outcome, Pair, Quality, Trial, Tuning
+from paceline.model.explanations.causes import Change, Gain
+from paceline.model.studies.experiments import Experiment, Repeat, Variant
+from paceline.model.studies.proposals import Proposal
+from paceline.model.studies.tunings import Judgement, Loss, Objective, Outcome, Pair, Quality, Trial, Tuning
 
 SOURCE = "spec:\n  training:\n    optimizer: {name: adam}\n    batch_size: 512\n"
 TUNED = SOURCE.replace("adam", "lazy-adam")

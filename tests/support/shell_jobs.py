@@ -6,9 +6,9 @@ import contextlib
 from collections.abc import Callable
 from pathlib import Path
 
-from paceline.model.jobs import JobSpec, RestartPolicy, RoleSpec
+from paceline.model.jobs.job_specs import JobSpec, RestartPolicy, RoleSpec
+from paceline.model.jobs.runs import Run
 from paceline.model.roles import Role
-from paceline.model.runs import Run
 
 Submit = Callable[[JobSpec], Run]
 #: A command that goes on until `enough` is called: a test takes as long as its machine lets it.

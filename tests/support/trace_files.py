@@ -5,12 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from paceline.model import traces
-from paceline.model.traces import ClockOffset, Direction, Event, Operation, Split, Trace, Transfer
+from paceline.model.traces import traced_steps
+from paceline.model.traces.traced_steps import (
+    ClockOffset,
+    Direction,
+    Event,
+    Operation,
+    Split,
+    Trace,
+    Transfer,
+)
 from paceline.training import trace_files
 
 LONG = "deep/" + "a_very_long_name_of_a_layer/" * 4 + "kernel"
-NAME = traces.name_at(1e9)
+NAME = traced_steps.name_at(1e9)
 
 
 def transfer(variable: str, shard: int | None, server: str, direction: Direction, size: int) -> Transfer:
@@ -60,4 +68,4 @@ def trace(trainer: str, *, ahead: float = 0.0, offset: float = 0.0) -> Trace:
 
 
 def write(directory: str | Path, found: Trace, name: str = NAME) -> None:
-    trace_files.write(found, Path(directory) / traces.FOLDER / name / f"{found.trainer}.1.parquet")
+    trace_files.write(found, Path(directory) / traced_steps.FOLDER / name / f"{found.trainer}.1.parquet")

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
 from pathlib import Path
 
-from paceline.model import traces
-from paceline.model.runs import Run
+from paceline.model.jobs.runs import Run
+from paceline.model.traces import traced_steps
 from support.profiles import two_steps
 
 REPLICAS = ("ps-0", "ps-1", "worker-0", "worker-1")
@@ -28,7 +28,7 @@ def answering(run: Run, answers: Callable[[str, Path], None]) -> Iterator[None]:
         run: the job.
         answers: takes what is asked, and the folder of the trace.
     """
-    request = Path(run.directory) / traces.FOLDER / traces.REQUEST
+    request = Path(run.directory) / traced_steps.FOLDER / traced_steps.REQUEST
     Path(run.directory).mkdir(parents=True, exist_ok=True)
     ended = threading.Event()
 

@@ -6,10 +6,10 @@ import dataclasses
 
 import sqlalchemy as sa
 
-from paceline.model.causes import Explanation
-from paceline.model.conclusions import Conclusion
-from paceline.model.digests import Digest
-from paceline.model.findings import Severity
+from paceline.model.explanations.causes import Explanation
+from paceline.model.explanations.conclusions import Conclusion
+from paceline.model.explanations.findings import Severity
+from paceline.model.explanations.job_summaries import Digest
 from paceline.services.local import state_dirs
 from paceline.stores import open_store, tables
 from support import filled_homes

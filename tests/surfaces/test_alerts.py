@@ -14,10 +14,10 @@ from support import measured_runs
 from support.filled_homes import fill
 
 from paceline.errors import StoreError
-from paceline.model.causes import Cause
-from paceline.model.findings import Severity
-from paceline.model.runs import JobEvent, Run
-from paceline.model.statuses import JobPhase
+from paceline.model.explanations.causes import Cause
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.runs import JobEvent, Run
+from paceline.model.jobs.statuses import JobPhase
 from paceline.services.local.state_dirs import Home
 from paceline.services.observing import diagnosis_runs
 from paceline.services.observing.finding_debounce import Change

@@ -7,9 +7,18 @@ import dataclasses
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.model.causes import Cause, Change, Evidence, Explanation, Gain, Option, Outlook, Source
-from paceline.model.findings import Severity
-from paceline.model.jobs import JobSpec
+from paceline.model.explanations.causes import (
+    Cause,
+    Change,
+    Evidence,
+    Explanation,
+    Gain,
+    Option,
+    Outlook,
+    Source,
+)
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.roles import ReplicaId
 from paceline.surfaces import answers
 from paceline.surfaces.diffs import Diffs

@@ -11,8 +11,8 @@ import pytest
 from support.filled_homes import fill
 
 import paceline
-from paceline.model.samples import Sample
-from paceline.model.statuses import JobPhase
+from paceline.model.jobs.statuses import JobPhase
+from paceline.model.measures.samples import Sample
 from paceline.services.local import state_dirs
 from paceline.surfaces import api
 

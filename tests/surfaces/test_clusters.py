@@ -19,9 +19,9 @@ from support.operator_scenes import JOBS, Scene, is_worker, job
 
 from paceline.engines.kubernetes import clients, kinds
 from paceline.engines.kubernetes.clusters import Line
-from paceline.model import traces
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.traces import Trace
+from paceline.model.traces import traced_steps
+from paceline.model.traces.traced_steps import Trace
 from paceline.services.local import state_dirs
 from paceline.services.operators import rounds
 from paceline.services.operators.rounds import Rounds
@@ -205,11 +205,11 @@ def test_logs_say_what_is_gone(stage: Stage, paceline: Paceline) -> None:
 
 def test_a_trace_is_taken_in_the_pods_and_brought_here(stage: Stage, paceline: Paceline) -> None:
     agent = stage.agent(WORKER, ReplicaId(Role.WORKER, 0))
-    folder = agent.folder / traces.FOLDER
+    folder = agent.folder / traced_steps.FOLDER
 
     def answer() -> None:
         request = wait_until(
-            lambda: (folder / traces.REQUEST).exists() and (folder / traces.REQUEST).read_text()
+            lambda: (folder / traced_steps.REQUEST).exists() and (folder / traced_steps.REQUEST).read_text()
         )
         taken = Trace(trainer="worker-0", attempt=1, at=time.time())
         trace_files.write(taken, folder / request.strip() / "worker-0.1.parquet")

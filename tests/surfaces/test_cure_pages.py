@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from paceline import specs
-from paceline.model import cures
-from paceline.model.cures import CURES, Cure
+from paceline.model.variables import cures
+from paceline.model.variables.cures import CURES, Cure
 from paceline.surfaces import cure_pages
 
 DOCS = Path(__file__).parents[2] / "docs" / "cures"

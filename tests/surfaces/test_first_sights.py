@@ -11,10 +11,10 @@ from click.testing import Result
 from support import cases
 from support.filled_homes import fill
 
-from paceline.model import snapshots
-from paceline.model.causes import Cause, Explanation
-from paceline.model.recordings import Recording
-from paceline.model.snapshots import Snapshot
+from paceline.model.explanations.causes import Cause, Explanation
+from paceline.model.measures import snapshots
+from paceline.model.measures.recordings import Recording
+from paceline.model.measures.snapshots import Snapshot
 from paceline.services.local.state_dirs import Home
 from paceline.services.observing import diagnosis_runs
 from paceline.surfaces import documents

@@ -16,7 +16,7 @@ import pytest
 from click.testing import Result
 from support import kills, leftovers
 
-from paceline.model.statuses import JobPhase
+from paceline.model.jobs.statuses import JobPhase
 from paceline.services.local import state_dirs, supervisors
 from paceline.surfaces import composition
 

@@ -10,10 +10,10 @@ import pytest
 from support.filled_homes import fill
 
 import paceline
-from paceline.model.causes import Cause, Change, Evidence, Explanation, Gain
-from paceline.model.experiments import Experiment, Repeat, Variant
-from paceline.model.proposals import Proposal
-from paceline.model.tunings import Outcome
+from paceline.model.explanations.causes import Cause, Change, Evidence, Explanation, Gain
+from paceline.model.studies.experiments import Experiment, Repeat, Variant
+from paceline.model.studies.proposals import Proposal
+from paceline.model.studies.tunings import Outcome
 from paceline.services.local import state_dirs
 from paceline.surfaces import api, notebooks
 

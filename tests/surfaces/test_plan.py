@@ -8,8 +8,8 @@ import pytest
 from support import filled_homes
 
 from paceline import specs
+from paceline.model.jobs.runs import SEEN, JobEvent
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.runs import SEEN, JobEvent
 from paceline.services import variable_plans
 from paceline.stores import open_store
 from paceline.surfaces.cli.verbs import plan

@@ -9,7 +9,7 @@ import pytest
 from click.testing import Result
 from support import filled_homes, probed_runs
 
-from paceline.model.statuses import JobPhase
+from paceline.model.jobs.statuses import JobPhase
 from paceline.services.local import state_dirs
 from paceline.stores import open_store
 

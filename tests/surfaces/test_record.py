@@ -14,10 +14,10 @@ from support import measured_runs
 from support.filled_homes import fill
 
 from paceline.control import states
-from paceline.model import traces
-from paceline.model.statuses import JobPhase, ReplicaPhase
-from paceline.model.traces import Event, Trace
-from paceline.model.variables import Variable
+from paceline.model.jobs.statuses import JobPhase, ReplicaPhase
+from paceline.model.traces import traced_steps
+from paceline.model.traces.traced_steps import Event, Trace
+from paceline.model.variables.variables import Variable
 from paceline.services.local.state_dirs import Home
 from paceline.stores import open_store, recordings
 from paceline.training import trace_files, traffics
@@ -46,7 +46,7 @@ def measured(home: Home) -> Home:
         store.append_evaluations("clicks", recording.evaluations)
     run_dir = str(home.runs / "clicks")
     trace = Trace(trainer="worker-0", attempt=1, at=1e9, events=(EVENT,))
-    trace_files.keep(trace, home.runs / "clicks" / traces.FOLDER, traces.name_at(1e9))
+    trace_files.keep(trace, home.runs / "clicks" / traced_steps.FOLDER, traced_steps.name_at(1e9))
     traffics.write([Variable(name="ids", shape=(999, 16), sparse=True, step_bytes=5e3)], run_dir)
     return home
 

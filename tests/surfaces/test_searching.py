@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from paceline.model.tunings import Objective, Outcome, Trial, Tuning
+from paceline.model.studies.tunings import Objective, Outcome, Trial, Tuning
 from paceline.services.studying.trials import Doing
 from paceline.surfaces.cli import alerts, searching, sessions
 from paceline.surfaces.cli.searching import Display

@@ -12,8 +12,8 @@ import click
 import pytest
 
 from paceline import specs
+from paceline.model.jobs.statuses import JobPhase
 from paceline.model.roles import Role
-from paceline.model.statuses import JobPhase
 from paceline.surfaces.cli import catalogue, main, options, verbs
 
 HEAVY = (

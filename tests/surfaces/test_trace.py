@@ -11,8 +11,8 @@ from support.filled_homes import fill
 from support.trace_files import LONG, NAME, trace, write
 
 from paceline.agent import profiler
-from paceline.model import traces
-from paceline.model.statuses import JobPhase
+from paceline.model.jobs.statuses import JobPhase
+from paceline.model.traces import traced_steps
 from paceline.services.observing import traces as services
 from paceline.surfaces import perfetto
 
@@ -75,7 +75,7 @@ def test_all_processes_lie_on_one_clock():
 
 
 def test_a_corrupt_file_is_mentioned(paceline, ended):
-    path = Path(ended.directory) / traces.FOLDER / NAME / "worker-1.1.parquet"
+    path = Path(ended.directory) / traced_steps.FOLDER / NAME / "worker-1.1.parquet"
     path.write_bytes(b"PAR1 nothing")
     done = paceline("trace", "clicks")
     assert done.exit_code == 0
@@ -94,7 +94,7 @@ def test_a_job_without_traces_says_how_to_get_them(paceline, home):
 def test_a_running_job_is_asked_and_awaited(paceline, home):
     """Both trainers answer as the training library does: they see the request and leave their files."""
     run = fill(home, "clicks", phase=JobPhase.RUNNING)
-    request = Path(run.directory) / traces.FOLDER / traces.REQUEST
+    request = Path(run.directory) / traced_steps.FOLDER / traced_steps.REQUEST
     Path(run.directory).mkdir(parents=True)
 
     def answer():
@@ -133,7 +133,7 @@ def test_servers_are_profiled_where_no_session_is_traced(paceline, home, monkeyp
     # The other one made no step: the profiler looked at it for longer.
     assert profiled == [1000, 4000]
     assert "not in it: worker-1 made no whole step meanwhile" in done.stderr
-    assert not (Path(run.directory) / traces.FOLDER / traces.REQUEST).exists()
+    assert not (Path(run.directory) / traced_steps.FOLDER / traced_steps.REQUEST).exists()
 
 
 def test_a_server_whose_profile_does_not_come_is_named(paceline, home, monkeypatch):
@@ -178,4 +178,4 @@ def test_trainers_that_do_not_answer_are_not_awaited_for_ever(paceline, home):
     done = paceline("trace", "clicks", "--timeout", "1s")
     assert done.exit_code == 5
     assert "no trainer of clicks has answered within 1 s" in done.stderr
-    assert not (Path(run.directory) / traces.FOLDER / traces.REQUEST).exists()
+    assert not (Path(run.directory) / traced_steps.FOLDER / traced_steps.REQUEST).exists()

@@ -11,7 +11,7 @@ import pytest
 from click.testing import Result
 from support import paced_jobs
 
-from paceline.model.causes import Change
+from paceline.model.explanations.causes import Change
 from paceline.specs import edits
 from paceline.stores import recordings
 

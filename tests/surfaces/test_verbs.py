@@ -13,10 +13,10 @@ import yaml
 from click.testing import CliRunner, Result
 from support.filled_homes import fill, spec_of
 
-from paceline.model.jobs import JobSpec
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.jobs.runs import JobEvent
+from paceline.model.jobs.statuses import JobPhase
 from paceline.model.roles import ReplicaId
-from paceline.model.runs import JobEvent
-from paceline.model.statuses import JobPhase
 from paceline.services.local import state_dirs
 from paceline.stores import open_store
 from paceline.surfaces.cli.main import cli

@@ -11,9 +11,9 @@ from support import measured_runs
 from support.filled_homes import fill
 
 from paceline.errors import EngineError
-from paceline.model.causes import Cause, Explanation
-from paceline.model.findings import Severity
-from paceline.model.statuses import JobPhase
+from paceline.model.explanations.causes import Cause, Explanation
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.statuses import JobPhase
 from paceline.services.local import state_dirs
 from paceline.services.local.jobs import Jobs
 from paceline.services.observing import diagnosis_runs, wait_conditions

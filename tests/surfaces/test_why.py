@@ -15,9 +15,18 @@ from support import cases
 from support.filled_homes import fill, spec_of
 
 from paceline import specs
-from paceline.model.causes import Cause, Change, Evidence, Explanation, Gain, Option, Outlook, Source
-from paceline.model.findings import Severity
-from paceline.model.statuses import JobPhase
+from paceline.model.explanations.causes import (
+    Cause,
+    Change,
+    Evidence,
+    Explanation,
+    Gain,
+    Option,
+    Outlook,
+    Source,
+)
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.statuses import JobPhase
 from paceline.services.local.state_dirs import Home
 from paceline.stores import open_store, recordings
 from paceline.surfaces.diffs import Diffs

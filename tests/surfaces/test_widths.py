@@ -10,14 +10,14 @@ from rich.cells import cell_len
 from rich.console import Console, RenderableType
 from support.filled_homes import spec_of
 
-from paceline.model import snapshots
-from paceline.model.checkups import Check, CheckState
-from paceline.model.findings import Finding, Position, Severity
-from paceline.model.jobs import JobSpec
+from paceline.model.explanations.checkups import Check, CheckState
+from paceline.model.explanations.findings import Finding, Position, Severity
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.jobs.runs import JobEvent, ReplicaRow, Run, RunSummary
+from paceline.model.jobs.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
+from paceline.model.measures import snapshots
+from paceline.model.measures.samples import Sample, StepReport
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.runs import JobEvent, ReplicaRow, Run, RunSummary
-from paceline.model.samples import Sample, StepReport
-from paceline.model.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
 from paceline.surfaces.views import checkups, findings, job_pages, job_tables, summaries, tops
 
 LONG = "n" * 52

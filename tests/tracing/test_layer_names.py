@@ -2,7 +2,7 @@
 
 import pytest
 
-from paceline.model.variables import Variable
+from paceline.model.variables.variables import Variable
 from paceline.tracing import layer_names
 
 

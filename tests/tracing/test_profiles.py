@@ -3,8 +3,8 @@
 import pytest
 from support.profiles import BEGAN, SERVER, WORKER, Profile, two_steps
 
-from paceline.model.traces import Direction
-from paceline.model.variables import Variable
+from paceline.model.traces.traced_steps import Direction
+from paceline.model.variables.variables import Variable
 from paceline.tracing import profiles
 
 

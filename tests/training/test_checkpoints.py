@@ -14,7 +14,7 @@ def one_variable(name, rows):
     """What a checkpoint of one variable holds, in the current graph."""
     import tensorflow.compat.v1 as tf1
 
-    from paceline.model import variable_plans, variables
+    from paceline.model.variables import variable_plans, variables
     from paceline.training import checkpoints, optimizers, parameters, settings
 
     plan = variable_plans.plan(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support import nights
 
-from paceline.model import consistencies, schedules
+from paceline.model.variables import consistencies, schedules
 from paceline.training import clusters, features, settings
 
 pytestmark = pytest.mark.slow

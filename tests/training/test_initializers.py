@@ -17,7 +17,7 @@ def test_a_table_and_its_slots_lie_in_memory_once():
     import tensorflow as tf
     import tensorflow.compat.v1 as tf1
 
-    from paceline.model import variable_plans, variables
+    from paceline.model.variables import variable_plans, variables
     from paceline.training import initializers, optimizers, parameters, settings
 
     table = variables.Variable(name="table", shape=(ROWS, WIDTH), sparse=True, slots=1)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from paceline.model import schedules
+from paceline.model.variables import schedules
 from paceline.training import settings
 
 pytestmark = pytest.mark.slow

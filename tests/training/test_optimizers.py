@@ -87,7 +87,7 @@ REFERENCES = {
 def trained(name, *, rows):
     import tensorflow.compat.v1 as tf1
 
-    from paceline.model import variable_plans, variables
+    from paceline.model.variables import variable_plans, variables
     from paceline.training import learning_rates, optimizers, parameters
 
     rule = optimizers.rule(settings.Optimizer(name, RATE))
@@ -136,7 +136,7 @@ def test_rows_not_used_stay_as_they_are(name):
 def test_adam_moves_rows_that_a_step_does_not_use_and_lazy_adam_does_not():
     import tensorflow.compat.v1 as tf1
 
-    from paceline.model import variable_plans, variables
+    from paceline.model.variables import variable_plans, variables
     from paceline.training import optimizers, parameters
 
     moved = {}

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from paceline.model import plan_comparisons, saved_plans, variable_plans
+from paceline.model.variables import plan_comparisons, saved_plans, variable_plans
 from paceline.training import clusters, errors, features, settings
 
 pytestmark = pytest.mark.slow

@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from paceline.model import row_layouts, variables
+from paceline.model.variables import row_layouts, variables
 from paceline.training import clusters, features, settings
 
 pytestmark = pytest.mark.slow

@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from paceline.model import consistencies, saved_plans, schedules, variable_plans
-from paceline.model.variables import Variable
+from paceline.model.variables import consistencies, saved_plans, schedules, variable_plans
+from paceline.model.variables.variables import Variable
 from paceline.training import errors, settings
 
 PLAN = variable_plans.plan(

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.model.traces import Direction
+from paceline.model.traces.traced_steps import Direction
 from paceline.tracing import step_stats
 from paceline.training import features, settings, traces
 

@@ -7,7 +7,7 @@ from concurrent import futures
 import numpy as np
 import pytest
 
-from paceline.model import consistencies
+from paceline.model.variables import consistencies
 from paceline.training import clusters, errors, features, settings
 
 pytestmark = pytest.mark.slow

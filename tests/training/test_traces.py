@@ -7,7 +7,7 @@ from concurrent import futures
 
 import pytest
 
-from paceline.model import traces as model
+from paceline.model.traces import traced_steps as model
 from paceline.sources import traces as sources
 from paceline.training import clusters, errors, settings, trace_schedules
 

@@ -1,7 +1,7 @@
 import numpy as np
 
 from paceline import specs
-from paceline.model.variables import Variable
+from paceline.model.variables.variables import Variable
 from paceline.training import declarations, features, traffics
 
 ONE, TWO = features.Identity("one", 100), features.Identity("two", 28)

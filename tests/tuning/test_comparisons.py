@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.model.experiments import Experiment, Repeat, Variant, combined
-from paceline.model.tunings import Outcome
+from paceline.model.studies.experiments import Experiment, Repeat, Variant, combined
+from paceline.model.studies.tunings import Outcome
 from paceline.tuning.comparisons import Verdict, compared
 
 

@@ -11,12 +11,12 @@ from support import cases
 from support.cases import START
 
 from paceline.diagnosing.cases import Case
-from paceline.model.jobs import Host
-from paceline.model.proposals import Proposal
-from paceline.model.recordings import Recording
-from paceline.model.runs import SEEN, JobEvent
-from paceline.model.variable_plans import Cut, PlacementRule, Plan, plan
-from paceline.model.variables import Variable
+from paceline.model.jobs.job_specs import Host
+from paceline.model.jobs.runs import SEEN, JobEvent
+from paceline.model.measures.recordings import Recording
+from paceline.model.studies.proposals import Proposal
+from paceline.model.variables.variable_plans import Cut, PlacementRule, Plan, plan
+from paceline.model.variables.variables import Variable
 from paceline.tuning import cure_moves
 
 BUSY, RESTING = {"cpu_cores": 0.95, "cpu_limit_cores": 1.0}, {"cpu_cores": 0.2, "cpu_limit_cores": 1.0}

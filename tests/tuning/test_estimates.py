@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from paceline.model.tunings import Judgement, Objective, Outcome, Pair, Quality, Trial, Tuning
+from paceline.model.studies.tunings import Judgement, Objective, Outcome, Pair, Quality, Trial, Tuning
 from paceline.tuning import estimates
 from paceline.tuning.estimates import Runs
 

@@ -7,7 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.model.tunings import Goal, Loss, Objective, Outcome
+from paceline.model.studies.tunings import Goal, Loss, Objective, Outcome
 from paceline.tuning.judgements import judge
 
 FASTEST = Objective()

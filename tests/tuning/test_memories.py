@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.model.causes import Change
-from paceline.model.jobs import JobSpec, RoleSpec
+from paceline.model.explanations.causes import Change
+from paceline.model.jobs.job_specs import JobSpec, RoleSpec
 from paceline.model.roles import Role
-from paceline.model.tunings import Goal, Objective
+from paceline.model.studies.tunings import Goal, Objective
 from paceline.tuning import memories
 from paceline.tuning.memories import PastRun
 

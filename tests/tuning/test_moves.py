@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from support.layouts import workers
 
-from paceline.model.causes import Gain
-from paceline.model.proposals import Proposal
+from paceline.model.explanations.causes import Gain
+from paceline.model.studies.proposals import Proposal
 from paceline.modelling.layouts import Layout, Server, Trainers
 from paceline.tuning import moves
 

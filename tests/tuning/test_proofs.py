@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 from support.searches import ENDED, SHORT, TUNED, outcome
 
-from paceline.model.tunings import Judgement, Objective, Outcome, Pair, Quality, Trial, Tuning
+from paceline.model.studies.tunings import Judgement, Objective, Outcome, Pair, Quality, Trial, Tuning
 from paceline.tuning import proofs
 
 #: A third trial that is kept, on top of the first one that is.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.model.causes import Change, Gain
-from paceline.model.proposals import Proposal
-from paceline.model.tunings import Judgement, Objective, Outcome, Trial, Tuning
+from paceline.model.explanations.causes import Change, Gain
+from paceline.model.studies.proposals import Proposal
+from paceline.model.studies.tunings import Judgement, Objective, Outcome, Trial, Tuning
 from paceline.tuning import searches
 
 FIRST = Trial(number=0, run="t-0", source="", outcome=Outcome(examples_per_second=(1.0,)))

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from support.job_specs import job_specs
 
 from paceline import specs
-from paceline.model.causes import Change
-from paceline.model.jobs import CpuPolicy, JobSpec, RoleSpec
+from paceline.model.explanations.causes import Change
+from paceline.model.jobs.job_specs import CpuPolicy, JobSpec, RoleSpec
 from paceline.model.roles import Role
-from paceline.model.tunings import Objective
+from paceline.model.studies.tunings import Objective
 from paceline.specs import edits
 from paceline.tuning import shapes
 from paceline.tuning.shapes import Shape

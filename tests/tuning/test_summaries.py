@@ -8,7 +8,7 @@ import pytest
 from support import searches
 from support.searches import ENDED
 
-from paceline.model.tunings import Pair
+from paceline.model.studies.tunings import Pair
 from paceline.tuning import summaries
 
 

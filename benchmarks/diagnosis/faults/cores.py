@@ -8,7 +8,7 @@ from benchmarks.diagnosis import acts, changes, checks
 from benchmarks.diagnosis.bases import BURSTS, FREE, PLAIN, WHOLE, Base
 from benchmarks.diagnosis.faults.faults import Fault, Severity, of
 from benchmarks.diagnosis.knowns import Known
-from paceline.model.jobs import CpuPolicy, JobSpec
+from paceline.model.jobs.job_specs import CpuPolicy, JobSpec
 from paceline.model.roles import Role
 
 

@@ -11,7 +11,7 @@ from benchmarks.diagnosis.bases import Base
 from benchmarks.diagnosis.checks import Check
 from benchmarks.diagnosis.knowns import Known
 from benchmarks.diagnosis.trials import Ending
-from paceline.model.jobs import JobSpec
+from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.roles import Role
 
 Change = Callable[[JobSpec, Known], JobSpec]

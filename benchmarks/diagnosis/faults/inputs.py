@@ -6,7 +6,7 @@ from benchmarks.diagnosis import acts, changes, checks
 from benchmarks.diagnosis.bases import KINDS, PLAIN, Base
 from benchmarks.diagnosis.faults.faults import Fault, Severity, of
 from benchmarks.diagnosis.knowns import Known
-from paceline.model.jobs import JobSpec
+from paceline.model.jobs.job_specs import JobSpec
 
 
 def slow_storage(base: Base, severity: Severity) -> Fault:

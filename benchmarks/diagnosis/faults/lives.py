@@ -7,9 +7,9 @@ from benchmarks.diagnosis.bases import PLAIN, Base
 from benchmarks.diagnosis.faults.faults import Fault, Severity, of
 from benchmarks.diagnosis.knowns import Known
 from benchmarks.diagnosis.trials import Ending
-from paceline.model.jobs import JobSpec
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.jobs.statuses import ExitKind
 from paceline.model.roles import Role
-from paceline.model.statuses import ExitKind
 
 _FINISHED = (Ending.FINISHED,)
 _LEAK_BYTES = 48 << 20

@@ -6,7 +6,7 @@ from benchmarks.diagnosis import changes, checks
 from benchmarks.diagnosis.bases import PLAIN, Base
 from benchmarks.diagnosis.faults.faults import Fault, Severity, of
 from benchmarks.diagnosis.knowns import Known
-from paceline.model.jobs import JobSpec
+from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.roles import Role
 
 _GIB = 1 << 30

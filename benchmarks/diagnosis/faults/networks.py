@@ -6,7 +6,7 @@ from benchmarks.diagnosis import acts, changes, checks
 from benchmarks.diagnosis.bases import FOUR, KINDS, PLAIN, PS_HOST, TRIO, WORKER_HOST, Base
 from benchmarks.diagnosis.faults.faults import Fault, Severity, of
 from benchmarks.diagnosis.knowns import Known
-from paceline.model.jobs import Host, JobSpec
+from paceline.model.jobs.job_specs import Host, JobSpec
 from paceline.model.roles import Role
 
 

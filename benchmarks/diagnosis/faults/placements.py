@@ -9,12 +9,12 @@ from benchmarks.diagnosis import changes, checks
 from benchmarks.diagnosis.bases import FOUR, KINDS, PS_HOST, Base
 from benchmarks.diagnosis.faults.faults import Fault, Severity, of
 from benchmarks.diagnosis.knowns import Known
-from paceline.model import saved_plans
-from paceline.model.jobs import JobSpec
+from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.roles import Role
-from paceline.model.row_layouts import RowLayout, RowOrder
-from paceline.model.variable_plans import Plan
-from paceline.model.variables import Shard, Variable
+from paceline.model.variables import saved_plans
+from paceline.model.variables.row_layouts import RowLayout, RowOrder
+from paceline.model.variables.variable_plans import Plan
+from paceline.model.variables.variables import Shard, Variable
 
 _WAITING = ("waiting-for-ps",)
 _PIECES = 16

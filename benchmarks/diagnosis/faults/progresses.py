@@ -7,7 +7,7 @@ from benchmarks.diagnosis.bases import EVALUATED, PLAIN, Base
 from benchmarks.diagnosis.faults.faults import Fault, Severity, of
 from benchmarks.diagnosis.knowns import Known
 from benchmarks.diagnosis.trials import Ending
-from paceline.model.jobs import JobSpec, RestartPolicy, RestartWhen, RoleSpec
+from paceline.model.jobs.job_specs import JobSpec, RestartPolicy, RestartWhen, RoleSpec
 from paceline.model.roles import Role
 
 _LIVE = (Ending.LIVE,)

@@ -7,7 +7,7 @@ from benchmarks.diagnosis.bases import PAIR, PLAIN, TRIO, WORKER_HOST, Base
 from benchmarks.diagnosis.faults.faults import Fault, Severity, fewer_cores, of
 from benchmarks.diagnosis.knowns import Known
 from benchmarks.diagnosis.trials import Ending
-from paceline.model.jobs import JobSpec
+from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.roles import Role
 
 _LAST = "worker-2"

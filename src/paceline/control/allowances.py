@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from paceline.control.states import JobState
-from paceline.model import adjustments
-from paceline.model.adjustments import Adjustment, Allowance, Knob
-from paceline.model.jobs import CpuPolicy
+from paceline.model.jobs import adjustments
+from paceline.model.jobs.adjustments import Adjustment, Allowance, Knob
+from paceline.model.jobs.job_specs import CpuPolicy
 from paceline.model.roles import ReplicaId
 
 

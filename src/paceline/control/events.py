@@ -6,8 +6,9 @@ import dataclasses
 import enum
 from collections.abc import Mapping
 
-from paceline.model import jobs, roles, statuses
-from paceline.model.adjustments import Adjustment
+from paceline.model import roles
+from paceline.model.jobs import job_specs, statuses
+from paceline.model.jobs.adjustments import Adjustment
 
 
 class TimerKind(enum.StrEnum):
@@ -85,7 +86,7 @@ class ResizeRequested:
         source: its job file; empty: it is kept elsewhere.
     """
 
-    spec: jobs.JobSpec
+    spec: job_specs.JobSpec
     source: str = ""
 
 
@@ -118,7 +119,7 @@ class ResumeRequested:
         spec: as which it goes on; None: as it was.
     """
 
-    spec: jobs.JobSpec | None = None
+    spec: job_specs.JobSpec | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,9 +24,10 @@ from paceline.control import commands, events, resizings, scalings
 from paceline.control.commands import Command
 from paceline.control.events import TimerKind
 from paceline.control.states import JobState, ReplicaState, initial
-from paceline.model import adjustments, jobs, roles
+from paceline.model import roles
+from paceline.model.jobs import adjustments, job_specs
+from paceline.model.jobs.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
 from paceline.model.roles import Role
-from paceline.model.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
 
 #: A restart waits ``backoff_seconds * 2**restarts``, at most this long.
 MAX_BACKOFF_SECONDS = 60.0
@@ -154,15 +155,15 @@ def _after(replica: ReplicaState) -> str:
     return f" (after {replica.restarts} restarts)" if replica.restarts else ""
 
 
-def _restarts(policy: jobs.RestartPolicy, replica: ReplicaState, reason: ExitReason) -> bool:
+def _restarts(policy: job_specs.RestartPolicy, replica: ReplicaState, reason: ExitReason) -> bool:
     if replica.restarts >= policy.limit or reason.is_never_started:
         return False
     if reason.kind is ExitKind.COMPLETED:
-        return policy.when is jobs.RestartWhen.ALWAYS
-    return policy.when is not jobs.RestartWhen.NEVER
+        return policy.when is job_specs.RestartWhen.ALWAYS
+    return policy.when is not job_specs.RestartWhen.NEVER
 
 
-def _back_off(state: JobState, spec: jobs.RoleSpec, replica: ReplicaState) -> Step:
+def _back_off(state: JobState, spec: job_specs.RoleSpec, replica: ReplicaState) -> Step:
     assert replica.exit is not None, "a replica backs off because it ended"
     seconds = min(spec.restart.backoff_seconds * 2**replica.restarts, MAX_BACKOFF_SECONDS)
     memory_bytes = replica.memory_bytes
@@ -177,7 +178,7 @@ def _back_off(state: JobState, spec: jobs.RoleSpec, replica: ReplicaState) -> St
     return state, [commands.StartTimer(timer=timer, seconds=seconds)]
 
 
-def grown_memory(growth: jobs.MemoryGrowth | None, memory_bytes: int | None) -> int | None:
+def grown_memory(growth: job_specs.MemoryGrowth | None, memory_bytes: int | None) -> int | None:
     """Return the memory limit after an out-of-memory kill; it never shrinks."""
     if growth is None or memory_bytes is None:
         return memory_bytes
@@ -185,9 +186,9 @@ def grown_memory(growth: jobs.MemoryGrowth | None, memory_bytes: int | None) -> 
     return max(memory_bytes, wanted if growth.cap_bytes is None else min(wanted, growth.cap_bytes))
 
 
-def _deciders(spec: jobs.JobSpec) -> tuple[roles.ReplicaId, ...]:
+def _deciders(spec: job_specs.JobSpec) -> tuple[roles.ReplicaId, ...]:
     """Return the replicas whose completion makes the job a success."""
-    if spec.success is jobs.SuccessPolicy.CHIEF:
+    if spec.success is job_specs.SuccessPolicy.CHIEF:
         return (roles.ReplicaId(Role.CHIEF if spec.role(Role.CHIEF) else Role.WORKER, 0),)
     return tuple(replica for replica in spec.replicas() if replica.role.trains)
 
@@ -197,7 +198,7 @@ def _succeeded(state: JobState) -> bool:
     return all(r.phase is ReplicaPhase.SUCCEEDED for r in state.replicas if r.replica in deciders)
 
 
-def _needed(spec: jobs.JobSpec, replica: roles.ReplicaId) -> bool:
+def _needed(spec: job_specs.JobSpec, replica: roles.ReplicaId) -> bool:
     """Whether the job cannot go on without this replica: PS hold variables, the others decide success."""
     return replica.role is Role.PS or replica in _deciders(spec)
 
@@ -260,7 +261,7 @@ def _sized(
     return dataclasses.replace(state, adjustments=found)
 
 
-def _resized(state: JobState, wanted: jobs.JobSpec) -> JobState:
+def _resized(state: JobState, wanted: job_specs.JobSpec) -> JobState:
     """Note what replicas may take from now on; what one was adjusted to for a time stays for that time."""
     spec = resizings.taken_over(state.spec, wanted)
     replicas = tuple(
@@ -316,7 +317,7 @@ def _wind_up(state: JobState) -> Step:
     return state, done
 
 
-def _terminate(spec: jobs.JobSpec, replica: ReplicaState) -> list[Command]:
+def _terminate(spec: job_specs.JobSpec, replica: ReplicaState) -> list[Command]:
     timer = events.Timer(kind=TimerKind.KILL, replica=replica.replica, attempt=replica.attempt)
     seconds = spec.termination_grace_seconds + KILL_SLACK_SECONDS
     return [
@@ -355,7 +356,7 @@ def _timer_fired(state: JobState, timer: events.Timer) -> Step:
     return state, []
 
 
-def _resume(state: JobState, spec: jobs.JobSpec | None) -> Step:
+def _resume(state: JobState, spec: job_specs.JobSpec | None) -> Step:
     if state.phase not in (JobPhase.FAILED, JobPhase.STOPPED):
         return state, []
     if spec is not None:
@@ -370,7 +371,7 @@ def _resume(state: JobState, spec: jobs.JobSpec | None) -> Step:
     return pending, []
 
 
-def _relaid(state: JobState, spec: jobs.JobSpec) -> JobState:
+def _relaid(state: JobState, spec: job_specs.JobSpec) -> JobState:
     """Return the state of an ended job as one with other replicas: all that it ever had keep count.
 
     An attempt has files of its own, so a replica that comes back must not take one that there was.

@@ -14,8 +14,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from paceline.control import commands, events, machines, states
 from paceline.control.commands import Command
+from paceline.model.jobs.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
 from paceline.model.roles import ReplicaId
-from paceline.model.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
 
 
 class Stage(enum.StrEnum):

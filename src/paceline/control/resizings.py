@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from paceline.errors import InvalidInput
 from paceline.model import quantities
-from paceline.model.adjustments import Adjustment, Knob
-from paceline.model.causes import Change
-from paceline.model.jobs import CpuPolicy, JobSpec, Override
+from paceline.model.explanations.causes import Change
+from paceline.model.jobs.adjustments import Adjustment, Knob
+from paceline.model.jobs.job_specs import CpuPolicy, JobSpec, Override
 from paceline.model.roles import ReplicaId, Role
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paceline.model.jobs import Framework, JobSpec
+from paceline.model.jobs.job_specs import Framework, JobSpec
 from paceline.model.roles import Role
 
 #: The trainers of any other job count how many they are when they begin, and wait for each other.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from paceline.model import jobs, roles, statuses
-from paceline.model.adjustments import Adjustment
+from paceline.model import roles
+from paceline.model.jobs import job_specs, statuses
+from paceline.model.jobs.adjustments import Adjustment
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +42,7 @@ class JobState:
         adjustments: what replicas and hosts have for a time instead of what the spec says.
     """
 
-    spec: jobs.JobSpec
+    spec: job_specs.JobSpec
     phase: statuses.JobPhase = statuses.JobPhase.PENDING
     replicas: tuple[ReplicaState, ...] = ()
     outcome: statuses.JobPhase | None = None
@@ -53,7 +54,7 @@ class JobState:
         return next((state for state in self.replicas if state.replica == replica), None)
 
 
-def initial(spec: jobs.JobSpec) -> JobState:
+def initial(spec: job_specs.JobSpec) -> JobState:
     """Return the state of a job that was just submitted."""
     replicas = tuple(
         ReplicaState(replica=replica, memory_bytes=spec.role_of(replica).memory_bytes)

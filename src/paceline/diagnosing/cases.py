@@ -9,17 +9,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
-from paceline.model import snapshots, trace_summaries, variable_devices
-from paceline.model.causes import Source
-from paceline.model.intervals import Interval, training_interval
-from paceline.model.jobs import Host, JobSpec, RoleSpec
-from paceline.model.recordings import Recording
+from paceline.model.explanations.causes import Source
+from paceline.model.jobs.job_specs import Host, JobSpec, RoleSpec
+from paceline.model.jobs.runs import RESIZED
+from paceline.model.jobs.statuses import JobPhase
+from paceline.model.measures import snapshots
+from paceline.model.measures.intervals import Interval, training_interval
+from paceline.model.measures.recordings import Recording
+from paceline.model.measures.samples import Measured, Sample, StepReport, by_replica
+from paceline.model.measures.snapshots import ReplicaSnapshot, Snapshot
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.runs import RESIZED
-from paceline.model.samples import Measured, Sample, StepReport, by_replica
-from paceline.model.snapshots import ReplicaSnapshot, Snapshot
-from paceline.model.statuses import JobPhase
-from paceline.model.variable_plans import Plan
+from paceline.model.traces import trace_summaries
+from paceline.model.variables import variable_devices
+from paceline.model.variables.variable_plans import Plan
 
 T = TypeVar("T")
 #: A job that runs is judged by its last seconds: enough for steadiness, short enough to notice a change.

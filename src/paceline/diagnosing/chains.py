@@ -6,8 +6,8 @@ import dataclasses
 import math
 from collections.abc import Collection, Mapping, Sequence
 
-from paceline.model.causes import Cause
-from paceline.model.findings import Severity
+from paceline.model.explanations.causes import Cause
+from paceline.model.explanations.findings import Severity
 
 
 def chained(

@@ -9,12 +9,12 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 
 from paceline.diagnosing.cases import Case
-from paceline.model.adjustments import Knob
-from paceline.model.causes import Cause, Evidence
-from paceline.model.findings import Severity
-from paceline.model.probes import Elasticity, Probe, Verdict
-from paceline.model.recordings import Recording
-from paceline.model.runs import RESIZED
+from paceline.model.explanations.causes import Cause, Evidence
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.adjustments import Knob
+from paceline.model.jobs.runs import RESIZED
+from paceline.model.measures.probes import Elasticity, Probe, Verdict
+from paceline.model.measures.recordings import Recording
 from paceline.probing import sayings
 
 #: Causes that say that something binds which a probe can cut, and what that is.

@@ -8,9 +8,9 @@ from paceline.diagnosing import catalogues, chains, confirmations, needs, outloo
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.progress import limits
 from paceline.diagnosing.situations import Situation
-from paceline.model.causes import Cause, Explanation
-from paceline.model.findings import Severity
-from paceline.model.recordings import Recording
+from paceline.model.explanations.causes import Cause, Explanation
+from paceline.model.explanations.findings import Severity
+from paceline.model.measures.recordings import Recording
 
 _FINE = "nothing is wrong: "
 

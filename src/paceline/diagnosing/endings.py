@@ -11,12 +11,12 @@ from paceline.diagnosing.failures.last_words import LastWords
 from paceline.diagnosing.situations import Situation
 from paceline.diagnosing.waits import replica_commands
 from paceline.model import quantities
-from paceline.model.causes import Cause, Evidence
-from paceline.model.jobs import RoleSpec
-from paceline.model.obstacles import ObstacleKind
+from paceline.model.explanations.causes import Cause, Evidence
+from paceline.model.jobs.job_specs import RoleSpec
+from paceline.model.jobs.obstacles import ObstacleKind
+from paceline.model.jobs.runs import ReplicaRow
+from paceline.model.jobs.statuses import ExitKind, ExitReason, ReplicaPhase
 from paceline.model.roles import Role
-from paceline.model.runs import ReplicaRow
-from paceline.model.statuses import ExitKind, ExitReason, ReplicaPhase
 from paceline.model.words import listed
 
 #: So many replicas are told of each kind of end.

@@ -6,11 +6,12 @@ from typing import TypeGuard
 
 from paceline.diagnosing import usages
 from paceline.diagnosing.cases import Case, mean
-from paceline.model import rates, trace_summaries
-from paceline.model.causes import Gain
-from paceline.model.findings import Severity
+from paceline.model.explanations.causes import Gain
+from paceline.model.explanations.findings import Severity
+from paceline.model.measures import rates
 from paceline.model.roles import ReplicaId
-from paceline.model.traces import Trace
+from paceline.model.traces import trace_summaries
+from paceline.model.traces.traced_steps import Trace
 
 #: What a change has to bring before a cause is more than a remark: less is within the noise of a run.
 LEAST_GAIN = 1.1

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 from paceline.diagnosing import usages
 from paceline.diagnosing.cases import Case
-from paceline.model.jobs import CpuPolicy, Framework
+from paceline.model.jobs.job_specs import CpuPolicy, Framework
 
 #: Fewer samples of a replica than that say nothing of its mean.
 LEAST_SAMPLES = 5

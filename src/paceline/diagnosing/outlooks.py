@@ -8,10 +8,10 @@ from collections.abc import Callable, Collection, Mapping
 from paceline.diagnosing import queues, usages
 from paceline.diagnosing.cases import Case, mean, once
 from paceline.diagnosing.queues import Queues
-from paceline.model import rates
-from paceline.model.causes import Gain, Option, Outlook
+from paceline.model.explanations.causes import Gain, Option, Outlook
+from paceline.model.measures import rates
+from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.snapshots import ReplicaSnapshot
 
 #: A bound that is used to this share binds: who comes waits three times as long as he is served (M/M/1).
 BINDING_USE = 0.75

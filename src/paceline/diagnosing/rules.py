@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.needs import Need
 from paceline.diagnosing.topics import Topic
-from paceline.model.causes import Cause, Change, Evidence, Gain
-from paceline.model.findings import Severity
+from paceline.model.explanations.causes import Cause, Change, Evidence, Gain
+from paceline.model.explanations.findings import Severity
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from paceline.diagnosing.cases import Case
-from paceline.model.causes import Evidence
-from paceline.model.runs import JobEvent
+from paceline.model.explanations.causes import Evidence
+from paceline.model.jobs.runs import JobEvent
 
 _QUOTED = 5
 

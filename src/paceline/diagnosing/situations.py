@@ -6,13 +6,13 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from paceline.model.causes import Evidence
-from paceline.model.jobs import JobSpec
-from paceline.model.obstacles import Obstacle
-from paceline.model.recordings import Output
+from paceline.model.explanations.causes import Evidence
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.jobs.obstacles import Obstacle
+from paceline.model.jobs.runs import JobEvent, ReplicaRow, Run
+from paceline.model.jobs.statuses import JobPhase
+from paceline.model.measures.recordings import Output
 from paceline.model.roles import ReplicaId
-from paceline.model.runs import JobEvent, ReplicaRow, Run
-from paceline.model.statuses import JobPhase
 from paceline.scheduling.fits import Fit
 
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from paceline.diagnosing import endings, waits
 from paceline.diagnosing.situations import Situation
 from paceline.model import quantities
-from paceline.model.causes import Cause, Evidence, Explanation
-from paceline.model.statuses import JobPhase, ReplicaPhase
+from paceline.model.explanations.causes import Cause, Evidence, Explanation
+from paceline.model.jobs.statuses import JobPhase, ReplicaPhase
 
 Rule = Callable[[Situation], Iterator[Cause]]
 _QUOTA = "exceeded quota"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from paceline.model.findings import Severity
+from paceline.model.explanations.findings import Severity
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """What the training section of a job file says, where rules go by it or change it.
 
 A script that is written with the training library obeys all of it. Of any other script it changes what a
-cure can change (`model.cures`).
+cure can change (`model.variables.cures`).
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import Any
 
 from paceline.diagnosing import sayings
 from paceline.diagnosing.cases import Case
-from paceline.model import cures
-from paceline.model.causes import Change
-from paceline.model.cures import Cure
-from paceline.model.jobs import Framework
+from paceline.model.explanations.causes import Change
+from paceline.model.jobs.job_specs import Framework
+from paceline.model.jobs.runs import CURED, SEEN, STEPS_SEEN
 from paceline.model.roles import Role
-from paceline.model.runs import CURED, SEEN, STEPS_SEEN
+from paceline.model.variables import cures
+from paceline.model.variables.cures import Cure
 
 #: What the training library takes where the job file says nothing: `training.settings.Settings`.
 _DEFAULTS = {"optimizer": "adagrad", "wide_optimizer": "ftrl"}

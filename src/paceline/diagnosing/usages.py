@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from paceline.diagnosing.cases import Case, once
-from paceline.model import rates
+from paceline.model.measures import rates
+from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.roles import Role
-from paceline.model.snapshots import ReplicaSnapshot
 
 #: The pool of those that no limit, host or cores of their own keep from any core of the machine.
 MACHINE = "this machine"

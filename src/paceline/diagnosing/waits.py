@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from paceline.diagnosing.situations import Situation
-from paceline.model.causes import Cause, Evidence
-from paceline.model.obstacles import Obstacle, ObstacleKind
+from paceline.model.explanations.causes import Cause, Evidence
+from paceline.model.jobs.obstacles import Obstacle, ObstacleKind
+from paceline.model.jobs.statuses import JobPhase
 from paceline.model.roles import ReplicaId
-from paceline.model.statuses import JobPhase
 from paceline.model.words import listed
 from paceline.scheduling.fits import Blocker, Fit
 

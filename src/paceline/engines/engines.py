@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from paceline.control import events
-from paceline.model.adjustments import Allowance
-from paceline.model.jobs import JobSpec
+from paceline.model.jobs.adjustments import Allowance
+from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.roles import ReplicaId
 
 

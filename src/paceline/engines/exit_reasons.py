@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from paceline.model.statuses import ExitKind, ExitReason
+from paceline.model.jobs.statuses import ExitKind, ExitReason
 
 #: What a process ends with has 32 bits.
 _MOST = 2**32

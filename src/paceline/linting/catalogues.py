@@ -9,7 +9,7 @@ from paceline.linting.jobs import commands, files, layouts, lifecycles, resource
 from paceline.linting.manifests import affinities, details, documents, labels, readings
 from paceline.linting.manifests import lifecycles as manifest_lifecycles
 from paceline.linting.manifests import resources as manifest_resources
-from paceline.model.findings import Finding
+from paceline.model.explanations.findings import Finding
 from paceline.specs import JobFile
 
 JOB_RULES: tuple[rules.Rule[JobFile], ...] = (

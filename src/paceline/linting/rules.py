@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, Protocol, TypeVar
 
-from paceline.model import findings
-from paceline.model.findings import Severity
+from paceline.model.explanations import findings
+from paceline.model.explanations.findings import Severity
 from paceline.specs import documents, problems
 
 Subject = TypeVar("Subject")

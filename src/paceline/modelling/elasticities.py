@@ -6,9 +6,9 @@ import dataclasses
 import math
 from collections.abc import Iterator, Sequence
 
-from paceline.model.adjustments import Knob
 from paceline.model.deviations import NORMAL_95
-from paceline.model.probes import Elasticity, Part
+from paceline.model.jobs.adjustments import Knob
+from paceline.model.measures.probes import Elasticity, Part
 from paceline.modelling import predictions
 from paceline.modelling.calibrations import Calibration, Probed
 from paceline.modelling.costs import Costs

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 
-from paceline.model.jobs import Host, JobSpec
+from paceline.model.jobs.job_specs import Host, JobSpec
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.variable_plans import Plan
+from paceline.model.variables.variable_plans import Plan
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from paceline.model.measures.samples import Sample, StepReport
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.samples import Sample, StepReport
 from paceline.modelling.costs import Costs
 from paceline.modelling.layouts import Layout
 from paceline.modelling.simulations import Simulated

@@ -12,9 +12,9 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from paceline.model import quantities
-from paceline.model.adjustments import Knob
-from paceline.model.jobs import Autoscale, JobSpec
-from paceline.model.probes import Elasticity, Verdict
+from paceline.model.jobs.adjustments import Knob
+from paceline.model.jobs.job_specs import Autoscale, JobSpec
+from paceline.model.measures.probes import Elasticity, Verdict
 from paceline.model.roles import ReplicaId
 from paceline.probing import raises, sayings
 

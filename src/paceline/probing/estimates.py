@@ -14,8 +14,8 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
 from paceline.model import deviations
-from paceline.model.adjustments import Knob
-from paceline.model.probes import Cut, Elasticity, Part
+from paceline.model.jobs.adjustments import Knob
+from paceline.model.measures.probes import Cut, Elasticity, Part
 
 #: No rate is known better than this: reports come once a second or so, and windows are a few seconds.
 LEAST_NOISE = 0.005

@@ -11,7 +11,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 
-from paceline.model.probes import LEAST, Cut, Elasticity, Part, Verdict
+from paceline.model.measures.probes import LEAST, Cut, Elasticity, Part, Verdict
 from paceline.probing.estimates import Known
 
 #: So many are cut one by one; more are halved.

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from paceline.model.adjustments import Knob
-from paceline.model.probes import Elasticity
+from paceline.model.jobs.adjustments import Knob
+from paceline.model.measures.probes import Elasticity
 
 #: What of a job can be raised; others are numbers of trainers and shares among neighbours.
 KNOBS = (Knob.CPU, Knob.LINK)

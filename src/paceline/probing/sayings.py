@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from paceline.model import quantities
-from paceline.model.adjustments import Knob
-from paceline.model.probes import LEAST, Elasticity, Probe, Unit, Verdict
+from paceline.model.jobs.adjustments import Knob
+from paceline.model.measures.probes import LEAST, Elasticity, Probe, Unit, Verdict
 from paceline.model.words import counted, listed
 from paceline.probing import raises
 

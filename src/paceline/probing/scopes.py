@@ -6,11 +6,11 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 
-from paceline.model.adjustments import Adjustment, Knob
-from paceline.model.jobs import JobSpec
-from paceline.model.probes import Part
+from paceline.model.jobs.adjustments import Adjustment, Knob
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.measures.probes import Part
+from paceline.model.measures.samples import Sample
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.samples import Sample
 
 #: With fewer cores a replica may answer too late for the replicas that wait for it.
 LEAST_CORES = 0.05

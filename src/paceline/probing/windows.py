@@ -7,10 +7,10 @@ import math
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from paceline.model import intervals
-from paceline.model.probes import Unit
+from paceline.model.measures import intervals
+from paceline.model.measures.probes import Unit
+from paceline.model.measures.samples import Measured, Sample, StepReport, by_replica
 from paceline.model.roles import Role
-from paceline.model.samples import Measured, Sample, StepReport, by_replica
 
 #: A replica that stood still for less of a time has not felt its quota.
 FELT_SHARE = 0.02

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from paceline.model.jobs import JobSpec
-from paceline.model.placements import PlacementStrategy
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.jobs.placements import PlacementStrategy
 from paceline.model.roles import ReplicaId, Role
 from paceline.rendering import labels
 from paceline.rendering.labels import Object

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paceline.model.jobs import JobSpec
+from paceline.model.jobs.job_specs import JobSpec
 from paceline.rendering import labels
 from paceline.rendering.labels import Object
 from paceline.rendering.surroundings import Surroundings

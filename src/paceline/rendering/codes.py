@@ -6,8 +6,8 @@ import base64
 import dataclasses
 from typing import Any
 
-from paceline.model.codes import Code
-from paceline.model.jobs import JobSpec
+from paceline.model.jobs.code_sources import Code
+from paceline.model.jobs.job_specs import JobSpec
 from paceline.rendering import labels
 from paceline.rendering.labels import Object
 from paceline.rendering.surroundings import Surroundings

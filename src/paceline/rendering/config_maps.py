@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from paceline.errors import EngineError
-from paceline.model.jobs import JobSpec, RoleSpec
+from paceline.model.jobs.job_specs import JobSpec, RoleSpec
 from paceline.model.roles import ReplicaId, Role
 from paceline.rendering import agent_secrets, codes, environments, labels
 from paceline.rendering.labels import Object

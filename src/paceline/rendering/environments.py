@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from paceline.model import jobs
+from paceline.model.jobs import job_specs
 from paceline.model.roles import ReplicaId
 
 SAMPLE_SECONDS = 1.0
@@ -41,7 +41,7 @@ class ReplicaFiles:
 
 
 def agent_config(
-    spec: jobs.JobSpec,
+    spec: job_specs.JobSpec,
     replica: ReplicaId,
     *,
     attempt: int,
@@ -98,5 +98,8 @@ def agent_config(
     }
 
 
-def _is_instrumented(spec: jobs.JobSpec) -> bool:
-    return spec.instrumentation is jobs.Instrumentation.AUTO and spec.framework is not jobs.Framework.PLAIN
+def _is_instrumented(spec: job_specs.JobSpec) -> bool:
+    return (
+        spec.instrumentation is job_specs.Instrumentation.AUTO
+        and spec.framework is not job_specs.Framework.PLAIN
+    )

@@ -10,12 +10,13 @@ import dataclasses
 from collections.abc import Sequence
 
 from paceline.errors import EngineError
-from paceline.model import jobs, quantities, roles
-from paceline.model.placements import PlacementStrategy
+from paceline.model import quantities, roles
+from paceline.model.jobs import job_specs
+from paceline.model.jobs.placements import PlacementStrategy
 from paceline.model.roles import ReplicaId, Role
 
 #: The host of a job that asks for none.
-LOCAL = jobs.Host(name="local")
+LOCAL = job_specs.Host(name="local")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +24,7 @@ class Seat:
     """Where one replica sits; ``cores`` is empty when it may use any."""
 
     replica: ReplicaId
-    host: jobs.Host
+    host: job_specs.Host
     cores: tuple[int, ...] = ()
 
 
@@ -45,7 +46,7 @@ class HostPlan:
         return found
 
 
-def plan(spec: jobs.JobSpec, *, free_cores: Sequence[int], machine_memory_bytes: int | None) -> HostPlan:
+def plan(spec: job_specs.JobSpec, *, free_cores: Sequence[int], machine_memory_bytes: int | None) -> HostPlan:
     """Return a seat for every replica.
 
     Args:
@@ -61,7 +62,7 @@ def plan(spec: jobs.JobSpec, *, free_cores: Sequence[int], machine_memory_bytes:
     return HostPlan(_with_cores(spec, found, tuple(free_cores)))
 
 
-def seats(spec: jobs.JobSpec) -> tuple[Seat, ...]:
+def seats(spec: job_specs.JobSpec) -> tuple[Seat, ...]:
     """Return the host of every replica, whatever its size."""
     hosts = spec.hosts or (LOCAL,)
     return tuple(
@@ -70,7 +71,7 @@ def seats(spec: jobs.JobSpec) -> tuple[Seat, ...]:
     )
 
 
-def extended(plan: HostPlan, spec: jobs.JobSpec, *, free_cores: Sequence[int]) -> HostPlan:
+def extended(plan: HostPlan, spec: job_specs.JobSpec, *, free_cores: Sequence[int]) -> HostPlan:
     """Return a plan with seats for the workers of a running job that have none yet.
 
     Args:
@@ -105,7 +106,7 @@ def extended(plan: HostPlan, spec: jobs.JobSpec, *, free_cores: Sequence[int]) -
     return HostPlan(tuple(seats))
 
 
-def _host_indices(spec: jobs.JobSpec, hosts: int) -> list[int]:
+def _host_indices(spec: job_specs.JobSpec, hosts: int) -> list[int]:
     ps = spec.role(Role.PS)
     ps_replicas = ps.replicas if ps else 0
     # Half of the hosts, so that workers have some left: the layout of the seeds' second scene.
@@ -130,7 +131,7 @@ def _host_indices(spec: jobs.JobSpec, hosts: int) -> list[int]:
 
 
 def _check_sizes(
-    spec: jobs.JobSpec, seats: Sequence[Seat], cores: int, machine_memory_bytes: int | None
+    spec: job_specs.JobSpec, seats: Sequence[Seat], cores: int, machine_memory_bytes: int | None
 ) -> None:
     for seat in seats:
         role = spec.role_of(seat.replica)
@@ -153,7 +154,9 @@ def _check_sizes(
             )
 
 
-def _with_cores(spec: jobs.JobSpec, seats: tuple[Seat, ...], free_cores: tuple[int, ...]) -> tuple[Seat, ...]:
+def _with_cores(
+    spec: job_specs.JobSpec, seats: tuple[Seat, ...], free_cores: tuple[int, ...]
+) -> tuple[Seat, ...]:
     """Give whole cores to the exclusive replicas, and what is left to the others."""
     wanted = {seat.replica: _exclusive_cores(spec, seat.replica) for seat in seats}
     total = sum(wanted.values())
@@ -177,9 +180,9 @@ def _with_cores(spec: jobs.JobSpec, seats: tuple[Seat, ...], free_cores: tuple[i
     return tuple(seat if seat.cores else dataclasses.replace(seat, cores=tuple(left)) for seat in given)
 
 
-def _exclusive_cores(spec: jobs.JobSpec, replica: ReplicaId) -> int:
+def _exclusive_cores(spec: job_specs.JobSpec, replica: ReplicaId) -> int:
     role = spec.role_of(replica)
-    if role.cpu_policy is not jobs.CpuPolicy.EXCLUSIVE or role.cpu_cores is None:
+    if role.cpu_policy is not job_specs.CpuPolicy.EXCLUSIVE or role.cpu_cores is None:
         return 0
     if not quantities.is_whole(role.cpu_cores):
         raise EngineError(

@@ -6,13 +6,13 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from paceline.model import jobs
-from paceline.model.jobs import JobSpec
+from paceline.model.jobs import job_specs
+from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.roles import ReplicaId, Role
 from paceline.rendering.surroundings import Surroundings
 
 JOB, ROLE, INDEX, ATTEMPT, GROUP = (
-    f"{jobs.API_VERSION.split('/')[0]}/{name}" for name in ("job", "role", "index", "attempt", "group")
+    f"{job_specs.API_VERSION.split('/')[0]}/{name}" for name in ("job", "role", "index", "attempt", "group")
 )
 
 MANAGED_BY = "app.kubernetes.io/managed-by"

@@ -6,7 +6,7 @@ import enum
 from collections.abc import Mapping
 
 from paceline.errors import InvalidInput
-from paceline.model.jobs import Framework, JobSpec
+from paceline.model.jobs.job_specs import Framework, JobSpec
 from paceline.model.roles import ReplicaId
 from paceline.rendering import codes, config_maps, kueue, network_policies, pods, services, tfjobs, vcjobs
 from paceline.rendering.labels import Object

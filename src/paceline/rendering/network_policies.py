@@ -8,7 +8,7 @@ own.
 
 from __future__ import annotations
 
-from paceline.model.jobs import JobSpec
+from paceline.model.jobs.job_specs import JobSpec
 from paceline.rendering import labels
 from paceline.rendering.config_maps import METRICS_PORT
 from paceline.rendering.labels import Object

@@ -10,10 +10,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from paceline.model import codes, jobs, quantities
-from paceline.model.adjustments import Allowance
-from paceline.model.jobs import JobSpec, RoleSpec
-from paceline.model.placements import Toleration
+from paceline.model import quantities
+from paceline.model.jobs import code_sources, job_specs
+from paceline.model.jobs.adjustments import Allowance
+from paceline.model.jobs.job_specs import JobSpec, RoleSpec
+from paceline.model.jobs.placements import Toleration
 from paceline.model.roles import ReplicaId
 from paceline.rendering import affinities, agent_secrets, config_maps, labels, securities, services
 from paceline.rendering.labels import Object
@@ -190,7 +191,7 @@ def withheld(spec: JobSpec) -> list[Object]:
     A variable wins over those of a secret, which come all or not at all.
     """
     is_fetched = spec.code is not None and spec.code.config_map is None
-    names = codes.CREDENTIALS if is_fetched and spec.secrets else ()
+    names = code_sources.CREDENTIALS if is_fetched and spec.secrets else ()
     return [{"name": name, "value": ""} for name in names]
 
 
@@ -327,7 +328,7 @@ def _volumes(spec: JobSpec, where: Surroundings) -> list[Object]:
     return own + [{"name": each.name, **_source(each)} for each in spec.volumes]
 
 
-def _source(volume: jobs.Volume) -> Object:
+def _source(volume: job_specs.Volume) -> Object:
     if volume.claim is not None:
         return {"persistentVolumeClaim": {"claimName": volume.claim}}
     if volume.secret is not None:

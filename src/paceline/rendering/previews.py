@@ -11,10 +11,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from paceline.model import jobs
+from paceline.model.jobs import job_specs
 from paceline.model.roles import Role
 
-_NAMES = "|".join(re.escape(name) for name in sorted(jobs.PLACEHOLDERS, key=len, reverse=True))
+_NAMES = "|".join(re.escape(name) for name in sorted(job_specs.PLACEHOLDERS, key=len, reverse=True))
 #: ``{name}`` is filled in, ``{{name}}`` and ``${name}`` are not.
 _PLACEHOLDER = re.compile(rf"\{{\{{({_NAMES})\}}\}}|(?<!\$)\{{({_NAMES})\}}")
 _LITERAL = re.compile(rf"(?<!\$)\{{({_NAMES})\}}")
@@ -36,9 +36,9 @@ def environment(config: Mapping[str, Any]) -> dict[str, str]:
 def framework_variables(config: Mapping[str, Any]) -> dict[str, str]:
     """Return the variables by which the replicas of the job's framework find each other."""
     match config["framework"]:
-        case jobs.Framework.TENSORFLOW:
+        case job_specs.Framework.TENSORFLOW:
             return {"TF_CONFIG": tf_config(config)}
-        case jobs.Framework.PYTORCH:
+        case job_specs.Framework.PYTORCH:
             return torch_variables(config)
     return {}
 

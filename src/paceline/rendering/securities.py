@@ -8,7 +8,7 @@ volume would fail.
 
 from __future__ import annotations
 
-from paceline.model.jobs import Security, SecurityProfile
+from paceline.model.jobs.job_specs import Security, SecurityProfile
 from paceline.rendering.labels import Object, given
 
 

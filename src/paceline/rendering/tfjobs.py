@@ -7,8 +7,8 @@ service that it makes for each replica. Source: ``pkg/apis/kubeflow.org/v1`` of 
 from __future__ import annotations
 
 from paceline.errors import InvalidInput
-from paceline.model import jobs
-from paceline.model.jobs import JobSpec, RoleSpec
+from paceline.model.jobs import job_specs
+from paceline.model.jobs.job_specs import JobSpec, RoleSpec
 from paceline.model.roles import Role
 from paceline.rendering import config_maps, labels, network_policies, pods, services
 from paceline.rendering.labels import Object
@@ -17,9 +17,9 @@ from paceline.rendering.surroundings import Surroundings
 API_VERSION = "kubeflow.org/v1"
 NAMES = {Role.PS: "PS", Role.WORKER: "Worker", Role.CHIEF: "Chief", Role.EVALUATOR: "Evaluator"}
 RESTARTS = {
-    jobs.RestartWhen.NEVER: "Never",
-    jobs.RestartWhen.ON_FAILURE: "OnFailure",
-    jobs.RestartWhen.ALWAYS: "Always",
+    job_specs.RestartWhen.NEVER: "Never",
+    job_specs.RestartWhen.ON_FAILURE: "OnFailure",
+    job_specs.RestartWhen.ALWAYS: "Always",
 }
 #: The operator looks for a container and a port of these names.
 CONTAINER, PORT = "tensorflow", "tfjob-port"
@@ -49,7 +49,9 @@ def objects(spec: JobSpec, where: Surroundings) -> list[Object]:
             {
                 "runPolicy": _run_policy(spec, where.queue),
                 # Unsaid, the chief decides.
-                "successPolicy": "AllWorkers" if spec.success is jobs.SuccessPolicy.ALL_WORKERS else None,
+                "successPolicy": "AllWorkers"
+                if spec.success is job_specs.SuccessPolicy.ALL_WORKERS
+                else None,
                 "tfReplicaSpecs": {NAMES[role.role]: _replicas(spec, role, where) for role in spec.roles},
             }
         ),
@@ -61,7 +63,7 @@ def objects(spec: JobSpec, where: Surroundings) -> list[Object]:
 def _run_policy(spec: JobSpec, queue: str | None) -> Object:
     return labels.given(
         {
-            "cleanPodPolicy": "All" if spec.clean_up is jobs.CleanUp.ALL else "Running",
+            "cleanPodPolicy": "All" if spec.clean_up is job_specs.CleanUp.ALL else "Running",
             "activeDeadlineSeconds": labels.whole(spec.active_deadline_seconds),
             "ttlSecondsAfterFinished": labels.whole(spec.ttl_after_finished_seconds),
             "backoffLimit": labels.restart_limit(spec),

@@ -6,8 +6,8 @@ Its ``svc`` plugin gives every pod a name, its ``env`` plugin an index. Source:
 
 from __future__ import annotations
 
-from paceline.model import jobs
-from paceline.model.jobs import JobSpec, RoleSpec
+from paceline.model.jobs import job_specs
+from paceline.model.jobs.job_specs import JobSpec, RoleSpec
 from paceline.model.roles import Role
 from paceline.rendering import config_maps, labels, network_policies, pods, services
 from paceline.rendering.labels import Object
@@ -41,7 +41,7 @@ def objects(spec: JobSpec, where: Surroundings) -> list[Object]:
 
 def _task(spec: JobSpec, role: RoleSpec, where: Surroundings) -> Object:
     template = pods.template(spec, where, role, _INDEX_VARIABLE)
-    restart = "Never" if role.restart.when is jobs.RestartWhen.NEVER else "OnFailure"
+    restart = "Never" if role.restart.when is job_specs.RestartWhen.NEVER else "OnFailure"
     return labels.given(
         {
             "name": str(role.role),
@@ -55,5 +55,5 @@ def _task(spec: JobSpec, role: RoleSpec, where: Surroundings) -> Object:
 def _decides(spec: JobSpec, role: RoleSpec) -> bool:
     """Whether the job is done when all replicas of a role are."""
     chief = spec.role(Role.CHIEF) is not None
-    by_chief = chief and spec.success is jobs.SuccessPolicy.CHIEF
+    by_chief = chief and spec.success is job_specs.SuccessPolicy.CHIEF
     return role.role is (Role.CHIEF if by_chief else Role.WORKER)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from paceline.model.nodes import Node
-from paceline.model.placements import Placement
+from paceline.model.jobs.nodes import Node
+from paceline.model.jobs.placements import Placement
 
 _KEEPS_AWAY = ("NoSchedule", "NoExecute")
 

@@ -6,8 +6,9 @@ import bisect
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 
-from paceline.model import jobs, quantities
-from paceline.model.nodes import KINDS, Node, Quota, Resources
+from paceline.model import quantities
+from paceline.model.jobs import job_specs
+from paceline.model.jobs.nodes import KINDS, Node, Quota, Resources
 from paceline.model.roles import ReplicaId, Role
 from paceline.scheduling import eligibility, packings, spreads
 from paceline.scheduling.items import Item, items, requests
@@ -50,7 +51,7 @@ class Fit:
     blockers: tuple[Blocker, ...] = ()
 
 
-def fit(spec: jobs.JobSpec, nodes: Sequence[Node], quotas: Sequence[Quota] = ()) -> Fit:
+def fit(spec: job_specs.JobSpec, nodes: Sequence[Node], quotas: Sequence[Quota] = ()) -> Fit:
     """Return whether a job fits on nodes as they are; exact."""
     free, wanted = _open(spec, nodes), items(spec)
     over, packing = tuple(_over_quota(wanted, quotas)), _packed(wanted, free)
@@ -65,7 +66,7 @@ def fit(spec: jobs.JobSpec, nodes: Sequence[Node], quotas: Sequence[Quota] = ())
 
 
 def places(
-    spec: jobs.JobSpec, nodes: Sequence[Node], quotas: Sequence[Quota] = ()
+    spec: job_specs.JobSpec, nodes: Sequence[Node], quotas: Sequence[Quota] = ()
 ) -> dict[ReplicaId, str] | None:
     """Return the node of each replica; None when not all fit. Quicker than `fit`, which looks for reasons."""
     free, wanted = _open(spec, nodes), items(spec)
@@ -75,7 +76,7 @@ def places(
     return _given(wanted, packing) if packing is not None and _is_whole(wanted, packing) else None
 
 
-def _open(spec: jobs.JobSpec, nodes: Sequence[Node]) -> dict[str, Resources]:
+def _open(spec: job_specs.JobSpec, nodes: Sequence[Node]) -> dict[str, Resources]:
     """Return what is free on the nodes that let the job in."""
     return {node.name: node.free for node in nodes if eligibility.obstacle(node, spec.placement) is None}
 
@@ -89,7 +90,7 @@ def _is_whole(wanted: Sequence[Item], packing: packings.Packing) -> bool:
     return all(packing.count(item.name) == item.count for item in wanted)
 
 
-def _workers(spec: jobs.JobSpec) -> int | None:
+def _workers(spec: job_specs.JobSpec) -> int | None:
     role = spec.role(Role.WORKER)
     return role.replicas if role else None
 
@@ -106,7 +107,7 @@ def _given(wanted: Sequence[Item], packing: packings.Packing) -> dict[ReplicaId,
 
 
 def _most_workers(
-    spec: jobs.JobSpec,
+    spec: job_specs.JobSpec,
     wanted: Sequence[Item],
     free: Mapping[str, Resources],
     quotas: Sequence[Quota],
@@ -143,7 +144,7 @@ def _has_other_workers(item: Item) -> bool:
     return item.name != Role.WORKER and item.members[0][0].role is Role.WORKER
 
 
-def _useful(spec: jobs.JobSpec, free: Mapping[str, Resources]) -> Mapping[str, Resources]:
+def _useful(spec: job_specs.JobSpec, free: Mapping[str, Resources]) -> Mapping[str, Resources]:
     """Return the nodes that have room for any replica at all."""
     others = (requests(spec.role_of(each)) for each in spec.overrides if spec.has(each))
     sizes = {*map(requests, spec.roles), *others}

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from paceline.model.jobs import JobSpec
-from paceline.model.nodes import Node, Quota
-from paceline.model.placements import PlacementStrategy
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.jobs.nodes import Node, Quota
+from paceline.model.jobs.placements import PlacementStrategy
 from paceline.model.roles import ReplicaId, Role
 from paceline.scheduling import eligibility
 from paceline.scheduling.items import requests

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from paceline.model import jobs
-from paceline.model.nodes import KINDS, Resources
-from paceline.model.placements import PlacementStrategy
+from paceline.model.jobs import job_specs
+from paceline.model.jobs.nodes import KINDS, Resources
+from paceline.model.jobs.placements import PlacementStrategy
 from paceline.model.roles import ReplicaId, Role
 
 #: So many sizes of one role are told apart: each is one more kind, and packing takes longer with each.
@@ -37,7 +37,7 @@ class Item:
         return len(self.members)
 
 
-def requests(role: jobs.RoleSpec) -> Resources:
+def requests(role: job_specs.RoleSpec) -> Resources:
     """Return what a replica of a role requests of a node."""
     return Resources(
         millicores=role.requested_millicores,
@@ -47,12 +47,12 @@ def requests(role: jobs.RoleSpec) -> Resources:
     )
 
 
-def total(spec: jobs.JobSpec) -> Resources:
+def total(spec: job_specs.JobSpec) -> Resources:
     """Return what all replicas of a job request together."""
     return sum((requests(spec.role_of(each)) for each in spec.replicas()), Resources())
 
 
-def items(spec: jobs.JobSpec) -> tuple[Item, ...]:
+def items(spec: job_specs.JobSpec) -> tuple[Item, ...]:
     """Return what has to find a place; the kind of which there are most comes last."""
     strategy = spec.placement.strategy
     ps, worker = spec.role(Role.PS), spec.role(Role.WORKER)
@@ -63,7 +63,7 @@ def items(spec: jobs.JobSpec) -> tuple[Item, ...]:
     return tuple(sorted((each for each in found if each.count), key=lambda each: each.count))
 
 
-def _of_role(spec: jobs.JobSpec, role: jobs.RoleSpec, strategy: PlacementStrategy) -> list[Item]:
+def _of_role(spec: job_specs.JobSpec, role: job_specs.RoleSpec, strategy: PlacementStrategy) -> list[Item]:
     """Return the replicas of a role by their size: most are as the role says, some may be others."""
     sizes = _sizes(spec, role)
     others = [each for each in spec.roles if (each.role is Role.PS) is not (role.role is Role.PS)]
@@ -87,7 +87,9 @@ def _of_role(spec: jobs.JobSpec, role: jobs.RoleSpec, strategy: PlacementStrateg
     ]
 
 
-def _sizes(spec: jobs.JobSpec, role: jobs.RoleSpec) -> list[tuple[str, Resources, Sequence[ReplicaId]]]:
+def _sizes(
+    spec: job_specs.JobSpec, role: job_specs.RoleSpec
+) -> list[tuple[str, Resources, Sequence[ReplicaId]]]:
     """Return the name, the size and the replicas of each size that a role has."""
     found: dict[Resources, list[ReplicaId]] = {requests(role): []}
     for index in range(role.replicas):
@@ -109,7 +111,7 @@ def _several(replicas: Sequence[ReplicaId]) -> str:
     return f"{first} and {len(others)} more" if others else first
 
 
-def _colocated(spec: jobs.JobSpec, ps: jobs.RoleSpec, worker: jobs.RoleSpec) -> list[Item]:
+def _colocated(spec: job_specs.JobSpec, ps: job_specs.RoleSpec, worker: job_specs.RoleSpec) -> list[Item]:
     """One PS with its share of the workers on each node; shares differ by one worker at most."""
     kinds: dict[tuple[int, Resources], list[tuple[ReplicaId, ...]]] = {}
     for index in range(ps.replicas):

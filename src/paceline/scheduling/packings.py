@@ -21,7 +21,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 
-from paceline.model.nodes import Resources
+from paceline.model.jobs.nodes import Resources
 from paceline.scheduling.items import Item
 
 _IMPOSSIBLE = -1

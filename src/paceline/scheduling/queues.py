@@ -10,8 +10,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
-from paceline.model.jobs import JobSpec
-from paceline.model.nodes import Node, Quota
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.jobs.nodes import Node, Quota
 from paceline.model.roles import ReplicaId
 from paceline.scheduling import fits
 from paceline.scheduling.items import requests

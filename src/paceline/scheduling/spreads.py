@@ -12,7 +12,7 @@ import heapq
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from paceline.model.nodes import Resources
+from paceline.model.jobs.nodes import Resources
 from paceline.scheduling.items import Item
 from paceline.scheduling.packings import Packing
 

@@ -16,22 +16,23 @@ from paceline.control import resizings, scalings
 from paceline.control.resizings import Resize
 from paceline.diagnosing.situations import Situation
 from paceline.errors import Conflict, EngineError, WaitTimeout
-from paceline.model import quantities, run_queries
-from paceline.model.adjustments import Adjustment, Knob
-from paceline.model.jobs import JobSpec
+from paceline.model import quantities
+from paceline.model.jobs import run_queries
+from paceline.model.jobs.adjustments import Adjustment, Knob
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.jobs.run_queries import RunPage, RunQuery
+from paceline.model.jobs.runs import JobEvent, Relay, ReplicaRow, Run, RunSummary, Submit
+from paceline.model.jobs.statuses import JobPhase
 from paceline.model.roles import ReplicaId
-from paceline.model.run_queries import RunPage, RunQuery
-from paceline.model.runs import JobEvent, Relay, ReplicaRow, Run, RunSummary, Submit
-from paceline.model.statuses import JobPhase
 from paceline.services import logs
 from paceline.services.logs import LogLine, Reader, Wanted
 
 if TYPE_CHECKING:
-    from paceline.model.nodes import Node
-    from paceline.model.probes import Probe
-    from paceline.model.recordings import Recording
-    from paceline.model.retentions import Ageing
-    from paceline.model.snapshots import Snapshot
+    from paceline.model.jobs.nodes import Node
+    from paceline.model.jobs.retentions import Ageing
+    from paceline.model.measures.probes import Probe
+    from paceline.model.measures.recordings import Recording
+    from paceline.model.measures.snapshots import Snapshot
     from paceline.scheduling.fits import Fit
     from paceline.services.trace_sites import TraceSite
     from paceline.stores import Store

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from paceline.errors import InvalidInput, NotFound
 from paceline.model import quantities
-from paceline.model.jobs import JobSpec
+from paceline.model.jobs.job_specs import JobSpec
 from paceline.rendering.codes import MAX_PACKED_BYTES
 
 #: Larger ones are not even packed: they could not become small enough.

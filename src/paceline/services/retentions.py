@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from paceline.errors import Conflict, InvalidInput, NotFound
-from paceline.model import quantities, retentions, traces
-from paceline.model.retentions import Ageing, Retention
-from paceline.model.runs import Detail
+from paceline.model import quantities
+from paceline.model.jobs import retentions
+from paceline.model.jobs.retentions import Ageing, Retention
+from paceline.model.jobs.runs import Detail
+from paceline.model.traces import traced_steps
 from paceline.stores import Store
 
 FULL, MINUTES, RUNS, AUDITS = (
@@ -113,7 +115,7 @@ def _remove_files(folder: Path, detail: Detail) -> None:
     for spool in folder.glob("replicas/*/spool.jsonl"):
         spool.unlink(missing_ok=True)
     if detail is Detail.SUMMARY:
-        shutil.rmtree(folder / traces.FOLDER, ignore_errors=True)
+        shutil.rmtree(folder / traced_steps.FOLDER, ignore_errors=True)
 
 
 def apply(

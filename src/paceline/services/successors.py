@@ -6,8 +6,8 @@ import dataclasses
 
 from paceline import specs
 from paceline.errors import InvalidInput
-from paceline.model.jobs import JobSpec
-from paceline.model.runs import Run
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.jobs.runs import Run
 
 
 def successor(run: Run, source: str) -> JobSpec:

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Protocol
 
 from paceline.errors import StoreError
-from paceline.model import traces
+from paceline.model.traces import traced_steps
 
 
 class TraceSite(Protocol):
     """How traces are asked for, and brought into a folder of this machine.
 
     Attributes:
-        run: the folder of the run, with that of its traces in it (`model.traces.FOLDER`).
+        run: the folder of the run, with that of its traces in it (`model.traces.traced_steps.FOLDER`).
     """
 
     run: Path
@@ -33,7 +33,7 @@ class TraceSite(Protocol):
             ClusterError: no trainer can be asked.
         """
 
-    def profile(self, name: str, window: traces.Window) -> None:
+    def profile(self, name: str, window: traced_steps.Window) -> None:
         """Ask the agents to have their servers profiled for a trace that is asked for, too."""
 
     def fetch(self, name: str | None = None) -> None:

@@ -9,13 +9,13 @@ from typing import Any
 
 from paceline import specs
 from paceline.errors import InvalidInput
-from paceline.model import plan_comparisons, saved_plans, script_plans
-from paceline.model.jobs import JobSpec
+from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.roles import Role
-from paceline.model.row_layouts import RowOrder
-from paceline.model.script_plans import Asked
-from paceline.model.variable_plans import DEFAULT_RULE, Cut, CutStrategy, PlacementRule, Plan, plan
-from paceline.model.variables import Variable
+from paceline.model.variables import plan_comparisons, saved_plans, script_plans
+from paceline.model.variables.row_layouts import RowOrder
+from paceline.model.variables.script_plans import Asked
+from paceline.model.variables.variable_plans import DEFAULT_RULE, Cut, CutStrategy, PlacementRule, Plan, plan
+from paceline.model.variables.variables import Variable
 
 _WHOLE = Cut(strategy=CutStrategy.NONE)
 _RANGES = Cut(strategy=CutStrategy.FIXED, order=RowOrder.CONTIGUOUS)

@@ -20,9 +20,9 @@ from typing import Any
 from google.protobuf import message
 
 from paceline.errors import first_line
-from paceline.model import traces
-from paceline.model.traces import Trace
-from paceline.model.variables import Variable
+from paceline.model.traces import traced_steps
+from paceline.model.traces.traced_steps import Trace
+from paceline.model.variables.variables import Variable
 from paceline.sources import protobufs
 from paceline.sources.refusals import Refused
 from paceline.tracing import layer_names, profiles, step_stats
@@ -96,7 +96,7 @@ def read(paths: Iterable[Path], variables: Sequence[Variable] = ()) -> Profiles:
         replica, task = f"{name['role']}-{name['index']}", f"/job:{name['role']}/task:{name['index']}"
         try:
             spaces[task], attempts[task] = _read(path), int(name["attempt"])
-            at = traces.at_name(path.parent.name) if traces.is_name(path.parent.name) else at
+            at = traced_steps.at_name(path.parent.name) if traced_steps.is_name(path.parent.name) else at
         except Refused as reason:
             found.refused[replica] = str(reason)
         except ValueError as error:

@@ -11,8 +11,8 @@ import dataclasses
 from typing import NamedTuple
 
 from paceline.model import outside
+from paceline.model.measures.samples import Sample
 from paceline.model.roles import ReplicaId
-from paceline.model.samples import Sample
 
 
 class Pod(NamedTuple):

@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from paceline.model import outside, script_facts, standings
-from paceline.model.cures import Outcome
+from paceline.model import outside
+from paceline.model.jobs.runs import CURED, FACT, STANDING, JobEvent
+from paceline.model.measures import script_facts, standings
+from paceline.model.measures.samples import CURRENT_ATTEMPT, Evaluation, Sample, StepReport
 from paceline.model.roles import ReplicaId
-from paceline.model.runs import CURED, FACT, STANDING, JobEvent
-from paceline.model.samples import CURRENT_ATTEMPT, Evaluation, Sample, StepReport
+from paceline.model.variables.cures import Outcome
 
 #: A reader takes at most so much at once, so that a spool that grew for hours does not fill memory.
 MAX_READ_BYTES = 4 * 1024 * 1024

@@ -19,7 +19,7 @@ from google.protobuf import message
 
 from paceline.errors import first_line
 from paceline.model import outside
-from paceline.model.traces import Trace
+from paceline.model.traces.traced_steps import Trace
 from paceline.sources import protobufs
 from paceline.sources.refusals import Refused
 from paceline.tracing import step_stats

@@ -9,9 +9,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from paceline.errors import PacelineError, first_line
-from paceline.model import trace_tables, traces, words
-from paceline.model.traces import Trace
-from paceline.model.variables import Variable
+from paceline.model import words
+from paceline.model.traces import trace_tables
+from paceline.model.traces import traced_steps as traces
+from paceline.model.traces.traced_steps import Trace
+from paceline.model.variables.variables import Variable
 from paceline.sources.refusals import Refused
 from paceline.specs import variable_files
 

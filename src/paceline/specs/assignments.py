@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from paceline.errors import InvalidInput
-from paceline.model.causes import Change
+from paceline.model.explanations.causes import Change
 from paceline.model.roles import Role
 
 #: More values than that are more than a user reads.

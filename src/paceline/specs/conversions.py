@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from paceline.model import codes, consistencies, jobs, placements, schedules
+from paceline.model.jobs import code_sources, job_specs, placements
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.variable_plans import PlacementRule
+from paceline.model.variables import consistencies, schedules
+from paceline.model.variables.variable_plans import PlacementRule
 from paceline.specs import documents, problems, shapes, trainings
 
 DEFAULT_GRACE_SECONDS = 30.0
@@ -18,7 +19,7 @@ CODE_SOURCES = ("git", "archive", "folder", "config_map")
 Found = Iterator[problems.Problem]
 
 
-def job_spec(section: shapes.JobSection, order: Sequence[str]) -> jobs.JobSpec:
+def job_spec(section: shapes.JobSection, order: Sequence[str]) -> job_specs.JobSpec:
     """Return the job that a checked file asks for, every default filled in.
 
     Args:
@@ -32,13 +33,13 @@ def job_spec(section: shapes.JobSection, order: Sequence[str]) -> jobs.JobSpec:
         if (role := getattr(spec.roles, name)) is not None and role.replicas > 0
     )
     has_chief = any(role.role is Role.CHIEF for role in roles)
-    default_success = jobs.SuccessPolicy.CHIEF if has_chief else jobs.SuccessPolicy.ALL_WORKERS
+    default_success = job_specs.SuccessPolicy.CHIEF if has_chief else job_specs.SuccessPolicy.ALL_WORKERS
     grace = spec.termination_grace
-    return jobs.JobSpec(
+    return job_specs.JobSpec(
         name=section.metadata.name,
         labels=dict(section.metadata.labels),
-        framework=spec.framework or jobs.Framework.TENSORFLOW,
-        instrumentation=spec.instrumentation or jobs.Instrumentation.AUTO,
+        framework=spec.framework or job_specs.Framework.TENSORFLOW,
+        instrumentation=spec.instrumentation or job_specs.Instrumentation.AUTO,
         image=spec.image,
         command=tuple(spec.command or ()),
         code=_code(spec.code),
@@ -46,18 +47,18 @@ def job_spec(section: shapes.JobSection, order: Sequence[str]) -> jobs.JobSpec:
         environment=dict(spec.environment),
         roles=roles,
         overrides={
-            ReplicaId.parse(name): jobs.Override(cpu_cores=each.cpu, memory_bytes=each.memory)
+            ReplicaId.parse(name): job_specs.Override(cpu_cores=each.cpu, memory_bytes=each.memory)
             for name, each in spec.overrides.items()
         },
         placement=_placement(spec.placement),
         scheduling=_scheduling(spec.scheduling),
         hosts=tuple(_host(host) for host in spec.hosts),
         success=spec.success or default_success,
-        clean_up=spec.clean_up or jobs.CleanUp.RUNNING,
+        clean_up=spec.clean_up or job_specs.CleanUp.RUNNING,
         active_deadline_seconds=spec.active_deadline,
         ttl_after_finished_seconds=spec.ttl_after_finished,
         termination_grace_seconds=DEFAULT_GRACE_SECONDS if grace is None else grace,
-        volumes=tuple(jobs.Volume(**volume.model_dump()) for volume in spec.volumes),
+        volumes=tuple(job_specs.Volume(**volume.model_dump()) for volume in spec.volumes),
         secrets=tuple(spec.secrets),
         security=_security(spec.security),
         autoscale=_autoscale(spec.autoscale),
@@ -65,28 +66,28 @@ def job_spec(section: shapes.JobSection, order: Sequence[str]) -> jobs.JobSpec:
     )
 
 
-def _role_spec(role: Role, section: shapes.RoleSection, spec: shapes.SpecSection) -> jobs.RoleSpec:
+def _role_spec(role: Role, section: shapes.RoleSection, spec: shapes.SpecSection) -> job_specs.RoleSpec:
     threads = spec.threads if section.threads is None else section.threads
-    restart = jobs.RestartPolicy()
+    restart = job_specs.RestartPolicy()
     if section.restart is not None:
         given = section.restart
-        restart = jobs.RestartPolicy(
+        restart = job_specs.RestartPolicy(
             when=given.when or restart.when,
             limit=restart.limit if given.limit is None else given.limit,
             backoff_seconds=restart.backoff_seconds if given.backoff is None else given.backoff,
         )
     growth = None
     if section.memory_growth is not None:
-        factor = section.memory_growth.factor or jobs.MemoryGrowth().factor
-        growth = jobs.MemoryGrowth(factor=factor, cap_bytes=section.memory_growth.cap)
-    return jobs.RoleSpec(
+        factor = section.memory_growth.factor or job_specs.MemoryGrowth().factor
+        growth = job_specs.MemoryGrowth(factor=factor, cap_bytes=section.memory_growth.cap)
+    return job_specs.RoleSpec(
         role=role,
         replicas=section.replicas,
         max_replicas=section.max_replicas,
         cpu_cores=section.cpu,
         memory_bytes=section.memory,
         gpus=section.gpu,
-        cpu_policy=section.cpu_policy or spec.cpu_policy or jobs.CpuPolicy.SHARED,
+        cpu_policy=section.cpu_policy or spec.cpu_policy or job_specs.CpuPolicy.SHARED,
         threads=threads or None,
         command=tuple(section.command or ()),
         environment=dict(section.environment),
@@ -95,12 +96,12 @@ def _role_spec(role: Role, section: shapes.RoleSection, spec: shapes.SpecSection
     )
 
 
-def _code(section: shapes.CodeSection | None) -> codes.Code | None:
+def _code(section: shapes.CodeSection | None) -> code_sources.Code | None:
     if section is None:
         return None
-    return codes.Code(
-        git=codes.Git(**section.git.model_dump()) if section.git else None,
-        archive=codes.Archive(**section.archive.model_dump()) if section.archive else None,
+    return code_sources.Code(
+        git=code_sources.Git(**section.git.model_dump()) if section.git else None,
+        archive=code_sources.Archive(**section.archive.model_dump()) if section.archive else None,
         folder=section.folder,
         config_map=section.config_map,
         path=section.path,
@@ -117,37 +118,39 @@ def _placement(section: shapes.PlacementSection | None) -> placements.Placement:
     )
 
 
-def _scheduling(section: shapes.SchedulingSection | None) -> jobs.Scheduling:
+def _scheduling(section: shapes.SchedulingSection | None) -> job_specs.Scheduling:
     if section is None:
-        return jobs.Scheduling()
-    return jobs.Scheduling(
-        fit=section.fit or jobs.FitPolicy.HOLD, priority=section.priority, queue=section.queue
+        return job_specs.Scheduling()
+    return job_specs.Scheduling(
+        fit=section.fit or job_specs.FitPolicy.HOLD, priority=section.priority, queue=section.queue
     )
 
 
-def _security(section: shapes.SecuritySection | None) -> jobs.Security:
+def _security(section: shapes.SecuritySection | None) -> job_specs.Security:
     if section is None:
-        return jobs.Security()
-    return jobs.Security(profile=section.profile or jobs.SecurityProfile.IMAGE, user=section.user)
+        return job_specs.Security()
+    return job_specs.Security(profile=section.profile or job_specs.SecurityProfile.IMAGE, user=section.user)
 
 
-def _autoscale(section: shapes.AutoscaleSection | None) -> jobs.Autoscale | None:
+def _autoscale(section: shapes.AutoscaleSection | None) -> job_specs.Autoscale | None:
     if section is None:
         return None
     given = {role: getattr(section, str(role), None) for role in Role}
-    return jobs.Autoscale(
+    return job_specs.Autoscale(
         ranges={
-            role: jobs.CoreRange(each.cpu.min, each.cpu.max)
+            role: job_specs.CoreRange(each.cpu.min, each.cpu.max)
             for role, each in given.items()
             if each is not None
         },
         most_cores=section.cpu,
-        every_seconds=jobs.Autoscale(ranges={}).every_seconds if section.every is None else section.every,
+        every_seconds=job_specs.Autoscale(ranges={}).every_seconds
+        if section.every is None
+        else section.every,
     )
 
 
-def _host(section: shapes.HostSection) -> jobs.Host:
-    return jobs.Host(
+def _host(section: shapes.HostSection) -> job_specs.Host:
+    return job_specs.Host(
         name=section.name,
         cpu_cores=section.cpu,
         memory_bytes=section.memory,
@@ -227,7 +230,7 @@ def _scaled(document: documents.Document, spec: shapes.SpecSection) -> Found:
         elif section.cpu is None:
             message = f"its cores are not limited; give spec.roles.{name} a cpu"
             yield document.problem((*path, name), message, key=True)
-        elif (section.cpu_policy or spec.cpu_policy) is jobs.CpuPolicy.EXCLUSIVE:
+        elif (section.cpu_policy or spec.cpu_policy) is job_specs.CpuPolicy.EXCLUSIVE:
             message = "exclusive cores are given when a replica begins; say cpu_policy: shared"
             yield document.problem((*path, name), message, key=True)
         elif not cpu.min <= section.cpu <= cpu.max:
@@ -241,11 +244,11 @@ def _scaled(document: documents.Document, spec: shapes.SpecSection) -> Found:
 
 
 def _framework(document: documents.Document, spec: shapes.SpecSection) -> Found:
-    framework = spec.framework or jobs.Framework.TENSORFLOW
-    if framework is jobs.Framework.PYTORCH and spec.roles.ps is not None and spec.roles.ps.replicas > 0:
+    framework = spec.framework or job_specs.Framework.TENSORFLOW
+    if framework is job_specs.Framework.PYTORCH and spec.roles.ps is not None and spec.roles.ps.replicas > 0:
         message = "PyTorch has no parameter servers; remove the role, or say framework: plain"
         yield document.problem(("spec", "roles", "ps"), message, key=True)
-    if framework is not jobs.Framework.TENSORFLOW and spec.training is not None:
+    if framework is not job_specs.Framework.TENSORFLOW and spec.training is not None:
         message = f"Paceline's training library is for TensorFlow; remove this, or framework: {framework}"
         yield document.problem(("spec", "training"), message, key=True)
 
@@ -311,7 +314,7 @@ def _volumes(document: documents.Document, spec: shapes.SpecSection) -> Found:
 
 
 def _folders_of_hosts(document: documents.Document, spec: shapes.SpecSection) -> Found:
-    if spec.security is None or spec.security.profile is not jobs.SecurityProfile.RESTRICTED:
+    if spec.security is None or spec.security.profile is not job_specs.SecurityProfile.RESTRICTED:
         return
     for index, volume in enumerate(spec.volumes):
         if volume.host_path is not None:

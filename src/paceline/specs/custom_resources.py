@@ -17,11 +17,11 @@ from typing import Any
 import yaml
 
 from paceline.errors import InvalidInput
-from paceline.model import jobs
+from paceline.model.jobs import job_specs
 from paceline.specs import documents, dumping, files, problems
 from paceline.specs.schemas import json_schema
 
-GROUP, VERSION = jobs.API_VERSION.split("/")
+GROUP, VERSION = job_specs.API_VERSION.split("/")
 PLURAL = "trainingjobs"
 #: A field that only the resource has: whether the job is to be stopped, or not to begin.
 SUSPEND = "suspend"
@@ -76,8 +76,8 @@ def definition() -> dict[str, Any]:
             "group": GROUP,
             "scope": "Namespaced",
             "names": {
-                "kind": jobs.KIND,
-                "listKind": f"{jobs.KIND}List",
+                "kind": job_specs.KIND,
+                "listKind": f"{job_specs.KIND}List",
                 "plural": PLURAL,
                 "singular": "trainingjob",
                 "shortNames": ["tj"],
@@ -105,7 +105,7 @@ def definition() -> dict[str, Any]:
     }
 
 
-def job_spec(custom: Mapping[str, Any]) -> jobs.JobSpec:
+def job_spec(custom: Mapping[str, Any]) -> job_specs.JobSpec:
     """Return the job that a resource asks for.
 
     Raises:
@@ -156,7 +156,7 @@ def _excess(document: Mapping[str, Any]) -> str | None:
     return f"the nesting is deeper than {documents.MAX_DEPTH} levels"
 
 
-def resource(spec: jobs.JobSpec, namespace: str) -> dict[str, Any]:
+def resource(spec: job_specs.JobSpec, namespace: str) -> dict[str, Any]:
     """Return the resource of a job; `job_spec` makes an equal job of it."""
     document: dict[str, Any] = yaml.safe_load(dumping.dump_job(spec))
     document["metadata"]["namespace"] = namespace

@@ -23,7 +23,7 @@ from yaml.reader import Reader
 from yaml.resolver import Resolver
 from yaml.scanner import Scanner
 
-from paceline.model import findings
+from paceline.model.explanations import findings
 from paceline.specs import problems
 
 MAX_BYTES = 1 << 20

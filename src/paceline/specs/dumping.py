@@ -8,9 +8,10 @@ from typing import Any
 
 import yaml
 
-from paceline.model import codes, jobs, placements, quantities
+from paceline.model import quantities
+from paceline.model.jobs import code_sources, job_specs, placements
+from paceline.model.jobs.runs import Run
 from paceline.model.roles import Role
-from paceline.model.runs import Run
 from paceline.specs import plain_texts
 
 
@@ -41,11 +42,11 @@ _Dumper.add_representer(_Words, _words)
 _Dumper.add_representer(str, _text)
 
 
-def dump_job(spec: jobs.JobSpec) -> str:
+def dump_job(spec: job_specs.JobSpec) -> str:
     """Return the YAML of a job; `parse_job` makes an equal `JobSpec` of it."""
     document = {
-        "apiVersion": jobs.API_VERSION,
-        "kind": jobs.KIND,
+        "apiVersion": job_specs.API_VERSION,
+        "kind": job_specs.KIND,
         "metadata": _given({"name": spec.name, "labels": dict(spec.labels)}),
         "spec": _given(_spec(spec)),
     }
@@ -65,13 +66,13 @@ def dump_document(document: Mapping[str, Any]) -> str:
     return text
 
 
-def _spec(spec: jobs.JobSpec) -> dict[str, Any]:
-    default = jobs.SuccessPolicy.CHIEF if spec.role(Role.CHIEF) else jobs.SuccessPolicy.ALL_WORKERS
+def _spec(spec: job_specs.JobSpec) -> dict[str, Any]:
+    default = job_specs.SuccessPolicy.CHIEF if spec.role(Role.CHIEF) else job_specs.SuccessPolicy.ALL_WORKERS
     grace = spec.termination_grace_seconds
     return {
-        "framework": None if spec.framework is jobs.Framework.TENSORFLOW else str(spec.framework),
+        "framework": None if spec.framework is job_specs.Framework.TENSORFLOW else str(spec.framework),
         "instrumentation": None
-        if spec.instrumentation is jobs.Instrumentation.AUTO
+        if spec.instrumentation is job_specs.Instrumentation.AUTO
         else str(spec.instrumentation),
         "image": spec.image,
         "command": _Words(spec.command),
@@ -87,7 +88,7 @@ def _spec(spec: jobs.JobSpec) -> dict[str, Any]:
         "scheduling": _scheduling(spec.scheduling),
         "hosts": [_host(host) for host in spec.hosts],
         "success": None if spec.success is default else str(spec.success),
-        "clean_up": None if spec.clean_up is jobs.CleanUp.RUNNING else str(spec.clean_up),
+        "clean_up": None if spec.clean_up is job_specs.CleanUp.RUNNING else str(spec.clean_up),
         "active_deadline": _seconds(spec.active_deadline_seconds),
         "ttl_after_finished": _seconds(spec.ttl_after_finished_seconds),
         "termination_grace": None if grace == 30 else _seconds(grace),
@@ -99,7 +100,7 @@ def _spec(spec: jobs.JobSpec) -> dict[str, Any]:
     }
 
 
-def _code(code: codes.Code | None) -> dict[str, Any]:
+def _code(code: code_sources.Code | None) -> dict[str, Any]:
     if code is None:
         return {}
     sources = {
@@ -117,13 +118,13 @@ class _Kept(dict[str, Any]):
 _Dumper.add_representer(_Kept, yaml.SafeDumper.represent_dict)
 
 
-def _role(role: jobs.RoleSpec) -> dict[str, Any]:
+def _role(role: job_specs.RoleSpec) -> dict[str, Any]:
     result = _given(
         {
             "cpu": _cores(role.cpu_cores),
             "memory": _bytes(role.memory_bytes),
             "gpu": role.gpus or None,
-            "cpu_policy": None if role.cpu_policy is jobs.CpuPolicy.SHARED else str(role.cpu_policy),
+            "cpu_policy": None if role.cpu_policy is job_specs.CpuPolicy.SHARED else str(role.cpu_policy),
             "threads": role.threads,
             "command": _Words(role.command),
             "environment": dict(role.environment),
@@ -134,8 +135,8 @@ def _role(role: jobs.RoleSpec) -> dict[str, Any]:
     return {"replicas": role.replicas, **_given({"max_replicas": role.max_replicas}), **result}
 
 
-def _restart(policy: jobs.RestartPolicy) -> dict[str, Any]:
-    default = jobs.RestartPolicy()
+def _restart(policy: job_specs.RestartPolicy) -> dict[str, Any]:
+    default = job_specs.RestartPolicy()
     return _given(
         {
             "when": None if policy.when is default.when else str(policy.when),
@@ -147,7 +148,7 @@ def _restart(policy: jobs.RestartPolicy) -> dict[str, Any]:
     )
 
 
-def _growth(growth: jobs.MemoryGrowth | None) -> dict[str, Any]:
+def _growth(growth: job_specs.MemoryGrowth | None) -> dict[str, Any]:
     return _given({"factor": growth.factor, "cap": _bytes(growth.cap_bytes)}) if growth is not None else {}
 
 
@@ -162,8 +163,8 @@ def _placement(placement: placements.Placement) -> dict[str, Any]:
     )
 
 
-def _scheduling(scheduling: jobs.Scheduling) -> dict[str, Any]:
-    default = jobs.Scheduling()
+def _scheduling(scheduling: job_specs.Scheduling) -> dict[str, Any]:
+    default = job_specs.Scheduling()
     return _given(
         {
             "fit": None if scheduling.fit is default.fit else str(scheduling.fit),
@@ -173,13 +174,13 @@ def _scheduling(scheduling: jobs.Scheduling) -> dict[str, Any]:
     )
 
 
-def _security(security: jobs.Security) -> dict[str, Any]:
-    default = jobs.Security()
+def _security(security: job_specs.Security) -> dict[str, Any]:
+    default = job_specs.Security()
     profile = None if security.profile is default.profile else str(security.profile)
     return _given({"profile": profile, "user": security.user})
 
 
-def _autoscale(scale: jobs.Autoscale | None) -> dict[str, Any]:
+def _autoscale(scale: job_specs.Autoscale | None) -> dict[str, Any]:
     if scale is None:
         return {}
     roles = {
@@ -190,7 +191,7 @@ def _autoscale(scale: jobs.Autoscale | None) -> dict[str, Any]:
     return {**roles, **_given({"cpu": _cores(scale.most_cores), "every": every})}
 
 
-def _host(host: jobs.Host) -> dict[str, Any]:
+def _host(host: job_specs.Host) -> dict[str, Any]:
     return _given(
         {
             "name": host.name,

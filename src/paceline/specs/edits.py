@@ -19,7 +19,7 @@ from typing import Any
 
 import yaml
 
-from paceline.model.causes import Change
+from paceline.model.explanations.causes import Change
 from paceline.specs import block_edits, documents, flow_edits, problems, syntax_trees, writings
 from paceline.specs.documents import Kind, Scalar
 from paceline.specs.splices import spliced

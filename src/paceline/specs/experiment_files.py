@@ -10,9 +10,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from paceline.errors import InvalidInput
-from paceline.model import experiments, jobs
-from paceline.model.causes import Change
-from paceline.model.experiments import Experiment, Variant
+from paceline.model.explanations.causes import Change
+from paceline.model.jobs import job_specs
+from paceline.model.studies import experiments
+from paceline.model.studies.experiments import Experiment, Variant
 from paceline.specs import assignments, checks, documents, edits, fields, files, plan_files, problems, shapes
 from paceline.specs.documents import Scalar
 from paceline.specs.sections import Section
@@ -47,7 +48,7 @@ def _values(value: object) -> tuple[tuple[str, Any], ...]:
     return tuple(zip(written, plain, strict=True))
 
 
-_ApiVersion = Annotated[Literal["paceline.dev/v1alpha1"], fields.choice((jobs.API_VERSION,))]
+_ApiVersion = Annotated[Literal["paceline.dev/v1alpha1"], fields.choice((job_specs.API_VERSION,))]
 _Kind = Annotated[Literal["Experiment"], fields.choice((KIND,))]
 _Changes = Annotated[tuple[Change, ...], fields.Leaf(_changes, {"type": "object"})]
 _Values = Annotated[tuple[tuple[str, Any], ...], fields.Leaf(_values, {"type": "array"})]

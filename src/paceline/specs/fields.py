@@ -16,7 +16,8 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, GetCoreSchemaHandler, GetJsonSchemaHandler, WithJsonSchema
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from paceline.model import jobs, placements, quantities
+from paceline.model import quantities
+from paceline.model.jobs import job_specs, placements
 from paceline.specs import problems
 from paceline.specs.documents import Kind, Scalar
 
@@ -403,12 +404,12 @@ BitsPerSecond = Annotated[
         _either(_BANDWIDTH_PATTERN, "1Gbit", "100Mbit", "10MB/s"),
     ),
 ]
-Framework = Annotated[jobs.Framework, choice(jobs.Framework)]
-Instrumentation = Annotated[jobs.Instrumentation, choice(jobs.Instrumentation)]
-CpuPolicy = Annotated[jobs.CpuPolicy, choice(jobs.CpuPolicy)]
-Success = Annotated[jobs.SuccessPolicy, choice(jobs.SuccessPolicy)]
-CleanUp = Annotated[jobs.CleanUp, choice(jobs.CleanUp)]
-FitPolicy = Annotated[jobs.FitPolicy, choice(jobs.FitPolicy)]
-SecurityProfile = Annotated[jobs.SecurityProfile, choice(jobs.SecurityProfile)]
-RestartWhen = Annotated[jobs.RestartWhen, choice(jobs.RestartWhen)]
+Framework = Annotated[job_specs.Framework, choice(job_specs.Framework)]
+Instrumentation = Annotated[job_specs.Instrumentation, choice(job_specs.Instrumentation)]
+CpuPolicy = Annotated[job_specs.CpuPolicy, choice(job_specs.CpuPolicy)]
+Success = Annotated[job_specs.SuccessPolicy, choice(job_specs.SuccessPolicy)]
+CleanUp = Annotated[job_specs.CleanUp, choice(job_specs.CleanUp)]
+FitPolicy = Annotated[job_specs.FitPolicy, choice(job_specs.FitPolicy)]
+SecurityProfile = Annotated[job_specs.SecurityProfile, choice(job_specs.SecurityProfile)]
+RestartWhen = Annotated[job_specs.RestartWhen, choice(job_specs.RestartWhen)]
 Strategy = Annotated[placements.PlacementStrategy, choice(placements.PlacementStrategy)]

@@ -6,7 +6,8 @@ import dataclasses
 import os
 import pathlib
 
-from paceline.model import findings, jobs
+from paceline.model.explanations import findings
+from paceline.model.jobs import job_specs
 from paceline.specs import checks, conversions, documents, shapes
 
 
@@ -21,7 +22,7 @@ class JobFile:
         document: its data and where each part stands.
     """
 
-    spec: jobs.JobSpec
+    spec: job_specs.JobSpec
     text: str
     file: str
     document: documents.Document = dataclasses.field(repr=False, compare=False)

@@ -7,8 +7,8 @@ import os
 from typing import Any
 
 from paceline.errors import InvalidInput
-from paceline.model import saved_plans
-from paceline.model.variable_plans import Plan
+from paceline.model.variables import saved_plans
+from paceline.model.variables.variable_plans import Plan
 from paceline.specs import checks, documents, problems
 
 _HINT = "`paceline plan job.yaml --variables FILE --save FILE` writes one."

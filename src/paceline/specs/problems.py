@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 
 from paceline import errors
-from paceline.model import findings
+from paceline.model.explanations import findings
 
 #: How many problems of one file are shown.
 MAX_SHOWN = 20

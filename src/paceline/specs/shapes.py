@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from paceline.model import jobs
+from paceline.model.jobs import job_specs
 from paceline.specs import fields, sections
 from paceline.specs.sections import Section
 from paceline.specs.trainings import TrainingSection
@@ -17,8 +17,8 @@ EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 _Environment = dict[fields.VariableName, fields.EnvironmentValue]
 _Labels = dict[fields.LabelKey, fields.LabelValue]
-_ApiVersion = Annotated[Literal["paceline.dev/v1alpha1"], fields.choice((jobs.API_VERSION,))]
-_Kind = Annotated[Literal["TrainingJob"], fields.choice((jobs.KIND,))]
+_ApiVersion = Annotated[Literal["paceline.dev/v1alpha1"], fields.choice((job_specs.API_VERSION,))]
+_Kind = Annotated[Literal["TrainingJob"], fields.choice((job_specs.KIND,))]
 _Replicas = Annotated[int, fields.whole(0, MAX_REPLICAS)]
 _Gpus = Annotated[int, fields.whole(0, 1024)]
 _Limit = Annotated[int, fields.whole(0, 10_000)]

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from paceline.errors import InvalidInput
-from paceline.model import jobs
+from paceline.model.jobs import job_specs
 from paceline.rendering import tfjobs
 from paceline.specs import checks, documents, dumping, files, problems, streams, tfjob_readings, tfjob_shapes
 from paceline.specs.documents import Kind, Scalar
@@ -174,7 +174,7 @@ def _without_tfjob(found: Sequence[_Object], file: str) -> InvalidInput:
         return InvalidInput(f"{problems.visible(file)}: there is no TFJob in it", _HINT)
     if not named:
         return found[0].refusal("", "there is no TFJob in the file: kind is missing")
-    if named[0].kind == jobs.KIND and named[0].data.get("apiVersion") == jobs.API_VERSION:
+    if named[0].kind == job_specs.KIND and named[0].data.get("apiVersion") == job_specs.API_VERSION:
         return named[0].refusal("kind", "this is a job file already; there is nothing to convert", None)
     kinds = dict.fromkeys(problems.visible(each.kind[:60]) for each in named)
     return named[0].refusal("kind", f"there is no TFJob in the file, only {', '.join([*kinds][:5])}")

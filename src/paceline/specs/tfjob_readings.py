@@ -14,9 +14,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from paceline.model import jobs
-from paceline.model.jobs import JobSpec
-from paceline.model.placements import PlacementStrategy
+from paceline.model.jobs import job_specs
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.jobs.placements import PlacementStrategy
 from paceline.rendering import affinities, config_maps, labels, pods, previews, services, tfjobs
 from paceline.specs import expansions, tfjob_resources, tfjob_volumes
 from paceline.specs.tfjob_shapes import ROLES, Unreadable
@@ -140,8 +140,8 @@ class Reading:
         self._note_restarts(limit, roles.values())
         ends = self._ends(policy, spec, sum(each["replicas"] for each in roles.values()))
         return {
-            "apiVersion": jobs.API_VERSION,
-            "kind": jobs.KIND,
+            "apiVersion": job_specs.API_VERSION,
+            "kind": job_specs.KIND,
             "metadata": _given({"name": name, "labels": own}),
             "spec": _given({**self._common(roles), **ends, "roles": roles}),
         }
@@ -196,11 +196,11 @@ class Reading:
 
     def _note_restarts(self, limit: int | None, roles: Iterable[Fields]) -> None:
         """Say what a limit of restarts meant, unless nothing is restarted or Paceline has rendered it."""
-        never = str(jobs.RestartWhen.NEVER)
+        never = str(job_specs.RestartWhen.NEVER)
         if self.is_ours or all(role["restart"]["when"] == never for role in roles):
             return
         if limit is None:
-            default = jobs.RestartPolicy().limit
+            default = job_specs.RestartPolicy().limit
             what = f"nothing is said here, so restarts have no end (here each replica has {default})"
         else:
             what = f"{limit} (restarts of all replicas together; here each replica has {limit})"
@@ -481,7 +481,7 @@ def _is_at_or_below(path: str, above: str) -> bool:
 
 def _security(found: Fields) -> Fields:
     """Return what a pod's security context, as it is rendered here, was made of."""
-    profile = jobs.SecurityProfile.RESTRICTED if found.get("runAsNonRoot") else None
+    profile = job_specs.SecurityProfile.RESTRICTED if found.get("runAsNonRoot") else None
     return _given({"profile": profile and str(profile), "user": found.get("runAsUser")})
 
 

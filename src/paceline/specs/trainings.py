@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from paceline.model import consistencies, saved_plans, schedules
-from paceline.model.row_layouts import RowOrder
-from paceline.model.variable_plans import CutStrategy, PlacementRule
+from paceline.model.variables import consistencies, saved_plans, schedules
+from paceline.model.variables.row_layouts import RowOrder
+from paceline.model.variables.variable_plans import CutStrategy, PlacementRule
 from paceline.specs import documents, fields, plan_files
 from paceline.specs.sections import Section
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from paceline.model.variables import Variable
+from paceline.model.variables.variables import Variable
 from paceline.specs import checks, documents, fields, problems
 from paceline.specs.sections import Section
 

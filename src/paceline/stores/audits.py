@@ -6,7 +6,7 @@ import dataclasses
 
 import sqlalchemy as sa
 
-from paceline.model import audits
+from paceline.model.jobs import audits
 from paceline.stores import rows, tables
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from paceline.model import causes, conclusions, digests, statuses
+from paceline.model.explanations import causes, conclusions, job_summaries
+from paceline.model.jobs import statuses
 from paceline.stores import digests as digest_rows
 from paceline.stores import encodings, rows, tables
 
@@ -14,7 +15,7 @@ _FINAL = tuple(phase.value for phase in statuses.JobPhase if phase.is_final)
 class Conclusions(rows.Part):
     """The conclusions of a store's runs."""
 
-    def conclude(self, name: str, conclusion: conclusions.Conclusion, digest: digests.Digest) -> bool:
+    def conclude(self, name: str, conclusion: conclusions.Conclusion, digest: job_summaries.Digest) -> bool:
         """Keep what was found in a run that has ended, and how it did; what was kept before stays.
 
         Returns:

@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from paceline.model import digests, findings
+from paceline.model.explanations import findings, job_summaries
 from paceline.stores import encodings, rows, tables
 
 COLUMNS = tuple(column for column in tables.digests.c if column.name != "run_id")
@@ -17,7 +17,7 @@ COLUMNS = tuple(column for column in tables.digests.c if column.name != "run_id"
 class Digests(rows.Part):
     """The digests of a store's runs."""
 
-    def save_digest(self, name: str, digest: digests.Digest) -> None:
+    def save_digest(self, name: str, digest: job_summaries.Digest) -> None:
         """Keep how a run does, in place of what was kept before.
 
         Raises:
@@ -28,7 +28,7 @@ class Digests(rows.Part):
             key = rows.run_id(connection, name, lock=True)
             save(connection, key, digest)
 
-    def digest(self, name: str) -> digests.Digest | None:
+    def digest(self, name: str) -> job_summaries.Digest | None:
         """Return how a run did when it was last looked at; None: it has not been looked at.
 
         Raises:
@@ -41,7 +41,7 @@ class Digests(rows.Part):
             row = connection.execute(query).one_or_none()
         return None if row is None else read(tuple(row), name)
 
-    def digests(self, prefix: str) -> dict[str, digests.Digest]:
+    def digests(self, prefix: str) -> dict[str, job_summaries.Digest]:
         """Return how the runs whose names begin so did when they were last looked at, by their names.
 
         Raises:
@@ -57,7 +57,7 @@ class Digests(rows.Part):
         return {name: each for name, each in found.items() if each is not None}
 
 
-def save(connection: sa.Connection, run: int, digest: digests.Digest) -> None:
+def save(connection: sa.Connection, run: int, digest: job_summaries.Digest) -> None:
     """Keep the digest of a run, in place of what was kept before, within a transaction."""
     values = {column.name: rows.storable(getattr(digest, column.name)) for column in COLUMNS}
     values |= {"trend": json.dumps(digest.trend), "codes": " ".join(digest.codes)}
@@ -65,7 +65,7 @@ def save(connection: sa.Connection, run: int, digest: digests.Digest) -> None:
     connection.execute(sa.insert(tables.digests).values(run_id=run, **values))
 
 
-def read(row: Sequence[Any], name: str) -> digests.Digest | None:
+def read(row: Sequence[Any], name: str) -> job_summaries.Digest | None:
     """Return the digest that is in ``COLUMNS`` of a run's row; None: it has none."""
     values: dict[str, Any] = {column.name: each for column, each in zip(COLUMNS, row, strict=True)}
     if values["at"] is None:
@@ -74,4 +74,4 @@ def read(row: Sequence[Any], name: str) -> digests.Digest | None:
     if values["severity"] is not None:
         what = f"the digest of job {name!r}"
         values["severity"] = encodings.member(findings.Severity, values["severity"], what=what)
-    return digests.Digest(**values)
+    return job_summaries.Digest(**values)

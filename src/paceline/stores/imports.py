@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import sqlalchemy as sa
 
 from paceline.control import states
+from paceline.model.measures.samples import Sample, StepReport
 from paceline.model.roles import ReplicaId
-from paceline.model.samples import Sample, StepReport
 from paceline.stores import conclusions as conclusion_rows
 from paceline.stores import digests as digest_rows
 from paceline.stores import journals, measurements, packings, probes, rows, runs, tables
 
 if TYPE_CHECKING:
-    from paceline.model import conclusions, digests, recordings
+    from paceline.model.explanations import conclusions, job_summaries
+    from paceline.model.measures import recordings
 
 
 class _Packed(NamedTuple):
@@ -35,7 +36,7 @@ class Imports(rows.Part):
         recording: recordings.Recording,
         state: states.JobState,
         conclusion: conclusions.Conclusion,
-        digest: digests.Digest,
+        digest: job_summaries.Digest,
     ) -> None:
         """Keep a run with all that a recording has of it: all of it or nothing.
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 import sqlalchemy as sa
 
-from paceline.model import roles, runs
+from paceline.model import roles
+from paceline.model.jobs import runs
 from paceline.stores import rows, tables
 
 

@@ -17,8 +17,9 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 
 from paceline import errors
-from paceline.model import roles, runs
-from paceline.model import samples as values
+from paceline.model import roles
+from paceline.model.jobs import runs
+from paceline.model.measures import samples as values
 from paceline.stores import combinations, journals, packings, rows, tables
 
 M = TypeVar("M", values.Sample, values.StepReport, values.Evaluation)

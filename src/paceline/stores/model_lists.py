@@ -7,7 +7,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from paceline.model import jobs, statuses, trained_models
+from paceline.model.jobs import job_specs, statuses
+from paceline.model.studies import trained_models
 from paceline.stores import digests, encodings, rows, tables
 
 #: The newest runs, of all models together, that a list of models looks at.
@@ -91,6 +92,6 @@ def _trained(row: tuple[Any, ...]) -> trained_models.Trained:
         submitted_at=at,
         phase=encodings.member(statuses.JobPhase, phase, what=what),
         source=source.decode("utf-8", "surrogatepass"),
-        spec=encodings.decode(jobs.JobSpec, spec, what=what),
+        spec=encodings.decode(job_specs.JobSpec, spec, what=what),
         digest=digests.read(digest, name),
     )

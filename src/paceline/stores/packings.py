@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from paceline import errors
-from paceline.model import roles, samples
+from paceline.model import roles
+from paceline.model.measures import samples
 from paceline.stores import blocks, tables
 
 #: Pieces with so many measurements become a block.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from paceline.model import probes
+from paceline.model.measures import probes
 from paceline.stores import encodings, rows, tables
 
 #: Of a run that is probed day after day, the newest are kept.

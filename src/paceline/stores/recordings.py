@@ -21,14 +21,15 @@ import pyarrow
 from pyarrow import compute, parquet
 
 from paceline.errors import InvalidInput, NotFound, StoreError, first_line
-from paceline.model import columns, outside, saved_plans
-from paceline.model.conclusions import Conclusion
-from paceline.model.probes import Probe
-from paceline.model.recordings import Output, Recording
+from paceline.model import columns, outside
+from paceline.model.explanations.conclusions import Conclusion
+from paceline.model.jobs.runs import JobEvent, Relay, ReplicaRow, Run
+from paceline.model.measures.probes import Probe
+from paceline.model.measures.recordings import Output, Recording
+from paceline.model.measures.samples import Evaluation, Sample, StepReport
 from paceline.model.roles import ReplicaId
-from paceline.model.runs import JobEvent, Relay, ReplicaRow, Run
-from paceline.model.samples import Evaluation, Sample, StepReport
-from paceline.model.traces import Trace
+from paceline.model.traces.traced_steps import Trace
+from paceline.model.variables import saved_plans
 from paceline.stores import encodings
 
 #: The form of a file; a reader refuses another.

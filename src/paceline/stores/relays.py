@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from paceline import errors
-from paceline.model import runs
+from paceline.model.jobs import runs
 from paceline.stores import rows, tables
 
 

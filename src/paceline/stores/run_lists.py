@@ -8,9 +8,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from paceline.model import run_queries, runs, statuses
-from paceline.model.run_queries import Order, RunPage, RunQuery
-from paceline.model.selectors import Requirement
+from paceline.model.jobs import run_queries, runs, statuses
+from paceline.model.jobs.run_queries import Order, RunPage, RunQuery
+from paceline.model.jobs.selectors import Requirement
 from paceline.stores import digests, encodings, rows, tables
 
 _COLUMNS = (

@@ -10,7 +10,9 @@ import sqlalchemy as sa
 
 from paceline import errors
 from paceline.control import states
-from paceline.model import jobs, roles, runs, statuses, trained_models
+from paceline.model import roles
+from paceline.model.jobs import job_specs, runs, statuses
+from paceline.model.studies import trained_models
 from paceline.stores import encodings, journals, relays, rows, tables
 
 
@@ -84,7 +86,7 @@ class Runs(rows.Part):
         what = f"job {name!r}"
         return runs.Run(
             name=name,
-            spec=encodings.decode(jobs.JobSpec, row.spec, what=what),
+            spec=encodings.decode(job_specs.JobSpec, row.spec, what=what),
             source=row.source.decode("utf-8", "surrogatepass"),
             engine=row.engine,
             directory=row.directory,

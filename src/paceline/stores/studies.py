@@ -11,8 +11,8 @@ from paceline import errors
 from paceline.stores import encodings, rows, tables
 
 if TYPE_CHECKING:
-    from paceline.model.experiments import Experiment
-    from paceline.model.tunings import Tuning
+    from paceline.model.studies.experiments import Experiment
+    from paceline.model.studies.tunings import Tuning
 
 _OTHER = "give it another name"
 
@@ -105,7 +105,7 @@ def _decoded(kind: str, data: str, name: str) -> Tuning | Experiment:
 def _classes() -> Mapping[str, type[Tuning] | type[Experiment]]:
     """Return the class of each kind of study, by what the kind is called."""
     # Each command opens a store and few read studies: to load them all the time costs each 2 % of its own.
-    from paceline.model.experiments import Experiment
-    from paceline.model.tunings import Tuning
+    from paceline.model.studies.experiments import Experiment
+    from paceline.model.studies.tunings import Tuning
 
     return {"tuning": Tuning, "experiment": Experiment}

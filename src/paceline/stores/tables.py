@@ -3,8 +3,8 @@
 Measurements are most of the data: 220 replicas give 792,000 samples an hour. So they carry the number of
 their replica's row instead of names, and one index, ``(replica_id, at)``, which serves the latest of each
 replica as well as a stretch of time. Columns of measurements have the names of the fields in
-``paceline.model.samples``. Times are Unix seconds. Samples and step reports stay in rows of their own only
-while they are the latest of their replica: the others lie in blocks (see `packings`).
+``paceline.model.measures.samples``. Times are Unix seconds. Samples and step reports stay in rows of their
+own only while they are the latest of their replica: the others lie in blocks (see `packings`).
 
 The long texts of a run stand last in its row: listing runs never reads the pages they spill onto.
 """

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 import sqlalchemy as sa
 
 from paceline.errors import Conflict
-from paceline.model.runs import Detail
-from paceline.model.statuses import JobPhase
+from paceline.model.jobs.runs import Detail
+from paceline.model.jobs.statuses import JobPhase
 from paceline.stores import blocks, combinations, packings, rows, tables
 
 EVERY_SECONDS = 60.0

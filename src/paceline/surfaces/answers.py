@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 
 from paceline.diagnosing import catalogues, outlooks
-from paceline.model.causes import Cause, Evidence, Explanation, Gain, Outlook, Source
+from paceline.model.explanations.causes import Cause, Evidence, Explanation, Gain, Outlook, Source
 from paceline.surfaces.diffs import Diffs
 from paceline.surfaces.views import cells
 

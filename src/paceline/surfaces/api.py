@@ -21,16 +21,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from paceline.errors import JobFailed, NotFound, PacelineError
-from paceline.model.causes import Explanation
-from paceline.model.experiments import Experiment
-from paceline.model.jobs import JobSpec
-from paceline.model.recordings import Recording
+from paceline.model.explanations.causes import Explanation
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.jobs.runs import Run
+from paceline.model.jobs.statuses import JobPhase
+from paceline.model.measures.recordings import Recording
+from paceline.model.measures.samples import Evaluation, Sample, StepReport
+from paceline.model.measures.snapshots import Snapshot
 from paceline.model.roles import Role
-from paceline.model.runs import Run
-from paceline.model.samples import Evaluation, Sample, StepReport
-from paceline.model.snapshots import Snapshot
-from paceline.model.statuses import JobPhase
-from paceline.model.tunings import Objective
+from paceline.model.studies.experiments import Experiment
+from paceline.model.studies.tunings import Objective
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.logs import LogLine, Wanted
 from paceline.services.observing import recordings
@@ -39,7 +39,7 @@ from paceline.surfaces import composition, notebooks
 if TYPE_CHECKING:
     import pandas
 
-    from paceline.model.probes import Probe
+    from paceline.model.measures.probes import Probe
 
 M = TypeVar("M", Sample, StepReport, Evaluation)
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from paceline.model.cures import CURES, Cure
+from paceline.model.variables.cures import CURES, Cure
 
 _HEAD = """\
 # Cures

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from paceline import specs
 from paceline.errors import InvalidInput
-from paceline.model.causes import Change
-from paceline.model.jobs import JobSpec
-from paceline.model.runs import Run
+from paceline.model.explanations.causes import Change
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.jobs.runs import Run
 from paceline.specs import edits
 
 #: The two lines of a diff that name the files, and what says that the file's last line has no end.

@@ -12,17 +12,19 @@ import enum
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from paceline.model import jobs, script_facts, trained_models
+from paceline.model.jobs import job_specs
+from paceline.model.jobs.runs import JobEvent, ReplicaRow, Run, RunSummary
+from paceline.model.measures import script_facts
 from paceline.model.roles import ReplicaId
-from paceline.model.runs import JobEvent, ReplicaRow, Run, RunSummary
+from paceline.model.studies import trained_models
 
 if TYPE_CHECKING:
-    from paceline.model.causes import Cause, Explanation
-    from paceline.model.digests import Digest
-    from paceline.model.experiments import Experiment
-    from paceline.model.probes import Elasticity, Part, Probe
-    from paceline.model.snapshots import Snapshot
-    from paceline.model.traces import Trace
+    from paceline.model.explanations.causes import Cause, Explanation
+    from paceline.model.explanations.job_summaries import Digest
+    from paceline.model.measures.probes import Elasticity, Part, Probe
+    from paceline.model.measures.snapshots import Snapshot
+    from paceline.model.studies.experiments import Experiment
+    from paceline.model.traces.traced_steps import Trace
     from paceline.modelling.elasticities import Compared
     from paceline.modelling.forecasts import Forecast
     from paceline.scheduling.fits import Fit
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from paceline.services.studying.autoscale_forecasts import Round
     from paceline.surfaces.diffs import Diffs
 
-API_VERSION = jobs.API_VERSION
+API_VERSION = job_specs.API_VERSION
 
 
 def document(kind: str, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -161,7 +163,7 @@ def replica_row(row: ReplicaRow) -> dict[str, Any]:
 _ROW_FIELDS = ("row", "measured_at")
 
 
-def fit(spec: jobs.JobSpec, found: Fit) -> dict[str, Any]:
+def fit(spec: job_specs.JobSpec, found: Fit) -> dict[str, Any]:
     """Return what is said of whether a job fits."""
     return {
         "name": spec.name,
@@ -271,7 +273,7 @@ def _finding(look: Look) -> dict[str, Any] | None:
 
 
 def _split(look: Look) -> dict[str, Any] | None:
-    from paceline.model import trace_summaries
+    from paceline.model.traces import trace_summaries
 
     shares = trace_summaries.shares(look.recording.traces)
     return None if shares is None else {**plain(shares), "at": instant(shares.at)}
@@ -361,7 +363,7 @@ def trace(
         broken: what of them could not be read, and why.
         refused: why a replica has none, by its name.
     """
-    from paceline.model import trace_summaries
+    from paceline.model.traces import trace_summaries
 
     body = {
         "name": job,

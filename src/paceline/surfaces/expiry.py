@@ -12,7 +12,7 @@ import sys
 import time
 
 from paceline.errors import NotFound, PacelineError
-from paceline.model.retentions import expires_at
+from paceline.model.jobs.retentions import expires_at
 from paceline.services.local import state_dirs
 from paceline.services.local.jobs import Jobs
 from paceline.stores import open_store

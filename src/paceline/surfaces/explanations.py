@@ -7,7 +7,7 @@ import dataclasses
 from paceline import linting
 from paceline.diagnosing import catalogues
 from paceline.errors import NotFound
-from paceline.model.findings import Severity
+from paceline.model.explanations.findings import Severity
 from paceline.specs import problems
 
 

@@ -11,10 +11,10 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from paceline.model.causes import Cause, Change, Explanation
-from paceline.model.experiments import Experiment
-from paceline.model.proposals import Proposal
-from paceline.model.snapshots import Snapshot
+from paceline.model.explanations.causes import Cause, Change, Explanation
+from paceline.model.measures.snapshots import Snapshot
+from paceline.model.studies.experiments import Experiment
+from paceline.model.studies.proposals import Proposal
 from paceline.surfaces.views import cells
 
 _EDGES = {"error": "#d55e00", "warning": "#e69f00", "info": "#0072b2"}

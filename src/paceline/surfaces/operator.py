@@ -21,7 +21,7 @@ from paceline.engines.kubernetes.clients import RealCluster
 from paceline.engines.kubernetes.clusters import ClusterError, Object
 from paceline.engines.kubernetes.leases import Lease
 from paceline.errors import EngineError, InvalidInput
-from paceline.model.jobs import JobSpec
+from paceline.model.jobs.job_specs import JobSpec
 from paceline.services.bounded_readers import MOST_LEVELS, BoundedReader
 from paceline.services.operators import reconcilers
 from paceline.services.operators.autoscaled_jobs import AutoscaledJobs

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from paceline.model import trace_summaries
-from paceline.model.traces import Event, Trace
+from paceline.model.traces import trace_summaries
+from paceline.model.traces.traced_steps import Event, Trace
 
 
 def document(traces: Sequence[Trace]) -> dict[str, Any]:

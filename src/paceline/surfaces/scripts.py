@@ -6,10 +6,11 @@ import contextlib
 from collections.abc import Iterable, Sequence
 
 from paceline.errors import PacelineError
-from paceline.model import cures, script_facts
-from paceline.model.jobs import Instrumentation, JobSpec
+from paceline.model.jobs.job_specs import Instrumentation, JobSpec
+from paceline.model.jobs.runs import CURED, OF_SCRIPTS, SEEN, STEPS_SEEN, JobEvent, ReplicaRow, Run
+from paceline.model.measures import script_facts
 from paceline.model.roles import ReplicaId
-from paceline.model.runs import CURED, OF_SCRIPTS, SEEN, STEPS_SEEN, JobEvent, ReplicaRow, Run
+from paceline.model.variables import cures
 from paceline.model.words import listed
 from paceline.services.life_cycles import LifeCycle
 

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 
 from paceline.engines.local import engine, machines
 from paceline.errors import StoreError
-from paceline.model.retentions import expires_at
+from paceline.model.jobs.retentions import expires_at
 from paceline.services.local import state_dirs, supervisions, supervisors
 from paceline.stores import Store, open_store
 

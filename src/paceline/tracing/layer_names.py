@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from paceline.model.variables import Name, Variable, without_part
+from paceline.model.variables.variables import Name, Variable, without_part
 
 #: What a layer does with a variable of it, by the last part of its name (`keras/layers/core/dense.py`).
 _DONE_WITH = {"MatMul": "kernel", "Tensordot": "kernel", "Conv2D": "kernel", "BiasAdd": "bias", "add": "bias"}

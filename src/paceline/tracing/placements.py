@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 from collections.abc import Iterable, Sequence
 
-from paceline.model.variables import Variable, part_name
+from paceline.model.variables.variables import Variable, part_name
 from paceline.tracing.shapes import Dimensions
 
 

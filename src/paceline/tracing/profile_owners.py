@@ -13,7 +13,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from paceline.model.variables import part_name
+from paceline.model.variables.variables import part_name
 from paceline.tracing import placements, shapes
 from paceline.tracing.profiled_processes import SERVER, Process, Sent
 from paceline.tracing.shapes import Dimensions

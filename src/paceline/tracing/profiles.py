@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from paceline.model.variables import Variable
+from paceline.model.variables.variables import Variable
 from paceline.tracing import dataflows, placements, profile_owners, profiled_processes, shapes
 from paceline.tracing.dataflows import Message, Node, Shares
 from paceline.tracing.profile_owners import Owners

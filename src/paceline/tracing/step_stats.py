@@ -1,4 +1,4 @@
-"""From the `RunMetadata` of traced steps to the record of `paceline.model.traces`: pure.
+"""From the `RunMetadata` of traced steps to the record of `paceline.model.traces.traced_steps`: pure.
 
 Bytes of a message are shared out to the variables in it by the sizes of their parts, exactly; ids that serve
 several variables count for each of them alike; time goes by bytes. The start of a message is when its sender
@@ -12,8 +12,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from paceline.model.traces import ClockOffset, Direction, Event, Operation, Split, Trace, Transfer
-from paceline.model.variables import Name, without_part
+from paceline.model.traces.traced_steps import (
+    ClockOffset,
+    Direction,
+    Event,
+    Operation,
+    Split,
+    Trace,
+    Transfer,
+)
+from paceline.model.variables.variables import Name, without_part
 from paceline.tracing import clock_offsets, dataflows
 
 Number = TypeVar("Number", int, float)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from paceline.model.variables import Variable
+from paceline.model.variables.variables import Variable
 from paceline.training import errors, features, places
 
 Part = Literal["deep", "wide"]

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from paceline.model import variable_plans
-from paceline.model.variables import Variable
+from paceline.model.variables import variable_plans
+from paceline.model.variables.variables import Variable
 from paceline.training import (
     blocks,
     checkpoints,

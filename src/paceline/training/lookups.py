@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from paceline.model.row_layouts import RowLayout, RowOrder
+from paceline.model.variables.row_layouts import RowLayout, RowOrder
 from paceline.training import combiners, declarations, places
 from paceline.training.lazy_tensorflow import tf, tf1
 

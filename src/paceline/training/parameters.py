@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from paceline.model.row_layouts import RowOrder
-from paceline.model.variable_plans import Plan
-from paceline.model.variables import Shard
+from paceline.model.variables.row_layouts import RowOrder
+from paceline.model.variables.variable_plans import Plan
+from paceline.model.variables.variables import Shard
 from paceline.training import declarations, initializers, optimizers
 from paceline.training.lazy_tensorflow import tf1
 

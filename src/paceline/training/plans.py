@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from paceline.model import plan_comparisons, variable_plans
-from paceline.model.variables import Variable
+from paceline.model.variables import plan_comparisons, variable_plans
+from paceline.model.variables.variables import Variable
 from paceline.training import errors, settings
 
 

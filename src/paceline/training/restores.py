@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from paceline.model.row_layouts import RowLayout, RowOrder
+from paceline.model.variables.row_layouts import RowLayout, RowOrder
 from paceline.training import errors, parameters, savers
 from paceline.training.lazy_tensorflow import tf, tf1
 

@@ -17,11 +17,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from paceline.model import consistencies, row_layouts, saved_plans, schedules, variable_plans
+from paceline.model.variables import consistencies, row_layouts, saved_plans, schedules, variable_plans
 from paceline.training import errors
 
 VARIABLE = "PACELINE_TRAINING"
-#: Settings that change scripts which are not written with this library (`paceline.model.cures`).
+#: Settings that change scripts which are not written with this library (`paceline.model.variables.cures`).
 _FOR_OTHERS = (
     "recovery_wait_seconds",
     "unplaced_variables",

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from paceline.model.row_layouts import RowLayout
+from paceline.model.variables.row_layouts import RowLayout
 from paceline.training import declarations, exchanges, lookups, parameters
 from paceline.training.lazy_tensorflow import tf, tf1
 

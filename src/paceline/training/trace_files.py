@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow
 from pyarrow import parquet
 
-from paceline.model import trace_tables
-from paceline.model.traces import Trace
+from paceline.model.traces import trace_tables
+from paceline.model.traces.traced_steps import Trace
 
 KEPT = 60
 """So many traces of each trainer stay: an hour of the default schedule, a few megabytes."""

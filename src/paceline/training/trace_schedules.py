@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 
-from paceline.model import traces
+from paceline.model.traces import traced_steps
 from paceline.training import clusters, settings
 
 POLL_SECONDS = 0.5
@@ -52,7 +52,7 @@ class Schedule:
             return asked
         if self._every_seconds == 0 or steps < WARM_UP_STEPS:
             return None
-        name = traces.name_at(now // self._every_seconds * self._every_seconds)
+        name = traced_steps.name_at(now // self._every_seconds * self._every_seconds)
         if name == self._taken:
             return None
         self._taken = name
@@ -60,8 +60,8 @@ class Schedule:
 
     def _asked(self) -> str | None:
         with contextlib.suppress(OSError, UnicodeDecodeError):
-            name = next(iter((self._folder / traces.REQUEST).read_text().split()), "")
-            if traces.is_name(name) and name != self._answered and not self._is_answered(name):
+            name = next(iter((self._folder / traced_steps.REQUEST).read_text().split()), "")
+            if traced_steps.is_name(name) and name != self._answered and not self._is_answered(name):
                 self._answered = name
                 return name
         return None

@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from paceline.model import traces
-from paceline.model.variables import Name
+from paceline.model.traces import traced_steps
+from paceline.model.variables.variables import Name
 from paceline.tracing import step_stats
 from paceline.training import clusters, parameters, settings, trace_files, trace_schedules
 from paceline.training.lazy_tensorflow import tf1
@@ -57,7 +57,7 @@ class Tracer:
         self._task = cluster.task_device or _LOCAL
         self._names = names
         self._wanted = chosen.steps
-        self._folder = Path(run_dir or "", traces.FOLDER)
+        self._folder = Path(run_dir or "", traced_steps.FOLDER)
         file = trace_files.name_of(self._trainer, self._attempt)
         self._schedule = trace_schedules.Schedule(chosen, self._folder, file) if run_dir else None
         self._lock = threading.Lock()

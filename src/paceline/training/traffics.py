@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from paceline.model import traces
-from paceline.model.variables import Variable
+from paceline.model.traces import traced_steps
+from paceline.model.variables.variables import Variable
 from paceline.training import declarations, features, places
 
 BATCHES = 20
@@ -75,7 +75,7 @@ def write(variables: Sequence[Variable], folder: str) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    path = Path(folder, traces.VARIABLES)
+    path = Path(folder, traced_steps.VARIABLES)
     temporary = path.with_suffix(".json.tmp")
     body = {"variables": [dataclasses.asdict(variable) for variable in variables]}
     temporary.write_text(json.dumps(body, indent=1) + "\n")

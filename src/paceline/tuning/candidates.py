@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 
-from paceline.model.tunings import Objective
+from paceline.model.studies.tunings import Objective
 from paceline.modelling import predictions
 from paceline.modelling.costs import Costs
 from paceline.modelling.layouts import Layout

@@ -8,8 +8,8 @@ import math
 import statistics
 from collections.abc import Iterator
 
-from paceline.model.experiments import Experiment
-from paceline.model.tunings import Objective, Pair
+from paceline.model.studies.experiments import Experiment
+from paceline.model.studies.tunings import Objective, Pair
 from paceline.tuning import judgements
 
 #: Within this factor of each other variants are no different: less is not worth a change of the job.

@@ -14,13 +14,15 @@ from paceline.diagnosing.cases import Case, mean
 from paceline.diagnosing.inputs import readings
 from paceline.diagnosing.optimizers import reliefs
 from paceline.diagnosing.scripts import asked
-from paceline.model import cures, rates, script_plans, trace_summaries
-from paceline.model.causes import Change, Gain
-from paceline.model.cures import Cure
-from paceline.model.proposals import Proposal
-from paceline.model.script_facts import Name
-from paceline.model.snapshots import ReplicaSnapshot
-from paceline.model.variables import Variable
+from paceline.model.explanations.causes import Change, Gain
+from paceline.model.measures import rates
+from paceline.model.measures.script_facts import Name
+from paceline.model.measures.snapshots import ReplicaSnapshot
+from paceline.model.studies.proposals import Proposal
+from paceline.model.traces import trace_summaries
+from paceline.model.variables import cures, script_plans
+from paceline.model.variables.cures import Cure
+from paceline.model.variables.variables import Variable
 
 #: Bytes to be spared that are less of a step's than that are not worth a trial: what they could bring is
 #: within the noise of a run.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from paceline.model.tunings import Tuning
+from paceline.model.studies.tunings import Tuning
 
 #: Each side of a pair is one run, and each side learns in one more at most.
 _SIDES = 2

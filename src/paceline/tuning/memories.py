@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from paceline.diagnosing.headrooms import LEAST_GAIN
-from paceline.model import trained_models
-from paceline.model.causes import Change
 from paceline.model.deviations import NORMAL_90
-from paceline.model.jobs import JobSpec
-from paceline.model.tunings import Objective
+from paceline.model.explanations.causes import Change
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.studies import trained_models
+from paceline.model.studies.tunings import Objective
 from paceline.tuning import judgements, proofs
 
 #: Fields of a job file that decide its speed; others are what the job is, or where it puts things.

@@ -13,10 +13,10 @@ from typing import Any
 
 from paceline.diagnosing import headrooms, trainings
 from paceline.diagnosing.cases import Case
-from paceline.model.causes import Change, Gain
-from paceline.model.jobs import JobSpec
-from paceline.model.proposals import Proposal
-from paceline.model.tunings import Objective
+from paceline.model.explanations.causes import Change, Gain
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.studies.proposals import Proposal
+from paceline.model.studies.tunings import Objective
 from paceline.modelling.layouts import Layout
 
 _LADDER = "what it brought on the ladder of the benchmarks"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from paceline.model.tunings import Quality, Trial, Tuning
+from paceline.model.studies.tunings import Quality, Trial, Tuning
 from paceline.tuning import judgements
 
 #: By so much the AUC may be lower after as many examples before that counts as harm.

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 from paceline.diagnosing.headrooms import LEAST_GAIN
-from paceline.model.proposals import Proposal
-from paceline.model.tunings import Tuning
+from paceline.model.studies.proposals import Proposal
+from paceline.model.studies.tunings import Tuning
 
 NOTHING = "nothing that is left promises more than the noise of a run"
 SPENT = "all trials are made"

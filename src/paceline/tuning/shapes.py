@@ -8,10 +8,10 @@ import math
 from collections.abc import Iterator, Sequence
 
 from paceline.model import quantities
-from paceline.model.causes import Change
-from paceline.model.jobs import CpuPolicy, JobSpec, RoleSpec
+from paceline.model.explanations.causes import Change
+from paceline.model.jobs.job_specs import CpuPolicy, JobSpec, RoleSpec
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.tunings import Objective
+from paceline.model.studies.tunings import Objective
 
 #: Numbers of replicas, and multiples of what each has of cores, that are tried.
 _COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from paceline.model.tunings import Tuning
+from paceline.model.studies.tunings import Tuning
 from paceline.tuning import judgements
 
 

@@ -10,9 +10,9 @@ from support.measured_runs import START, report, sample
 
 from benchmarks.diagnosis import checks, effects, knowns
 from benchmarks.diagnosis.trials import Outcome
-from paceline.model.recordings import Recording
+from paceline.model.jobs.statuses import JobPhase
+from paceline.model.measures.recordings import Recording
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.statuses import JobPhase
 
 WORKERS = [ReplicaId(Role.WORKER, index) for index in range(3)]
 PS = ReplicaId(Role.PS, 0)

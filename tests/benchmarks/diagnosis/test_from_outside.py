@@ -10,8 +10,8 @@ from benchmarks.diagnosis import labels, scores
 from benchmarks.diagnosis.labels import HEALTHY, Label
 from paceline.diagnosing import diagnoses
 from paceline.diagnosing.progress import silences
-from paceline.model.findings import Severity
-from paceline.model.recordings import Recording
+from paceline.model.explanations.findings import Severity
+from paceline.model.measures.recordings import Recording
 from paceline.services.observing import recordings as services
 from paceline.stores import recordings
 

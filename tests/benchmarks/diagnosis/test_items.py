@@ -11,9 +11,9 @@ from benchmarks.diagnosis.items import Item
 from benchmarks.diagnosis.makers import MAKERS
 from benchmarks.diagnosis.trials import Ending
 from paceline import specs
-from paceline.model import variable_plans
 from paceline.model.roles import Role
-from paceline.model.variables import Variable
+from paceline.model.variables import variable_plans
+from paceline.model.variables.variables import Variable
 
 EVERY = items.every()
 FAULTY = [item for item in EVERY if item.makers]

@@ -14,10 +14,10 @@ from benchmarks.diagnosis.trials import Outcome
 from benchmarks.diagnosis_unchanged import items
 from benchmarks.diagnosis_unchanged.bases import FACTORISATION, SEQUENCE, WIDE_DEEP, ScriptBase
 from benchmarks.diagnosis_unchanged.faults import MAKERS
-from paceline.model.recordings import Recording
+from paceline.model.jobs.runs import ReplicaRow
+from paceline.model.jobs.statuses import JobPhase, ReplicaPhase
+from paceline.model.measures.recordings import Recording
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.runs import ReplicaRow
-from paceline.model.statuses import JobPhase, ReplicaPhase
 
 SECONDS = 30
 BASE = ScriptBase(model=WIDE_DEEP, size="1.15.5")

@@ -12,10 +12,10 @@ from paceline.diagnosing.cases import Case
 from paceline.diagnosing.cores import exclusive_cores
 from paceline.diagnosing.cores.exclusive_cores import exclusive_not_got
 from paceline.engines.local import engine, machines
-from paceline.model.causes import Change
-from paceline.model.findings import Severity
-from paceline.model.jobs import CpuPolicy
-from paceline.model.recordings import Recording
+from paceline.model.explanations.causes import Change
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.job_specs import CpuPolicy
+from paceline.model.measures.recordings import Recording
 
 LOADS = {"ps-0": cases.SERVER, "worker-0": cases.TRAINER, "worker-1": cases.TRAINER}
 EXCLUSIVE = {"worker": {"cpu_policy": CpuPolicy.EXCLUSIVE, "cpu_cores": 1.0}}

@@ -12,12 +12,12 @@ from paceline.diagnosing import catalogues, chains
 from paceline.diagnosing.cores.exclusive_cores import exclusive_not_got
 from paceline.diagnosing.cores.fractional_cores import fractional_cores
 from paceline.diagnosing.cores.noisy_neighbours import noisy_neighbour
-from paceline.model.causes import Change
-from paceline.model.findings import Severity
-from paceline.model.jobs import CpuPolicy
-from paceline.model.recordings import Recording
-from paceline.model.runs import SEEN, STANDING, JobEvent
-from paceline.model.statuses import ReplicaPhase
+from paceline.model.explanations.causes import Change
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.job_specs import CpuPolicy
+from paceline.model.jobs.runs import SEEN, STANDING, JobEvent
+from paceline.model.jobs.statuses import ReplicaPhase
+from paceline.model.measures.recordings import Recording
 
 #: A machine of 2 cores: the job uses 0.9 of them, other programs 1.1.
 SERVER = {

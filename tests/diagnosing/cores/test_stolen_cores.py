@@ -11,8 +11,8 @@ from paceline.diagnosing import catalogues, chains
 from paceline.diagnosing.cores.noisy_neighbours import noisy_neighbour
 from paceline.diagnosing.cores.stolen_cores import stolen_cores
 from paceline.diagnosing.trainers.slow_hosts import slow_host
-from paceline.model.findings import Severity
-from paceline.model.recordings import Recording
+from paceline.model.explanations.findings import Severity
+from paceline.model.measures.recordings import Recording
 
 #: Of a machine with 2 cores the job uses 1.1 to 1.2, and 0.8 are stolen; threads wait, too.
 _MACHINE: dict[str, Any] = {"stolen_cpu_cores": 0.8, "run_delay_seconds": 1.0, "cpu_limit_cores": 1.0}

@@ -8,8 +8,8 @@ from support.cases import found
 
 from paceline.diagnosing.cores.thread_counts import too_many_threads
 from paceline.diagnosing.cores.throttlings import throttled
-from paceline.model.causes import Change
-from paceline.model.findings import Severity
+from paceline.model.explanations.causes import Change
+from paceline.model.explanations.findings import Severity
 
 BUSY = {"cpu_cores": 0.9, "cpu_limit_cores": 1.0, "threads": 100, "involuntary_switches": 900}
 LOADS = {"ps-0": cases.SERVER, "worker-0": BUSY, "worker-1": BUSY}

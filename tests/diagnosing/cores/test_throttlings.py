@@ -8,10 +8,10 @@ from support import cases
 from support.cases import found
 
 from paceline.diagnosing.cores.throttlings import throttled
-from paceline.model.causes import Change
-from paceline.model.findings import Severity
+from paceline.model.explanations.causes import Change
+from paceline.model.explanations.findings import Severity
+from paceline.model.measures.samples import Sample
 from paceline.model.roles import Role
-from paceline.model.samples import Sample
 
 CUT = {"cpu_cores": 0.5, "cpu_limit_cores": 1.0, "throttled_seconds": 0.6}
 LOADS = {"ps-0": cases.SERVER, "worker-0": CUT, "worker-1": CUT}

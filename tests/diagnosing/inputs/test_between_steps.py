@@ -13,8 +13,8 @@ from paceline.diagnosing.inputs.resting_scripts import resting_script
 from paceline.diagnosing.inputs.slow_decoding import slow_decoding
 from paceline.diagnosing.inputs.slow_storage import slow_storage
 from paceline.diagnosing.rules import Rule
-from paceline.model.findings import Severity
-from paceline.model.recordings import Recording
+from paceline.model.explanations.findings import Severity
+from paceline.model.measures.recordings import Recording
 
 WORKERS = ("worker-0", "worker-1")
 RULES = (slow_storage, slow_decoding, python_input, resting_script)

@@ -10,10 +10,10 @@ from support.cases import found
 from paceline.diagnosing.inputs.slow_decoding import slow_decoding
 from paceline.diagnosing.inputs.slow_storage import slow_storage
 from paceline.diagnosing.trainers.compute_bounds import compute_bound
-from paceline.model.causes import Change
-from paceline.model.findings import Severity
-from paceline.model.jobs import Framework
-from paceline.model.recordings import Recording
+from paceline.model.explanations.causes import Change
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.job_specs import Framework
+from paceline.model.measures.recordings import Recording
 
 BUSY = {"cpu_cores": 0.97, "cpu_limit_cores": 1.0}
 WORKERS = ("worker-0", "worker-1")

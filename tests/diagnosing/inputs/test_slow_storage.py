@@ -12,9 +12,9 @@ from paceline.diagnosing.cases import Case
 from paceline.diagnosing.inputs.slow_decoding import slow_decoding
 from paceline.diagnosing.inputs.slow_storage import slow_storage
 from paceline.diagnosing.trainers.waiting_trainers import waiting_for_ps
-from paceline.model.findings import Severity
-from paceline.model.jobs import Framework
-from paceline.model.recordings import Recording
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.job_specs import Framework
+from paceline.model.measures.recordings import Recording
 
 RESTING = {"cpu_cores": 0.25, "cpu_limit_cores": 1.0}
 WORKERS = ("worker-0", "worker-1")

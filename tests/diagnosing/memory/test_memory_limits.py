@@ -13,12 +13,12 @@ from support.cases import START, found
 
 from paceline.diagnosing.memory.memory_limits import memory_near_limit
 from paceline.diagnosing.memory.memory_requests import memory_over_asked
-from paceline.model.causes import Change
-from paceline.model.recordings import Recording
+from paceline.model.explanations.causes import Change
+from paceline.model.jobs.runs import SEEN, JobEvent
+from paceline.model.jobs.statuses import ExitKind, ExitReason, JobPhase
+from paceline.model.measures.recordings import Recording
+from paceline.model.measures.samples import Sample
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.runs import SEEN, JobEvent
-from paceline.model.samples import Sample
-from paceline.model.statuses import ExitKind, ExitReason, JobPhase
 from paceline.services.observing import diagnosis_runs
 
 MIB = 2**20

@@ -13,9 +13,9 @@ from paceline.diagnosing import chains, needs
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.networks.retransmissions import retransmissions
 from paceline.diagnosing.networks.shared_links import shared_link
-from paceline.model.findings import Severity
-from paceline.model.jobs import Host
-from paceline.model.recordings import Recording
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.job_specs import Host
+from paceline.model.measures.recordings import Recording
 
 
 def _recording(again: int | None, sent: int | None = 1_000, **more: Any) -> Recording:

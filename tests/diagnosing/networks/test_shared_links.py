@@ -11,9 +11,9 @@ from paceline.diagnosing import needs
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.networks.shared_links import shared_link
 from paceline.diagnosing.networks.worker_links import worker_link
-from paceline.model.causes import Change
-from paceline.model.findings import Severity
-from paceline.model.placements import Placement, PlacementStrategy
+from paceline.model.explanations.causes import Change
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.placements import Placement, PlacementStrategy
 
 FULL = {"ps-0": 48, "ps-1": 47, "worker-0": 20, "worker-1": 20}
 

@@ -10,8 +10,8 @@ from support.linked_cases import MBIT, recording
 from paceline.diagnosing.networks.shared_links import shared_link
 from paceline.diagnosing.networks.worker_links import worker_link
 from paceline.diagnosing.trainers.slow_hosts import slow_host
-from paceline.model.causes import Change
-from paceline.model.findings import Severity
+from paceline.model.explanations.causes import Change
+from paceline.model.explanations.findings import Severity
 
 HOSTS = {"ps-0": "p", "ps-1": "q", "worker-0": "b", "worker-1": "c"}
 BOTH = {"ps-0": 40, "ps-1": 40, "worker-0": 38, "worker-1": 36}

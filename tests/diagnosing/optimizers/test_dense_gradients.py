@@ -9,8 +9,8 @@ from support.cases import found, trace
 
 from paceline.diagnosing.optimizers.dense_gradients import dense_gradient
 from paceline.diagnosing.optimizers.dense_updates import dense_update
-from paceline.model.findings import Severity
-from paceline.model.traces import Trace
+from paceline.model.explanations.findings import Severity
+from paceline.model.traces.traced_steps import Trace
 
 FULL = {"cpu_cores": 0.9, "cpu_limit_cores": 1.0}
 WAITING = {"cpu_cores": 0.25, "cpu_limit_cores": 1.0}

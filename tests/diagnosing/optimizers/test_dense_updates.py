@@ -14,11 +14,11 @@ from paceline.diagnosing.diagnoses import diagnose
 from paceline.diagnosing.optimizers.dense_gradients import dense_gradient
 from paceline.diagnosing.optimizers.dense_updates import dense_update
 from paceline.diagnosing.situations import Situation
-from paceline.model.causes import Change
-from paceline.model.findings import Severity
-from paceline.model.traces import Trace
-from paceline.model.variable_plans import Cut, PlacementRule, Plan, plan
-from paceline.model.variables import Variable
+from paceline.model.explanations.causes import Change
+from paceline.model.explanations.findings import Severity
+from paceline.model.traces.traced_steps import Trace
+from paceline.model.variables.variable_plans import Cut, PlacementRule, Plan, plan
+from paceline.model.variables.variables import Variable
 
 FULL = {"cpu_cores": 0.9, "cpu_limit_cores": 1.0}
 RESTING = {"cpu_cores": 0.05, "cpu_limit_cores": 1.0}

@@ -10,11 +10,11 @@ from support.cases import found
 
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.optimizers.slot_memories import slots_memory
-from paceline.model.causes import Change
-from paceline.model.findings import Severity
-from paceline.model.recordings import Recording
-from paceline.model.variable_plans import Cut, PlacementRule, plan
-from paceline.model.variables import Variable
+from paceline.model.explanations.causes import Change
+from paceline.model.explanations.findings import Severity
+from paceline.model.measures.recordings import Recording
+from paceline.model.variables.variable_plans import Cut, PlacementRule, plan
+from paceline.model.variables.variables import Variable
 
 MIB = 2**20
 SERVER = cases.SERVER | {"memory_bytes": 1800 * MIB, "memory_limit_bytes": 2048 * MIB}

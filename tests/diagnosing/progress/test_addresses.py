@@ -14,11 +14,11 @@ from paceline.diagnosing.progress import addresses
 from paceline.diagnosing.progress.addresses import other_addresses
 from paceline.diagnosing.progress.untrained import nothing_trained
 from paceline.instrumentation.paceline_instrumentation import servers
-from paceline.model.findings import Severity
-from paceline.model.recordings import Recording
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.runs import SEEN, JobEvent
+from paceline.model.jobs.statuses import JobPhase
+from paceline.model.measures.recordings import Recording
 from paceline.model.roles import ReplicaId
-from paceline.model.runs import SEEN, JobEvent
-from paceline.model.statuses import JobPhase
 
 LOADS = {"ps-0": cases.SERVER, "worker-0": cases.TRAINER}
 OTHERS = (

@@ -11,11 +11,11 @@ from support.cases import START, found
 from paceline.diagnosing.diagnoses import diagnose
 from paceline.diagnosing.progress.commands import left_behind, log_flood, misread_reports, trainer_ended
 from paceline.diagnosing.situations import Situation
-from paceline.model.findings import Severity
-from paceline.model.recordings import Recording
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.runs import JobEvent
+from paceline.model.jobs.statuses import JobPhase
+from paceline.model.measures.recordings import Recording
 from paceline.model.roles import ReplicaId
-from paceline.model.runs import JobEvent
-from paceline.model.statuses import JobPhase
 
 LOADS = {"ps-0": cases.SERVER, "worker-0": cases.TRAINER, "worker-1": cases.TRAINER}
 FLOOD = "118 MiB of output in 120 s"

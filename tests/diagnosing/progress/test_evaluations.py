@@ -10,11 +10,11 @@ from support.cases import START, found, on_kubernetes
 
 from paceline.diagnosing.cores.noisy_neighbours import noisy_neighbour
 from paceline.diagnosing.progress.evaluations import evaluation_starves
-from paceline.model.causes import Change
-from paceline.model.jobs import Host
-from paceline.model.recordings import Recording
+from paceline.model.explanations.causes import Change
+from paceline.model.jobs.job_specs import Host
+from paceline.model.measures.recordings import Recording
+from paceline.model.measures.samples import Sample, StepReport
 from paceline.model.roles import Role
-from paceline.model.samples import Sample, StepReport
 
 WORKER = {"cpu_cores": 0.45, "cpu_limit_cores": 1.0}
 EVALUATOR = {"cpu_cores": 0.9}

@@ -11,13 +11,13 @@ from support.cases import START, found
 
 from paceline.diagnosing.progress.absences import waiting_at_start
 from paceline.diagnosing.progress.hangs import hang
-from paceline.model.findings import Severity
-from paceline.model.jobs import Framework, Instrumentation
-from paceline.model.recordings import Recording
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.job_specs import Framework, Instrumentation
+from paceline.model.jobs.runs import SEEN, JobEvent
+from paceline.model.jobs.statuses import JobPhase, ReplicaPhase
+from paceline.model.measures.recordings import Recording
+from paceline.model.measures.samples import Evaluation, Sample, StepReport
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.runs import SEEN, JobEvent
-from paceline.model.samples import Evaluation, Sample, StepReport
-from paceline.model.statuses import JobPhase, ReplicaPhase
 from paceline.services.observing.diagnosis_runs import REACH_SECONDS
 
 SWITCHES = {"voluntary_switches": 400, "involuntary_switches": 30}

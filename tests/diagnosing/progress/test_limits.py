@@ -15,10 +15,10 @@ from paceline.diagnosing.cases import Case
 from paceline.diagnosing.diagnoses import diagnose, judged
 from paceline.diagnosing.progress.limits import at_limit
 from paceline.diagnosing.situations import Situation
-from paceline.model.causes import Explanation
-from paceline.model.findings import Severity
-from paceline.model.jobs import Host
-from paceline.model.recordings import Recording
+from paceline.model.explanations.causes import Explanation
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.job_specs import Host
+from paceline.model.measures.recordings import Recording
 from paceline.surfaces.views import first_sights
 
 FULL, WAITING = {"cpu_cores": 0.92, "cpu_limit_cores": 1.0}, {"cpu_cores": 0.3, "cpu_limit_cores": 1.0}

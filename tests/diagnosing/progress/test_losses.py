@@ -9,11 +9,11 @@ from support import cases
 from support.cases import START, found
 
 from paceline.diagnosing.progress.losses import loss_not_finite
-from paceline.model.causes import Change
-from paceline.model.findings import Severity
-from paceline.model.recordings import Recording
-from paceline.model.samples import StepReport
-from paceline.model.statuses import JobPhase
+from paceline.model.explanations.causes import Change
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.statuses import JobPhase
+from paceline.model.measures.recordings import Recording
+from paceline.model.measures.samples import StepReport
 
 LOADS = {"ps-0": cases.SERVER, "worker-0": cases.TRAINER, "worker-1": cases.TRAINER}
 TRAINING: dict[str, Any] = {

@@ -8,12 +8,12 @@ from support import cases
 from support.cases import START, found
 
 from paceline.diagnosing.progress.restarts import trained_anew
-from paceline.model.findings import Severity
-from paceline.model.recordings import Recording
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.runs import SEEN, JobEvent
+from paceline.model.jobs.statuses import ReplicaPhase
+from paceline.model.measures.recordings import Recording
+from paceline.model.measures.samples import StepReport
 from paceline.model.roles import ReplicaId
-from paceline.model.runs import SEEN, JobEvent
-from paceline.model.samples import StepReport
-from paceline.model.statuses import ReplicaPhase
 
 LOADS = {"ps-0": cases.SERVER, "chief-0": cases.TRAINER, "worker-0": cases.TRAINER}
 CHIEF = ReplicaId.parse("chief-0")

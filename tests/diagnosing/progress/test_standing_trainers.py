@@ -11,10 +11,10 @@ from paceline.diagnosing.diagnoses import diagnose
 from paceline.diagnosing.progress.hangs import hang
 from paceline.diagnosing.progress.standing_trainers import standing_trainers
 from paceline.diagnosing.situations import Situation
-from paceline.model.findings import Severity
-from paceline.model.recordings import Recording
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.runs import STANDING, JobEvent
+from paceline.model.measures.recordings import Recording
 from paceline.model.roles import ReplicaId
-from paceline.model.runs import STANDING, JobEvent
 
 IDLE = {"cpu_cores": 0.01, "cpu_limit_cores": 1.0}
 LOADS = {"ps-0": cases.SERVER, "worker-0": IDLE, "worker-1": IDLE}

@@ -9,10 +9,10 @@ from support import cases
 from support.cases import START, found
 
 from paceline.diagnosing.progress.untrained import nothing_trained
-from paceline.model.recordings import Recording
+from paceline.model.jobs.runs import JobEvent
+from paceline.model.jobs.statuses import JobPhase, ReplicaPhase
+from paceline.model.measures.recordings import Recording
 from paceline.model.roles import ReplicaId
-from paceline.model.runs import JobEvent
-from paceline.model.statuses import JobPhase, ReplicaPhase
 
 LOADS = {"ps-0": cases.SERVER, "worker-0": cases.TRAINER, "worker-1": cases.TRAINER}
 HELLO = "TensorFlow 2.21.0 on Python 3.11.7"

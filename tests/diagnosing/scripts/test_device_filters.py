@@ -10,9 +10,9 @@ from support import cases
 from support.cases import found
 
 from paceline.diagnosing.scripts.device_filters import no_device_filters
-from paceline.model.findings import Severity
-from paceline.model.recordings import Recording
-from paceline.model.statuses import ReplicaPhase
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.statuses import ReplicaPhase
+from paceline.model.measures.recordings import Recording
 
 LOADS = {"ps-0": cases.SERVER, "worker-0": cases.TRAINER, "worker-1": cases.TRAINER}
 NONE, SOME = {"device_filters": False}, {"device_filters": True}

@@ -7,8 +7,8 @@ from support import cases
 from support.cases import found, trace
 
 from paceline.diagnosing.scripts.global_steps import global_step_server
-from paceline.model.findings import Severity
-from paceline.model.recordings import Recording
+from paceline.model.explanations.findings import Severity
+from paceline.model.measures.recordings import Recording
 
 BUSY = {"cpu_cores": 0.8, "cpu_limit_cores": 1.0}
 REST = {"cpu_cores": 0.1, "cpu_limit_cores": 1.0}

@@ -6,7 +6,7 @@ from support import cases
 from support.cases import found
 
 from paceline.diagnosing.scripts.large_feeds import large_feeds
-from paceline.model.findings import Severity
+from paceline.model.explanations.findings import Severity
 
 LOADS = {"ps-0": cases.SERVER, "worker-0": cases.TRAINER, "worker-1": cases.TRAINER}
 

@@ -9,7 +9,7 @@ from support import cases
 from support.cases import found
 
 from paceline.diagnosing.scripts.missing_prefetches import no_prefetch
-from paceline.model.recordings import Recording
+from paceline.model.measures.recordings import Recording
 
 LOADS = {"ps-0": cases.SERVER, "worker-0": cases.TRAINER}
 

@@ -7,8 +7,8 @@ from support.cases import found, trace
 
 from paceline.diagnosing import catalogues, chains
 from paceline.diagnosing.scripts.one_hot_tables import one_hot_table
-from paceline.model.findings import Severity
-from paceline.model.recordings import Recording
+from paceline.model.explanations.findings import Severity
+from paceline.model.measures.recordings import Recording
 
 FULL = {"cpu_cores": 0.9, "cpu_limit_cores": 1.0}
 REST = {"cpu_cores": 0.2, "cpu_limit_cores": 1.0}

@@ -7,7 +7,7 @@ from support import cases
 from support.cases import START, found
 
 from paceline.diagnosing.scripts.recovery_waits import recovery_wait
-from paceline.model.recordings import Recording
+from paceline.model.measures.recordings import Recording
 
 LOADS = {"ps-0": cases.SERVER, "worker-0": cases.TRAINER, "worker-1": cases.TRAINER}
 

@@ -9,8 +9,8 @@ from support.cases import found
 from paceline.diagnosing.scripts.checkpoints import frequent_checkpoints
 from paceline.diagnosing.scripts.log_placements import log_device_placement
 from paceline.diagnosing.scripts.summaries import frequent_summaries
-from paceline.model.findings import Severity
-from paceline.model.recordings import Recording
+from paceline.model.explanations.findings import Severity
+from paceline.model.measures.recordings import Recording
 
 LOADS = {"ps-0": cases.SERVER, "worker-0": cases.TRAINER, "worker-1": cases.TRAINER}
 

@@ -9,7 +9,7 @@ from support.cases import found
 from paceline.diagnosing import catalogues, chains
 from paceline.diagnosing.scripts.synchronous_waits import sync_straggler
 from paceline.diagnosing.trainers.slow_hosts import slow_host
-from paceline.model.recordings import Recording
+from paceline.model.measures.recordings import Recording
 
 RESTS = {"cpu_cores": 0.3, "cpu_limit_cores": 1.0}
 WORKS = {"cpu_cores": 0.9, "cpu_limit_cores": 1.0}

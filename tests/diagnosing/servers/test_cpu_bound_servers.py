@@ -9,9 +9,9 @@ from support.cases import found
 from paceline.diagnosing.servers.cpu_bound_servers import ps_cpu_bound
 from paceline.diagnosing.servers.few_servers import too_few_ps
 from paceline.diagnosing.trainers.many_workers import too_many_workers
-from paceline.model.causes import Change
-from paceline.model.findings import Severity
-from paceline.model.jobs import CpuPolicy, Host
+from paceline.model.explanations.causes import Change
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.job_specs import CpuPolicy, Host
 
 FULL = {"cpu_cores": 0.24, "cpu_limit_cores": 0.25, "throttled_seconds": 0.5}
 WAITING = {"cpu_cores": 0.25, "cpu_limit_cores": 1.0}

@@ -9,12 +9,12 @@ from support import cases
 from support.cases import START, found
 
 from paceline.diagnosing.servers.ended_servers import ps_ended
-from paceline.model.findings import Severity
-from paceline.model.jobs import RestartPolicy, RestartWhen
-from paceline.model.recordings import Recording
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.job_specs import RestartPolicy, RestartWhen
+from paceline.model.jobs.runs import JobEvent
+from paceline.model.jobs.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
+from paceline.model.measures.recordings import Recording
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.runs import JobEvent
-from paceline.model.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
 
 LOADS = {"ps-0": cases.SERVER, "ps-1": cases.SERVER, "worker-0": cases.TRAINER, "worker-1": cases.TRAINER}
 ENDED = {"ps-1": {"phase": ReplicaPhase.SUCCEEDED, "exit": ExitReason(kind=ExitKind.COMPLETED, code=0)}}

@@ -10,8 +10,8 @@ from paceline.diagnosing.cases import Case
 from paceline.diagnosing.diagnoses import judged
 from paceline.diagnosing.servers.cpu_bound_servers import ps_cpu_bound
 from paceline.diagnosing.servers.few_servers import too_few_ps
-from paceline.model.causes import Change
-from paceline.model.findings import Severity
+from paceline.model.explanations.causes import Change
+from paceline.model.explanations.findings import Severity
 
 FULL = {"cpu_cores": 0.95, "cpu_limit_cores": 1.0}
 WAITING = {"cpu_cores": 0.4, "cpu_limit_cores": 1.0}

@@ -10,8 +10,8 @@ from paceline.diagnosing.cases import Case
 from paceline.diagnosing.servers.giant_variables import giant_variable
 from paceline.diagnosing.servers.skewed_shards import skewed_shards
 from paceline.diagnosing.servers.uneven_placements import uneven_placement
-from paceline.model.causes import Change
-from paceline.model.findings import Severity
+from paceline.model.explanations.causes import Change
+from paceline.model.explanations.findings import Severity
 
 HOT, COLD = {"cpu_cores": 0.97, "cpu_limit_cores": 1.0}, {"cpu_cores": 0.05, "cpu_limit_cores": 1.0}
 LOADS = {"ps-0": HOT, "ps-1": COLD, "worker-0": cases.TRAINER, "worker-1": cases.TRAINER}

@@ -13,10 +13,10 @@ from paceline.diagnosing.cases import Case
 from paceline.diagnosing.servers.giant_variables import giant_variable
 from paceline.diagnosing.servers.hot_servers import hot_ps
 from paceline.diagnosing.servers.uneven_placements import uneven_placement
-from paceline.model.findings import Severity
-from paceline.model.recordings import Recording
-from paceline.model.variable_plans import Cut, PlacementRule, plan
-from paceline.model.variables import Variable
+from paceline.model.explanations.findings import Severity
+from paceline.model.measures.recordings import Recording
+from paceline.model.variables.variable_plans import Cut, PlacementRule, plan
+from paceline.model.variables.variables import Variable
 
 HOT, COLD = {"cpu_cores": 0.97, "cpu_limit_cores": 1.0}, {"cpu_cores": 0.05, "cpu_limit_cores": 1.0}
 WAITING, BUSY = {"cpu_cores": 0.3, "cpu_limit_cores": 1.0}, {"cpu_cores": 0.95, "cpu_limit_cores": 1.0}

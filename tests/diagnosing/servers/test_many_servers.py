@@ -11,9 +11,9 @@ from support.cases import found
 from paceline.diagnosing import catalogues, chains
 from paceline.diagnosing.servers.many_servers import too_many_ps
 from paceline.diagnosing.trainers.compute_bounds import compute_bound
-from paceline.model.causes import Change
-from paceline.model.findings import Severity
-from paceline.model.jobs import Host
+from paceline.model.explanations.causes import Change
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.job_specs import Host
 
 IDLE = {"cpu_cores": 0.03, "cpu_limit_cores": 1.0, "memory_bytes": 300 * 2**20,
         "memory_limit_bytes": 2 * 2**30}  # fmt: skip

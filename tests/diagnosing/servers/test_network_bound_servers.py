@@ -11,11 +11,11 @@ from support.cases import found
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.diagnoses import judged
 from paceline.diagnosing.servers.network_bound_servers import ps_network_bound
-from paceline.model.causes import Change
-from paceline.model.jobs import Host
-from paceline.model.recordings import Recording
-from paceline.model.variable_plans import Cut, PlacementRule, plan
-from paceline.model.variables import Variable
+from paceline.model.explanations.causes import Change
+from paceline.model.jobs.job_specs import Host
+from paceline.model.measures.recordings import Recording
+from paceline.model.variables.variable_plans import Cut, PlacementRule, plan
+from paceline.model.variables.variables import Variable
 
 #: 100 Mbit/s are 12.5 MB/s.
 FULL = {"network_sent_bytes": 12_000_000, "network_received_bytes": 11_000_000, "cpu_cores": 0.3,

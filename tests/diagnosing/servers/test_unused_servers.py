@@ -11,10 +11,10 @@ from support.cases import found
 from paceline.diagnosing import diagnoses
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.servers.unused_servers import no_variables_on_ps
-from paceline.model.findings import Severity
-from paceline.model.recordings import Recording
-from paceline.model.variable_plans import Cut, PlacementRule, plan
-from paceline.model.variables import Variable
+from paceline.model.explanations.findings import Severity
+from paceline.model.measures.recordings import Recording
+from paceline.model.variables.variable_plans import Cut, PlacementRule, plan
+from paceline.model.variables.variables import Variable
 
 IDLE = {"cpu_cores": 0.01, "cpu_limit_cores": 1.0, "network_received_bytes": 40, "network_sent_bytes": 40}
 WORKS = {"cpu_cores": 0.9, "cpu_limit_cores": 1.0, "network_received_bytes": 60, "network_sent_bytes": 60}

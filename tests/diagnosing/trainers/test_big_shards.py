@@ -12,8 +12,8 @@ from support.cases import found
 from paceline.diagnosing.trainers.big_shards import big_shard
 from paceline.diagnosing.trainers.idle_workers import idle_workers
 from paceline.diagnosing.trainers.slow_hosts import slow_host
-from paceline.model.recordings import Recording
-from paceline.model.statuses import JobPhase, ReplicaPhase
+from paceline.model.jobs.statuses import JobPhase, ReplicaPhase
+from paceline.model.measures.recordings import Recording
 
 LOADS = {"ps-0": cases.SERVER, **{f"worker-{index}": cases.TRAINER for index in range(3)}}
 EARLY = {"worker-0": (0, 20), "worker-1": (0, 20)}

@@ -8,9 +8,9 @@ from support import cases
 from support.cases import found
 
 from paceline.diagnosing.trainers.compute_bounds import compute_bound
-from paceline.model.causes import Change
-from paceline.model.findings import Severity
-from paceline.model.recordings import Recording
+from paceline.model.explanations.causes import Change
+from paceline.model.explanations.findings import Severity
+from paceline.model.measures.recordings import Recording
 
 FULL = {"cpu_cores": 0.97, "cpu_limit_cores": 1.0}
 SMALL = {"cpu_cores": 0.19, "cpu_limit_cores": 0.2}

@@ -9,10 +9,10 @@ from support import cases
 from support.cases import found
 
 from paceline.diagnosing.trainers.idle_workers import idle_workers
-from paceline.model.causes import Change
-from paceline.model.findings import Severity
-from paceline.model.recordings import Recording
-from paceline.model.statuses import JobPhase, ReplicaPhase
+from paceline.model.explanations.causes import Change
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.statuses import JobPhase, ReplicaPhase
+from paceline.model.measures.recordings import Recording
 
 IDLE = {"cpu_cores": 0.02, "cpu_limit_cores": 1.0}
 

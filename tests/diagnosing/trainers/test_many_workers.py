@@ -13,8 +13,8 @@ from paceline.diagnosing.servers.cpu_bound_servers import ps_cpu_bound
 from paceline.diagnosing.servers.few_servers import too_few_ps
 from paceline.diagnosing.situations import Situation
 from paceline.diagnosing.trainers.many_workers import too_many_workers
-from paceline.model.causes import Change
-from paceline.model.findings import Severity
+from paceline.model.explanations.causes import Change
+from paceline.model.explanations.findings import Severity
 
 FULL = {"cpu_cores": 0.95, "cpu_limit_cores": 1.0}
 SMALL = {"cpu_cores": 0.2, "cpu_limit_cores": 0.2}

@@ -9,7 +9,7 @@ from support import cases
 
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.trainers import paces
-from paceline.model.recordings import Recording
+from paceline.model.measures.recordings import Recording
 
 LOADS = {"ps-0": cases.SERVER, **{f"worker-{index}": cases.TRAINER for index in range(3)}}
 HALF = {**cases.STEPS, "steps": 20, "examples": 10_240}

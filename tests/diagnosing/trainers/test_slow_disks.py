@@ -10,8 +10,8 @@ from support.cases import found
 from paceline.diagnosing.inputs.slow_storage import slow_storage
 from paceline.diagnosing.trainers.slow_disks import slow_disk
 from paceline.diagnosing.trainers.slow_hosts import slow_host
-from paceline.model.findings import Severity
-from paceline.model.recordings import Recording
+from paceline.model.explanations.findings import Severity
+from paceline.model.measures.recordings import Recording
 
 SLOW = {**cases.STEPS, "steps": 20, "examples": 10_240, "input_wait_seconds": 0.5}
 OWN = {"cpu_cores": 0.3, "cpu_limit_cores": 1.0}

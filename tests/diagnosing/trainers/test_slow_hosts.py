@@ -12,10 +12,10 @@ from support.cases import found
 from paceline.diagnosing.trainers.big_shards import big_shard
 from paceline.diagnosing.trainers.slow_disks import slow_disk
 from paceline.diagnosing.trainers.slow_hosts import slow_host
-from paceline.model.causes import Cause, Change
-from paceline.model.findings import Severity
-from paceline.model.jobs import Host
-from paceline.model.recordings import Recording
+from paceline.model.explanations.causes import Cause, Change
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.job_specs import Host
+from paceline.model.measures.recordings import Recording
 
 HALF = {**cases.STEPS, "steps": 20, "examples": 10_240}
 STEPS = {"worker-0": cases.STEPS, "worker-1": cases.STEPS, "worker-2": HALF}

@@ -12,9 +12,9 @@ from paceline.diagnosing.cases import Case
 from paceline.diagnosing.diagnoses import judged, slowing
 from paceline.diagnosing.trainers.slow_hosts import slow_host
 from paceline.diagnosing.trainers.slow_ranks import TOPIC, slow_rank
-from paceline.model.findings import Severity
-from paceline.model.jobs import Framework
-from paceline.model.recordings import Recording
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.job_specs import Framework
+from paceline.model.measures.recordings import Recording
 
 PYTORCH = {"framework": Framework.PYTORCH}
 WAITS = {**cases.STEPS, "all_reduce_seconds": 0.6}

@@ -13,7 +13,7 @@ from hypothesis import given
 
 from paceline.engines.kubernetes import cluster_states
 from paceline.errors import InvalidInput, NotFound
-from paceline.model.nodes import Quota, Resources, Taint
+from paceline.model.jobs.nodes import Quota, Resources, Taint
 
 MIB = 1 << 20
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from paceline.engines.kubernetes import obstacles
-from paceline.model.obstacles import ObstacleKind
+from paceline.model.jobs.obstacles import ObstacleKind
 from paceline.model.roles import ReplicaId, Role
 from paceline.rendering import labels
 

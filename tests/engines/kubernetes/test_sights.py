@@ -11,9 +11,9 @@ from hypothesis import given
 
 from paceline.control.reconciliations import Sight, Stage
 from paceline.engines.kubernetes import sights
-from paceline.model.jobs import JobSpec, RoleSpec
+from paceline.model.jobs.job_specs import JobSpec, RoleSpec
+from paceline.model.jobs.statuses import ExitKind, ExitReason
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.statuses import ExitKind, ExitReason
 from paceline.rendering import pods
 from paceline.rendering.surroundings import Surroundings
 

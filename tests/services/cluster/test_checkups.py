@@ -15,9 +15,9 @@ from support.operator_scenes import job
 
 from paceline.engines.kubernetes import kinds, leases, times
 from paceline.engines.kubernetes.clusters import ClusterError
-from paceline.model.checkups import Check, CheckState
-from paceline.model.jobs import CpuPolicy, JobSpec, RoleSpec
-from paceline.model.placements import Placement
+from paceline.model.explanations.checkups import Check, CheckState
+from paceline.model.jobs.job_specs import CpuPolicy, JobSpec, RoleSpec
+from paceline.model.jobs.placements import Placement
 from paceline.model.roles import Role
 from paceline.services.cluster import checkups
 from paceline.specs import custom_resources

@@ -17,8 +17,8 @@ from support.operator_scenes import job
 
 from paceline.engines.kubernetes.clusters import ClusterError
 from paceline.errors import StoreError
+from paceline.model.measures.samples import StepReport
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.samples import StepReport
 from paceline.services.cluster import runs
 from paceline.services.cluster.collectors import Collector, Source
 from paceline.services.observing import recordings

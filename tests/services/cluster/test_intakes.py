@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from paceline.model.jobs.runs import JobEvent
+from paceline.model.measures.samples import StepReport
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.runs import JobEvent
-from paceline.model.samples import StepReport
 from paceline.services.cluster.intakes import LEFT_OUT, TELL_SECONDS, Intake, Limits, Rate, Whose
 from paceline.sources.spools import Reading
 

@@ -15,8 +15,8 @@ from support.operator_scenes import Scene, job
 
 from paceline.engines.kubernetes import kinds, times
 from paceline.engines.kubernetes.clusters import ClusterError
-from paceline.model.causes import Cause, Explanation
-from paceline.model.jobs import FitPolicy, Scheduling
+from paceline.model.explanations.causes import Cause, Explanation
+from paceline.model.jobs.job_specs import FitPolicy, Scheduling
 from paceline.rendering import labels
 from paceline.services.cluster.jobs import ClusterJobs
 from paceline.services.cluster.measurements import ClusterMeasurements

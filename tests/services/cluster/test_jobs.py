@@ -19,12 +19,12 @@ from paceline import specs
 from paceline.engines.kubernetes import kinds
 from paceline.engines.kubernetes.clusters import ClusterError, Line
 from paceline.errors import Conflict, InvalidInput, NotFound, WaitTimeout
-from paceline.model import trained_models
-from paceline.model.codes import Code, Git
-from paceline.model.jobs import Host, JobSpec
-from paceline.model.runs import Submit
-from paceline.model.statuses import JobPhase, ReplicaPhase
-from paceline.model.tunings import Objective
+from paceline.model.jobs.code_sources import Code, Git
+from paceline.model.jobs.job_specs import Host, JobSpec
+from paceline.model.jobs.runs import Submit
+from paceline.model.jobs.statuses import JobPhase, ReplicaPhase
+from paceline.model.studies import trained_models
+from paceline.model.studies.tunings import Objective
 from paceline.services import packed_folders
 from paceline.services.cluster.jobs import ClusterJobs
 from paceline.services.cluster.measurements import ClusterMeasurements

@@ -13,7 +13,7 @@ from support.memory_clusters import MemoryCluster
 from paceline.engines.kubernetes import kinds
 from paceline.engines.kubernetes.clusters import ClusterError
 from paceline.errors import EngineError
-from paceline.model.jobs import Host, JobSpec
+from paceline.model.jobs.job_specs import Host, JobSpec
 from paceline.services.cluster import node_labels
 
 

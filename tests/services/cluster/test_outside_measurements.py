@@ -8,8 +8,8 @@ import pytest
 from support.memory_clusters import MemoryCluster
 from support.recorded import ASKED, PS, PS_0, WORKER, WORKER_0, awaited, text
 
+from paceline.model.measures.samples import Sample
 from paceline.model.roles import ReplicaId
-from paceline.model.samples import Sample
 from paceline.rendering import labels
 from paceline.services.cluster.outside_measurements import OutsideMeasurements
 from paceline.sources.readings import Pod

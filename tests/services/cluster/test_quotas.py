@@ -10,7 +10,7 @@ from support.memory_clusters import MemoryCluster
 
 from paceline.engines.kubernetes import kinds
 from paceline.engines.kubernetes.clusters import ClusterError
-from paceline.model.quotas import QuotaUse, QuotaUses, Unit, Use
+from paceline.model.jobs.quotas import QuotaUse, QuotaUses, Unit, Use
 from paceline.services.cluster import quotas
 
 

@@ -12,9 +12,9 @@ from hypothesis import given
 from paceline.control.events import Timer, TimerKind
 from paceline.control.reconciliations import Progress
 from paceline.control.states import JobState, ReplicaState
-from paceline.model.jobs import JobSpec, RoleSpec
+from paceline.model.jobs.job_specs import JobSpec, RoleSpec
+from paceline.model.jobs.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
 from paceline.services.cluster import records
 from paceline.services.cluster.records import Record
 

@@ -8,8 +8,8 @@ from support.operator_scenes import job
 
 from paceline.control.reconciliations import Progress
 from paceline.control.states import ReplicaState, initial
+from paceline.model.jobs.statuses import ReplicaPhase
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.statuses import ReplicaPhase
 from paceline.services.cluster import records, resources
 from paceline.specs import custom_resources
 

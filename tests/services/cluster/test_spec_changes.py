@@ -16,7 +16,7 @@ from support.operator_scenes import Scene, is_worker, job
 from paceline import specs
 from paceline.engines.kubernetes import kinds
 from paceline.errors import Conflict, InvalidInput
-from paceline.model.runs import Run
+from paceline.model.jobs.runs import Run
 from paceline.services.cluster import runs
 from paceline.services.cluster.jobs import ClusterJobs
 from paceline.services.cluster.measurements import ClusterMeasurements

@@ -12,10 +12,10 @@ import pytest
 
 from paceline.engines.local.folders import RunFolder
 from paceline.errors import EngineError, InvalidInput
-from paceline.model.codes import Archive, Code, Git
-from paceline.model.jobs import JobSpec, RestartPolicy, RoleSpec
+from paceline.model.jobs.code_sources import Archive, Code, Git
+from paceline.model.jobs.job_specs import JobSpec, RestartPolicy, RoleSpec
+from paceline.model.jobs.statuses import JobPhase
 from paceline.model.roles import Role
-from paceline.model.statuses import JobPhase
 from paceline.services import logs, packed_folders
 from paceline.services.local import dry_runs, jobs
 

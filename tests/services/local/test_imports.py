@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from support.examples import SHARED_FIXTURES, examples
 
 from paceline.errors import Conflict, InvalidInput, NotFound, PacelineError, StoreError
-from paceline.model.causes import Cause, Explanation
-from paceline.model.conclusions import Conclusion
-from paceline.model.recordings import Output, Recording
+from paceline.model.explanations.causes import Cause, Explanation
+from paceline.model.explanations.conclusions import Conclusion
+from paceline.model.jobs.runs import JobEvent, Relay
+from paceline.model.jobs.statuses import JobPhase, ReplicaPhase
+from paceline.model.measures.recordings import Output, Recording
+from paceline.model.measures.samples import Sample
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.runs import JobEvent, Relay
-from paceline.model.samples import Sample
-from paceline.model.statuses import JobPhase, ReplicaPhase
 from paceline.services.local import jobs
 from paceline.services.observing import recordings
 from paceline.stores import recordings as files

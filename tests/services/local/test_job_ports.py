@@ -15,8 +15,8 @@ from support.shell_jobs import Submit, enough, shell_job
 
 from paceline.engines.local import firewalls
 from paceline.engines.local.folders import RunFolder
+from paceline.model.jobs.statuses import JobPhase
 from paceline.model.roles import ReplicaId
-from paceline.model.statuses import JobPhase
 from paceline.services.local import jobs
 
 LACKS = firewalls.lacks()

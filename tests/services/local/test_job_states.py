@@ -13,8 +13,8 @@ from support.shell_jobs import Submit, shell_job
 
 from paceline.diagnosing.standstills import explain
 from paceline.engines.local.folders import RunFolder
-from paceline.model.causes import Cause
-from paceline.model.statuses import JobPhase
+from paceline.model.explanations.causes import Cause
+from paceline.model.jobs.statuses import JobPhase
 from paceline.services.local import job_states, jobs
 from paceline.services.observing import recordings
 

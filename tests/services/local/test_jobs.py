@@ -22,11 +22,11 @@ from paceline import specs
 from paceline.engines.local import machines, processes
 from paceline.engines.local.folders import RunFolder
 from paceline.errors import Conflict, EngineError, InvalidInput, NotFound, StoreError, WaitTimeout
-from paceline.model.jobs import CleanUp, CpuPolicy, Host, MemoryGrowth, RestartPolicy, RoleSpec
+from paceline.model.jobs.job_specs import CleanUp, CpuPolicy, Host, MemoryGrowth, RestartPolicy, RoleSpec
+from paceline.model.jobs.runs import Run
+from paceline.model.jobs.runs import Submit as SubmitKey
+from paceline.model.jobs.statuses import ExitKind, JobPhase, ReplicaPhase
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.runs import Run
-from paceline.model.runs import Submit as SubmitKey
-from paceline.model.statuses import ExitKind, JobPhase, ReplicaPhase
 from paceline.services import logs
 from paceline.services.local import jobs, spec_changes, state_dirs, supervisors
 from paceline.stores import Store, open_store

@@ -21,11 +21,11 @@ from paceline.control.resizings import Resize
 from paceline.engines.local import machines, processes
 from paceline.engines.local.folders import RunFolder
 from paceline.errors import Conflict, EngineError
-from paceline.model.adjustments import Adjustment, Knob
-from paceline.model.jobs import Host, JobSpec
+from paceline.model.jobs.adjustments import Adjustment, Knob
+from paceline.model.jobs.job_specs import Host, JobSpec
+from paceline.model.jobs.runs import Run
+from paceline.model.jobs.statuses import JobPhase
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.runs import Run
-from paceline.model.statuses import JobPhase
 from paceline.services.local import jobs, supervisors
 
 pytestmark = pytest.mark.skipif(machines.read().cgroups is None, reason="no cgroups can be made here")

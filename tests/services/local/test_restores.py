@@ -12,7 +12,7 @@ from support.shell_jobs import UNTIL_ENOUGH, Submit, enough, shell_job
 
 from paceline.engines.local import engine, machines
 from paceline.engines.local.folders import RunFolder
-from paceline.model.statuses import JobPhase
+from paceline.model.jobs.statuses import JobPhase
 from paceline.services.local import jobs
 from paceline.stores import open_store
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from support.styles import SCRIPTS
 
 from paceline.errors import InvalidInput
-from paceline.model.checkups import CheckState
+from paceline.model.explanations.checkups import CheckState
 from paceline.services.local import checkups, script_checkups
 
 NEW, OLD = "3.11.7 2.21.0", "3.7.2 2.3.1"

@@ -13,11 +13,11 @@ from paceline.control import events, machines, states
 from paceline.engines.engines import Launched
 from paceline.engines.local import folders
 from paceline.errors import EngineError, StoreError
-from paceline.model.adjustments import Allowance
-from paceline.model.jobs import JobSpec, RestartPolicy, RestartWhen, RoleSpec
+from paceline.model.jobs.adjustments import Allowance
+from paceline.model.jobs.job_specs import JobSpec, RestartPolicy, RestartWhen, RoleSpec
+from paceline.model.jobs.runs import LOCAL, Run
+from paceline.model.jobs.statuses import ExitKind, ExitReason, JobPhase
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.runs import LOCAL, Run
-from paceline.model.statuses import ExitKind, ExitReason, JobPhase
 from paceline.services.local import supervisions
 from paceline.stores import Store, open_store
 

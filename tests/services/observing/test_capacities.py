@@ -11,9 +11,9 @@ from support import filled_homes
 from paceline.engines.local import machines
 from paceline.engines.local.machines import Machine
 from paceline.errors import Conflict
-from paceline.model.jobs import CpuPolicy, Host, JobSpec
+from paceline.model.jobs.job_specs import CpuPolicy, Host, JobSpec
+from paceline.model.jobs.statuses import JobPhase
 from paceline.model.roles import Role
-from paceline.model.statuses import JobPhase
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.local import jobs
 from paceline.services.observing import capacities

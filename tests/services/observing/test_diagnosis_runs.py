@@ -13,10 +13,10 @@ from support import measured_runs
 from support.measured_runs import START
 
 from paceline.control import states
-from paceline.model import traces
-from paceline.model.statuses import JobPhase, ReplicaPhase
-from paceline.model.traces import Split, Trace
-from paceline.model.variables import Variable
+from paceline.model.jobs.statuses import JobPhase, ReplicaPhase
+from paceline.model.traces import traced_steps
+from paceline.model.traces.traced_steps import Split, Trace
+from paceline.model.variables.variables import Variable
 from paceline.services.local import state_dirs
 from paceline.services.local.jobs import Jobs
 from paceline.services.observing import diagnosis_runs, recordings
@@ -91,7 +91,7 @@ def test_files_are_read_again_when_they_change(jobs: Jobs, monkeypatch: pytest.M
     looker = diagnosis_runs.Looker(jobs, "clicks")
     assert looker.look().recording.plan is None
     trace = Trace(trainer="worker-0", attempt=1, at=START + 90, splits=(SPLIT,))
-    trace_files.keep(trace, folder / traces.FOLDER, traces.name_at(START + 90))
+    trace_files.keep(trace, folder / traced_steps.FOLDER, traced_steps.name_at(START + 90))
     traffics.write([Variable(name="ids", shape=(999, 16), sparse=True, step_bytes=5e3)], str(folder))
     for _ in range(3):
         seen = looker.look().recording
@@ -99,9 +99,9 @@ def test_files_are_read_again_when_they_change(jobs: Jobs, monkeypatch: pytest.M
         assert seen.plan is not None
     assert len(read) == 1
     other = dataclasses.replace(trace, trainer="worker-1")
-    trace_files.keep(other, folder / traces.FOLDER, traces.name_at(START + 90))
+    trace_files.keep(other, folder / traced_steps.FOLDER, traced_steps.name_at(START + 90))
     traffics.write([Variable(name="more", shape=(999, 16), sparse=True, step_bytes=5e3)], str(folder))
-    os.utime(folder / traces.VARIABLES, (START, START))
+    os.utime(folder / traced_steps.VARIABLES, (START, START))
     seen = looker.look().recording
     assert [each.trainer for each in seen.traces] == ["worker-0", "worker-1"]
     assert seen.plan is not None

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.model.causes import Cause, Explanation
-from paceline.model.findings import Severity
+from paceline.model.explanations.causes import Cause, Explanation
+from paceline.model.explanations.findings import Severity
 from paceline.services.observing.finding_debounce import TO_APPEAR, TO_GO, Change, Watch
 
 GIANT = Cause(

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from support import filled_homes
 
 from paceline.errors import StoreError
+from paceline.model.jobs.runs import LOCAL, Run
+from paceline.model.measures.samples import StepReport
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.runs import LOCAL, Run
-from paceline.model.samples import StepReport
 from paceline.services.local import jobs
 from paceline.services.observing.job_summaries import Keeper, Watched, trend
 from paceline.services.observing.look_cache import Lookout

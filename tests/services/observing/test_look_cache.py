@@ -11,7 +11,7 @@ import pytest
 from support import filled_homes
 
 from paceline.errors import NotFound
-from paceline.model.statuses import JobPhase
+from paceline.model.jobs.statuses import JobPhase
 from paceline.services.local import jobs
 from paceline.services.observing import diagnosis_runs, look_cache
 from paceline.services.observing.look_cache import Lookout

@@ -13,12 +13,12 @@ from support import measured_runs
 from support.examples import examples
 from support.measured_runs import START, replica, report, sample
 
-from paceline.model.intervals import Interval, covered_seconds
-from paceline.model.recordings import Recording
+from paceline.model.jobs.runs import JobEvent, ReplicaRow
+from paceline.model.jobs.statuses import JobPhase, ReplicaPhase
+from paceline.model.measures.intervals import Interval, covered_seconds
+from paceline.model.measures.recordings import Recording
+from paceline.model.measures.samples import Evaluation, Sample, StepReport
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.runs import JobEvent, ReplicaRow
-from paceline.model.samples import Evaluation, Sample, StepReport
-from paceline.model.statuses import JobPhase, ReplicaPhase
 from paceline.services.observing import summaries
 
 PS0, PS1 = replica(Role.PS, 0), replica(Role.PS, 1)

@@ -11,11 +11,11 @@ import pytest
 from support import filled_homes
 from support.measured_runs import START, replica, report, sample
 
-from paceline.model.recordings import Recording
+from paceline.model.jobs.runs import Run
+from paceline.model.jobs.statuses import JobPhase
+from paceline.model.measures.recordings import Recording
+from paceline.model.measures.samples import Sample, StepReport
 from paceline.model.roles import Role
-from paceline.model.runs import Run
-from paceline.model.samples import Sample, StepReport
-from paceline.model.statuses import JobPhase
 from paceline.services.local import jobs
 from paceline.services.observing import diagnosis_runs, time_series
 from paceline.services.observing.time_series import Course, CourseReader, Gauge

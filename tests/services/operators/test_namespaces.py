@@ -16,7 +16,7 @@ from support.operator_scenes import JOBS, job
 from paceline.engines.kubernetes import kinds
 from paceline.engines.kubernetes.clusters import ClusterError, Listing
 from paceline.engines.kubernetes.kinds import Kind
-from paceline.model.statuses import JobPhase
+from paceline.model.jobs.statuses import JobPhase
 from paceline.services.cluster import runs
 from paceline.services.operators import operators
 from paceline.services.operators.operators import Operator

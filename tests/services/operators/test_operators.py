@@ -13,7 +13,7 @@ from support.operator_scenes import JOBS, is_worker, job, scene
 
 from paceline.engines.kubernetes import kinds, times
 from paceline.engines.kubernetes.clusters import ClusterError, Line
-from paceline.model.jobs import FitPolicy, Scheduling
+from paceline.model.jobs.job_specs import FitPolicy, Scheduling
 from paceline.rendering import labels
 from paceline.services.cluster.annotations import RESUME
 from paceline.services.operators import executions, reconcilers

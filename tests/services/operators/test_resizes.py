@@ -13,8 +13,8 @@ from support.operator_scenes import JOBS, Scene, job, scene
 
 from paceline.engines.kubernetes import kinds
 from paceline.engines.kubernetes.clusters import ClusterError
-from paceline.model.adjustments import Adjustment, Knob
-from paceline.model.jobs import MemoryGrowth
+from paceline.model.jobs.adjustments import Adjustment, Knob
+from paceline.model.jobs.job_specs import MemoryGrowth
 from paceline.services.cluster.annotations import ADJUSTMENTS
 from paceline.stores import encodings
 

@@ -21,8 +21,8 @@ from support.recorded import text
 from paceline.engines.kubernetes import kinds, loops
 from paceline.engines.kubernetes.clusters import ClusterError, Line
 from paceline.engines.local.folders import RunFolder
+from paceline.model.jobs.statuses import JobPhase
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.statuses import JobPhase
 from paceline.services import logs
 from paceline.services.cluster import runs
 from paceline.services.cluster.jobs import ClusterJobs

@@ -12,7 +12,7 @@ from support.group_files import until
 from support.shell_jobs import Submit
 
 from paceline.engines.local import machines
-from paceline.model.jobs import Autoscale, CoreRange
+from paceline.model.jobs.job_specs import Autoscale, CoreRange
 from paceline.model.roles import ReplicaId, Role
 from paceline.services.local import jobs
 from paceline.services.studying.autoscales import SCALED, Autoscaler

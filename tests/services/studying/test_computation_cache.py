@@ -10,8 +10,8 @@ from support import filled_homes
 from support.clocks import Clock
 
 from paceline.errors import InvalidInput
-from paceline.model.runs import Run
-from paceline.model.statuses import JobPhase
+from paceline.model.jobs.runs import Run
+from paceline.model.jobs.statuses import JobPhase
 from paceline.services.local import jobs, state_dirs
 from paceline.services.observing import look_cache
 from paceline.services.observing.look_cache import Lookout

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from support import paced_jobs
 
-from paceline.model.causes import Change
-from paceline.model.experiments import Experiment, Variant
+from paceline.model.explanations.causes import Change
+from paceline.model.studies.experiments import Experiment, Variant
 from paceline.services.local import jobs
 from paceline.services.studying import experiments
 from paceline.services.studying.experiments import Runner

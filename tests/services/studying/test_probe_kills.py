@@ -22,8 +22,8 @@ from support.shell_jobs import Submit
 
 from paceline.engines.local import layouts, machines, networks
 from paceline.engines.local.folders import RunFolder
-from paceline.model.jobs import Host
-from paceline.model.runs import Run
+from paceline.model.jobs.job_specs import Host
+from paceline.model.jobs.runs import Run
 from paceline.services.local import jobs
 
 pytestmark = [

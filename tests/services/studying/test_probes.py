@@ -13,11 +13,11 @@ from support.shell_jobs import Submit
 
 from paceline.engines.local import machines
 from paceline.errors import Conflict
-from paceline.model.jobs import JobSpec, RoleSpec
-from paceline.model.probes import Probe, Unit, Verdict
+from paceline.model.jobs.job_specs import JobSpec, RoleSpec
+from paceline.model.jobs.runs import Run
+from paceline.model.jobs.statuses import JobPhase
+from paceline.model.measures.probes import Probe, Unit, Verdict
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.runs import Run
-from paceline.model.statuses import JobPhase
 from paceline.probing import windows
 from paceline.services.local import jobs
 from paceline.services.studying import probes

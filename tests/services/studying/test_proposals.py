@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from paceline import specs
-from paceline.model.jobs import JobSpec
-from paceline.model.proposals import Proposal
-from paceline.model.recordings import Recording
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.measures.recordings import Recording
 from paceline.model.roles import Role
-from paceline.model.tunings import Goal, Objective
+from paceline.model.studies.proposals import Proposal
+from paceline.model.studies.tunings import Goal, Objective
 from paceline.services.studying import proposals
 from paceline.specs import edits
 from paceline.stores import recordings

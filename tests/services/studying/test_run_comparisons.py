@@ -9,8 +9,8 @@ import pytest
 from support import filled_homes
 
 from paceline.errors import InvalidInput, NotFound
-from paceline.model.recordings import Recording
-from paceline.model.samples import StepReport
+from paceline.model.measures.recordings import Recording
+from paceline.model.measures.samples import StepReport
 from paceline.services.local import jobs
 from paceline.services.observing.look_cache import Lookout
 from paceline.services.studying import run_comparisons

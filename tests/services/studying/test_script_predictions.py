@@ -12,14 +12,14 @@ from support.cases import START
 
 from paceline import specs
 from paceline.errors import InvalidInput
-from paceline.model import saved_plans
-from paceline.model.causes import Change
-from paceline.model.recordings import Recording
+from paceline.model.explanations.causes import Change
+from paceline.model.jobs.runs import SEEN, JobEvent
+from paceline.model.measures.recordings import Recording
 from paceline.model.roles import ReplicaId
-from paceline.model.runs import SEEN, JobEvent
-from paceline.model.tunings import Objective
-from paceline.model.variable_plans import Cut, PlacementRule, plan
-from paceline.model.variables import Variable
+from paceline.model.studies.tunings import Objective
+from paceline.model.variables import saved_plans
+from paceline.model.variables.variable_plans import Cut, PlacementRule, plan
+from paceline.model.variables.variables import Variable
 from paceline.modelling.forecasts import Forecast
 from paceline.services import variable_plans
 from paceline.services.studying import predictions, proposals

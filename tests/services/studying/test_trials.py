@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from paceline.model.jobs.statuses import JobPhase
+from paceline.model.measures.samples import StepReport
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.samples import StepReport
-from paceline.model.statuses import JobPhase
 from paceline.services.studying import trials
 from paceline.services.studying.trials import Times
 

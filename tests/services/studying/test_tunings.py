@@ -16,9 +16,9 @@ from paceline import specs
 from paceline.engines.local import machines
 from paceline.engines.local.folders import RunFolder
 from paceline.errors import Conflict, InvalidInput
-from paceline.model.causes import Change, Gain
-from paceline.model.proposals import Proposal
-from paceline.model.tunings import Objective, Quality, Tuning
+from paceline.model.explanations.causes import Change, Gain
+from paceline.model.studies.proposals import Proposal
+from paceline.model.studies.tunings import Objective, Quality, Tuning
 from paceline.services.local import jobs
 from paceline.services.studying import studies, tunings
 from paceline.services.studying.live_changes import Changer
@@ -183,10 +183,12 @@ def test_two_do_not_make_the_same_trials(tmp_path: Path) -> None:
 @pytest.mark.parametrize("finished", nights.but([0, 1, 2], often=[1]))
 def test_killed_within_a_trial_it_goes_on(api: jobs.Jobs, tmp_path: Path, finished: int) -> None:
     code = (
-        "import sys; from pathlib import Path; from paceline.services import homes, jobs, tunings; "
-        "from paceline.model.tunings import Objective; from paceline.services.studying.trials import Times; "
+        "import sys; from pathlib import Path; from paceline.services.local import jobs, state_dirs; "
+        "from paceline.services.studying import tunings; "
+        "from paceline.services.studying.trials import Times; "
+        "from paceline.model.studies.tunings import Objective; "
         "from paceline.stores import open_store\n"
-        "home = homes.Home.from_environment({'PACELINE_HOME': sys.argv[1]})\n"
+        "home = state_dirs.Home.from_environment({'PACELINE_HOME': sys.argv[1]})\n"
         "with open_store(home.store_url) as store:\n"
         "    api = jobs.Jobs(home, store); source = Path(sys.argv[2], 'job.yaml').read_text()\n"
         "    begun = tunings.begun(store, source, base=Path(sys.argv[2]), objective=Objective(), "

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from paceline.model.recordings import Recording
-from paceline.model.traces import Direction, Split, Trace, Transfer
+from paceline.model.measures.recordings import Recording
+from paceline.model.traces.traced_steps import Direction, Split, Trace, Transfer
 from paceline.stores import recordings
 from paceline.surfaces.charts import steps
 

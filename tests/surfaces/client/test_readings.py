@@ -17,8 +17,8 @@ from support import filled_homes
 from support.examples import examples
 
 from paceline.errors import PacelineError, SourceError
-from paceline.model.run_queries import RunQuery
-from paceline.model.statuses import JobPhase
+from paceline.model.jobs.run_queries import RunQuery
+from paceline.model.jobs.statuses import JobPhase
 from paceline.services.local import jobs, state_dirs
 from paceline.services.logs import Wanted
 from paceline.surfaces.client.connections import Connection

@@ -16,7 +16,7 @@ import pytest
 from support.kills import until
 
 import paceline
-from paceline.model.statuses import JobPhase
+from paceline.model.jobs.statuses import JobPhase
 from paceline.services.local import state_dirs
 
 Start = Callable[..., Any]

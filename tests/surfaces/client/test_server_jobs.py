@@ -13,13 +13,13 @@ from support import filled_homes, paced_jobs
 
 from paceline import specs
 from paceline.errors import Conflict, InvalidInput, NotFound, PacelineError
-from paceline.model.causes import Change
-from paceline.model.proposals import Proposal
-from paceline.model.run_queries import Order, RunQuery
-from paceline.model.runs import Run, Submit
-from paceline.model.selectors import parse
-from paceline.model.statuses import JobPhase
-from paceline.model.tunings import Objective
+from paceline.model.explanations.causes import Change
+from paceline.model.jobs.run_queries import Order, RunQuery
+from paceline.model.jobs.runs import Run, Submit
+from paceline.model.jobs.selectors import parse
+from paceline.model.jobs.statuses import JobPhase
+from paceline.model.studies.proposals import Proposal
+from paceline.model.studies.tunings import Objective
 from paceline.services.local import jobs, state_dirs
 from paceline.services.observing import recordings, wait_conditions
 from paceline.services.studying.live_changes import Changer

@@ -10,8 +10,8 @@ import httpx2
 import pytest
 from support import filled_homes
 
+from paceline.model.jobs.runs import Run
 from paceline.model.roles import Role
-from paceline.model.runs import Run
 from paceline.services.local import jobs, state_dirs
 from paceline.services.logs import Wanted
 from paceline.surfaces.client import server_logs

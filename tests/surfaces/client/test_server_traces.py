@@ -11,8 +11,8 @@ from support import filled_homes
 from support.trace_files import trace, write
 
 from paceline.errors import Conflict, NotFound, WaitTimeout
-from paceline.model import traces as models
-from paceline.model.statuses import JobPhase
+from paceline.model.jobs.statuses import JobPhase
+from paceline.model.traces import traced_steps as models
 from paceline.services.local import state_dirs
 from paceline.services.observing import traces
 from paceline.surfaces.client.connections import Connection

@@ -12,11 +12,11 @@ from support.measured_runs import START
 
 pytest.importorskip("jinja2")
 
-from paceline.model.jobs import JobSpec, RoleSpec
-from paceline.model.recordings import Recording
+from paceline.model.jobs.job_specs import JobSpec, RoleSpec
+from paceline.model.jobs.runs import JobEvent
+from paceline.model.jobs.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
+from paceline.model.measures.recordings import Recording
 from paceline.model.roles import Role
-from paceline.model.runs import JobEvent
-from paceline.model.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
 from paceline.services.observing import summaries
 from paceline.surfaces.reports import evidence, pages
 

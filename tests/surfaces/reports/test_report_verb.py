@@ -14,8 +14,8 @@ from support.measured_runs import START
 
 from paceline import surfaces
 from paceline.control import states
-from paceline.model.runs import Run
-from paceline.model.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
+from paceline.model.jobs.runs import Run
+from paceline.model.jobs.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
 from paceline.stores import open_store
 from paceline.surfaces.cli.main import cli
 

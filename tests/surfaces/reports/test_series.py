@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from support.measured_runs import START, recording, replica, report, sample
 
 from paceline.model import grids
-from paceline.model.recordings import Recording
+from paceline.model.measures.recordings import Recording
 from paceline.model.roles import Role
 from paceline.surfaces.reports import series, texts
 

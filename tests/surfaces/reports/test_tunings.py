@@ -13,9 +13,9 @@ pytest.importorskip("jinja2")
 
 
 from paceline.diagnosing import diagnoses
-from paceline.model.causes import Explanation
-from paceline.model.recordings import Recording
-from paceline.model.statuses import JobPhase
+from paceline.model.explanations.causes import Explanation
+from paceline.model.jobs.statuses import JobPhase
+from paceline.model.measures.recordings import Recording
 from paceline.services.observing import recordings
 from paceline.surfaces.reports import tunings
 

@@ -17,9 +17,9 @@ pytest.importorskip("jinja2")
 
 
 from paceline.diagnosing import diagnoses
-from paceline.model.recordings import Recording
+from paceline.model.jobs.statuses import JobPhase
+from paceline.model.measures.recordings import Recording
 from paceline.model.roles import Role
-from paceline.model.statuses import JobPhase
 from paceline.services.local.state_dirs import Home
 from paceline.services.observing import recordings
 from paceline.stores import recordings as files

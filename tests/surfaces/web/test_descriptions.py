@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from support import filled_homes
 from support.examples import examples
 
-from paceline.model.statuses import JobPhase
+from paceline.model.jobs.statuses import JobPhase
 from paceline.services.local import jobs, state_dirs
 from paceline.surfaces.web.applications import application
 from paceline.surfaces.web.gates import TokenGate

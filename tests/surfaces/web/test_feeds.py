@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from support import filled_homes
 
-from paceline.model.runs import JobEvent, Run
-from paceline.model.snapshots import Snapshot
-from paceline.model.statuses import JobPhase
+from paceline.model.jobs.runs import JobEvent, Run
+from paceline.model.jobs.statuses import JobPhase
+from paceline.model.measures.snapshots import Snapshot
 from paceline.services.local import jobs, state_dirs
 from paceline.services.observing.look_cache import Lookout
 from paceline.surfaces.web import feeds

@@ -17,8 +17,8 @@ from support.cluster_sites import NAMESPACE
 from support.operator_scenes import Scene
 
 from paceline.engines.kubernetes import kinds
+from paceline.model.measures.samples import StepReport
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.samples import StepReport
 from paceline.services.cluster import runs
 from paceline.services.cluster.annotations import CHANGE
 from paceline.services.observing.job_summaries import Keeper

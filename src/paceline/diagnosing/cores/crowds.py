@@ -8,10 +8,10 @@ from typing import NamedTuple
 from paceline.diagnosing import outlooks, usages
 from paceline.diagnosing.cases import Case, once
 from paceline.diagnosing.progress import silences
-from paceline.model import rates
-from paceline.model.causes import Evidence, Gain
-from paceline.model.findings import Severity
-from paceline.model.snapshots import ReplicaSnapshot
+from paceline.model.explanations.causes import Evidence, Gain
+from paceline.model.explanations.findings import Severity
+from paceline.model.measures import rates
+from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.words import listed
 
 #: Cores that are used to this share are full: who wants more waits (see `outlooks.BINDING_USE`).

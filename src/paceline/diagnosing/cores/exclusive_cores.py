@@ -11,10 +11,10 @@ from paceline.diagnosing.cores import crowds
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
-from paceline.model.causes import Change, Evidence, Source
-from paceline.model.findings import Severity
-from paceline.model.jobs import CpuPolicy, RoleSpec
-from paceline.model.snapshots import ReplicaSnapshot
+from paceline.model.explanations.causes import Change, Evidence, Source
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.job_specs import CpuPolicy, RoleSpec
+from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.words import listed
 
 #: How the local engine's note begins on a machine whose cgroups we may not make.

@@ -10,8 +10,8 @@ from paceline.diagnosing.cores import crowds, noisy_neighbours
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
-from paceline.model.causes import Evidence, Source
-from paceline.model.findings import Severity
+from paceline.model.explanations.causes import Evidence, Source
+from paceline.model.explanations.findings import Severity
 from paceline.model.words import listed
 
 TOPIC = Topic(

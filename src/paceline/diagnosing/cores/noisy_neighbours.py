@@ -12,9 +12,9 @@ from paceline.diagnosing.cores.crowds import Hurt
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
-from paceline.model.causes import Change, Evidence, Gain
-from paceline.model.findings import Severity
-from paceline.model.jobs import CpuPolicy, RoleSpec
+from paceline.model.explanations.causes import Change, Evidence, Gain
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.job_specs import CpuPolicy, RoleSpec
 from paceline.model.roles import Role
 
 TOPIC = Topic(

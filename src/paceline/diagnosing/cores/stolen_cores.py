@@ -11,9 +11,9 @@ from paceline.diagnosing.cores import crowds
 from paceline.diagnosing.progress import silences
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
-from paceline.model.causes import Evidence, Gain
-from paceline.model.findings import Severity
-from paceline.model.snapshots import ReplicaSnapshot
+from paceline.model.explanations.causes import Evidence, Gain
+from paceline.model.explanations.findings import Severity
+from paceline.model.measures.snapshots import ReplicaSnapshot
 
 #: Of the time for which there is work on the cores, the share that is stolen from which on it is told: its
 #: return would bring `headrooms.LEAST_GAIN`.

@@ -10,10 +10,10 @@ from paceline.diagnosing import headrooms, needs, usages
 from paceline.diagnosing.cases import Case, mean
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
-from paceline.model.causes import Change, Evidence, Gain, Source
-from paceline.model.findings import Severity
-from paceline.model.jobs import Framework, RoleSpec
-from paceline.model.snapshots import ReplicaSnapshot
+from paceline.model.explanations.causes import Change, Evidence, Gain, Source
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.job_specs import Framework, RoleSpec
+from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.words import listed
 
 #: Variables that say how many threads compute in one operation; a user's own win over the job's `threads`.

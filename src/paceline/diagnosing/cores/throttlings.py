@@ -12,10 +12,10 @@ from paceline.diagnosing.progress import silences
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
-from paceline.model.causes import Change, Evidence, Gain
-from paceline.model.findings import Severity
+from paceline.model.explanations.causes import Change, Evidence, Gain
+from paceline.model.explanations.findings import Severity
+from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.roles import Role
-from paceline.model.snapshots import ReplicaSnapshot
 from paceline.model.words import listed
 
 #: Who uses more of its limit computes at its limit, and is throttled as a matter of course: that is another

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.inputs import readings
 from paceline.diagnosing.scripts import asked
-from paceline.model.script_facts import Name
-from paceline.model.snapshots import ReplicaSnapshot
+from paceline.model.measures.script_facts import Name
+from paceline.model.measures.snapshots import ReplicaSnapshot
 
 #: A thread that computes for that part of the time between its steps makes batches then (own reasoning).
 COMPUTES = 0.5

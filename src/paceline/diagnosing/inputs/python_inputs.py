@@ -12,10 +12,10 @@ from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.scripts import asked
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
-from paceline.model.causes import Evidence, Gain
-from paceline.model.findings import Severity
-from paceline.model.script_facts import Name
-from paceline.model.snapshots import ReplicaSnapshot
+from paceline.model.explanations.causes import Evidence, Gain
+from paceline.model.explanations.findings import Severity
+from paceline.model.measures.script_facts import Name
+from paceline.model.measures.snapshots import ReplicaSnapshot
 
 TOPIC = Topic(
     code="INP003",

@@ -9,9 +9,9 @@ from typing import Any
 from paceline.diagnosing import headrooms, outlooks, usages
 from paceline.diagnosing.cases import Case, mean
 from paceline.diagnosing.rules import Hit
-from paceline.model.causes import Evidence, Gain
-from paceline.model.jobs import Framework
-from paceline.model.snapshots import ReplicaSnapshot
+from paceline.model.explanations.causes import Evidence, Gain
+from paceline.model.jobs.job_specs import Framework
+from paceline.model.measures.snapshots import ReplicaSnapshot
 
 #: From this share of its time on a trainer is bound by its input: TensorFlow's profiler calls it "highly
 #: input-bound" from 20 % on (and "moderately" from 5 %), ``op_stats_to_input_pipeline_analysis.cc``.

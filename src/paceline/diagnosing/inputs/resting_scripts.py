@@ -12,9 +12,9 @@ from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.scripts import asked
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
-from paceline.model.causes import Evidence
-from paceline.model.findings import Severity
-from paceline.model.script_facts import Name
+from paceline.model.explanations.causes import Evidence
+from paceline.model.explanations.findings import Severity
+from paceline.model.measures.script_facts import Name
 
 TOPIC = Topic(
     code="INP004",

@@ -11,10 +11,10 @@ from paceline.diagnosing.inputs import between_steps, readings
 from paceline.diagnosing.inputs.between_steps import Doing
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
-from paceline.model.causes import Change, Evidence, Gain
-from paceline.model.findings import Severity
+from paceline.model.explanations.causes import Change, Evidence, Gain
+from paceline.model.explanations.findings import Severity
+from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.roles import Role
-from paceline.model.snapshots import ReplicaSnapshot
 
 #: More cores than so many times those of now are not asked for: cheaper decoding is the better way then.
 MOST_TIMES = 4.0

@@ -10,7 +10,7 @@ from paceline.diagnosing.inputs import between_steps, readings
 from paceline.diagnosing.inputs.between_steps import Doing
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
-from paceline.model.findings import Severity
+from paceline.model.explanations.findings import Severity
 
 TOPIC = Topic(
     code="INP001",

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.progress import silences
 from paceline.model import trends
-from paceline.model.samples import Sample, StepReport
-from paceline.model.snapshots import ReplicaSnapshot
+from paceline.model.measures.samples import Sample, StepReport
+from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.trends import Trend
 
 #: Points of a replica's history that its growth is computed from: enough for an interval, cheap for hundreds

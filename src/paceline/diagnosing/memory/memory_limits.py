@@ -13,11 +13,11 @@ from paceline.diagnosing.progress import silences
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
-from paceline.model.causes import Change, Evidence, Source
-from paceline.model.findings import Severity
+from paceline.model.explanations.causes import Change, Evidence, Source
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.statuses import ExitKind
+from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.roles import Role
-from paceline.model.snapshots import ReplicaSnapshot
-from paceline.model.statuses import ExitKind
 from paceline.model.words import listed
 
 #: From this share of its limit on a replica is near it: DLRover gives parameter servers more from 0.9 on.

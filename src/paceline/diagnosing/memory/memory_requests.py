@@ -10,10 +10,10 @@ from paceline.diagnosing.memory import growths
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
-from paceline.model.causes import Change, Evidence, Source
-from paceline.model.findings import Severity
-from paceline.model.jobs import RoleSpec
-from paceline.model.samples import Sample
+from paceline.model.explanations.causes import Change, Evidence, Source
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.job_specs import RoleSpec
+from paceline.model.measures.samples import Sample
 
 #: A use of less than that is far below what was asked for (own reasoning: three replicas would fit for one).
 MOST_USE = 0.3

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from paceline.diagnosing import outlooks, trainings, usages
 from paceline.diagnosing.cases import Case, once
 from paceline.diagnosing.queues import Queues
-from paceline.model import rates
-from paceline.model.causes import Change, Evidence
+from paceline.model.explanations.causes import Change, Evidence
+from paceline.model.measures import rates
+from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.roles import Role
-from paceline.model.snapshots import ReplicaSnapshot
 from paceline.model.words import listed
 
 #: A link that is used so far in a direction binds: a trainer pulls and pushes in turn, so one that does

@@ -10,10 +10,10 @@ from paceline.diagnosing.networks import links
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
 from paceline.diagnosing.trainers import paces
-from paceline.model.causes import Evidence
-from paceline.model.findings import Severity
-from paceline.model.samples import Sample
-from paceline.model.snapshots import ReplicaSnapshot
+from paceline.model.explanations.causes import Evidence
+from paceline.model.explanations.findings import Severity
+from paceline.model.measures.samples import Sample
+from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.words import listed
 
 #: Fewer segments that were sent again say nothing: connections that begin or end lose some, too.

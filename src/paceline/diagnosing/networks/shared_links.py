@@ -10,9 +10,9 @@ from paceline.diagnosing.networks import links
 from paceline.diagnosing.networks.links import Link
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
-from paceline.model.causes import Change
-from paceline.model.findings import Severity
-from paceline.model.placements import PlacementStrategy
+from paceline.model.explanations.causes import Change
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.placements import PlacementStrategy
 from paceline.model.words import listed
 
 #: What is thought of where putting them apart does not help: so many times the bandwidth.

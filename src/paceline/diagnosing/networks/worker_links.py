@@ -10,9 +10,9 @@ from paceline.diagnosing.networks import links
 from paceline.diagnosing.networks.links import Link
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
-from paceline.model import rates
-from paceline.model.causes import Gain
-from paceline.model.findings import Severity
+from paceline.model.explanations.causes import Gain
+from paceline.model.explanations.findings import Severity
+from paceline.model.measures import rates
 from paceline.model.words import listed
 
 #: What is thought of when its gain is told: twice the bandwidth, or half the bytes.

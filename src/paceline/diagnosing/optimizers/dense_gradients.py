@@ -11,10 +11,11 @@ from paceline.diagnosing.optimizers import reliefs, table_works
 from paceline.diagnosing.optimizers.table_works import TableWork
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
-from paceline.model import quantities, trace_summaries
-from paceline.model.causes import Evidence
-from paceline.model.findings import Severity
-from paceline.model.traces import Direction
+from paceline.model import quantities
+from paceline.model.explanations.causes import Evidence
+from paceline.model.explanations.findings import Severity
+from paceline.model.traces import trace_summaries
+from paceline.model.traces.traced_steps import Direction
 
 #: A gradient of the rows that were looked up is as large as those rows; one of all rows is that many times
 #: larger, or it costs little.

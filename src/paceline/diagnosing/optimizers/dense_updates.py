@@ -10,11 +10,13 @@ from paceline.diagnosing.cases import Case, mean
 from paceline.diagnosing.optimizers import reliefs, table_works
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
-from paceline.model import cures, quantities, rates
-from paceline.model.causes import Change, Evidence, Source
-from paceline.model.findings import Severity
+from paceline.model import quantities
+from paceline.model.explanations.causes import Change, Evidence, Source
+from paceline.model.explanations.findings import Severity
+from paceline.model.measures import rates
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.variables import Variable
+from paceline.model.variables import cures
+from paceline.model.variables.variables import Variable
 from paceline.model.words import listed
 from paceline.modelling import costs
 

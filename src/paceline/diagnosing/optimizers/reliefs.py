@@ -5,8 +5,8 @@ from __future__ import annotations
 from paceline.diagnosing import headrooms, outlooks
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.optimizers import table_works
-from paceline.model import rates
-from paceline.model.causes import Gain
+from paceline.model.explanations.causes import Gain
+from paceline.model.measures import rates
 
 #: Of what servers do something is always left: a lookup and an update of the rows that a batch uses.
 _MOST = 0.95

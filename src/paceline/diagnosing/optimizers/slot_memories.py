@@ -10,12 +10,12 @@ from paceline.diagnosing.cases import Case
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
-from paceline.model.causes import Change, Evidence, Source
-from paceline.model.findings import Severity
+from paceline.model.explanations.causes import Change, Evidence, Source
+from paceline.model.explanations.findings import Severity
+from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.roles import Role
-from paceline.model.snapshots import ReplicaSnapshot
-from paceline.model.variable_plans import Plan
-from paceline.model.variables import Variable
+from paceline.model.variables.variable_plans import Plan
+from paceline.model.variables.variables import Variable
 
 #: Of what a server uses: then they are most of it, as TensorFlow itself takes a few hundred MiB.
 LEAST_SHARE = 0.5

@@ -13,10 +13,10 @@ import re
 from collections.abc import Iterable, Sequence
 
 from paceline.diagnosing.cases import Case
-from paceline.model import trace_summaries
-from paceline.model.causes import Source
-from paceline.model.trace_summaries import ServerTime
-from paceline.model.traces import Direction
+from paceline.model.explanations.causes import Source
+from paceline.model.traces import trace_summaries
+from paceline.model.traces.trace_summaries import ServerTime
+from paceline.model.traces.traced_steps import Direction
 
 _LOOKUPS = re.compile(r"(Resource)?Gather(V2|Nd)?$|(Resource)?Sparse\w*Gather")
 _OF_ROWS = re.compile(r"(Resource)?(Gather|Scatter|SparseApply)")

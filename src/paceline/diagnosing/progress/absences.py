@@ -11,13 +11,13 @@ from paceline.diagnosing.progress import silences
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
-from paceline.model.causes import Evidence
-from paceline.model.findings import Severity
-from paceline.model.jobs import Framework, Instrumentation
-from paceline.model.runs import SEEN, ReplicaRow
-from paceline.model.samples import Sample
-from paceline.model.snapshots import ReplicaSnapshot
-from paceline.model.statuses import JobPhase, ReplicaPhase
+from paceline.model.explanations.causes import Evidence
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.job_specs import Framework, Instrumentation
+from paceline.model.jobs.runs import SEEN, ReplicaRow
+from paceline.model.jobs.statuses import JobPhase, ReplicaPhase
+from paceline.model.measures.samples import Sample
+from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.words import listed
 
 #: Replicas that start do so within that, one after the other, once there is room for all.

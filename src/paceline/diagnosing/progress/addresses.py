@@ -14,8 +14,8 @@ from paceline.diagnosing.cases import Case
 from paceline.diagnosing.progress import silences
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
-from paceline.model.findings import Severity
-from paceline.model.runs import SEEN
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.runs import SEEN
 from paceline.model.words import listed
 
 #: The first words of what the instrumentation says of such a cluster.

@@ -9,11 +9,11 @@ from paceline.diagnosing.cases import Case
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
-from paceline.model.adjustments import Knob
-from paceline.model.causes import Change, Evidence, Gain
-from paceline.model.findings import Severity
-from paceline.model.jobs import JobSpec
-from paceline.model.probes import Elasticity
+from paceline.model.explanations.causes import Change, Evidence, Gain
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.adjustments import Knob
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.measures.probes import Elasticity
 from paceline.model.roles import ReplicaId
 from paceline.model.words import counted
 from paceline.probing import raises, sayings

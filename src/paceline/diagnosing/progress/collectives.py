@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.progress.silences import Silence
-from paceline.model import rates
-from paceline.model.causes import Evidence
-from paceline.model.samples import StepReport
+from paceline.model.explanations.causes import Evidence
+from paceline.model.measures import rates
+from paceline.model.measures.samples import StepReport
 from paceline.model.words import listed
 
 #: Who spends so much of its time without a step in all-reduce waits there; who comes to it late does not.

@@ -9,8 +9,8 @@ from paceline.diagnosing.cases import Case
 from paceline.diagnosing.progress import silences
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
-from paceline.model.findings import Severity
-from paceline.model.statuses import JobPhase
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.statuses import JobPhase
 from paceline.model.words import listed
 
 #: The kinds of the events by which agents and operators say so.

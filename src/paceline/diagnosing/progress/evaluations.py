@@ -13,12 +13,12 @@ from paceline.diagnosing.cores.crowds import Place
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
-from paceline.model.causes import Change, Evidence, Gain
-from paceline.model.findings import Severity
-from paceline.model.jobs import RoleSpec
+from paceline.model.explanations.causes import Change, Evidence, Gain
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.job_specs import RoleSpec
+from paceline.model.measures.samples import Sample
+from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.roles import Role
-from paceline.model.samples import Sample
-from paceline.model.snapshots import ReplicaSnapshot
 from paceline.model.words import listed
 from paceline.probing import windows
 

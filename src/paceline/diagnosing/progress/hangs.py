@@ -11,12 +11,13 @@ from paceline.diagnosing.progress import collectives, silences
 from paceline.diagnosing.progress.silences import Silence
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
-from paceline.model import quantities, standings
-from paceline.model.causes import Evidence
+from paceline.model import quantities
+from paceline.model.explanations.causes import Evidence
+from paceline.model.jobs.runs import STANDING
+from paceline.model.jobs.statuses import JobPhase, ReplicaPhase
+from paceline.model.measures import standings
+from paceline.model.measures.standings import Doing
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.runs import STANDING
-from paceline.model.standings import Doing
-from paceline.model.statuses import JobPhase, ReplicaPhase
 from paceline.model.words import listed
 
 #: A pause of so many usual times between reports of steps is no pause any more (own reasoning).

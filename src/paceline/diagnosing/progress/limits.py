@@ -16,11 +16,11 @@ from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.servers import saturations
 from paceline.diagnosing.topics import Topic
 from paceline.diagnosing.trainers import paces
-from paceline.model import rates
-from paceline.model.causes import Cause, Evidence
-from paceline.model.findings import Severity
+from paceline.model.explanations.causes import Cause, Evidence
+from paceline.model.explanations.findings import Severity
+from paceline.model.measures import rates
+from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.roles import Role
-from paceline.model.snapshots import ReplicaSnapshot
 from paceline.model.words import listed
 
 #: Trainers that use less of their cores wait for one that is at its limit, if all make steps alike.

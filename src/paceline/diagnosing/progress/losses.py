@@ -9,8 +9,8 @@ from paceline.diagnosing import needs, trainings
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
-from paceline.model.causes import Change, Evidence, Source
-from paceline.model.samples import StepReport
+from paceline.model.explanations.causes import Change, Evidence, Source
+from paceline.model.measures.samples import StepReport
 from paceline.model.words import listed
 
 #: So many of the last reports in a row: a single one may be a batch that was not counted.

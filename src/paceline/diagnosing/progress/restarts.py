@@ -8,12 +8,12 @@ from typing import NamedTuple
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
-from paceline.model.causes import Evidence, Source
-from paceline.model.findings import Severity
+from paceline.model.explanations.causes import Evidence, Source
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.runs import SEEN
+from paceline.model.jobs.statuses import ReplicaPhase
+from paceline.model.measures.samples import StepReport
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.runs import SEEN
-from paceline.model.samples import StepReport
-from paceline.model.statuses import ReplicaPhase
 from paceline.model.words import listed
 
 #: A global step that is below that part of what it was has begun anew; a checkpoint is rarely so old.

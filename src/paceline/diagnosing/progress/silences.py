@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 from paceline.diagnosing import sayings
 from paceline.diagnosing.cases import Case
-from paceline.model import rates, standings
+from paceline.model.jobs.runs import SEEN
+from paceline.model.jobs.statuses import ReplicaPhase
+from paceline.model.measures import rates, standings
+from paceline.model.measures.samples import Sample, StepReport
+from paceline.model.measures.snapshots import ReplicaSnapshot
+from paceline.model.measures.standings import Doing
 from paceline.model.roles import ReplicaId
-from paceline.model.runs import SEEN
-from paceline.model.samples import Sample, StepReport
-from paceline.model.snapshots import ReplicaSnapshot
-from paceline.model.standings import Doing
-from paceline.model.statuses import ReplicaPhase
 
 #: The first word of what the instrumentation says when it has seen a library that trains. What else it says
 #: is of steps, or of what it could not look into.

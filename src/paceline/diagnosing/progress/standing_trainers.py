@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
-from paceline.model import quantities, standings
-from paceline.model.causes import Evidence
-from paceline.model.findings import Severity
-from paceline.model.standings import Doing, Standing
-from paceline.model.statuses import JobPhase
+from paceline.model import quantities
+from paceline.model.explanations.causes import Evidence
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.statuses import JobPhase
+from paceline.model.measures import standings
+from paceline.model.measures.standings import Doing, Standing
 from paceline.model.words import listed
 
 TOPIC = Topic(

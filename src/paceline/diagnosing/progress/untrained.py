@@ -9,10 +9,10 @@ from paceline.diagnosing.cases import Case
 from paceline.diagnosing.progress import addresses, silences
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
-from paceline.model.findings import Severity
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.runs import SEEN, JobEvent
+from paceline.model.jobs.statuses import JobPhase, ReplicaPhase
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.runs import SEEN, JobEvent
-from paceline.model.statuses import JobPhase, ReplicaPhase
 from paceline.model.words import listed
 
 #: Others may go on for so long after the chief has ended before they count as waiting.

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from paceline.diagnosing.cases import Case, once
-from paceline.model import script_facts
-from paceline.model.causes import Evidence
+from paceline.model.explanations.causes import Evidence
+from paceline.model.measures import script_facts
+from paceline.model.measures.script_facts import Facts, Name, Value
 from paceline.model.roles import ReplicaId
-from paceline.model.script_facts import Facts, Name, Value
 from paceline.model.words import listed
 
 

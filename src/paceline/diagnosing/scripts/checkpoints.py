@@ -9,11 +9,12 @@ from paceline.diagnosing.cases import Case
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.scripts import asked
 from paceline.diagnosing.topics import Topic
-from paceline.model import quantities, rates
-from paceline.model.causes import Evidence, Gain
-from paceline.model.findings import Severity
+from paceline.model import quantities
+from paceline.model.explanations.causes import Evidence, Gain
+from paceline.model.explanations.findings import Severity
+from paceline.model.measures import rates
+from paceline.model.measures.script_facts import Name
 from paceline.model.roles import ReplicaId
-from paceline.model.script_facts import Name
 from paceline.model.words import listed
 
 #: A trainer that saves for less than that part of its time gains nothing that can be measured.

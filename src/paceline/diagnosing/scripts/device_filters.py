@@ -10,11 +10,12 @@ from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.scripts import asked
 from paceline.diagnosing.scripts.asked import Asked
 from paceline.diagnosing.topics import Topic
-from paceline.model import cures, quantities
-from paceline.model.causes import Evidence
-from paceline.model.findings import Severity
-from paceline.model.script_facts import Name
-from paceline.model.statuses import ReplicaPhase
+from paceline.model import quantities
+from paceline.model.explanations.causes import Evidence
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.statuses import ReplicaPhase
+from paceline.model.measures.script_facts import Name
+from paceline.model.variables import cures
 from paceline.model.words import SHOWN, listed
 
 #: A session whose workers are all there is made within seconds; a chief that comes back takes no longer.

@@ -11,11 +11,11 @@ from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.scripts import asked
 from paceline.diagnosing.servers import blames, hot_servers
 from paceline.diagnosing.topics import Topic
-from paceline.model import rates
-from paceline.model.causes import Evidence
-from paceline.model.findings import Severity
+from paceline.model.explanations.causes import Evidence
+from paceline.model.explanations.findings import Severity
+from paceline.model.measures import rates
+from paceline.model.measures.script_facts import Name
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.script_facts import Name
 
 _DEVICE = re.compile(r"^/job:ps(?:/replica:0)?/task:(\d+)(?:/|$)")
 

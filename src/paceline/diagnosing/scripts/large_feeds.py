@@ -10,9 +10,9 @@ from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.scripts import asked
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
-from paceline.model.causes import Evidence
-from paceline.model.findings import Severity
-from paceline.model.script_facts import Name
+from paceline.model.explanations.causes import Evidence
+from paceline.model.explanations.findings import Severity
+from paceline.model.measures.script_facts import Name
 from paceline.model.words import listed
 
 #: What is fed is copied twice, from the array and into a message to the session's server. At so many bytes a

@@ -8,8 +8,8 @@ from paceline.diagnosing.cases import Case
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.scripts import asked
 from paceline.diagnosing.topics import Topic
-from paceline.model.findings import Severity
-from paceline.model.script_facts import Name
+from paceline.model.explanations.findings import Severity
+from paceline.model.measures.script_facts import Name
 from paceline.model.words import listed
 
 TOPIC = Topic(

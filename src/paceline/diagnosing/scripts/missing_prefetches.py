@@ -9,10 +9,11 @@ from paceline.diagnosing.cases import Case
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.scripts import asked
 from paceline.diagnosing.topics import Topic
-from paceline.model import cures, trace_summaries
-from paceline.model.causes import Evidence, Source
-from paceline.model.findings import Severity
-from paceline.model.script_facts import Name
+from paceline.model.explanations.causes import Evidence, Source
+from paceline.model.explanations.findings import Severity
+from paceline.model.measures.script_facts import Name
+from paceline.model.traces import trace_summaries
+from paceline.model.variables import cures
 from paceline.model.words import listed
 
 #: From that part of a step on the input is waited for: TensorFlow's profiler calls it input-bound from 5 % on

@@ -11,11 +11,13 @@ from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.scripts import asked
 from paceline.diagnosing.scripts.asked import Asked
 from paceline.diagnosing.topics import Topic
-from paceline.model import cures, intervals, quantities
-from paceline.model.causes import Evidence
-from paceline.model.findings import Severity
+from paceline.model import quantities
+from paceline.model.explanations.causes import Evidence
+from paceline.model.explanations.findings import Severity
+from paceline.model.measures import intervals
+from paceline.model.measures.script_facts import Name
 from paceline.model.roles import ReplicaId
-from paceline.model.script_facts import Name
+from paceline.model.variables import cures
 from paceline.model.words import listed
 
 #: Shorter waits are those of the chief's first step and of clocks (own reasoning).

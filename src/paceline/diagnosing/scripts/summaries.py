@@ -11,10 +11,10 @@ from paceline.diagnosing.scripts import asked
 from paceline.diagnosing.scripts.asked import Asked
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
-from paceline.model.causes import Evidence
-from paceline.model.findings import Severity
+from paceline.model.explanations.causes import Evidence
+from paceline.model.explanations.findings import Severity
+from paceline.model.measures.script_facts import Name
 from paceline.model.roles import ReplicaId
-from paceline.model.script_facts import Name
 from paceline.model.words import listed
 
 #: Summaries every so many steps are a tenth of the work of summaries in each step (own reasoning).

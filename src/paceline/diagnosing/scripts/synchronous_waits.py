@@ -13,10 +13,10 @@ from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.scripts import asked
 from paceline.diagnosing.topics import Topic
 from paceline.diagnosing.trainers import paces
-from paceline.model.causes import Evidence
-from paceline.model.findings import Severity
-from paceline.model.script_facts import Name
-from paceline.model.snapshots import ReplicaSnapshot
+from paceline.model.explanations.causes import Evidence
+from paceline.model.explanations.findings import Severity
+from paceline.model.measures.script_facts import Name
+from paceline.model.measures.snapshots import ReplicaSnapshot
 
 #: A worker that computes or makes batches for that part of its time hardly waits for others. They wait for it
 #: if they do so for less than that part of its share (own reasoning).

@@ -11,7 +11,7 @@ from paceline.diagnosing.cases import Case, ShardTraffic, once
 from paceline.diagnosing.servers import hot_servers
 from paceline.diagnosing.servers.hot_servers import Hot
 from paceline.model import imbalances
-from paceline.model.causes import Evidence, Gain, Source
+from paceline.model.explanations.causes import Evidence, Gain, Source
 
 
 class Kind(enum.Enum):

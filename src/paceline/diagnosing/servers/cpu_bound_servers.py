@@ -12,9 +12,9 @@ from paceline.diagnosing.servers import saturations
 from paceline.diagnosing.servers.saturations import Saturation, words
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
-from paceline.model.causes import Change
-from paceline.model.findings import Severity
-from paceline.model.jobs import CpuPolicy, RoleSpec
+from paceline.model.explanations.causes import Change
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.job_specs import CpuPolicy, RoleSpec
 from paceline.model.roles import Role
 
 #: Where the cores of a worker are not known: below one core a server is throttled in the middle of an update.

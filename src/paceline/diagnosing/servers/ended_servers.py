@@ -8,11 +8,11 @@ from paceline.diagnosing.cases import Case
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
-from paceline.model.causes import Evidence
-from paceline.model.jobs import RestartWhen
+from paceline.model.explanations.causes import Evidence
+from paceline.model.jobs.job_specs import RestartWhen
+from paceline.model.jobs.runs import ReplicaRow
+from paceline.model.jobs.statuses import JobPhase, ReplicaPhase
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.runs import ReplicaRow
-from paceline.model.statuses import JobPhase, ReplicaPhase
 from paceline.model.words import listed
 
 #: Trainers that are done end within that: a server may end by itself when it hears that they are.

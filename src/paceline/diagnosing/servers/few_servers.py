@@ -11,7 +11,7 @@ from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.servers import cpu_bound_servers, saturations
 from paceline.diagnosing.servers.saturations import Saturation, words
 from paceline.diagnosing.topics import Topic
-from paceline.model.findings import Severity
+from paceline.model.explanations.findings import Severity
 
 TOPIC = Topic(
     code="PS102",

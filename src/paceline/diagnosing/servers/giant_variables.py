@@ -10,9 +10,10 @@ from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.servers import blames, partitionings
 from paceline.diagnosing.servers.blames import Blame, Kind
 from paceline.diagnosing.topics import Topic
-from paceline.model import cures, quantities
-from paceline.model.causes import Evidence, Source
-from paceline.model.findings import Severity
+from paceline.model import quantities
+from paceline.model.explanations.causes import Evidence, Source
+from paceline.model.explanations.findings import Severity
+from paceline.model.variables import cures
 
 #: A link that is used less than that delays no message much: at one half a message waits as long as it takes.
 LINK_AT_REST = 0.5

@@ -12,9 +12,9 @@ from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.servers import saturations
 from paceline.diagnosing.topics import Topic
 from paceline.model import imbalances, quantities
-from paceline.model.causes import Evidence, Gain
-from paceline.model.findings import Severity
-from paceline.model.snapshots import ReplicaSnapshot
+from paceline.model.explanations.causes import Evidence, Gain
+from paceline.model.explanations.findings import Severity
+from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.words import listed
 
 #: Who uses less of its cores rests, however much less the others do: its load is told only if it matters.

@@ -13,11 +13,11 @@ from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.servers import saturations
 from paceline.diagnosing.topics import Topic
 from paceline.diagnosing.trainers import compute_bounds
-from paceline.model import rates
-from paceline.model.causes import Change, Evidence, Gain
-from paceline.model.findings import Severity
+from paceline.model.explanations.causes import Change, Evidence, Gain
+from paceline.model.explanations.findings import Severity
+from paceline.model.measures import rates
+from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.roles import Role
-from paceline.model.snapshots import ReplicaSnapshot
 
 #: A server that uses less of its cores is idle.
 IDLE = 0.1

@@ -10,10 +10,11 @@ from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.servers import few_servers, saturations
 from paceline.diagnosing.servers.saturations import Saturation
 from paceline.diagnosing.topics import Topic
-from paceline.model import quantities, rates
-from paceline.model.causes import Change, Evidence
-from paceline.model.findings import Severity
-from paceline.model.variables import ID_BYTES
+from paceline.model import quantities
+from paceline.model.explanations.causes import Change, Evidence
+from paceline.model.explanations.findings import Severity
+from paceline.model.measures import rates
+from paceline.model.variables.variables import ID_BYTES
 
 #: Of the bytes of values: bfloat16 has two where float32 has four.
 HALF = 0.5

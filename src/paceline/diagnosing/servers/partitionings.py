@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from paceline.diagnosing import trainings
 from paceline.diagnosing.cases import Case
-from paceline.model import cures
-from paceline.model.causes import Change
+from paceline.model.explanations.causes import Change
+from paceline.model.variables import cures
 
 _TRAINING = ("spec", "training")
 #: What a user's own script can do, where the job file has no say.

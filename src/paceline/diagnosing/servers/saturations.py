@@ -9,11 +9,12 @@ from collections.abc import Mapping
 from paceline.diagnosing import headrooms, outlooks, usages
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.usages import Pool
-from paceline.model import imbalances, rates
-from paceline.model.causes import Evidence, Gain
+from paceline.model import imbalances
+from paceline.model.explanations.causes import Evidence, Gain
+from paceline.model.measures import rates
+from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.quantities import quantity_cores
 from paceline.model.roles import Role
-from paceline.model.snapshots import ReplicaSnapshot
 
 #: From this use on, on average, servers are at their limit: DLRover calls a parameter server hot from 0.8 on.
 #: Nothing that many trainers visit at random times is used much further before they wait.

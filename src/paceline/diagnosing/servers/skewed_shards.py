@@ -10,8 +10,8 @@ from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.servers import blames, partitionings
 from paceline.diagnosing.servers.blames import Kind
 from paceline.diagnosing.topics import Topic
-from paceline.model.causes import Evidence
-from paceline.model.findings import Severity
+from paceline.model.explanations.causes import Evidence
+from paceline.model.explanations.findings import Severity
 
 TOPIC = Topic(
     code="PS003",

@@ -9,11 +9,13 @@ from paceline.diagnosing.cases import Case
 from paceline.diagnosing.progress import silences
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
-from paceline.model import cures, quantities, rates, variable_devices
-from paceline.model.causes import Evidence, Source
-from paceline.model.findings import Severity
-from paceline.model.samples import Sample
-from paceline.model.snapshots import ReplicaSnapshot
+from paceline.model import quantities
+from paceline.model.explanations.causes import Evidence, Source
+from paceline.model.explanations.findings import Severity
+from paceline.model.measures import rates
+from paceline.model.measures.samples import Sample
+from paceline.model.measures.snapshots import ReplicaSnapshot
+from paceline.model.variables import cures, variable_devices
 from paceline.model.words import listed
 
 #: Fewer bytes a second go over the wire of a parameter server that has nothing to do: a session that asks

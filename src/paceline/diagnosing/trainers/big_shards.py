@@ -15,11 +15,12 @@ from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
 from paceline.diagnosing.trainers import histories, paces
 from paceline.diagnosing.trainers.histories import History
-from paceline.model import quantities, rates
-from paceline.model.causes import Evidence, Gain
-from paceline.model.findings import Severity
-from paceline.model.samples import Sample
-from paceline.model.statuses import ReplicaPhase
+from paceline.model import quantities
+from paceline.model.explanations.causes import Evidence, Gain
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.statuses import ReplicaPhase
+from paceline.model.measures import rates
+from paceline.model.measures.samples import Sample
 from paceline.model.words import listed
 
 #: Who has not reported for so many of its reports' usual intervals, and as long as that, has no steps left.

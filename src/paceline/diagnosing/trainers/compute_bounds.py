@@ -18,11 +18,11 @@ from paceline.diagnosing.inputs import readings
 from paceline.diagnosing.networks import links
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
-from paceline.model import rates
-from paceline.model.causes import Change, Evidence, Gain
-from paceline.model.findings import Severity
+from paceline.model.explanations.causes import Change, Evidence, Gain
+from paceline.model.explanations.findings import Severity
+from paceline.model.measures import rates
+from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.snapshots import ReplicaSnapshot
 
 #: Below this use of its cores a parameter server has room, and the trainers, who use more of theirs, bind:
 #: `usages.AT_LIMIT` less what two means of the same load may differ by.

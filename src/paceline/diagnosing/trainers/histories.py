@@ -6,9 +6,9 @@ import dataclasses
 import statistics
 
 from paceline.diagnosing.cases import Case
-from paceline.model import intervals, rates
-from paceline.model.samples import StepReport, by_replica
-from paceline.model.snapshots import ReplicaSnapshot
+from paceline.model.measures import intervals, rates
+from paceline.model.measures.samples import StepReport, by_replica
+from paceline.model.measures.snapshots import ReplicaSnapshot
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,13 +12,13 @@ from paceline.diagnosing.scripts import asked
 from paceline.diagnosing.topics import Topic
 from paceline.diagnosing.trainers import histories
 from paceline.diagnosing.trainers.histories import History
-from paceline.model.causes import Change, Evidence
-from paceline.model.findings import Severity
+from paceline.model.explanations.causes import Change, Evidence
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.statuses import ReplicaPhase
+from paceline.model.measures.samples import Sample
+from paceline.model.measures.script_facts import Name
+from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.samples import Sample
-from paceline.model.script_facts import Name
-from paceline.model.snapshots import ReplicaSnapshot
-from paceline.model.statuses import ReplicaPhase
 from paceline.model.words import listed
 
 #: From its first sample to its first step a trainer may take so many times as long as the others did, and so

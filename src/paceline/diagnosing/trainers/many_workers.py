@@ -11,8 +11,8 @@ from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.servers import cpu_bound_servers, few_servers, saturations
 from paceline.diagnosing.servers.saturations import Saturation
 from paceline.diagnosing.topics import Topic
-from paceline.model.causes import Change, Evidence
-from paceline.model.findings import Severity
+from paceline.model.explanations.causes import Change, Evidence
+from paceline.model.explanations.findings import Severity
 from paceline.model.roles import Role
 
 #: With fewer workers for each server it is the servers that are few.

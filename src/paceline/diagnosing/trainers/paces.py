@@ -12,12 +12,12 @@ from collections.abc import Sequence
 
 from paceline.diagnosing import outlooks, trainings
 from paceline.diagnosing.cases import Case
-from paceline.model import intervals, rates
-from paceline.model.causes import Evidence, Gain
-from paceline.model.intervals import Interval
+from paceline.model.explanations.causes import Evidence, Gain
+from paceline.model.measures import intervals, rates
+from paceline.model.measures.intervals import Interval
+from paceline.model.measures.samples import StepReport, by_replica
+from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.roles import Role
-from paceline.model.samples import StepReport, by_replica
-from paceline.model.snapshots import ReplicaSnapshot
 from paceline.model.words import listed
 
 #: Below that share of the others' median a trainer is a straggler: a third longer for each step lies between

@@ -12,8 +12,8 @@ from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
 from paceline.diagnosing.trainers import paces
 from paceline.diagnosing.trainers.paces import Straggler
-from paceline.model.causes import Evidence
-from paceline.model.findings import Severity
+from paceline.model.explanations.causes import Evidence
+from paceline.model.explanations.findings import Severity
 
 #: So much of the straggler's wait for input the others have at most: else storage is slow for all.
 OTHERS_WAIT = 0.5

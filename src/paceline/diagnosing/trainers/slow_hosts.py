@@ -14,11 +14,11 @@ from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
 from paceline.diagnosing.trainers import paces
 from paceline.diagnosing.trainers.paces import Straggler
-from paceline.model import rates
-from paceline.model.causes import Change, Evidence
-from paceline.model.findings import Severity
+from paceline.model.explanations.causes import Change, Evidence
+from paceline.model.explanations.findings import Severity
+from paceline.model.measures import rates
+from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.roles import Role
-from paceline.model.snapshots import ReplicaSnapshot
 
 #: Below that part of the others' cores a trainer has fewer: half way to `paces.STRAGGLING` and beyond noise.
 FEWER_CORES = 0.85

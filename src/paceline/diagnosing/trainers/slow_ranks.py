@@ -16,10 +16,10 @@ from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
 from paceline.diagnosing.trainers import paces, slow_hosts
 from paceline.diagnosing.trainers.slow_hosts import Reason
-from paceline.model import rates
-from paceline.model.causes import Evidence, Gain
-from paceline.model.findings import Severity
-from paceline.model.snapshots import ReplicaSnapshot
+from paceline.model.explanations.causes import Evidence, Gain
+from paceline.model.explanations.findings import Severity
+from paceline.model.measures import rates
+from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.words import listed
 
 #: So much more of their time than the straggler the others wait: TensorFlow's profiler calls a fifth of a

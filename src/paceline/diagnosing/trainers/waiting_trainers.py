@@ -8,9 +8,9 @@ from paceline.diagnosing import needs, outlooks, usages
 from paceline.diagnosing.cases import Case, mean
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
-from paceline.model import trace_summaries
-from paceline.model.causes import Evidence
-from paceline.model.findings import Severity
+from paceline.model.explanations.causes import Evidence
+from paceline.model.explanations.findings import Severity
+from paceline.model.traces import trace_summaries
 
 #: From this share of a step on, its waiting is told of; TensorFlow's profiler calls a fifth of it "highly".
 WAITING = 0.2

@@ -13,7 +13,7 @@ from typing import Any
 
 from paceline.errors import InvalidInput, NotFound
 from paceline.model import quantities
-from paceline.model.nodes import Node, Quota, Resources, Taint
+from paceline.model.jobs.nodes import Node, Quota, Resources, Taint
 from paceline.rendering import pods
 
 #: How the API calls each kind of `Resources`, with how many of our units one of theirs is.

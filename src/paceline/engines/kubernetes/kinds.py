@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from paceline.model import jobs
+from paceline.model.jobs import job_specs
 
 
 class Kind(NamedTuple):
@@ -22,9 +22,9 @@ class Kind(NamedTuple):
         return f"{self.group}/{self.version}" if self.group else self.version
 
 
-_GROUP, _VERSION = jobs.API_VERSION.split("/")
+_GROUP, _VERSION = job_specs.API_VERSION.split("/")
 
-TRAINING_JOBS = Kind(_GROUP, _VERSION, jobs.KIND, "trainingjobs")
+TRAINING_JOBS = Kind(_GROUP, _VERSION, job_specs.KIND, "trainingjobs")
 PODS = Kind("", "v1", "Pod", "pods")
 SERVICES = Kind("", "v1", "Service", "services")
 CONFIG_MAPS = Kind("", "v1", "ConfigMap", "configmaps")

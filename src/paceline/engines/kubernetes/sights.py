@@ -8,8 +8,8 @@ from typing import Any
 from paceline.control.reconciliations import Sight, Stage
 from paceline.engines import exit_reasons, fetched_codes
 from paceline.engines.kubernetes import times
+from paceline.model.jobs.statuses import NOT_STARTED, ExitKind, ExitReason, signal_of
 from paceline.model.roles import ReplicaId
-from paceline.model.statuses import NOT_STARTED, ExitKind, ExitReason, signal_of
 from paceline.rendering import labels, pods
 
 #: A pod whose node does not answer for so long is taken for lost.

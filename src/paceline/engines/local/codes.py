@@ -10,7 +10,7 @@ from pathlib import Path
 
 from paceline.engines import fetched_codes
 from paceline.errors import EngineError
-from paceline.model.jobs import JobSpec
+from paceline.model.jobs.job_specs import JobSpec
 from paceline.rendering import codes
 
 #: Where it goes, and what its fetcher said.

@@ -29,10 +29,10 @@ from paceline.engines.local import (
     shells,
 )
 from paceline.errors import EngineError
-from paceline.model import jobs
-from paceline.model.adjustments import Allowance
+from paceline.model.jobs import job_specs
+from paceline.model.jobs.adjustments import Allowance
+from paceline.model.jobs.statuses import ExitKind, ExitReason
 from paceline.model.roles import ReplicaId
-from paceline.model.statuses import ExitKind, ExitReason
 from paceline.rendering import environments, host_plans
 
 log = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ AGENT_FILES = ("agent.py", "profiler.py", "unseen.py", "oddities.py", "passing.p
 class LocalEngine:
     """The engine of one job (``engines.Engine``); its supervisor is the only one that calls it."""
 
-    def __init__(self, spec: jobs.JobSpec, folder: folders.RunFolder, machine: machines.Machine) -> None:
+    def __init__(self, spec: job_specs.JobSpec, folder: folders.RunFolder, machine: machines.Machine) -> None:
         self._spec = spec
         self._folder = folder
         self._machine = machine
@@ -107,14 +107,14 @@ class LocalEngine:
             limits = cgroups.Limits(cpu_cores=host.cpu_cores, memory_bytes=host.memory_bytes)
             self._machine.cgroups.create(self._host_group(host), limits)
 
-    def _host_group(self, host: jobs.Host) -> str:
+    def _host_group(self, host: job_specs.Host) -> str:
         return f"{self._folder.token}/{host.name}"
 
     def _group(self, replica: ReplicaId) -> str:
         return f"{self._host_group(self._layout.plan.seat(replica).host)}/{replica}"
 
     def adapt(
-        self, spec: jobs.JobSpec, allowances: Sequence[Allowance], links: Mapping[str, int]
+        self, spec: job_specs.JobSpec, allowances: Sequence[Allowance], links: Mapping[str, int]
     ) -> Sequence[str]:
         """Set limits, links, and what stands still (see ``engines.Engine``)."""
         self._spec = spec
@@ -308,8 +308,8 @@ class LocalEngine:
         if self._firewall is not None:
             self._firewall.close()
         for replica in map(ReplicaId.parse, self._folder.scratches()):
-            if self._spec.clean_up is jobs.CleanUp.ALL or (
-                self._spec.clean_up is jobs.CleanUp.SUCCEEDED and not self._failed(replica)
+            if self._spec.clean_up is job_specs.CleanUp.ALL or (
+                self._spec.clean_up is job_specs.CleanUp.SUCCEEDED and not self._failed(replica)
             ):
                 shutil.rmtree(self._folder.scratch(replica), ignore_errors=True)
 
@@ -341,7 +341,7 @@ def _lost(code: int | None) -> ExitReason:
     return ExitReason(kind=ExitKind.LOST, message=message)
 
 
-def notes(spec: jobs.JobSpec, machine: machines.Machine) -> list[str]:
+def notes(spec: job_specs.JobSpec, machine: machines.Machine) -> list[str]:
     """Return what of a job cannot be limited or measured on a machine, in a sentence each."""
     found = []
     if machine.lacks_cgroups:

@@ -23,8 +23,8 @@ import hashlib
 from pathlib import Path
 
 from paceline.engines.local import codes
+from paceline.model.jobs.runs import Run, RunSummary
 from paceline.model.roles import ReplicaId
-from paceline.model.runs import Run, RunSummary
 from paceline.rendering import environments
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from paceline.engines.local import folders, machines, networks, ports
 from paceline.errors import EngineError
-from paceline.model import jobs
+from paceline.model.jobs import job_specs
 from paceline.model.roles import ReplicaId
 from paceline.rendering import host_plans
 
@@ -38,7 +38,7 @@ class Layout:
 
 
 def choose(
-    spec: jobs.JobSpec,
+    spec: job_specs.JobSpec,
     machine: machines.Machine,
     folder: folders.RunFolder,
     others: Iterable[folders.RunFolder],
@@ -61,7 +61,7 @@ def choose(
 
 
 def seated(
-    spec: jobs.JobSpec, machine: machines.Machine, others: Iterable[folders.RunFolder]
+    spec: job_specs.JobSpec, machine: machines.Machine, others: Iterable[folders.RunFolder]
 ) -> host_plans.HostPlan:
     """Return a seat for every replica, beside the unfinished jobs of ``others``.
 
@@ -73,7 +73,7 @@ def seated(
 
 
 def extend(
-    spec: jobs.JobSpec,
+    spec: job_specs.JobSpec,
     machine: machines.Machine,
     folder: folders.RunFolder,
     active: Iterable[folders.RunFolder],
@@ -100,12 +100,12 @@ def _free_cores(machine: machines.Machine, others: Iterable[folders.RunFolder]) 
     return [core for core in machine.cores if core not in taken]
 
 
-def has_network(spec: jobs.JobSpec, machine: machines.Machine) -> bool:
+def has_network(spec: job_specs.JobSpec, machine: machines.Machine) -> bool:
     """Whether the replicas get network namespaces: the job asks for hosts, and we may make them."""
     return bool(spec.hosts) and not machine.lacks_namespaces
 
 
-def read(folder: folders.RunFolder, hosts: Sequence[jobs.Host]) -> Layout:
+def read(folder: folders.RunFolder, hosts: Sequence[job_specs.Host]) -> Layout:
     """Return the layout that was chosen, on the hosts that the job asks for.
 
     Raises:

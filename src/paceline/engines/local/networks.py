@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from paceline.errors import EngineError
-from paceline.model import jobs
+from paceline.model.jobs import job_specs
 from paceline.model.roles import ReplicaId
 from paceline.rendering import host_plans
 
@@ -60,7 +60,7 @@ class Network:
         for command in commands(self):
             _run(command)
 
-    def limit(self, host: jobs.Host, bits_per_second: int) -> None:
+    def limit(self, host: job_specs.Host, bits_per_second: int) -> None:
         """Give the shaped uplink of a host another rate, both ways, while packets pass.
 
         Raises:
@@ -132,7 +132,7 @@ def _link(namespace: str, name: str, peer_namespace: str, peer: str) -> list[lis
     ]
 
 
-def _hosts(plan: host_plans.HostPlan) -> list[jobs.Host]:
+def _hosts(plan: host_plans.HostPlan) -> list[job_specs.Host]:
     """Return the hosts that have replicas, as they are numbered."""
     return list(dict.fromkeys(seat.host for seat in plan.seats))
 

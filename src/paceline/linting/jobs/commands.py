@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from paceline.linting import shells
 from paceline.linting.rules import Hit, rule
-from paceline.model import jobs
-from paceline.model.findings import Severity
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs import job_specs
 from paceline.specs import JobFile, documents, problems
 
 _SECRET = re.compile(
@@ -140,7 +140,7 @@ def unknown_placeholder(job: JobFile) -> Iterator[Hit]:
                 yield Hit(
                     job.document, path, "{code_dir} has no value, because no code is fetched: spec.code"
                 )
-            if name in jobs.PLACEHOLDERS:
+            if name in job_specs.PLACEHOLDERS:
                 continue
             if name in _OF_OTHERS:
                 meant = _OF_OTHERS[name]
@@ -149,7 +149,7 @@ def unknown_placeholder(job: JobFile) -> Iterator[Hit]:
                 )
                 yield Hit(job.document, path, message, fix=f"Write {{{meant}}}.")
                 continue
-            close = difflib.get_close_matches(name.lower(), jobs.PLACEHOLDERS, n=1, cutoff=0.8)
+            close = difflib.get_close_matches(name.lower(), job_specs.PLACEHOLDERS, n=1, cutoff=0.8)
             if close:
                 message = f"there is no placeholder {{{name}}}; did you mean {{{close[0]}}}?"
                 yield Hit(job.document, path, message, fix=f"Write {{{close[0]}}}.")

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from paceline.linting.jobs import commands
 from paceline.linting.rules import Hit, rule
-from paceline.model.findings import Severity
-from paceline.model.jobs import JobSpec
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.job_specs import JobSpec
 from paceline.specs import JobFile, problems
 
 _PYTHON = re.compile(r"python(\d+(\.\d+)?)?", re.ASCII)

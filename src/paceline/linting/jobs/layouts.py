@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from paceline.linting.rules import Hit, counted, rule
-from paceline.model import jobs, quantities
-from paceline.model.findings import Severity
-from paceline.model.placements import PlacementStrategy
+from paceline.model import quantities
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs import job_specs
+from paceline.model.jobs.placements import PlacementStrategy
 from paceline.model.roles import Role
 from paceline.specs import JobFile, documents
 
@@ -20,7 +21,7 @@ _PS: documents.Path = ("spec", "roles", "ps")
 _STRATEGY: documents.Path = ("spec", "placement", "strategy")
 
 
-def _counts(spec: jobs.JobSpec) -> tuple[int, int]:
+def _counts(spec: job_specs.JobSpec) -> tuple[int, int]:
     """Return the number of PS and of replicas that train."""
     ps = sum(role.replicas for role in spec.roles if role.role is Role.PS)
     return ps, sum(role.replicas for role in spec.roles if role.role.trains)
@@ -142,7 +143,7 @@ def small_hosts(job: JobFile) -> Iterator[Hit]:
         if total > sum(sizes) and not alone:
             here, there = _amount(resource, total), _amount(resource, sum(sizes))
             message = f"all replicas ask for {here} {unit}, all hosts have {there}"
-            exclusive = any(role.cpu_policy is jobs.CpuPolicy.EXCLUSIVE for role in spec.roles)
+            exclusive = any(role.cpu_policy is job_specs.CpuPolicy.EXCLUSIVE for role in spec.roles)
             hard = resource == "memory_bytes" or exclusive
             severity = Severity.ERROR if hard else Severity.WARNING
             yield Hit(job.document, ("spec", "hosts"), message, severity=severity, key=True)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from paceline.linting.rules import Hit, rule
-from paceline.model import jobs, quantities
-from paceline.model.findings import Severity
+from paceline.model import quantities
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs import job_specs
 from paceline.model.roles import Role
 from paceline.specs import JobFile
 
-NEVER, ALWAYS = jobs.RestartWhen.NEVER, jobs.RestartWhen.ALWAYS
+NEVER, ALWAYS = job_specs.RestartWhen.NEVER, job_specs.RestartWhen.ALWAYS
 
 #: Work between two checkpoints that is lost when a PS ends.
 LONG_SECONDS = 3600.0

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from paceline.linting.rules import Hit, rule
-from paceline.model import jobs, quantities
-from paceline.model.findings import Severity
-from paceline.model.placements import PlacementStrategy
+from paceline.model import quantities
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs import job_specs
+from paceline.model.jobs.placements import PlacementStrategy
 from paceline.model.roles import Role
 from paceline.specs import JobFile
 
-EXCLUSIVE = jobs.CpuPolicy.EXCLUSIVE
+EXCLUSIVE = job_specs.CpuPolicy.EXCLUSIVE
 
 
-def _exclusive(job: JobFile) -> Iterator[jobs.RoleSpec]:
+def _exclusive(job: JobFile) -> Iterator[job_specs.RoleSpec]:
     return (role for role in job.spec.roles if role.cpu_policy is EXCLUSIVE)
 
 

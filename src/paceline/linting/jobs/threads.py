@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterator
 
 from paceline.linting.rules import Hit, rule
-from paceline.model import jobs, quantities
-from paceline.model.findings import Severity
+from paceline.model import quantities
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs import job_specs
 from paceline.specs import JobFile, documents
 
 #: What the agent sets from `threads`, unless the user did.
@@ -42,7 +43,7 @@ def too_many_threads(job: JobFile) -> Iterator[Hit]:
         yield Hit(job.document, _threads_path(job, role), message)
 
 
-def _threads_path(job: JobFile, role: jobs.RoleSpec) -> documents.Path:
+def _threads_path(job: JobFile, role: job_specs.RoleSpec) -> documents.Path:
     own: documents.Path = ("spec", "roles", str(role.role), "threads")
     return own if own in job.document.places else ("spec", "threads")
 

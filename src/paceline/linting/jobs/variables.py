@@ -8,9 +8,9 @@ from typing import Any
 
 from paceline.linting.rules import Hit, counted, rule
 from paceline.model import imbalances, quantities
-from paceline.model.findings import Severity
+from paceline.model.explanations.findings import Severity
 from paceline.model.roles import Role
-from paceline.model.variable_plans import Cut
+from paceline.model.variables.variable_plans import Cut
 from paceline.specs import JobFile, documents
 
 #: Rows from which updating all of them in each step costs more than the step itself.

@@ -9,7 +9,7 @@ from typing import Any
 from paceline.linting.manifests import readings
 from paceline.linting.manifests.readings import Manifest, ManifestFile
 from paceline.linting.rules import Hit, rule
-from paceline.model.findings import Severity
+from paceline.model.explanations.findings import Severity
 from paceline.specs.documents import Path, Scalar
 
 _SCOPES = frozenset(

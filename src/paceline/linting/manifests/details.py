@@ -9,7 +9,7 @@ from paceline.linting import shells
 from paceline.linting.manifests import readings
 from paceline.linting.manifests.readings import ManifestFile
 from paceline.linting.rules import Hit, rule
-from paceline.model.findings import Severity
+from paceline.model.explanations.findings import Severity
 from paceline.specs import problems
 from paceline.specs.documents import Kind, Scalar
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from paceline.linting.manifests.readings import ManifestFile, Spot
 from paceline.linting.rules import Hit, rule
-from paceline.model.findings import Severity
+from paceline.model.explanations.findings import Severity
 
 
 @rule(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from paceline.linting.manifests import readings, training
 from paceline.linting.manifests.readings import Manifest, ManifestFile
 from paceline.linting.rules import Hit, rule
-from paceline.model.findings import Severity
+from paceline.model.explanations.findings import Severity
 from paceline.specs.documents import Path
 
 _ENDLESS = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet", "Pod")

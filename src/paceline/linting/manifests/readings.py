@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from paceline.linting.manifests import templates
-from paceline.model import findings
+from paceline.model.explanations import findings
 from paceline.specs import JobFileError, Problem, documents, problems, sections, streams
 from paceline.specs.documents import Path, Scalar
 

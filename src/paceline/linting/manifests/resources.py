@@ -10,7 +10,7 @@ from paceline.linting.manifests import readings, training
 from paceline.linting.manifests.readings import Manifest, ManifestFile
 from paceline.linting.rules import Hit, rule
 from paceline.model import quantities
-from paceline.model.findings import Severity
+from paceline.model.explanations.findings import Severity
 from paceline.specs import problems
 from paceline.specs.documents import Path
 

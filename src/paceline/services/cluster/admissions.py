@@ -10,8 +10,8 @@ from paceline.control.states import ReplicaState
 from paceline.engines.kubernetes import cluster_states, kinds, sights
 from paceline.engines.kubernetes.clusters import Cluster, Object
 from paceline.engines.kubernetes.mirrors import Key
-from paceline.model.jobs import FitPolicy, JobSpec
-from paceline.model.nodes import Node, Quota
+from paceline.model.jobs.job_specs import FitPolicy, JobSpec
+from paceline.model.jobs.nodes import Node, Quota
 from paceline.model.roles import ReplicaId, Role
 from paceline.rendering import labels
 from paceline.scheduling import fits, growths, queues

@@ -8,7 +8,7 @@ from paceline.engines.kubernetes import kinds
 from paceline.engines.kubernetes.clusters import Object
 from paceline.engines.kubernetes.mirrors import key_of
 from paceline.errors import StoreError
-from paceline.model.adjustments import Adjustment
+from paceline.model.jobs.adjustments import Adjustment
 from paceline.stores import encodings
 
 #: A new value brings a failed job back.

@@ -9,10 +9,10 @@ from paceline.control import resizings
 from paceline.control.states import JobState, ReplicaState
 from paceline.engines.kubernetes import kinds, times
 from paceline.engines.kubernetes.mirrors import key_of
-from paceline.model import adjustments
+from paceline.model.jobs import adjustments
+from paceline.model.jobs.runs import ADJUSTED, RESIZED
+from paceline.model.jobs.statuses import ExitKind, JobPhase
 from paceline.model.roles import ReplicaId
-from paceline.model.runs import ADJUSTED, RESIZED
-from paceline.model.statuses import ExitKind, JobPhase
 from paceline.rendering import labels
 
 Object = Mapping[str, Any]

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from paceline.engines.kubernetes import cluster_states, kinds, leases
 from paceline.engines.kubernetes.clusters import NAMES_BYTES, WORDS_BYTES, Cluster, ClusterError, Object
 from paceline.engines.kubernetes.kinds import Kind
-from paceline.model.checkups import Check, CheckState
-from paceline.model.jobs import JobSpec
+from paceline.model.explanations.checkups import Check, CheckState
+from paceline.model.jobs.job_specs import JobSpec
 from paceline.services.cluster import exclusive_cores
 from paceline.specs import custom_resources
 

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from paceline.engines.kubernetes import cluster_states, cpu_managers, kinds, requests
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError
 from paceline.engines.kubernetes.cpu_managers import CpuManager
-from paceline.model.checkups import Check, CheckState
-from paceline.model.jobs import CpuPolicy, JobSpec
-from paceline.model.nodes import Node
+from paceline.model.explanations.checkups import Check, CheckState
+from paceline.model.jobs.job_specs import CpuPolicy, JobSpec
+from paceline.model.jobs.nodes import Node
 from paceline.scheduling import eligibility
 
 NAME = "Exclusive cores"

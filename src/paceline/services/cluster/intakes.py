@@ -11,8 +11,8 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeVar
 
+from paceline.model.jobs.runs import JobEvent
 from paceline.model.roles import ReplicaId
-from paceline.model.runs import JobEvent
 from paceline.sources.spools import Reading
 
 #: The kind of the event that says that something was left out, and how often a replica gets one.

@@ -14,8 +14,8 @@ from paceline.engines.kubernetes import cluster_states, kinds, sights
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
 from paceline.engines.kubernetes.loops import Loop
 from paceline.errors import NotFound
+from paceline.model.jobs.runs import JobEvent
 from paceline.model.roles import ReplicaId
-from paceline.model.runs import JobEvent
 from paceline.rendering import labels
 from paceline.services.cluster import admissions, resources
 from paceline.services.cluster import runs as cluster_runs

@@ -14,11 +14,11 @@ from paceline.engines.kubernetes import kinds, leases, obstacles, sights, times
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
 from paceline.engines.kubernetes.kinds import Kind
 from paceline.errors import InvalidInput
-from paceline.model.causes import Evidence
-from paceline.model.jobs import JobSpec
-from paceline.model.obstacles import Obstacle
-from paceline.model.runs import JobEvent, ReplicaRow
-from paceline.model.statuses import JobPhase
+from paceline.model.explanations.causes import Evidence
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.jobs.obstacles import Obstacle
+from paceline.model.jobs.runs import JobEvent, ReplicaRow
+from paceline.model.jobs.statuses import JobPhase
 from paceline.rendering import labels
 from paceline.scheduling import fits
 from paceline.services.cluster import admissions, records, runs

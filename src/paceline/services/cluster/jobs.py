@@ -21,17 +21,17 @@ from paceline.engines.kubernetes import kinds
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Line, Object
 from paceline.engines.kubernetes.loops import Loop
 from paceline.errors import Conflict, EngineError, InvalidInput, NotFound
-from paceline.model import run_queries
-from paceline.model.adjustments import Adjustment, Knob
-from paceline.model.jobs import JobSpec
-from paceline.model.nodes import Node
-from paceline.model.probes import Probe
-from paceline.model.recordings import Recording
+from paceline.model.jobs import run_queries
+from paceline.model.jobs.adjustments import Adjustment, Knob
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.jobs.nodes import Node
+from paceline.model.jobs.run_queries import RunPage, RunQuery
+from paceline.model.jobs.runs import JobEvent, ReplicaRow, Run, RunSummary, Submit
+from paceline.model.jobs.statuses import JobPhase
+from paceline.model.measures.probes import Probe
+from paceline.model.measures.recordings import Recording
+from paceline.model.measures.snapshots import Snapshot
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.run_queries import RunPage, RunQuery
-from paceline.model.runs import JobEvent, ReplicaRow, Run, RunSummary, Submit
-from paceline.model.snapshots import Snapshot
-from paceline.model.statuses import JobPhase
 from paceline.rendering import pods
 from paceline.scheduling import fits
 from paceline.scheduling.fits import Fit

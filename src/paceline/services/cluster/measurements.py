@@ -20,7 +20,7 @@ from paceline.engines.kubernetes import requests, sights
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
 from paceline.engines.local.folders import RunFolder
 from paceline.errors import NotFound, StoreError
-from paceline.model.runs import Run
+from paceline.model.jobs.runs import Run
 from paceline.services.cluster import runs
 from paceline.services.cluster.collectors import Collector, Source
 from paceline.specs import custom_resources

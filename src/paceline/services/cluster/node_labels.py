@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from paceline.engines.kubernetes import kinds
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError
 from paceline.errors import EngineError
-from paceline.model.jobs import JobSpec
-from paceline.model.nodes import Node
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.jobs.nodes import Node
 from paceline.scheduling import eligibility
 from paceline.services.cluster import admissions
 

@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from paceline.engines.kubernetes import kinds, sights
 from paceline.engines.kubernetes.clusters import Cluster, Object
 from paceline.errors import PacelineError
+from paceline.model.measures.samples import Sample
 from paceline.model.roles import ReplicaId
-from paceline.model.samples import Sample
 from paceline.sources import cadvisors, gpus, readings
 from paceline.sources.readings import Pod, Reading
 

@@ -9,7 +9,7 @@ from typing import Any
 from paceline.engines.kubernetes import kinds
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
 from paceline.model import quantities
-from paceline.model.quotas import QuotaUse, QuotaUses, Unit, Use
+from paceline.model.jobs.quotas import QuotaUse, QuotaUses, Unit, Use
 from paceline.services.cluster import job_states
 
 

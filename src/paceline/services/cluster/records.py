@@ -11,9 +11,9 @@ from paceline.control.reconciliations import Progress
 from paceline.control.states import JobState, ReplicaState, initial
 from paceline.engines.kubernetes import times
 from paceline.errors import EngineError
-from paceline.model.jobs import JobSpec
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.jobs.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
 from paceline.rendering.labels import given
 
 Object = Mapping[str, Any]

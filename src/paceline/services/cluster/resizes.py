@@ -21,13 +21,14 @@ from paceline.control.states import JobState
 from paceline.engines.kubernetes import cpu_managers
 from paceline.engines.kubernetes.clusters import NAMES_BYTES, ClusterError, Object
 from paceline.errors import Conflict, EngineError, WaitTimeout
-from paceline.model import adjustments, quantities
-from paceline.model.adjustments import Adjustment
-from paceline.model.jobs import JobSpec
-from paceline.model.nodes import Node
+from paceline.model import quantities
+from paceline.model.jobs import adjustments
+from paceline.model.jobs.adjustments import Adjustment
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.jobs.nodes import Node
+from paceline.model.jobs.runs import NOT_RESIZED
+from paceline.model.jobs.statuses import JobPhase, ReplicaPhase
 from paceline.model.roles import ReplicaId
-from paceline.model.runs import NOT_RESIZED
-from paceline.model.statuses import JobPhase, ReplicaPhase
 from paceline.rendering import pods
 from paceline.services.cluster import records, spec_changes
 from paceline.services.cluster.annotations import ADJUSTMENTS, CHANGING, adjustments_of

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 
 from paceline.engines.kubernetes import sights, times
 from paceline.engines.kubernetes.clusters import Object
-from paceline.model import trained_models
+from paceline.model.jobs.runs import KUBERNETES, JobEvent, ReplicaRow, Run, RunSummary, replica_counts
+from paceline.model.jobs.statuses import ReplicaPhase
 from paceline.model.roles import Role
-from paceline.model.runs import KUBERNETES, JobEvent, ReplicaRow, Run, RunSummary, replica_counts
-from paceline.model.statuses import ReplicaPhase
+from paceline.model.studies import trained_models
 from paceline.rendering import labels
 from paceline.services.cluster import runs
 from paceline.services.cluster.records import Record

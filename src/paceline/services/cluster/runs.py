@@ -17,10 +17,10 @@ from paceline.control import states
 from paceline.engines.kubernetes import times
 from paceline.engines.kubernetes.clusters import Object
 from paceline.errors import Conflict, NotFound
-from paceline.model.jobs import JobSpec
-from paceline.model.run_names import cluster_job
-from paceline.model.runs import KUBERNETES, JobEvent, Run, RunSummary
-from paceline.model.statuses import JobPhase
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.jobs.run_names import cluster_job
+from paceline.model.jobs.runs import KUBERNETES, JobEvent, Run, RunSummary
+from paceline.model.jobs.statuses import JobPhase
 from paceline.services.cluster import records
 from paceline.services.cluster.annotations import CHANGE
 from paceline.stores import Store

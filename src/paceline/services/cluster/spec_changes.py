@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from paceline import specs
 from paceline.engines.kubernetes.clusters import ClusterError, Object
 from paceline.errors import Conflict, NotFound
-from paceline.model.runs import Run
+from paceline.model.jobs.runs import Run
 from paceline.rendering import manifests
 from paceline.services import successors
 from paceline.services.cluster.annotations import CHANGE, RESUME

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from paceline.engines.kubernetes import kinds
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
-from paceline.model.jobs import JobSpec
-from paceline.model.run_names import free_name
-from paceline.model.runs import Submit
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.jobs.run_names import free_name
+from paceline.model.jobs.runs import Submit
 from paceline.rendering import codes, manifests
 from paceline.rendering.surroundings import Surroundings
 from paceline.services import packed_folders

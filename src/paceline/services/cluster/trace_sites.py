@@ -14,7 +14,7 @@ from typing import TypeVar
 from paceline.engines.kubernetes import requests
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError
 from paceline.engines.kubernetes.loops import Loop
-from paceline.model import traces
+from paceline.model.traces import traced_steps
 from paceline.services.cluster.agent_tokens import AgentTokens
 from paceline.services.trace_sites import replacing
 from paceline.sources import agents
@@ -60,13 +60,13 @@ class PodTraceSite:
     @contextlib.contextmanager
     def asked(self, name: str) -> Iterator[None]:
         """Ask every agent (see `TraceSite`); they take a request back by themselves."""
-        self._ask(f"/{traces.FOLDER}/{name}")
+        self._ask(f"/{traced_steps.FOLDER}/{name}")
         yield
 
-    def profile(self, name: str, window: traces.Window) -> None:
+    def profile(self, name: str, window: traced_steps.Window) -> None:
         """Ask every agent (see `TraceSite`)."""
         query = f"profile={window.milliseconds}&at={window.at:.3f}"
-        self._ask(f"/{traces.FOLDER}/{name}?{query}")
+        self._ask(f"/{traced_steps.FOLDER}/{name}?{query}")
 
     def _ask(self, path: str) -> None:
         done = self._runner.run(requests.answers([self._post(at + path) for at in self._addresses]))
@@ -92,7 +92,7 @@ class PodTraceSite:
         if name is None:
             found = await requests.answers([self._names(at, "") for at in self._addresses])
             known = {each for names in found if not isinstance(names, ClusterError) for each in names}
-            name = max(filter(traces.is_name, known), default=None)
+            name = max(filter(traced_steps.is_name, known), default=None)
             await self._fetch_variables()
         if name is not None:
             listed = await requests.answers([self._names(at, f"/{name}") for at in self._addresses])
@@ -107,9 +107,9 @@ class PodTraceSite:
             await requests.answers([self._fetch_file(at, name, file) for file, at in sources.items()])
 
     async def _fetch_file(self, at: str, name: str, file: str) -> None:
-        path = self.run / traces.FOLDER / name / file
-        if path.suffix in traces.SUFFIXES and not path.exists():
-            await self._bring(f"{at}/{traces.FOLDER}/{name}/{file}", path)
+        path = self.run / traced_steps.FOLDER / name / file
+        if path.suffix in traced_steps.SUFFIXES and not path.exists():
+            await self._bring(f"{at}/{traced_steps.FOLDER}/{name}/{file}", path)
 
     async def _bring(self, source: str, path: Path) -> None:
         """Write a file of an agent's, piece by piece: many are brought at once."""
@@ -125,11 +125,13 @@ class PodTraceSite:
 
     async def _fetch_variables(self) -> None:
         """Bring what the chief has counted; the others have nothing."""
-        path = self.run / traces.VARIABLES
-        await requests.answers([self._bring(f"{at}/{traces.VARIABLES}", path) for at in self._addresses])
+        path = self.run / traced_steps.VARIABLES
+        await requests.answers(
+            [self._bring(f"{at}/{traced_steps.VARIABLES}", path) for at in self._addresses]
+        )
 
     async def _names(self, at: str, below: str) -> list[str]:
-        path = f"{at}/{traces.FOLDER}{below}"
+        path = f"{at}/{traced_steps.FOLDER}{below}"
 
         async def read(headers: Mapping[str, str]) -> bytes:
             return await self._cluster.read(path, limit_bytes=agents.MAX_PAGE_BYTES, headers=headers)

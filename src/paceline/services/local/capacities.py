@@ -14,8 +14,8 @@ from paceline.engines.local import layouts
 from paceline.engines.local.folders import RunFolder
 from paceline.engines.local.machines import Machine
 from paceline.errors import EngineError
-from paceline.model.jobs import JobSpec
-from paceline.model.nodes import Node, Resources
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.jobs.nodes import Node, Resources
 from paceline.model.roles import Role
 from paceline.scheduling.fits import Blocker, Fit
 from paceline.scheduling.items import total

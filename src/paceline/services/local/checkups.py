@@ -17,7 +17,7 @@ import psutil
 from paceline.engines.local import firewalls, machines
 from paceline.errors import StoreError
 from paceline.model import quantities
-from paceline.model.checkups import Check, CheckState
+from paceline.model.explanations.checkups import Check, CheckState
 from paceline.services.local import state_dirs
 from paceline.stores import open_store
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from paceline.engines.local import engine, folders, layouts, machines
-from paceline.model import jobs as job_values
-from paceline.model import run_names
+from paceline.model.jobs import job_specs as job_values
+from paceline.model.jobs import run_names
+from paceline.model.jobs.runs import LOCAL
+from paceline.model.jobs.statuses import ACTIVE_PHASES
 from paceline.model.roles import ReplicaId
-from paceline.model.runs import LOCAL
-from paceline.model.statuses import ACTIVE_PHASES
 from paceline.rendering import environments, host_plans, previews
 from paceline.services import packed_folders, variable_plans
 from paceline.services.local import run_registry

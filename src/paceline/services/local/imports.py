@@ -17,11 +17,12 @@ from paceline import specs
 from paceline.control import states
 from paceline.engines.local import folders
 from paceline.errors import InvalidInput, PacelineError, StoreError, first_line
-from paceline.model import snapshots, trace_tables, traces
-from paceline.model.conclusions import Conclusion
-from paceline.model.recordings import Recording
-from paceline.model.runs import IMPORTED, LOCAL, JobEvent, Run
-from paceline.model.statuses import JobPhase, ReplicaPhase
+from paceline.model.explanations.conclusions import Conclusion
+from paceline.model.jobs.runs import IMPORTED, LOCAL, JobEvent, Run
+from paceline.model.jobs.statuses import JobPhase, ReplicaPhase
+from paceline.model.measures import snapshots
+from paceline.model.measures.recordings import Recording
+from paceline.model.traces import trace_tables, traced_steps
 from paceline.services.observing import diagnosis_runs, job_summaries, recording_checks
 
 if TYPE_CHECKING:
@@ -164,19 +165,19 @@ def _fill(path: Path, recording: Recording) -> None:
         text = "".join(f"{_line(line)}\n" for line in each.lines)
         folder.log(each.replica, each.attempt).write_bytes(text.encode("utf-8", "replace"))
     # They are of one moment, though each trainer's clock says another.
-    moment = traces.name_at(max((trace.at for trace in recording.traces), default=0.0))
+    moment = traced_steps.name_at(max((trace.at for trace in recording.traces), default=0.0))
     for trace in recording.traces:
-        _write_trace(path / traces.FOLDER / moment, trace)
+        _write_trace(path / traced_steps.FOLDER / moment, trace)
     if recording.plan is not None:
         counted = {"variables": [dataclasses.asdict(each) for each in recording.plan.variables]}
-        (path / traces.VARIABLES).write_text(json.dumps(counted))
+        (path / traced_steps.VARIABLES).write_text(json.dumps(counted))
 
 
 def _line(text: str) -> str:
     return text.replace("\n", " ")
 
 
-def _write_trace(folder: Path, trace: traces.Trace) -> None:
+def _write_trace(folder: Path, trace: traced_steps.Trace) -> None:
     """Write a trace as the training library does, which needs pyarrow as reading does."""
     import pyarrow
     from pyarrow import parquet

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 from paceline.engines.local.folders import RunFolder
 from paceline.model import quantities
-from paceline.model.causes import Evidence
-from paceline.model.obstacles import Obstacle, ObstacleKind
-from paceline.model.runs import JobEvent, Run
-from paceline.model.statuses import JobPhase
+from paceline.model.explanations.causes import Evidence
+from paceline.model.jobs.obstacles import Obstacle, ObstacleKind
+from paceline.model.jobs.runs import JobEvent, Run
+from paceline.model.jobs.statuses import JobPhase
 
 #: A disk with less free is full: checkpoints and logs will soon not be written.
 FULL_BYTES = 16 << 20

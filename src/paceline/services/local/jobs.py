@@ -16,12 +16,12 @@ from paceline.control.resizings import Resize
 from paceline.diagnosing.situations import Situation
 from paceline.engines.local import codes, engine, folders, layouts, machines
 from paceline.errors import Conflict, EngineError, PacelineError, StoreError
-from paceline.model.adjustments import Adjustment, Knob
-from paceline.model.jobs import JobSpec
-from paceline.model.nodes import Node
-from paceline.model.retentions import expires_at
-from paceline.model.run_queries import RunPage, RunQuery
-from paceline.model.runs import (
+from paceline.model.jobs.adjustments import Adjustment, Knob
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.jobs.nodes import Node
+from paceline.model.jobs.retentions import expires_at
+from paceline.model.jobs.run_queries import RunPage, RunQuery
+from paceline.model.jobs.runs import (
     ADJUST,
     ADJUSTED,
     IMPORTED,
@@ -36,7 +36,7 @@ from paceline.model.runs import (
     RunSummary,
     Submit,
 )
-from paceline.model.statuses import ACTIVE_PHASES, JobPhase
+from paceline.model.jobs.statuses import ACTIVE_PHASES, JobPhase
 from paceline.scheduling.fits import Fit
 from paceline.services import change_locks, logs, packed_folders, variable_plans
 from paceline.services.life_cycles import LifeCycle, Stored
@@ -54,10 +54,10 @@ from paceline.services.local.trace_sites import FolderTraceSite
 from paceline.stores import Store, encodings
 
 if TYPE_CHECKING:
-    from paceline.model.probes import Probe
-    from paceline.model.recordings import Recording
-    from paceline.model.retentions import Ageing
-    from paceline.model.snapshots import Snapshot
+    from paceline.model.jobs.retentions import Ageing
+    from paceline.model.measures.probes import Probe
+    from paceline.model.measures.recordings import Recording
+    from paceline.model.measures.snapshots import Snapshot
 
 POLL_SECONDS = 0.2
 

@@ -11,9 +11,9 @@ from paceline.control.resizings import Resize
 from paceline.engines.local import folders, layouts, machines
 from paceline.errors import Conflict, EngineError, WaitTimeout
 from paceline.model import quantities
-from paceline.model.adjustments import Knob
-from paceline.model.runs import Run
-from paceline.model.statuses import JobPhase
+from paceline.model.jobs.adjustments import Knob
+from paceline.model.jobs.runs import Run
+from paceline.model.jobs.statuses import JobPhase
 from paceline.specs import edits
 from paceline.specs.problems import JobFileError
 

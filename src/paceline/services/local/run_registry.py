@@ -12,10 +12,10 @@ from pathlib import Path
 
 from paceline.engines.local import folders
 from paceline.errors import StoreError
-from paceline.model import run_names
-from paceline.model.jobs import JobSpec
-from paceline.model.runs import LOCAL, Run, RunSummary
-from paceline.model.statuses import ACTIVE_PHASES
+from paceline.model.jobs import run_names
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.jobs.runs import LOCAL, Run, RunSummary
+from paceline.model.jobs.statuses import ACTIVE_PHASES
 from paceline.services.local import state_dirs, supervisors
 from paceline.stores import Store
 

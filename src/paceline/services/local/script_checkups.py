@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paceline.errors import InvalidInput
-from paceline.model.checkups import Check, CheckState
+from paceline.model.explanations.checkups import Check, CheckState
 from paceline.services.local.checkups import Run
 
 PYTHON_SECONDS = 30.0

@@ -14,9 +14,9 @@ from paceline.control import events
 from paceline.control import machines as control
 from paceline.engines.local import folders, layouts, machines
 from paceline.errors import EngineError, InvalidInput, NotFound
-from paceline.model.jobs import JobSpec
-from paceline.model.runs import CHANGED, NOT_CHANGED, JobEvent, Run
-from paceline.model.statuses import JobPhase
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.jobs.runs import CHANGED, NOT_CHANGED, JobEvent, Run
+from paceline.model.jobs.statuses import JobPhase
 from paceline.services import change_locks, successors, variable_plans
 
 if TYPE_CHECKING:

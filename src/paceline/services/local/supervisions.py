@@ -18,10 +18,10 @@ from paceline.diagnosing.failures import known
 from paceline.engines.engines import Engine
 from paceline.engines.local import folders
 from paceline.errors import Conflict, EngineError, StoreError
-from paceline.model import adjustments
+from paceline.model.jobs import adjustments
+from paceline.model.jobs.runs import ADJUST, ADJUSTED, RESIZE, RESIZED, SCALE, JobEvent, Request
+from paceline.model.jobs.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
 from paceline.model.roles import ReplicaId
-from paceline.model.runs import ADJUST, ADJUSTED, RESIZE, RESIZED, SCALE, JobEvent, Request
-from paceline.model.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
 from paceline.services import log_files
 from paceline.sources import spools
 from paceline.stores import Store, encodings

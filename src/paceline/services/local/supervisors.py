@@ -17,8 +17,8 @@ from pathlib import Path
 
 from paceline.engines.local import folders
 from paceline.errors import EngineError
-from paceline.model import codes
-from paceline.model.runs import Run, RunSummary
+from paceline.model.jobs import code_sources
+from paceline.model.jobs.runs import Run, RunSummary
 
 START_SECONDS = 120.0
 
@@ -77,7 +77,7 @@ def pids(folder: folders.RunFolder) -> tuple[int, ...]:
 
 
 #: The right to a server, and that to the source of the job's code.
-_CREDENTIALS = ("PACELINE_TOKEN", *codes.CREDENTIALS)
+_CREDENTIALS = ("PACELINE_TOKEN", *code_sources.CREDENTIALS)
 
 
 def _without_credentials(inherited: Mapping[str, str]) -> dict[str, str]:

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from paceline.model import traces
+from paceline.model.traces import traced_steps
 from paceline.services.trace_sites import replacing
 
 
@@ -19,7 +19,7 @@ class FolderTraceSite:
     @contextlib.contextmanager
     def asked(self, name: str) -> Iterator[None]:
         """Leave a request in the folder (see `TraceSite`)."""
-        self._request(traces.request_text(name))
+        self._request(traced_steps.request_text(name))
         try:
             yield
         finally:
@@ -28,13 +28,13 @@ class FolderTraceSite:
                 if self._file.read_text().split()[:1] == [name]:
                     self._file.unlink()
 
-    def profile(self, name: str, window: traces.Window) -> None:
+    def profile(self, name: str, window: traced_steps.Window) -> None:
         """Leave a request for agents, too (see `TraceSite`)."""
-        self._request(traces.request_text(name, window))
+        self._request(traced_steps.request_text(name, window))
 
     @property
     def _file(self) -> Path:
-        return self.run / traces.FOLDER / traces.REQUEST
+        return self.run / traced_steps.FOLDER / traced_steps.REQUEST
 
     def _request(self, text: str) -> None:
         with replacing(self._file) as part:

@@ -7,13 +7,13 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 
 from paceline.errors import InvalidInput, NotFound
-from paceline.model import rates
-from paceline.model.causes import Cause
-from paceline.model.nodes import Node, Resources
+from paceline.model.explanations.causes import Cause
+from paceline.model.jobs.nodes import Node, Resources
+from paceline.model.jobs.runs import LOCAL, ReplicaRow, Run, RunSummary
+from paceline.model.jobs.statuses import JobPhase
+from paceline.model.measures import rates
+from paceline.model.measures.snapshots import Snapshot
 from paceline.model.roles import ReplicaId
-from paceline.model.runs import LOCAL, ReplicaRow, Run, RunSummary
-from paceline.model.snapshots import Snapshot
-from paceline.model.statuses import JobPhase
 from paceline.scheduling.items import requests, total
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.observing.look_cache import Lookout

@@ -9,8 +9,8 @@ from typing import TypeVar
 from paceline.diagnosing import diagnoses
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.situations import Situation
-from paceline.model.causes import Explanation
-from paceline.model.recordings import Recording
+from paceline.model.explanations.causes import Explanation
+from paceline.model.measures.recordings import Recording
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.observing import recordings
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Sequence
 
-from paceline.model.causes import Cause, Explanation
-from paceline.model.findings import Severity
+from paceline.model.explanations.causes import Cause, Explanation
+from paceline.model.explanations.findings import Severity
 
 #: So many looks in a row must have a finding before it is told.
 TO_APPEAR = 2

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from paceline.diagnosing import catalogues
 from paceline.errors import NotFound, PacelineError
-from paceline.model import rates
-from paceline.model.causes import Cause
-from paceline.model.conclusions import Conclusion
-from paceline.model.digests import Digest
-from paceline.model.retentions import expires_at
+from paceline.model.explanations.causes import Cause
+from paceline.model.explanations.conclusions import Conclusion
+from paceline.model.explanations.job_summaries import Digest
+from paceline.model.jobs.retentions import expires_at
+from paceline.model.jobs.run_queries import RunQuery
+from paceline.model.jobs.runs import LOCAL
+from paceline.model.jobs.statuses import JobPhase
+from paceline.model.measures import rates
+from paceline.model.measures.samples import StepReport
+from paceline.model.measures.snapshots import Snapshot
 from paceline.model.roles import Role
-from paceline.model.run_queries import RunQuery
-from paceline.model.runs import LOCAL
-from paceline.model.samples import StepReport
-from paceline.model.snapshots import Snapshot
-from paceline.model.statuses import JobPhase
 from paceline.services import retentions
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.observing import diagnosis_runs, recordings, snapshots

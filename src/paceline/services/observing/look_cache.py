@@ -9,8 +9,8 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Generic, TypeVar
 
-from paceline.model.runs import Run
-from paceline.model.snapshots import Snapshot
+from paceline.model.jobs.runs import Run
+from paceline.model.measures.snapshots import Snapshot
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.observing import snapshots
 from paceline.services.observing.diagnosis_runs import Look, Looker, pause_seconds

@@ -10,10 +10,10 @@ from collections.abc import Iterable
 
 from paceline import specs
 from paceline.diagnosing import catalogues
-from paceline.model.causes import Cause
-from paceline.model.recordings import Recording
+from paceline.model.explanations.causes import Cause
+from paceline.model.measures.recordings import Recording
+from paceline.model.measures.samples import Evaluation, Sample, StepReport
 from paceline.model.roles import ReplicaId
-from paceline.model.samples import Evaluation, Sample, StepReport
 from paceline.specs import fields, problems
 
 #: More is no number of an attempt; more no database holds.

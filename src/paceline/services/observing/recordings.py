@@ -13,14 +13,14 @@ from paceline import specs
 from paceline.diagnosing import diagnoses
 from paceline.diagnosing.situations import Situation
 from paceline.errors import InvalidInput, NotFound, PacelineError
-from paceline.model import traces as models
-from paceline.model.causes import Evidence, Explanation
-from paceline.model.recordings import Output, Recording
+from paceline.model.explanations.causes import Evidence, Explanation
+from paceline.model.jobs.runs import Run
+from paceline.model.measures.recordings import Output, Recording
+from paceline.model.measures.samples import StepReport
 from paceline.model.roles import ReplicaId
-from paceline.model.runs import Run
-from paceline.model.samples import StepReport
-from paceline.model.traces import Trace
-from paceline.model.variable_plans import Plan
+from paceline.model.traces import traced_steps as models
+from paceline.model.traces.traced_steps import Trace
+from paceline.model.variables.variable_plans import Plan
 from paceline.services import variable_plans
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.logs import Wanted

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from paceline.model import snapshots
-from paceline.model.recordings import Recording
-from paceline.model.runs import Run
-from paceline.model.snapshots import Snapshot
+from paceline.model.jobs.runs import Run
+from paceline.model.measures import snapshots
+from paceline.model.measures.recordings import Recording
+from paceline.model.measures.snapshots import Snapshot
 from paceline.stores import Store
 
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 
-from paceline.model import imbalances, progresses, rates
-from paceline.model.intervals import Interval, covered_seconds, stretch, training_interval
-from paceline.model.recordings import Recording
+from paceline.model import imbalances
+from paceline.model.jobs.runs import ReplicaRow
+from paceline.model.jobs.statuses import ReplicaPhase
+from paceline.model.measures import progresses, rates
+from paceline.model.measures.intervals import Interval, covered_seconds, stretch, training_interval
+from paceline.model.measures.recordings import Recording
+from paceline.model.measures.samples import Measured, Sample, StepReport, by_replica
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.runs import ReplicaRow
-from paceline.model.samples import Measured, Sample, StepReport, by_replica
-from paceline.model.statuses import ReplicaPhase
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

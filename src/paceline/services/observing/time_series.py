@@ -19,9 +19,9 @@ from paceline.diagnosing import usages
 from paceline.diagnosing.cases import Case
 from paceline.model import grids
 from paceline.model.grids import Array, Grid
-from paceline.model.recordings import Recording
+from paceline.model.measures.recordings import Recording
+from paceline.model.measures.samples import Evaluation, Measured, Sample, StepReport
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.samples import Evaluation, Measured, Sample, StepReport
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.observing.diagnosis_runs import REACH_SECONDS, Look
 

@@ -9,11 +9,11 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from paceline.errors import Conflict, NotFound, WaitTimeout
-from paceline.model import traces
-from paceline.model.jobs import Framework
+from paceline.model.jobs.job_specs import Framework
+from paceline.model.jobs.runs import Run
+from paceline.model.jobs.statuses import JobPhase, ReplicaPhase
 from paceline.model.roles import Role
-from paceline.model.runs import Run
-from paceline.model.statuses import JobPhase, ReplicaPhase
+from paceline.model.traces import traced_steps
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.trace_sites import TraceSite
 from paceline.sources import traces as sources
@@ -32,9 +32,9 @@ LEAD_SECONDS = 2.0
 PROFILE_SECONDS = 30.0
 
 
-def window(now: float, milliseconds: int) -> traces.Window:
+def window(now: float, milliseconds: int) -> traced_steps.Window:
     """Return when servers are profiled for which that is asked now (Unix seconds)."""
-    return traces.Window(now + LEAD_SECONDS, milliseconds)
+    return traced_steps.Window(now + LEAD_SECONDS, milliseconds)
 
 
 def running(jobs: LifeCycle, run: Run, roles: Collection[Role]) -> set[str]:
@@ -135,7 +135,7 @@ class _Taking:
         Raises:
             Conflict: no trainer has anything that can be traced.
         """
-        site, trace = self.jobs.trace_site(self.run), traces.name_at(self.jobs.clock())
+        site, trace = self.jobs.trace_site(self.run), traced_steps.name_at(self.jobs.clock())
         with site.asked(trace):
             found = self._read(
                 site, trace, SESSION_SECONDS, lambda found: bool(found.refused) or self._has_all(found)
@@ -204,4 +204,4 @@ def _is_any(found: sources.Reading) -> bool:
 
 def _profiled(files: Sequence[Path]) -> set[str]:
     """Return the replicas that have answered with a profile, or said why they cannot."""
-    return {path.stem.rpartition(".")[0] for path in files if path.suffix == traces.PROFILE}
+    return {path.stem.rpartition(".")[0] for path in files if path.suffix == traced_steps.PROFILE}

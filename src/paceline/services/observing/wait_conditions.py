@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 
 from paceline.diagnosing import catalogues
 from paceline.errors import EngineError
-from paceline.model.causes import Cause
-from paceline.model.findings import Severity
-from paceline.model.runs import Run
-from paceline.model.statuses import JobPhase
+from paceline.model.explanations.causes import Cause
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.runs import Run
+from paceline.model.jobs.statuses import JobPhase
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.observing import diagnosis_runs, finding_debounce
 

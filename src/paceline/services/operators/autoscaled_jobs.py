@@ -13,7 +13,7 @@ from pathlib import Path
 
 from paceline.engines.kubernetes import loops
 from paceline.engines.kubernetes.clusters import Cluster, Object
-from paceline.model.jobs import JobSpec
+from paceline.model.jobs.job_specs import JobSpec
 from paceline.services.cluster.jobs import ClusterJobs
 from paceline.services.cluster.measurements import ClusterMeasurements
 from paceline.services.operators.rounds import Present

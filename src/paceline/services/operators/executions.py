@@ -13,9 +13,9 @@ from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
 from paceline.engines.kubernetes.mirrors import key_of
 from paceline.engines.kubernetes.queues import QueueSystem, system_of
 from paceline.errors import EngineError
-from paceline.model.jobs import CleanUp, JobSpec
+from paceline.model.jobs.job_specs import CleanUp, JobSpec
+from paceline.model.jobs.statuses import ExitKind, ExitReason, ReplicaPhase
 from paceline.model.roles import ReplicaId
-from paceline.model.statuses import ExitKind, ExitReason, ReplicaPhase
 from paceline.rendering import (
     agent_secrets,
     codes,

@@ -13,8 +13,8 @@ from paceline.engines.kubernetes import kinds, loops, sights, times
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
 from paceline.engines.kubernetes.mirrors import Key, Mirror, Mirrors, key_of
 from paceline.engines.kubernetes.queues import system_of
-from paceline.model.jobs import FitPolicy, JobSpec
-from paceline.model.statuses import JobPhase
+from paceline.model.jobs.job_specs import FitPolicy, JobSpec
+from paceline.model.jobs.statuses import JobPhase
 from paceline.rendering import labels
 from paceline.services.cluster.admissions import Admissions, Applicant, Growing, Verdict
 from paceline.services.cluster.records import Record

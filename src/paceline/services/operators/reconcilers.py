@@ -20,11 +20,11 @@ from paceline.engines.kubernetes import kinds, sights, times
 from paceline.engines.kubernetes.clusters import WORDS_BYTES, Cluster, ClusterError, Object
 from paceline.engines.kubernetes.mirrors import key_of
 from paceline.errors import InvalidInput, first_line
-from paceline.model import adjustments
-from paceline.model.jobs import JobSpec
+from paceline.model.jobs import adjustments
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.jobs.runs import NOT_RESIZED
+from paceline.model.jobs.statuses import ExitKind, JobPhase, ReplicaPhase
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.runs import NOT_RESIZED
-from paceline.model.statuses import ExitKind, JobPhase, ReplicaPhase
 from paceline.rendering import labels, manifests, pods
 from paceline.services.cluster import announcements, records
 from paceline.services.cluster.annotations import CHANGE, RESUME, adjustments_of

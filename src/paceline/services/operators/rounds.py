@@ -23,8 +23,8 @@ from paceline.engines.kubernetes import kinds, loops, sights, times
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
 from paceline.engines.local.folders import RunFolder
 from paceline.errors import PacelineError, StoreError
-from paceline.model.jobs import JobSpec
-from paceline.model.runs import JobEvent
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.jobs.runs import JobEvent
 from paceline.rendering import pods
 from paceline.services import log_files
 from paceline.services.cluster import announcements, runs

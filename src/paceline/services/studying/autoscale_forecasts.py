@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from paceline.control import resizings
 from paceline.control.resizings import Resize
 from paceline.errors import InvalidInput
-from paceline.model.adjustments import Knob
-from paceline.model.jobs import Autoscale, JobSpec
-from paceline.model.probes import Elasticity, Part
+from paceline.model.jobs.adjustments import Knob
+from paceline.model.jobs.job_specs import Autoscale, JobSpec
+from paceline.model.measures.probes import Elasticity, Part
 from paceline.model.roles import ReplicaId, Role
 from paceline.modelling import elasticities, predictions
 from paceline.modelling.forecasts import Forecast

@@ -14,12 +14,12 @@ from collections.abc import Callable
 
 from paceline.control.resizings import Resize
 from paceline.errors import PacelineError
-from paceline.model.jobs import Autoscale
-from paceline.model.probes import Probe
+from paceline.model.jobs.job_specs import Autoscale
+from paceline.model.jobs.runs import JobEvent, Run
+from paceline.model.jobs.statuses import JobPhase
+from paceline.model.measures.probes import Probe
+from paceline.model.measures.samples import by_replica
 from paceline.model.roles import ReplicaId
-from paceline.model.runs import JobEvent, Run
-from paceline.model.samples import by_replica
-from paceline.model.statuses import JobPhase
 from paceline.probing import balances, scopes
 from paceline.probing.balances import Balance
 from paceline.services.life_cycles import LifeCycle

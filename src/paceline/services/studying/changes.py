@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 
-from paceline.model.runs import Relay, Run
-from paceline.model.samples import StepReport
-from paceline.model.tunings import Judgement, Objective, Outcome
+from paceline.model.jobs.runs import Relay, Run
+from paceline.model.measures.samples import StepReport
+from paceline.model.studies.tunings import Judgement, Objective, Outcome
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.studying import trials
 from paceline.stores import Store

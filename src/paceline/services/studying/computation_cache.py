@@ -14,8 +14,8 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from paceline.model.proposals import Proposal
-from paceline.model.runs import KUBERNETES, Run
+from paceline.model.jobs.runs import KUBERNETES, Run
+from paceline.model.studies.proposals import Proposal
 from paceline.services.observing.diagnosis_runs import LOOK_SHARE
 from paceline.services.observing.look_cache import Lookout, identity
 
@@ -57,7 +57,7 @@ class Advisor:
         """Return what could be changed in a job, or will be known to be; raises as ``Lookout.look`` then."""
 
         def compute() -> list[Proposal]:
-            from paceline.model.tunings import Objective
+            from paceline.model.studies.tunings import Objective
             from paceline.services.studying import proposals, tunings
 
             objective = tunings.limited(Objective(), run.spec, on_cluster=run.engine == KUBERNETES)

@@ -15,9 +15,9 @@ from paceline import specs
 from paceline.diagnosing import diagnoses
 from paceline.diagnosing.cases import Case
 from paceline.errors import NotFound
-from paceline.model.experiments import Experiment, Repeat, Variant
-from paceline.model.recordings import Recording
-from paceline.model.tunings import Outcome
+from paceline.model.measures.recordings import Recording
+from paceline.model.studies.experiments import Experiment, Repeat, Variant
+from paceline.model.studies.tunings import Outcome
 from paceline.services import machine_facts
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.studying import trials

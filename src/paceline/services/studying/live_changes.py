@@ -11,10 +11,10 @@ from collections.abc import Callable
 
 from paceline import specs
 from paceline.errors import Conflict
-from paceline.model.jobs import JobSpec
-from paceline.model.proposals import Proposal
-from paceline.model.runs import NOT_CHANGED
-from paceline.model.tunings import Judgement, Objective, Outcome
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.jobs.runs import NOT_CHANGED
+from paceline.model.studies.proposals import Proposal
+from paceline.model.studies.tunings import Judgement, Objective, Outcome
 from paceline.services import successors
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.studying import probes, trials, turns

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from paceline import specs
 from paceline.errors import NotFound
-from paceline.model.run_names import cluster_job
-from paceline.model.runs import KUBERNETES
-from paceline.model.trained_models import Trained, TrainedModel
+from paceline.model.jobs.run_names import cluster_job
+from paceline.model.jobs.runs import KUBERNETES
+from paceline.model.studies.trained_models import Trained, TrainedModel
 from paceline.services.studying import past_runs
 from paceline.stores import Store
 from paceline.tuning import memories as judging

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 from paceline import specs
 from paceline.errors import InvalidInput, NotFound
-from paceline.model import rates
-from paceline.model.causes import Change
-from paceline.model.jobs import JobSpec
-from paceline.model.tunings import Objective
+from paceline.model.explanations.causes import Change
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.measures import rates
+from paceline.model.studies.tunings import Objective
 from paceline.services.life_cycles import LifeCycle
 from paceline.specs import JobFile
 from paceline.tuning import memories

@@ -13,13 +13,14 @@ from paceline.diagnosing.cases import Case
 from paceline.diagnosing.inputs import readings
 from paceline.diagnosing.optimizers import dense_updates
 from paceline.errors import InvalidInput
-from paceline.model import cures, rates, script_plans, variable_devices
-from paceline.model.causes import Change
-from paceline.model.jobs import JobSpec
-from paceline.model.recordings import Recording
+from paceline.model.explanations.causes import Change
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.jobs.runs import LOCAL
+from paceline.model.measures import rates
+from paceline.model.measures.recordings import Recording
 from paceline.model.roles import Role
-from paceline.model.runs import LOCAL
-from paceline.model.variable_plans import PlacementRule, Plan
+from paceline.model.variables import cures, script_plans, variable_devices
+from paceline.model.variables.variable_plans import PlacementRule, Plan
 from paceline.modelling import calibrations, elasticities, forecasts, layouts
 from paceline.modelling.calibrations import Calibration, Measured
 from paceline.modelling.elasticities import Compared

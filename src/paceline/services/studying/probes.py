@@ -16,12 +16,12 @@ import time
 from collections.abc import Callable, Sequence
 
 from paceline.errors import Conflict, NotFound
-from paceline.model.adjustments import Knob
-from paceline.model.probes import Cut, Part, Probe
-from paceline.model.recordings import Recording
-from paceline.model.runs import LOCAL, Run
-from paceline.model.samples import by_replica
-from paceline.model.statuses import JobPhase
+from paceline.model.jobs.adjustments import Knob
+from paceline.model.jobs.runs import LOCAL, Run
+from paceline.model.jobs.statuses import JobPhase
+from paceline.model.measures.probes import Cut, Part, Probe
+from paceline.model.measures.recordings import Recording
+from paceline.model.measures.samples import by_replica
 from paceline.probing import estimates, plans, scopes, windows
 from paceline.probing.plans import Scope
 from paceline.probing.scopes import Scene, Seen

@@ -10,13 +10,13 @@ from paceline import specs
 from paceline.diagnosing import catalogues, diagnoses, needs
 from paceline.diagnosing.cases import Case
 from paceline.errors import EngineError, InvalidInput
-from paceline.model.causes import Gain
-from paceline.model.jobs import JobSpec
-from paceline.model.proposals import Proposal
-from paceline.model.recordings import Recording
+from paceline.model.explanations.causes import Gain
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.measures.recordings import Recording
 from paceline.model.roles import Role
-from paceline.model.tunings import Objective
-from paceline.model.variable_plans import Plan
+from paceline.model.studies.proposals import Proposal
+from paceline.model.studies.tunings import Objective
+from paceline.model.variables.variable_plans import Plan
 from paceline.modelling.predictions import NOTHING_BINDS
 from paceline.services.studying import predictions
 from paceline.services.studying.predictions import Model

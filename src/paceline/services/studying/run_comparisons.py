@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 
 from paceline import specs
 from paceline.errors import InvalidInput
-from paceline.model import rates
-from paceline.model.causes import Cause
-from paceline.model.intervals import Interval, training_interval
-from paceline.model.recordings import Recording
-from paceline.model.runs import Run
-from paceline.model.tunings import Objective, Outcome
+from paceline.model.explanations.causes import Cause
+from paceline.model.jobs.runs import Run
+from paceline.model.measures import rates
+from paceline.model.measures.intervals import Interval, training_interval
+from paceline.model.measures.recordings import Recording
+from paceline.model.studies.tunings import Objective, Outcome
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.observing.diagnosis_runs import Look
 from paceline.services.observing.look_cache import Lookout

@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterator
 
 from paceline import specs
 from paceline.errors import InvalidInput
-from paceline.model.causes import Change
-from paceline.model.recordings import Recording
+from paceline.model.explanations.causes import Change
+from paceline.model.jobs.runs import ReplicaRow, Run
+from paceline.model.jobs.statuses import JobPhase, ReplicaPhase
+from paceline.model.measures.recordings import Recording
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.runs import ReplicaRow, Run
-from paceline.model.statuses import JobPhase, ReplicaPhase
 from paceline.modelling import costs, measurements, simulations
 from paceline.modelling.layouts import Layout
 from paceline.modelling.simulations import Incident

@@ -13,13 +13,13 @@ from typing import Any
 from paceline import specs
 from paceline.diagnosing.cases import Case
 from paceline.errors import EngineError, InvalidInput, NotFound
-from paceline.model import rates
-from paceline.model.jobs import JobSpec
-from paceline.model.recordings import Recording
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.jobs.runs import Run
+from paceline.model.measures import rates
+from paceline.model.measures.recordings import Recording
+from paceline.model.measures.samples import StepReport
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.runs import Run
-from paceline.model.samples import StepReport
-from paceline.model.tunings import Loss, Outcome
+from paceline.model.studies.tunings import Loss, Outcome
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.observing import recordings
 from paceline.specs import JobFile

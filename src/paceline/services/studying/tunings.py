@@ -15,11 +15,11 @@ from pathlib import Path
 from paceline import specs
 from paceline.engines.local import machines
 from paceline.errors import InvalidInput, NotFound
-from paceline.model.jobs import JobSpec
-from paceline.model.proposals import Proposal
-from paceline.model.runs import Run
-from paceline.model.statuses import JobPhase
-from paceline.model.tunings import Judgement, Objective, Outcome, Pair, Quality, Trial, Tuning
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.jobs.runs import Run
+from paceline.model.jobs.statuses import JobPhase
+from paceline.model.studies.proposals import Proposal
+from paceline.model.studies.tunings import Judgement, Objective, Outcome, Pair, Quality, Trial, Tuning
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.observing import recordings
 from paceline.services.studying import probes, proposals, trials, turns

@@ -12,11 +12,11 @@ from collections.abc import Callable
 
 from paceline.control import resizings
 from paceline.errors import Conflict
-from paceline.model.jobs import JobSpec
-from paceline.model.probes import Unit
-from paceline.model.runs import Run
-from paceline.model.statuses import JobPhase
-from paceline.model.tunings import Outcome
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.jobs.runs import Run
+from paceline.model.jobs.statuses import JobPhase
+from paceline.model.measures.probes import Unit
+from paceline.model.studies.tunings import Outcome
 from paceline.probing import windows
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.studying import probes

@@ -10,8 +10,8 @@ from typing import Any
 
 from paceline.errors import EngineError, InvalidInput
 from paceline.model import quantities
-from paceline.model.causes import Change
-from paceline.model.variable_plans import Plan
+from paceline.model.explanations.causes import Change
+from paceline.model.variables.variable_plans import Plan
 from paceline.modelling import forecasts
 from paceline.modelling.forecasts import Forecast
 from paceline.services.studying import predictions

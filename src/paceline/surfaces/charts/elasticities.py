@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from paceline.model.probes import LEAST, Elasticity, Probe, Verdict
+from paceline.model.measures.probes import LEAST, Elasticity, Probe, Verdict
 from paceline.probing import sayings
 
 #: From where to where elasticities are drawn; what is beyond stands at the end.

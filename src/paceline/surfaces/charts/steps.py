@@ -6,11 +6,11 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from paceline.diagnosing.cases import Case
-from paceline.model import trace_summaries
-from paceline.model.recordings import Recording
+from paceline.model.measures.recordings import Recording
 from paceline.model.roles import ReplicaId
-from paceline.model.trace_summaries import Shares
-from paceline.model.traces import Direction
+from paceline.model.traces import trace_summaries
+from paceline.model.traces.trace_summaries import Shares
+from paceline.model.traces.traced_steps import Direction
 from paceline.surfaces.charts import bars
 from paceline.surfaces.charts.bars import Row
 

@@ -16,7 +16,7 @@ from paceline.errors import PacelineError
 from paceline.surfaces.cli import sessions
 
 if TYPE_CHECKING:
-    from paceline.model.causes import Explanation
+    from paceline.model.explanations.causes import Explanation
     from paceline.services.observing.diagnosis_runs import Look
     from paceline.services.observing.finding_debounce import Change
 

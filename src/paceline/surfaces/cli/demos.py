@@ -201,7 +201,7 @@ class Demo:
         self._say(f"{paths.job} written: the job as it comes")
 
     def _tune(self) -> None:
-        from paceline.model.tunings import Objective
+        from paceline.model.studies.tunings import Objective
         from paceline.surfaces.cli.verbs import tune
 
         asked = self._sizes.asked
@@ -268,7 +268,7 @@ class Demo:
 
     def _free_name(self) -> str:
         """Return the name of this run: clicks, or clicks-2 when that one is there."""
-        from paceline.model import run_names
+        from paceline.model.jobs import run_names
 
         with composition.opened(composition.find_home(self._paths.state)) as jobs:
             return run_names.free_name("clicks", jobs.store.run_names_like("clicks"))

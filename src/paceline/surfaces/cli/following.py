@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import click
 
 from paceline.errors import Conflict, EngineError
-from paceline.model.runs import FACT
+from paceline.model.jobs.runs import FACT
 from paceline.surfaces.cli import alerts, printing, sessions
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from paceline.model.runs import JobEvent, Run
+    from paceline.model.jobs.runs import JobEvent, Run
     from paceline.services.life_cycles import LifeCycle
 
 FRAME_SECONDS = 1.0

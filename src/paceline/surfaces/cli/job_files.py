@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from paceline.model.findings import Finding
+    from paceline.model.explanations.findings import Finding
     from paceline.specs import JobFile
 
 

@@ -37,7 +37,7 @@ def options(function: Callable[..., None]) -> Callable[..., None]:
         same_learning: bool,
         **others: object,
     ) -> None:
-        from paceline.model.tunings import Goal, Objective
+        from paceline.model.studies.tunings import Goal, Objective
 
         objective = Objective(
             goal=Goal(goal),

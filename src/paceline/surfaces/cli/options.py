@@ -12,7 +12,7 @@ from click.shell_completion import CompletionItem
 from paceline.surfaces.cli import catalogue, sessions
 
 if TYPE_CHECKING:
-    from paceline.model.selectors import Selector
+    from paceline.model.jobs.selectors import Selector
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -152,7 +152,7 @@ class LabelSelector(click.ParamType["Selector"]):
         self, value: str | Selector, param: click.Parameter | None, ctx: click.Context | None
     ) -> Selector:
         """Return the selector."""
-        from paceline.model import selectors
+        from paceline.model.jobs import selectors
 
         if isinstance(value, selectors.Selector):
             return value

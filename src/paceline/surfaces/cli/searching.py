@@ -18,8 +18,8 @@ from paceline.surfaces.cli import alerts, printing, sessions
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from paceline.model.causes import Explanation
-    from paceline.model.tunings import Trial, Tuning
+    from paceline.model.explanations.causes import Explanation
+    from paceline.model.studies.tunings import Trial, Tuning
     from paceline.services.studying.trials import Doing
     from paceline.tuning.estimates import Runs
 

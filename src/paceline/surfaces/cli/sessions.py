@@ -20,9 +20,9 @@ from paceline.errors import InvalidInput, PacelineError
 from paceline.surfaces import composition
 
 if TYPE_CHECKING:
-    from paceline.model.recordings import Recording
-    from paceline.model.runs import RunSummary
-    from paceline.model.selectors import Selector
+    from paceline.model.jobs.runs import RunSummary
+    from paceline.model.jobs.selectors import Selector
+    from paceline.model.measures.recordings import Recording
     from paceline.services.cluster.jobs import ClusterJobs
     from paceline.services.life_cycles import LifeCycle
     from paceline.services.local.state_dirs import Home
@@ -213,7 +213,7 @@ class Session:
             return
         if everywhere:
             raise InvalidInput("only a cluster has namespaces", "add --engine kubernetes")
-        from paceline.model.runs import LOCAL
+        from paceline.model.jobs.runs import LOCAL
         from paceline.services.local import supervisors
 
         def read() -> tuple[list[RunSummary], set[str]]:

@@ -13,15 +13,15 @@ from typing import Any, TypeVar
 
 from paceline.diagnosing.situations import Situation
 from paceline.errors import SourceError
-from paceline.model.adjustments import Knob
-from paceline.model.digests import Digest
-from paceline.model.jobs import JobSpec
-from paceline.model.probes import Cut, Elasticity, Part, Probe, Unit
+from paceline.model.explanations.job_summaries import Digest
+from paceline.model.jobs.adjustments import Knob
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.jobs.runs import JobEvent, Relay, ReplicaRow, Run, RunSummary
+from paceline.model.jobs.statuses import ExitReason, JobPhase, ReplicaPhase
+from paceline.model.measures.probes import Cut, Elasticity, Part, Probe, Unit
+from paceline.model.measures.samples import Evaluation
+from paceline.model.measures.snapshots import Imbalance, ReplicaSnapshot, RoleSnapshot, Snapshot
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.runs import JobEvent, Relay, ReplicaRow, Run, RunSummary
-from paceline.model.samples import Evaluation
-from paceline.model.snapshots import Imbalance, ReplicaSnapshot, RoleSnapshot, Snapshot
-from paceline.model.statuses import ExitReason, JobPhase, ReplicaPhase
 from paceline.scheduling.fits import Fit
 from paceline.stores import encodings
 

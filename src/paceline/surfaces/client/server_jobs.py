@@ -16,15 +16,15 @@ from paceline import specs
 from paceline.control.resizings import Resize
 from paceline.diagnosing.situations import Situation
 from paceline.errors import Conflict, InvalidInput, NotFound, PacelineError, StoreError, WaitTimeout
-from paceline.model.adjustments import Adjustment, Knob
-from paceline.model.jobs import JobSpec
-from paceline.model.probes import Probe
-from paceline.model.recordings import Recording
+from paceline.model.jobs.adjustments import Adjustment, Knob
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.jobs.run_queries import MOST_RUNS, Cursor, RunPage, RunQuery
+from paceline.model.jobs.runs import JobEvent, Relay, ReplicaRow, Run, RunSummary, Submit
+from paceline.model.jobs.statuses import JobPhase
+from paceline.model.measures.probes import Probe
+from paceline.model.measures.recordings import Recording
+from paceline.model.measures.snapshots import Snapshot
 from paceline.model.roles import ReplicaId
-from paceline.model.run_queries import MOST_RUNS, Cursor, RunPage, RunQuery
-from paceline.model.runs import JobEvent, Relay, ReplicaRow, Run, RunSummary, Submit
-from paceline.model.snapshots import Snapshot
-from paceline.model.statuses import JobPhase
 from paceline.scheduling.fits import Fit
 from paceline.services.life_cycles import CLUSTER_DELAY_SECONDS, LifeCycle, Stored
 from paceline.services.logs import Wanted

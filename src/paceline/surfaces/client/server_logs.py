@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from paceline.model.jobs.runs import Run
 from paceline.model.roles import ReplicaId
-from paceline.model.runs import Run
 from paceline.services.logs import LogLine, Positions, Wanted
 from paceline.surfaces.client import readings
 from paceline.surfaces.client.connections import Connection

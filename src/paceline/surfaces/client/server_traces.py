@@ -9,12 +9,12 @@ from pathlib import Path
 from urllib.parse import quote
 
 from paceline.errors import SourceError
-from paceline.model import traces
+from paceline.model.traces import traced_steps
 from paceline.services import trace_sites
 from paceline.surfaces.client import readings
 from paceline.surfaces.client.connections import Connection
 
-_FILE = re.compile(rf"[a-z]+-\d+\.\d+({'|'.join(map(re.escape, traces.SUFFIXES))})")
+_FILE = re.compile(rf"[a-z]+-\d+\.\d+({'|'.join(map(re.escape, traced_steps.SUFFIXES))})")
 
 
 class ServerSite:
@@ -36,7 +36,7 @@ class ServerSite:
         self._connection.post(self._path, {"name": name})
         yield
 
-    def profile(self, name: str, window: traces.Window) -> None:
+    def profile(self, name: str, window: traced_steps.Window) -> None:
         """Let the server ask the agents, by its own clock (see `services.trace_sites.TraceSite`)."""
         self._connection.post(self._path, {"name": name, "profile_milliseconds": window.milliseconds})
 
@@ -50,9 +50,9 @@ class ServerSite:
             self._bring(wanted, file)
 
     def _bring(self, trace: str, file: str) -> None:
-        if not traces.is_name(trace) or not _FILE.fullmatch(file):
+        if not traced_steps.is_name(trace) or not _FILE.fullmatch(file):
             raise SourceError(f"the server names a file of a trace {trace!r}/{file!r}, which is none")
-        path = self.run / traces.FOLDER / trace / file
+        path = self.run / traced_steps.FOLDER / trace / file
         if path.exists():
             return
         with trace_sites.replacing(path) as part:

@@ -6,8 +6,8 @@ import statistics
 from collections.abc import Callable, Sequence
 
 from paceline.model import quantities
+from paceline.model.measures.samples import StepReport
 from paceline.model.roles import Role
-from paceline.model.samples import StepReport
 from paceline.services.observing.summaries import Imbalance, ReplicaSummary, Summary
 from paceline.surfaces.charts.steps import Splits, Traffic
 from paceline.surfaces.reports import texts

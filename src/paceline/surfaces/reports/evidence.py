@@ -7,10 +7,10 @@ import dataclasses
 from paceline.diagnosing import diagnoses
 from paceline.diagnosing.situations import Situation
 from paceline.errors import PacelineError
-from paceline.model.causes import Explanation
-from paceline.model.recordings import Recording
-from paceline.model.runs import ReplicaRow, Run
-from paceline.model.statuses import ExitKind, ReplicaPhase
+from paceline.model.explanations.causes import Explanation
+from paceline.model.jobs.runs import ReplicaRow, Run
+from paceline.model.jobs.statuses import ExitKind, ReplicaPhase
+from paceline.model.measures.recordings import Recording
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.logs import Wanted
 from paceline.services.observing import recordings, summaries

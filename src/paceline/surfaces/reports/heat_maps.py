@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from paceline.diagnosing import usages
 from paceline.diagnosing.cases import Case
 from paceline.model.grids import Grid
-from paceline.model.recordings import Recording
+from paceline.model.measures.recordings import Recording
+from paceline.model.measures.samples import Sample, by_replica
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.samples import Sample, by_replica
 from paceline.surfaces.charts import drawings, scales
 from paceline.surfaces.charts.drawings import Boxes, Chart
 from paceline.surfaces.reports import series, texts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from paceline.model import quantities
-from paceline.model.samples import Evaluation
+from paceline.model.measures.samples import Evaluation
 from paceline.services.observing.summaries import Imbalance, Summary
 from paceline.surfaces.charts import bars, drawings, scales
 from paceline.surfaces.charts.bars import Bars

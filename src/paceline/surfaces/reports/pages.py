@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Callable, Sequence
 
 from paceline.model import quantities
-from paceline.model.runs import JobEvent
-from paceline.model.statuses import JobPhase, ReplicaPhase
+from paceline.model.jobs.runs import JobEvent
+from paceline.model.jobs.statuses import JobPhase, ReplicaPhase
 from paceline.services.observing.summaries import ReplicaSummary, Summary
 from paceline.surfaces import scripts, templates
 from paceline.surfaces.charts import elasticities

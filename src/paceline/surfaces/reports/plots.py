@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from paceline.model import grids, quantities
-from paceline.model.recordings import Recording
+from paceline.model.measures.recordings import Recording
+from paceline.model.measures.samples import Sample, StepReport, by_replica
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.samples import Sample, StepReport, by_replica
 from paceline.services.observing import summaries
 from paceline.surfaces.charts import drawings, scales
 from paceline.surfaces.charts.drawings import Area, Chart, Line, Shape

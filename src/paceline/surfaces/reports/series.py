@@ -16,9 +16,9 @@ import numpy
 
 from paceline.model import grids
 from paceline.model.grids import Grid
-from paceline.model.recordings import Recording
+from paceline.model.measures.recordings import Recording
+from paceline.model.measures.samples import Sample, StepReport
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.samples import Sample, StepReport
 
 MAX_CELLS = 180
 #: More lines than this become a band for each role.

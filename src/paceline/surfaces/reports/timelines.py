@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 
-from paceline.model.recordings import Recording
+from paceline.model.jobs.runs import JobEvent, ReplicaRow
+from paceline.model.jobs.statuses import ExitKind
+from paceline.model.measures.recordings import Recording
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.runs import JobEvent, ReplicaRow
-from paceline.model.statuses import ExitKind
 from paceline.surfaces.charts import drawings, scales
 from paceline.surfaces.charts.drawings import Boxes, Chart, Dots, Shape
 from paceline.surfaces.reports import figures, texts

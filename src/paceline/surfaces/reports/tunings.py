@@ -6,9 +6,9 @@ import difflib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from paceline.model.causes import Explanation
-from paceline.model.recordings import Recording
-from paceline.model.tunings import Trial, Tuning
+from paceline.model.explanations.causes import Explanation
+from paceline.model.measures.recordings import Recording
+from paceline.model.studies.tunings import Trial, Tuning
 from paceline.surfaces import documents, templates
 from paceline.surfaces.charts import bars
 from paceline.surfaces.charts.bars import Bars

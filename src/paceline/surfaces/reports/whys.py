@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
-from paceline.model.causes import Explanation
-from paceline.model.recordings import Recording
+from paceline.model.explanations.causes import Explanation
+from paceline.model.measures.recordings import Recording
 from paceline.surfaces import answers, templates
 from paceline.surfaces.answers import Answer
 from paceline.surfaces.charts import steps

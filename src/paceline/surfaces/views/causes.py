@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from rich.text import Text
 
 from paceline.diagnosing import catalogues
-from paceline.model.causes import Cause, Evidence, Explanation, Source
+from paceline.model.explanations.causes import Cause, Evidence, Explanation, Source
 from paceline.surfaces import answers
 from paceline.surfaces.answers import Prospect
 from paceline.surfaces.diffs import Diffs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from paceline.model.checkups import Check, CheckState
+from paceline.model.explanations.checkups import Check, CheckState
 from paceline.surfaces.views import cells
 
 NAME_WIDTH = 16

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from paceline.model.experiments import Experiment
+from paceline.model.studies.experiments import Experiment
 from paceline.surfaces.views import cells, tables
 from paceline.surfaces.views.tables import Column
 from paceline.tuning import comparisons

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from paceline.model.findings import Finding, Severity
+from paceline.model.explanations.findings import Finding, Severity
 from paceline.surfaces.views import cells, styles
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from rich.text import Text
 
 from paceline.diagnosing import catalogues
-from paceline.model import trace_summaries
-from paceline.model.causes import Cause, Explanation
+from paceline.model.explanations.causes import Cause, Explanation
+from paceline.model.traces import trace_summaries
 from paceline.services.observing.diagnosis_runs import Look
 from paceline.surfaces.views import cells, styles
 

@@ -7,8 +7,8 @@ import collections
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from paceline.model.jobs import JobSpec
-from paceline.model.nodes import Resources
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.jobs.nodes import Resources
 from paceline.model.roles import Role
 from paceline.scheduling import items
 from paceline.scheduling.fits import Blocker, Fit

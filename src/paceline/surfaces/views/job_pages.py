@@ -9,9 +9,9 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from paceline.model import quantities
-from paceline.model.jobs import Autoscale, CpuPolicy, JobSpec, Override, RoleSpec
+from paceline.model.jobs.job_specs import Autoscale, CpuPolicy, JobSpec, Override, RoleSpec
+from paceline.model.jobs.runs import JobEvent, ReplicaRow, Run
 from paceline.model.roles import ReplicaId
-from paceline.model.runs import JobEvent, ReplicaRow, Run
 from paceline.surfaces import scripts
 from paceline.surfaces.views import cells, job_tables, styles, tables
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from paceline.model.runs import ReplicaRow, Run, RunSummary
+from paceline.model.jobs.runs import ReplicaRow, Run, RunSummary
 from paceline.surfaces.views import cells, styles, tables
 
 

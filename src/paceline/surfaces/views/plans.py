@@ -7,7 +7,7 @@ import shlex
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from paceline.model.jobs import CpuPolicy
+from paceline.model.jobs.job_specs import CpuPolicy
 from paceline.services.local.dry_runs import JobPlan, ReplicaPlan
 from paceline.surfaces.views import cells, job_tables, styles
 

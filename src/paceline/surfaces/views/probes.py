@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from paceline.model.probes import Elasticity, Probe, Verdict
+from paceline.model.measures.probes import Elasticity, Probe, Verdict
 from paceline.probing import sayings
 from paceline.surfaces.views import cells, tables
 

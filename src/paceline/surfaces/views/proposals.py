@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from paceline.model.proposals import Proposal
-from paceline.model.tunings import Goal, Objective
+from paceline.model.studies.proposals import Proposal
+from paceline.model.studies.tunings import Goal, Objective
 from paceline.surfaces import answers
 from paceline.surfaces.diffs import Diffs
 from paceline.surfaces.views.paragraphs import Paragraphs

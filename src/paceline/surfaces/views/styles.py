@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paceline.model.findings import Severity
+from paceline.model.explanations.findings import Severity
 from paceline.model.roles import Role
 
 LOST = "lost"

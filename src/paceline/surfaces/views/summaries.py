@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from paceline.model.snapshots import Snapshot
+from paceline.model.measures.snapshots import Snapshot
 from paceline.surfaces.views import cells, job_tables, styles, tops
 
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from paceline.model.jobs.runs import KUBERNETES
+from paceline.model.jobs.statuses import ReplicaPhase
+from paceline.model.measures.snapshots import Imbalance, ReplicaSnapshot, RoleSnapshot, Snapshot
 from paceline.model.roles import Role
-from paceline.model.runs import KUBERNETES
-from paceline.model.snapshots import Imbalance, ReplicaSnapshot, RoleSnapshot, Snapshot
-from paceline.model.statuses import ReplicaPhase
 from paceline.services.observing.diagnosis_runs import Look
 from paceline.surfaces.views import cells, first_sights, job_tables, styles, tables
 

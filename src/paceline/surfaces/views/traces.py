@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from paceline.model import trace_summaries
-from paceline.model.traces import Trace
+from paceline.model.traces import trace_summaries
+from paceline.model.traces.traced_steps import Trace
 from paceline.surfaces.views import cells, tables
 
 _TRAFFIC_ROWS = 12

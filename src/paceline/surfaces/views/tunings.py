@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from paceline.model.tunings import Trial, Tuning
+from paceline.model.studies.tunings import Trial, Tuning
 from paceline.services.studying.live_changes import LiveChange
 from paceline.surfaces.views import cells, tables
 from paceline.surfaces.views.proposals import GAINED

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from paceline.model.plan_comparisons import Difference
-from paceline.model.variable_plans import Plan
-from paceline.model.variables import Shard
+from paceline.model.variables.plan_comparisons import Difference
+from paceline.model.variables.variable_plans import Plan
+from paceline.model.variables.variables import Shard
 from paceline.services.variable_plans import Alternative
 from paceline.surfaces.views import cells, tables
 

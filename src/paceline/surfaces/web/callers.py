@@ -13,7 +13,7 @@ from fastapi.security import HTTPBearer
 from starlette.concurrency import run_in_threadpool
 
 from paceline.errors import PacelineError
-from paceline.model.audits import Audit
+from paceline.model.jobs.audits import Audit
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.observing.look_cache import Lookout
 from paceline.surfaces.web import descriptions

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from paceline import linting, specs
-from paceline.model.causes import Change
-from paceline.model.findings import Finding
-from paceline.model.jobs import JobSpec
+from paceline.model.explanations.causes import Change
+from paceline.model.explanations.findings import Finding
+from paceline.model.jobs.job_specs import JobSpec
 from paceline.services.bounded_readers import BoundedReader
 from paceline.specs import assignments, edits
 

@@ -23,7 +23,7 @@ from paceline.errors import (
     StoreError,
     WaitTimeout,
 )
-from paceline.model.findings import Finding
+from paceline.model.explanations.findings import Finding
 from paceline.specs import JobFileError
 from paceline.surfaces import documents
 

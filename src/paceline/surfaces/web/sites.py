@@ -14,9 +14,9 @@ from typing import ClassVar
 from paceline.engines.kubernetes.clusters import Cluster
 from paceline.engines.kubernetes.loops import Loop
 from paceline.errors import InvalidInput
-from paceline.model.quotas import QuotaUses
-from paceline.model.run_names import cluster_job
-from paceline.model.runs import KUBERNETES, LOCAL
+from paceline.model.jobs.quotas import QuotaUses
+from paceline.model.jobs.run_names import cluster_job
+from paceline.model.jobs.runs import KUBERNETES, LOCAL
 from paceline.services.cluster import quotas
 from paceline.services.cluster.jobs import ClusterJobs
 from paceline.services.cluster.measurements import ClusterMeasurements

@@ -10,8 +10,8 @@ import pytest
 from support import browsers, filled_homes, searches, trained_runs
 from support.served import Server, serving
 
-from paceline.model.runs import JobEvent
-from paceline.model.statuses import JobPhase
+from paceline.model.jobs.runs import JobEvent
+from paceline.model.jobs.statuses import JobPhase
 from paceline.services.local import state_dirs
 from paceline.stores import open_store, recordings
 

@@ -12,10 +12,10 @@ import pytest
 from support import browsers, filled_homes
 from support.served import serving
 
-from paceline.model.digests import Digest
-from paceline.model.findings import Severity
-from paceline.model.runs import JobEvent
-from paceline.model.statuses import JobPhase
+from paceline.model.explanations.findings import Severity
+from paceline.model.explanations.job_summaries import Digest
+from paceline.model.jobs.runs import JobEvent
+from paceline.model.jobs.statuses import JobPhase
 from paceline.services.local import state_dirs
 from paceline.stores import open_store
 

@@ -10,8 +10,8 @@ import pytest
 from support import browsers, filled_homes, traced_jobs
 from support.served import serving
 
-from paceline.model.runs import Run
-from paceline.model.statuses import JobPhase
+from paceline.model.jobs.runs import Run
+from paceline.model.jobs.statuses import JobPhase
 from paceline.services.local import state_dirs
 from paceline.stores import open_store, recordings
 

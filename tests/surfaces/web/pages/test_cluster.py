@@ -9,7 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 from support import filled_homes
 
-from paceline.model.statuses import JobPhase
+from paceline.model.jobs.statuses import JobPhase
 from paceline.services.local import jobs, state_dirs
 
 Sleeping = Callable[[str], str]

@@ -11,8 +11,8 @@ from click.testing import Result
 from starlette.testclient import TestClient
 from support import filled_homes, searches
 
-from paceline.model.experiments import Experiment
-from paceline.model.statuses import JobPhase
+from paceline.model.jobs.statuses import JobPhase
+from paceline.model.studies.experiments import Experiment
 from paceline.services.local import jobs
 from paceline.services.studying.trials import LABEL
 

@@ -10,9 +10,9 @@ import pytest
 from starlette.testclient import TestClient
 from support import filled_homes
 
+from paceline.model.jobs.runs import SEEN, JobEvent
+from paceline.model.measures.samples import StepReport
 from paceline.model.roles import ReplicaId
-from paceline.model.runs import SEEN, JobEvent
-from paceline.model.samples import StepReport
 from paceline.services.local import state_dirs
 from paceline.stores import open_store
 

@@ -6,8 +6,8 @@ import pytest
 from starlette.testclient import TestClient
 from support import filled_homes, html_pages
 
-from paceline.model.digests import Digest
-from paceline.model.findings import Severity
+from paceline.model.explanations.findings import Severity
+from paceline.model.explanations.job_summaries import Digest
 from paceline.services.local import jobs, state_dirs
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from paceline.model.recordings import Recording
+from paceline.model.jobs.runs import JobEvent, Relay
+from paceline.model.measures.recordings import Recording
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.runs import JobEvent, Relay
 from paceline.services.observing import diagnosis_runs
 from paceline.stores import recordings
 from paceline.surfaces.web.pages import timelines

@@ -12,10 +12,10 @@ import pytest
 from starlette.testclient import TestClient
 from support import filled_homes
 
-from paceline.model.digests import Digest
-from paceline.model.findings import Severity
-from paceline.model.run_queries import RunPage, RunQuery
-from paceline.model.statuses import JobPhase
+from paceline.model.explanations.findings import Severity
+from paceline.model.explanations.job_summaries import Digest
+from paceline.model.jobs.run_queries import RunPage, RunQuery
+from paceline.model.jobs.statuses import JobPhase
 from paceline.services.local import jobs, state_dirs
 from paceline.surfaces.web.routes import jobs as routes
 

@@ -6,7 +6,7 @@ import pytest
 from starlette.testclient import TestClient
 from support import filled_homes, probed_runs
 
-from paceline.model.statuses import JobPhase
+from paceline.model.jobs.statuses import JobPhase
 from paceline.services.local import jobs, state_dirs
 from paceline.stores import open_store
 

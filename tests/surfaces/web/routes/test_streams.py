@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 from support import filled_homes
 from support.event_streams import Sent, sent
 
-from paceline.model.statuses import JobPhase
+from paceline.model.jobs.statuses import JobPhase
 from paceline.services.local import jobs, state_dirs
 from paceline.surfaces.web import callers, feeds
 from paceline.surfaces.web.gates import Caller, Credentials, Gate

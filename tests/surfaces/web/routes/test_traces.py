@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 from support import filled_homes
 from support.trace_files import NAME, trace, write
 
-from paceline.model import traces
+from paceline.model.traces import traced_steps
 from paceline.services.local import jobs, state_dirs
 from paceline.surfaces.web.routes import traces as routes
 
@@ -39,7 +39,7 @@ def test_traces_are_listed_and_read(client: TestClient, traced: Path) -> None:
 def test_files_are_given_as_they_are(client: TestClient, traced: Path) -> None:
     path = f"/api/v1/jobs/clicks/traces/{NAME}"
     answer = client.get(f"{path}/files/worker-1.1.parquet")
-    assert answer.content == (traced / traces.FOLDER / NAME / "worker-1.1.parquet").read_bytes()
+    assert answer.content == (traced / traced_steps.FOLDER / NAME / "worker-1.1.parquet").read_bytes()
     drawn = client.get(f"{path}/perfetto")
     assert "attachment" in drawn.headers["content-disposition"]
     assert {"grads", "MatMul"} <= {each["name"] for each in drawn.json()["traceEvents"]}
@@ -58,7 +58,7 @@ def test_what_is_not_there(client: TestClient, traced: Path, rest: str) -> None:
 
 
 def test_a_file_that_is_damaged_is_named(client: TestClient, traced: Path) -> None:
-    (traced / traces.FOLDER / NAME / "worker-1.1.parquet").write_bytes(b"nothing")
+    (traced / traced_steps.FOLDER / NAME / "worker-1.1.parquet").write_bytes(b"nothing")
     found = client.get(f"/api/v1/jobs/clicks/traces/{NAME}").json()
     assert [each["trainer"] for each in found["trainers"]] == ["worker-0"]
     assert len(found["broken"]) == 1
@@ -87,7 +87,7 @@ def test_trainers_are_asked(client: TestClient, api: jobs.Jobs, sleeping: Callab
     api.wait("clicks", timeout_seconds=240, until=lambda run: run.phase == "running")
     while api.replicas("clicks")[-1].phase != "running":
         time.sleep(0.05)
-    request = Path(api.get("clicks").directory) / traces.FOLDER / traces.REQUEST
+    request = Path(api.get("clicks").directory) / traced_steps.FOLDER / traced_steps.REQUEST
     with client:  # So the server goes on between requests.
         answer = client.post("/api/v1/jobs/clicks/traces", json={})
         assert answer.status_code == 202

@@ -13,7 +13,7 @@ from paceline.errors import InvalidInput, PacelineError
 from paceline.surfaces.cli import job_files, options, printing, sessions
 
 if TYPE_CHECKING:
-    from paceline.model.checkups import Check
+    from paceline.model.explanations.checkups import Check
 
 
 @options.verb("doctor")
@@ -43,7 +43,7 @@ def command(
 
     A thing that is missing costs what the line says; only one that failed keeps Paceline from working.
     """
-    from paceline.model.checkups import CheckState
+    from paceline.model.explanations.checkups import CheckState
     from paceline.surfaces import documents
     from paceline.surfaces.views import checkups as views
 

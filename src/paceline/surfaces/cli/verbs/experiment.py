@@ -13,7 +13,7 @@ from paceline.errors import PacelineError
 from paceline.surfaces.cli import options, printing, sessions
 
 if TYPE_CHECKING:
-    from paceline.model.experiments import Experiment
+    from paceline.model.studies.experiments import Experiment
 
 
 @options.verb("experiment")

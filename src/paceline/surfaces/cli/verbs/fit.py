@@ -10,7 +10,7 @@ from paceline.errors import EngineError
 from paceline.surfaces.cli import job_files, options, printing, sessions
 
 if TYPE_CHECKING:
-    from paceline.model.jobs import JobSpec
+    from paceline.model.jobs.job_specs import JobSpec
     from paceline.scheduling.fits import Fit
 
 

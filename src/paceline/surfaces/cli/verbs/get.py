@@ -13,7 +13,7 @@ from paceline.surfaces.cli import options, printing, sessions
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from paceline.model.runs import Run
+    from paceline.model.jobs.runs import Run
 
 WATCH_SECONDS = 1.0
 
@@ -57,7 +57,7 @@ def command(session: sessions.Session, name: str, watch: bool, output: str) -> N
 
 def suggest(session: sessions.Session, run: Run, *, lost: bool) -> None:
     """Name what is useful to do with a job in its phase."""
-    from paceline.model.statuses import JobPhase
+    from paceline.model.jobs.statuses import JobPhase
 
     name = run.name
     if lost:

@@ -14,7 +14,7 @@ from paceline.surfaces.cli import job_files, options, printing, sessions
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from paceline.model.findings import Finding
+    from paceline.model.explanations.findings import Finding
 
 
 @options.verb("lint")
@@ -49,7 +49,7 @@ def command(
     """  # fmt: skip
     if not files and not manifests:
         raise click.UsageError("name a job file, or a manifest with --manifest")
-    from paceline.model.findings import Severity
+    from paceline.model.explanations.findings import Severity
     from paceline.surfaces import documents
     from paceline.surfaces.views import findings as views
 

@@ -14,8 +14,8 @@ from paceline.surfaces.cli import options, printing, sessions
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from paceline.model.runs import RunSummary
-    from paceline.model.selectors import Selector
+    from paceline.model.jobs.runs import RunSummary
+    from paceline.model.jobs.selectors import Selector
 
 WATCH_SECONDS = 1.0
 PHASES = ("pending", "starting", "running", "restarting", "stopping", "succeeded", "failed", "stopped")
@@ -49,7 +49,7 @@ def command(
 
     What was found is known of jobs that have ended, and of those that a server looks at.
     """
-    from paceline.model.run_queries import RunQuery
+    from paceline.model.jobs.run_queries import RunQuery
 
     wanted = RunQuery(search=search)
 

@@ -14,10 +14,10 @@ from paceline.surfaces.cli import job_files, options, printing, sessions
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from paceline.model.plan_comparisons import Difference
-    from paceline.model.recordings import Recording
-    from paceline.model.variable_plans import Plan
-    from paceline.model.variables import Shard
+    from paceline.model.measures.recordings import Recording
+    from paceline.model.variables.plan_comparisons import Difference
+    from paceline.model.variables.variable_plans import Plan
+    from paceline.model.variables.variables import Shard
     from paceline.services.variable_plans import Alternative
 
 #: As in `services.variable_plans`; written out, so that no model is loaded for the help.
@@ -130,7 +130,7 @@ def _chosen(found: Sequence[Alternative], name: str | None) -> Plan:
 
 
 def _save(plan: Plan, path: str) -> None:
-    from paceline.model import saved_plans
+    from paceline.model.variables import saved_plans
 
     try:
         with open(path, "w", encoding="utf-8") as stream:
@@ -170,7 +170,7 @@ def _show_plan(name: str, plan: Plan, output: str) -> None:
 
 
 def _show_differences(before: Plan, after: Plan, output: str) -> None:
-    from paceline.model import plan_comparisons
+    from paceline.model.variables import plan_comparisons
     from paceline.surfaces import documents
     from paceline.surfaces.views import variable_plans as views
 

@@ -12,7 +12,7 @@ from paceline.surfaces.cli import options, printing, sessions
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from paceline.model.causes import Change
+    from paceline.model.explanations.causes import Change
     from paceline.modelling.elasticities import Compared
     from paceline.modelling.forecasts import Forecast
     from paceline.services.studying.predictions import Model

@@ -9,7 +9,7 @@ import click
 from paceline.surfaces.cli import options, printing, sessions
 
 if TYPE_CHECKING:
-    from paceline.model.probes import Probe
+    from paceline.model.measures.probes import Probe
 
 
 @options.verb("probe")

@@ -40,7 +40,7 @@ def command(session: sessions.Session, older_than: float | None, dry_run: bool) 
 
 
 def _age(session: sessions.Session, *, dry_run: bool) -> None:
-    from paceline.model.runs import Detail
+    from paceline.model.jobs.runs import Detail
     from paceline.surfaces.views import cells
 
     would = "would be " if dry_run else ""

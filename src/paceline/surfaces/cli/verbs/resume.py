@@ -9,8 +9,8 @@ import click
 from paceline.surfaces.cli import options, sessions
 
 if TYPE_CHECKING:
-    from paceline.model.runs import RunSummary
-    from paceline.model.selectors import Selector
+    from paceline.model.jobs.runs import RunSummary
+    from paceline.model.jobs.selectors import Selector
 
 
 @options.verb("resume")
@@ -25,7 +25,7 @@ def command(
     Replicas that still live are taken over; the others start again, from the job's last checkpoint if their
     script saves any.
     """
-    from paceline.model.statuses import JobPhase
+    from paceline.model.jobs.statuses import JobPhase
 
     with session.jobs() as jobs:
 

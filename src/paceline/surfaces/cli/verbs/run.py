@@ -11,7 +11,7 @@ from paceline.surfaces.cli import following, options, printing, sessions
 from paceline.surfaces.cli.verbs import submit
 
 if TYPE_CHECKING:
-    from paceline.model.runs import Run
+    from paceline.model.jobs.runs import Run
     from paceline.services.life_cycles import LifeCycle
 
 LAST_LINES = 8
@@ -32,7 +32,7 @@ def command(session: sessions.Session, file: str, name: str | None, dry_run: boo
     if dry_run:
         submit.show_plan(session, file, name, output)
         return
-    from paceline.model.statuses import JobPhase
+    from paceline.model.jobs.statuses import JobPhase
 
     with session.jobs() as jobs:
         with sessions.late_interrupts() as interrupted:
@@ -81,7 +81,7 @@ def _show(jobs: LifeCycle, run: Run, output: str) -> None:
 
 def _say_last_words(session: sessions.Session, jobs: LifeCycle, run: Run) -> None:
     """Tell what the replicas that failed for good wrote last: most often that is the reason."""
-    from paceline.model.statuses import ReplicaPhase
+    from paceline.model.jobs.statuses import ReplicaPhase
     from paceline.services.logs import Wanted
 
     for row in jobs.replicas(run.name):

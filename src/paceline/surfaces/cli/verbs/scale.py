@@ -9,7 +9,7 @@ import click
 from paceline.surfaces.cli import options, sessions
 
 if TYPE_CHECKING:
-    from paceline.model.selectors import Selector
+    from paceline.model.jobs.selectors import Selector
 
 
 @options.verb("scale")

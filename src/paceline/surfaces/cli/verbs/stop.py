@@ -10,7 +10,7 @@ from paceline.errors import Conflict
 from paceline.surfaces.cli import options, sessions
 
 if TYPE_CHECKING:
-    from paceline.model.selectors import Selector
+    from paceline.model.jobs.selectors import Selector
 
 
 @options.verb("stop")

@@ -13,8 +13,8 @@ from paceline.surfaces.cli import job_files, options, printing, sessions
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from paceline.model.jobs import JobSpec
-    from paceline.model.runs import Run
+    from paceline.model.jobs.job_specs import JobSpec
+    from paceline.model.jobs.runs import Run
     from paceline.specs import JobFile
 
 name_option = click.option(

@@ -9,7 +9,7 @@ import click
 from paceline.surfaces.cli import job_files, objectives, options, printing, sessions
 
 if TYPE_CHECKING:
-    from paceline.model.tunings import Objective
+    from paceline.model.studies.tunings import Objective
 
 
 @options.verb("suggest")

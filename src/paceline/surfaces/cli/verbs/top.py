@@ -14,7 +14,7 @@ from paceline.surfaces.cli import options, printing, sessions
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from paceline.model.snapshots import Snapshot
+    from paceline.model.measures.snapshots import Snapshot
     from paceline.services.life_cycles import LifeCycle
     from paceline.services.observing.diagnosis_runs import Look
 
@@ -41,7 +41,7 @@ def command(session: sessions.Session, name: str | None, once: bool, interval: f
     when its --store is named; else the agents of the job's pods are asked. NAME may be the file of a
     recording (`paceline record`).
     """  # fmt: skip
-    from paceline.model import snapshots
+    from paceline.model.measures import snapshots
     from paceline.services.observing import diagnosis_runs
     from paceline.surfaces.cli.verbs import get
     from paceline.surfaces.views import tops
@@ -111,7 +111,7 @@ def latest(jobs: LifeCycle) -> str:
         NotFound: there is no job.
         InvalidInput: all have ended and there are several.
     """
-    from paceline.model.statuses import ACTIVE_PHASES
+    from paceline.model.jobs.statuses import ACTIVE_PHASES
 
     active = jobs.runs(phases=ACTIVE_PHASES)
     if active:

@@ -13,7 +13,7 @@ from paceline.errors import InvalidInput
 from paceline.surfaces.cli import efforts, job_files, objectives, options, printing, searching, sessions
 
 if TYPE_CHECKING:
-    from paceline.model.tunings import Objective, Tuning
+    from paceline.model.studies.tunings import Objective, Tuning
     from paceline.services.studying.trials import Times
     from paceline.services.studying.tunings import Effort
     from paceline.surfaces.cli.efforts import Asked
@@ -148,7 +148,7 @@ def try_out(
 
 
 def _advise(session: sessions.Session, name: str, objective: Objective, output: str) -> None:
-    from paceline.model.runs import KUBERNETES
+    from paceline.model.jobs.runs import KUBERNETES
     from paceline.services.studying import proposals, tunings
     from paceline.surfaces.diffs import Diffs
 
@@ -180,7 +180,7 @@ def _advise(session: sessions.Session, name: str, objective: Objective, output: 
 
 def _change(session: sessions.Session, name: str, objective: Objective, times: Times, output: str) -> None:
     """Make the likeliest change to a job that runs."""
-    from paceline.model.runs import KUBERNETES
+    from paceline.model.jobs.runs import KUBERNETES
     from paceline.services.studying import live_changes, proposals, tunings
     from paceline.surfaces import documents
 

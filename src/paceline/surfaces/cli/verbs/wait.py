@@ -12,8 +12,8 @@ from paceline.surfaces.cli import options, sessions
 from paceline.surfaces.cli.wait_goals import GOAL, Goal
 
 if TYPE_CHECKING:
-    from paceline.model.runs import Run
-    from paceline.model.selectors import Selector
+    from paceline.model.jobs.runs import Run
+    from paceline.model.jobs.selectors import Selector
     from paceline.services.life_cycles import LifeCycle
 
 

@@ -11,8 +11,8 @@ from paceline.errors import FindingsFound, PacelineError
 from paceline.surfaces.cli import options, printing, sessions
 
 if TYPE_CHECKING:
-    from paceline.model.causes import Cause, Explanation
-    from paceline.model.recordings import Recording
+    from paceline.model.explanations.causes import Cause, Explanation
+    from paceline.model.measures.recordings import Recording
     from paceline.surfaces.diffs import Diffs
 
 
@@ -100,7 +100,7 @@ def _show_diff(session: sessions.Session, found: Explanation, diffs: Diffs) -> N
 def _fail(found: Explanation, fail_on: str | None) -> None:
     """Raise an error if a cause that is not over, or what follows from one, is as bad as that."""
     from paceline.diagnosing import catalogues
-    from paceline.model.findings import Severity
+    from paceline.model.explanations.findings import Severity
 
     if fail_on is None:
         return

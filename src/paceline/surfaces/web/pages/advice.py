@@ -14,11 +14,11 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from paceline.errors import InvalidInput, PacelineError
-from paceline.model.causes import Change
-from paceline.model.jobs import CpuPolicy
-from paceline.model.proposals import Proposal
+from paceline.model.explanations.causes import Change
+from paceline.model.jobs.job_specs import CpuPolicy
+from paceline.model.jobs.runs import Run
 from paceline.model.roles import Role
-from paceline.model.runs import Run
+from paceline.model.studies.proposals import Proposal
 from paceline.modelling.predictions import NOTHING_BINDS
 from paceline.services.studying import what_ifs
 from paceline.services.studying.computation_cache import Advisor

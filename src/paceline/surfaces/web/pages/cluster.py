@@ -11,10 +11,10 @@ from fastapi.responses import HTMLResponse
 from paceline import specs
 from paceline.diagnosing import catalogues
 from paceline.errors import PacelineError
-from paceline.model.nodes import Node, Resources
-from paceline.model.quotas import QuotaUses
-from paceline.model.run_queries import RunQuery
-from paceline.model.runs import LOCAL
+from paceline.model.jobs.nodes import Node, Resources
+from paceline.model.jobs.quotas import QuotaUses
+from paceline.model.jobs.run_queries import RunQuery
+from paceline.model.jobs.runs import LOCAL
 from paceline.services.observing import capacities
 from paceline.surfaces.web.callers import Asked, may
 from paceline.surfaces.web.operations import Operation

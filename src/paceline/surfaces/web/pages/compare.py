@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import HTMLResponse
 
 from paceline.diagnosing import catalogues
-from paceline.model.run_queries import RunQuery
+from paceline.model.jobs.run_queries import RunQuery
 from paceline.services.studying import run_comparisons
 from paceline.services.studying.run_comparisons import MOST_RUNS, RunComparison, Side
 from paceline.surfaces.charts.strips import Strip

@@ -8,11 +8,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse
 
-from paceline.model.experiments import Experiment
-from paceline.model.run_queries import MOST_RUNS, RunQuery
-from paceline.model.runs import RunSummary
-from paceline.model.selectors import Requirement, Selector
-from paceline.model.tunings import Tuning
+from paceline.model.jobs.run_queries import MOST_RUNS, RunQuery
+from paceline.model.jobs.runs import RunSummary
+from paceline.model.jobs.selectors import Requirement, Selector
+from paceline.model.studies.experiments import Experiment
+from paceline.model.studies.tunings import Tuning
 from paceline.services.studying.trials import LABEL
 from paceline.specs import edits
 from paceline.surfaces.charts.strips import Strip

@@ -12,8 +12,8 @@ from starlette.concurrency import run_in_threadpool
 from paceline import specs
 from paceline.diagnosing import catalogues
 from paceline.errors import Conflict
-from paceline.model.runs import Run
-from paceline.model.statuses import JobPhase
+from paceline.model.jobs.runs import Run
+from paceline.model.jobs.statuses import JobPhase
 from paceline.services.studying import changes
 from paceline.sources import traces
 from paceline.surfaces import answers, scripts

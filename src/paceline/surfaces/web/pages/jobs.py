@@ -10,8 +10,8 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import HTMLResponse
 
 from paceline.errors import InvalidInput
-from paceline.model.run_queries import Order
-from paceline.model.statuses import JobPhase
+from paceline.model.jobs.run_queries import Order
+from paceline.model.jobs.statuses import JobPhase
 from paceline.surfaces.charts import strips
 from paceline.surfaces.views import cells
 from paceline.surfaces.web.callers import Asked, may

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from paceline.model.jobs import JobSpec
+from paceline.model.jobs.job_specs import JobSpec
 
 #: Options of scripts, and variables of their environment, that name such a folder.
 _OPTION = re.compile(

@@ -7,11 +7,11 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
 from paceline.diagnosing import catalogues
-from paceline.model.causes import Cause
-from paceline.model.findings import Severity
-from paceline.model.recordings import Recording
-from paceline.model.runs import JobEvent, Relay
-from paceline.model.statuses import JobPhase
+from paceline.model.explanations.causes import Cause
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.runs import JobEvent, Relay
+from paceline.model.jobs.statuses import JobPhase
+from paceline.model.measures.recordings import Recording
 from paceline.services.observing.diagnosis_runs import Look
 from paceline.surfaces.reports import texts
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends
 
 from paceline.diagnosing import catalogues
-from paceline.model.nodes import Node, Resources
+from paceline.model.jobs.nodes import Node, Resources
 from paceline.services.observing import capacities
 from paceline.services.observing.capacities import Holding, Waiting
 from paceline.surfaces import documents

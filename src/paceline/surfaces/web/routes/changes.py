@@ -8,9 +8,9 @@ from fastapi import APIRouter, Depends
 
 from paceline import specs
 from paceline.errors import Conflict, InvalidInput
-from paceline.model import causes
-from paceline.model.runs import KUBERNETES, Run
-from paceline.model.statuses import JobPhase
+from paceline.model.explanations import causes
+from paceline.model.jobs.runs import KUBERNETES, Run
+from paceline.model.jobs.statuses import JobPhase
 from paceline.services.studying import changes
 from paceline.services.studying.changes import Changed
 from paceline.surfaces import documents

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query
 
-from paceline.model.experiments import Experiment
-from paceline.model.tunings import Outcome, Trial, Tuning
+from paceline.model.studies.experiments import Experiment
+from paceline.model.studies.tunings import Outcome, Trial, Tuning
 from paceline.surfaces import documents
 from paceline.surfaces.web.callers import Asked, may
 from paceline.surfaces.web.operations import Operation

@@ -13,12 +13,13 @@ from fastapi.responses import PlainTextResponse
 from paceline import specs
 from paceline.control import resizings
 from paceline.errors import Conflict, InvalidInput, NotFound
-from paceline.model import quantities, selectors
+from paceline.model import quantities
+from paceline.model.jobs import selectors
+from paceline.model.jobs.run_queries import Cursor, RunQuery
+from paceline.model.jobs.runs import Run, RunSummary
+from paceline.model.jobs.runs import Submit as SubmitKey
+from paceline.model.jobs.selectors import Requirement, Selector
 from paceline.model.roles import ReplicaId
-from paceline.model.run_queries import Cursor, RunQuery
-from paceline.model.runs import Run, RunSummary
-from paceline.model.runs import Submit as SubmitKey
-from paceline.model.selectors import Requirement, Selector
 from paceline.specs import problems
 from paceline.surfaces import documents
 from paceline.surfaces.web.callers import Asked, may

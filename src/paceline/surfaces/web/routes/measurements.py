@@ -13,9 +13,9 @@ from fastapi.responses import FileResponse, JSONResponse
 from starlette.background import BackgroundTask
 
 from paceline.errors import InvalidInput
+from paceline.model.jobs.runs import Run
+from paceline.model.measures.samples import Evaluation, Sample, StepReport
 from paceline.model.roles import ReplicaId
-from paceline.model.runs import Run
-from paceline.model.samples import Evaluation, Sample, StepReport
 from paceline.services.observing import recordings
 from paceline.specs import problems
 from paceline.stores import recordings as files

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query
 
-from paceline.model.trained_models import Trained, TrainedModel, per_core_hour
+from paceline.model.studies.trained_models import Trained, TrainedModel, per_core_hour
 from paceline.services import retentions
 from paceline.services.studying import model_trends
 from paceline.surfaces import documents

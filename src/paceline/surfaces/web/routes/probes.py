@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, Request
 from starlette.concurrency import run_in_threadpool
 
 from paceline.errors import PacelineError
-from paceline.model.probes import Probe
+from paceline.model.measures.probes import Probe
 from paceline.services.studying import probes
 from paceline.surfaces import documents
 from paceline.surfaces.web.callers import Asked, may

@@ -13,7 +13,7 @@ from fastapi.responses import FileResponse, JSONResponse
 from starlette.concurrency import run_in_threadpool
 
 from paceline.errors import Conflict, NotFound
-from paceline.model import traces as models
+from paceline.model.traces import traced_steps as models
 from paceline.services.observing import traces
 from paceline.services.trace_sites import TraceSite
 from paceline.sources import traces as sources

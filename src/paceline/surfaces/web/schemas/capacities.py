@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from paceline.model.findings import Severity
-from paceline.model.statuses import JobPhase
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.statuses import JobPhase
 from paceline.surfaces.web.schemas.bases import Document, Instant, Schema
 
 

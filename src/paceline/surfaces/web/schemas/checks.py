@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from paceline.model.findings import Severity
+from paceline.model.explanations.findings import Severity
 from paceline.surfaces.web.schemas.bases import Document, Schema
 from paceline.surfaces.web.schemas.measurements import Change, Gain
 from paceline.surfaces.web.schemas.probes import ProbePart

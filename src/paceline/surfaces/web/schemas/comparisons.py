@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from paceline.model.findings import Severity
+from paceline.model.explanations.findings import Severity
 from paceline.surfaces.web.schemas.bases import Document, Schema
 from paceline.surfaces.web.schemas.runs import Phase
 from paceline.tuning.comparisons import Verdict

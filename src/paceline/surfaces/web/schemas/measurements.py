@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from paceline.model.jobs.statuses import JobPhase
+from paceline.model.measures.samples import Evaluation, Sample, StepReport
 from paceline.model.roles import Role
-from paceline.model.samples import Evaluation, Sample, StepReport
-from paceline.model.statuses import JobPhase
 from paceline.services.observing.time_series import Gauge
 from paceline.surfaces.web.schemas.bases import NAMESPACE, Document, Instant, Schema
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from paceline.model.runs import Detail
-from paceline.model.statuses import JobPhase
+from paceline.model.jobs.runs import Detail
+from paceline.model.jobs.statuses import JobPhase
 from paceline.surfaces.web.schemas.bases import Document, Instant, Schema
 from paceline.tuning.memories import Measure
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from paceline.model.quotas import Unit
+from paceline.model.jobs.quotas import Unit
 from paceline.surfaces.web.schemas.bases import Document, Schema
 
 

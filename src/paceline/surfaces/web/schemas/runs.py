@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from paceline.model.findings import Severity
-from paceline.model.run_queries import MOST_RUNS, Order
-from paceline.model.runs import Detail
-from paceline.model.statuses import ExitReason, JobPhase, ReplicaPhase
+from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.run_queries import MOST_RUNS, Order
+from paceline.model.jobs.runs import Detail
+from paceline.model.jobs.statuses import ExitReason, JobPhase, ReplicaPhase
 from paceline.surfaces.web.schemas.bases import JOB_NAME, NAMESPACE, Document, Instant, Schema
 
 Phase = JobPhase | Literal["lost"]

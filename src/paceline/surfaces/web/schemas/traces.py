@@ -8,7 +8,7 @@ from pydantic import Field
 
 from paceline.surfaces.web.schemas.bases import Document, Instant, Schema
 
-#: As `model.traces.name_at` makes it.
+#: As `model.traces.traced_steps.name_at` makes it.
 TRACE_NAME = r"^\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z$"
 
 

@@ -1,0 +1,342 @@
+"""How a job does at one moment, or did over a stretch of time: what was measured, joined into one value.
+
+A replica that was not measured has None, never 0, and sums leave it out; a sum of nothing is None too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+
+from paceline.model import imbalances
+from paceline.model.jobs.runs import ReplicaRow, Run
+from paceline.model.jobs.statuses import JobPhase
+from paceline.model.measures import progresses, rates
+from paceline.model.measures.recordings import Recording
+from paceline.model.measures.samples import Evaluation, Sample, StepReport, by_replica
+from paceline.model.roles import ReplicaId, Role
+
+#: How far back the rates of a job that runs reach.
+WINDOW_SECONDS = 10.0
+#: The same for steps, which scripts report less often.
+STEP_WINDOW_SECONDS = 30.0
+#: A role that causes a smaller share of the job's load has no hot replica: its differences are noise.
+HOT_SHARE = 0.02
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaSnapshot:
+    """One replica: where it stands, and its means over the time looked at.
+
+    Attributes:
+        throttled_share: seconds throttled in each second; the kernel adds up cores, so it may exceed 1.
+        memory_bytes: the latest reading of a job that goes on, the highest of one that ended.
+        switches_per_second: context switches, voluntary and not; of these, the involuntary ones are those
+            in which a thread that could go on had to make room for another.
+        run_delay_share: seconds for which threads waited for a core in each second, those of all added up.
+        input_wait_share: the part of the time that a trainer waited for its input.
+        input_cpu_cores: what a trainer's reading and decoding uses on average.
+        all_reduce_share: the part of the time that a rank waited for the gradients of others.
+        retransmitted_share: of the TCP segments that it put on its way, those that it had sent before.
+        step: the global step that it reported last.
+        measured_at: when it was measured last within the time looked at (Unix seconds).
+    """
+
+    row: ReplicaRow
+    cpu_cores: float | None = None
+    cpu_limit_cores: float | None = None
+    allowed_cpus: int | None = None
+    throttled_share: float | None = None
+    memory_bytes: int | None = None
+    memory_limit_bytes: int | None = None
+    received_bytes_per_second: float | None = None
+    sent_bytes_per_second: float | None = None
+    switches_per_second: float | None = None
+    involuntary_switches_per_second: float | None = None
+    run_delay_share: float | None = None
+    threads: int | None = None
+    neighbours_cpu_cores: float | None = None
+    stolen_cpu_cores: float | None = None
+    gpu_utilization: float | None = None
+    gpu_memory_bytes: int | None = None
+    step: int | None = None
+    steps_per_second: float | None = None
+    examples_per_second: float | None = None
+    loss: float | None = None
+    input_wait_share: float | None = None
+    input_cpu_cores: float | None = None
+    all_reduce_share: float | None = None
+    retransmitted_share: float | None = None
+    measured_at: float | None = None
+
+    @property
+    def replica(self) -> ReplicaId:
+        """Return which replica this is."""
+        return self.row.replica
+
+    @property
+    def network_bytes_per_second(self) -> float | None:
+        """Return both directions together."""
+        return rates.total((self.received_bytes_per_second, self.sent_bytes_per_second))
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Imbalance:
+    """How unevenly one resource lies over the replicas of a role.
+
+    Attributes:
+        hot: the replica with the most, when that is far above the mean; else None.
+    """
+
+    resource: str
+    max_over_mean: float
+    gini: float
+    hot: ReplicaId | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class RoleSnapshot:
+    """All replicas of one role, the busiest first, with their sums and imbalances."""
+
+    role: Role
+    replicas: tuple[ReplicaSnapshot, ...]
+    cpu_cores: float | None
+    memory_bytes: float | None
+    received_bytes_per_second: float | None
+    sent_bytes_per_second: float | None
+    imbalances: tuple[Imbalance, ...]
+
+    @property
+    def hot(self) -> ReplicaId | None:
+        """Return the hot replica of the first resource that has one."""
+        return next((imbalance.hot for imbalance in self.imbalances if imbalance.hot), None)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """A whole job.
+
+    Attributes:
+        at: the moment (Unix seconds): now, the end of the job, or the last measurement of a lost one.
+        lost: it should run, but no supervisor watches it.
+        whole_run: whether rates are means over the whole run rather than over the last seconds.
+        steps_per_second: how fast the global step moves.
+        examples_per_second: all trainers together.
+    """
+
+    run: Run
+    at: float
+    lost: bool
+    whole_run: bool
+    roles: tuple[RoleSnapshot, ...]
+    step: int | None = None
+    total_steps: int | None = None
+    steps_per_second: float | None = None
+    examples_per_second: float | None = None
+    loss: float | None = None
+    evaluation: Evaluation | None = None
+
+    @property
+    def replicas(self) -> tuple[ReplicaSnapshot, ...]:
+        """Return every replica, role by role."""
+        return tuple(replica for role in self.roles for replica in role.replicas)
+
+    @property
+    def elapsed_seconds(self) -> float | None:
+        """Return how long the job has run, or ran."""
+        return None if self.run.started_at is None else max(0.0, self.at - self.run.started_at)
+
+    @property
+    def progress(self) -> float | None:
+        """Return the part of the steps that is done, between 0 and 1."""
+        if self.step is None or not self.total_steps:
+            return None
+        return min(1.0, max(0.0, self.step / self.total_steps))
+
+    @property
+    def eta_seconds(self) -> float | None:
+        """Return how long the rest takes at the present rate; None when that cannot be said."""
+        if self.lost or self.run.phase is not JobPhase.RUNNING or not self.steps_per_second:
+            return None
+        if self.step is None or not self.total_steps:
+            return None
+        return max(0.0, (self.total_steps - self.step) / self.steps_per_second)
+
+
+def of(recording: Recording) -> Snapshot:
+    """Return the snapshot of a recording, as of its moment (see `read`)."""
+    run, at = recording.run, recording.at
+    samples, steps = recording.samples, recording.steps
+    latest = {report.replica: report for report in steps}
+    if not run.phase.is_final:
+        samples = [each for each in samples if each.at >= at - WINDOW_SECONDS]
+        steps = [each for each in steps if each.at >= at - STEP_WINDOW_SECONDS]
+    return joined(
+        run,
+        recording.replicas,
+        samples=samples,
+        steps=steps,
+        latest_steps=tuple(latest.values()),
+        evaluations=recording.evaluations,
+        at=(run.finished_at or at) if run.phase.is_final else at,
+        lost=recording.lost,
+    )
+
+
+def joined(
+    run: Run,
+    rows: Sequence[ReplicaRow],
+    *,
+    samples: Iterable[Sample] = (),
+    steps: Sequence[StepReport] = (),
+    latest_steps: Sequence[StepReport] = (),
+    evaluations: Sequence[Evaluation] = (),
+    at: float,
+    lost: bool = False,
+) -> Snapshot:
+    """Return the snapshot that rows of the store make.
+
+    Args:
+        run: the run; when it is final the snapshot is one of the whole run.
+        rows: its replicas.
+        samples: those of the time looked at, in the order of time, as are ``steps`` and ``evaluations``.
+        steps: step reports.
+        latest_steps: the latest report of each replica, however old.
+        evaluations: of the model.
+        at: the moment.
+        lost: whether the run has no live supervisor.
+    """
+    whole_run = run.phase.is_final
+    samples_of, steps_of = by_replica(samples), by_replica(steps)
+    latest = {report.replica: report for report in latest_steps}
+    found: dict[Role, list[ReplicaSnapshot]] = {}
+    for row in rows:
+        replica = _replica(
+            row,
+            samples_of.get(row.replica, ()),
+            steps_of.get(row.replica, ()),
+            latest.get(row.replica),
+            whole_run=whole_run,
+        )
+        found.setdefault(row.replica.role, []).append(replica)
+    everything = [replica for replicas in found.values() for replica in replicas]
+    reports = [*steps, *latest_steps]
+    total_steps = progresses.total_steps(reports)
+    newest = max((r for r in reports if r.loss is not None), key=lambda r: r.at, default=None)
+    return Snapshot(
+        run=run,
+        at=at,
+        lost=lost,
+        whole_run=whole_run,
+        roles=tuple(_role(role, replicas, everything) for role, replicas in found.items()),
+        step=progresses.step(reports),
+        total_steps=_asked_steps(run) if total_steps is None else total_steps,
+        steps_per_second=progresses.rate(steps),
+        examples_per_second=rates.total(replica.examples_per_second for replica in everything),
+        loss=newest.loss if newest else None,
+        evaluation=evaluations[-1] if evaluations else None,
+    )
+
+
+def _replica(
+    row: ReplicaRow,
+    samples: Sequence[Sample],
+    steps: Sequence[StepReport],
+    latest: StepReport | None,
+    *,
+    whole_run: bool,
+) -> ReplicaSnapshot:
+    if not whole_run:
+        # What an earlier attempt did says nothing about this one.
+        samples = [sample for sample in samples if sample.attempt == row.attempt and row.phase.is_live]
+        steps = [report for report in steps if report.attempt == row.attempt and row.phase.is_live]
+    memory = [sample.memory_bytes for sample in samples if sample.memory_bytes is not None]
+    return ReplicaSnapshot(
+        row=row,
+        cpu_cores=rates.time_mean(samples, lambda s: s.cpu_cores),
+        cpu_limit_cores=rates.latest(samples, lambda s: s.cpu_limit_cores),
+        allowed_cpus=rates.latest(samples, lambda s: s.allowed_cpus),
+        throttled_share=rates.rate(samples, lambda s: s.throttled_seconds),
+        memory_bytes=(max(memory) if whole_run else memory[-1]) if memory else None,
+        memory_limit_bytes=rates.latest(samples, lambda s: s.memory_limit_bytes),
+        received_bytes_per_second=rates.rate(samples, lambda s: s.network_received_bytes),
+        sent_bytes_per_second=rates.rate(samples, lambda s: s.network_sent_bytes),
+        switches_per_second=rates.rate(samples, rates.switches),
+        involuntary_switches_per_second=rates.rate(samples, lambda s: s.involuntary_switches),
+        run_delay_share=rates.rate(samples, lambda s: s.run_delay_seconds),
+        threads=rates.latest(samples, lambda s: s.threads),
+        neighbours_cpu_cores=rates.time_mean(samples, lambda s: s.neighbours_cpu_cores),
+        stolen_cpu_cores=rates.time_mean(samples, lambda s: s.stolen_cpu_cores),
+        gpu_utilization=rates.time_mean(samples, lambda s: s.gpu_utilization),
+        gpu_memory_bytes=rates.latest(samples, lambda s: s.gpu_memory_bytes),
+        step=latest.step if latest else None,
+        steps_per_second=rates.rate(steps, lambda s: s.steps),
+        examples_per_second=rates.rate(steps, lambda s: s.examples),
+        loss=latest.loss if latest else None,
+        input_wait_share=rates.rate(steps, lambda s: s.input_wait_seconds),
+        input_cpu_cores=rates.rate(steps, lambda s: s.input_cpu_seconds),
+        all_reduce_share=rates.rate(steps, lambda s: s.all_reduce_seconds),
+        retransmitted_share=_retransmitted(samples),
+        measured_at=samples[-1].at if samples else None,
+    )
+
+
+def _retransmitted(samples: Sequence[Sample]) -> float | None:
+    """Return the share of segments that were sent again; Linux counts these apart from those sent first
+    (``OutSegs`` and ``RetransSegs`` of ``/proc/net/snmp``; RFC 4022, tcpOutSegs).
+    """
+    first = again = 0
+    for each in samples:
+        if each.sent_segments is not None and each.retransmitted_segments is not None:
+            first += each.sent_segments
+            again += each.retransmitted_segments
+    return again / (first + again) if first + again else None
+
+
+def _role(
+    role: Role, replicas: Sequence[ReplicaSnapshot], everything: Sequence[ReplicaSnapshot]
+) -> RoleSnapshot:
+    found = (
+        _imbalance("CPU", replicas, lambda r: r.cpu_cores, everything),
+        _imbalance("network", replicas, lambda r: r.network_bytes_per_second, everything),
+    )
+    return RoleSnapshot(
+        role=role,
+        replicas=tuple(sorted(replicas, key=lambda r: (-_load(r)[0], -_load(r)[1], r.replica))),
+        cpu_cores=rates.total(replica.cpu_cores for replica in replicas),
+        memory_bytes=rates.total(replica.memory_bytes for replica in replicas),
+        received_bytes_per_second=rates.total(replica.received_bytes_per_second for replica in replicas),
+        sent_bytes_per_second=rates.total(replica.sent_bytes_per_second for replica in replicas),
+        imbalances=tuple(imbalance for imbalance in found if imbalance is not None),
+    )
+
+
+def _load(replica: ReplicaSnapshot) -> tuple[float, float]:
+    """Return what replicas are sorted by: CPU, and where that is equal or unknown, network."""
+    return (replica.cpu_cores or 0.0, replica.network_bytes_per_second or 0.0)
+
+
+def _imbalance(
+    resource: str,
+    replicas: Sequence[ReplicaSnapshot],
+    load: Callable[[ReplicaSnapshot], float | None],
+    everything: Sequence[ReplicaSnapshot],
+) -> Imbalance | None:
+    measured = {replica.replica: value for replica in replicas if (value := load(replica)) is not None}
+    loads = list(measured.values())
+    ratio, gini = imbalances.max_over_mean(loads), imbalances.gini(loads)
+    if ratio is None or gini is None:
+        return None
+    counts = sum(loads) >= HOT_SHARE * (rates.total(map(load, everything)) or 0.0)
+    hot = (
+        max(measured, key=lambda replica: measured[replica])
+        if ratio >= imbalances.HOT_OVER_MEAN and counts
+        else None
+    )
+    return Imbalance(resource=resource, max_over_mean=ratio, gini=gini, hot=hot)
+
+
+def _asked_steps(run: Run) -> int | None:
+    """Return the steps that the job file asks for, until replicas report theirs."""
+    asked = (run.spec.training or {}).get("max_steps")
+    return asked if isinstance(asked, int) else None

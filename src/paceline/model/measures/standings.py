@@ -1,0 +1,77 @@
+"""What trainers do while no step ends, as they say themselves (``docs/agent-protocol.md``)."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from paceline.model.jobs.runs import STANDING, JobEvent
+from paceline.model.jobs.statuses import ReplicaPhase
+from paceline.model.measures.recordings import Recording
+from paceline.model.roles import ReplicaId
+
+_MOST_CHARACTERS = 200
+#: A trainer stands since the look that saw its last step, which may be reported so much later.
+_LATE_SECONDS = 3.0
+
+
+class Doing(enum.StrEnum):
+    """What a trainer that makes no step does."""
+
+    INPUT = "input"
+    STEP = "step"
+    BETWEEN = "between"
+    COMPUTING = "computing"
+
+
+class Standing(NamedTuple):
+    """A trainer that makes no step: what it does, since when (Unix seconds), where in its script."""
+
+    replica: ReplicaId
+    doing: Doing
+    since: float
+    where: str
+
+
+def text(doing: str, where: str) -> str:
+    """Return what is kept of it, as `now` reads it.
+
+    Raises:
+        ValueError: nothing is known by that name, or the place is no text of one line.
+    """
+    if not where.isprintable():
+        raise ValueError("a place in a script is a line of text")
+    return f"{Doing(doing)}: {where[:_MOST_CHARACTERS]}"
+
+
+def now(recording: Recording) -> list[Standing]:
+    """Return the trainers that make no step at the moment of a recording, of those that say so."""
+    attempts = {
+        row.replica: row.attempt
+        for row in recording.replicas
+        if row.replica.role.trains and row.phase is ReplicaPhase.RUNNING
+    }
+    latest = {
+        event.replica: event
+        for event in recording.events
+        if event.kind == STANDING
+        and event.replica is not None
+        and attempts.get(event.replica) == event.attempt
+    }
+    moved: dict[ReplicaId, float] = {}
+    for report in recording.steps if latest else ():
+        if report.steps is None or report.steps > 0:
+            moved[report.replica] = max(report.at, moved.get(report.replica, 0.0))
+    return list(_read(event for event in latest.values() if not _is_over(event, moved)))
+
+
+def _is_over(event: JobEvent, moved: dict[ReplicaId, float]) -> bool:
+    return event.replica is None or moved.get(event.replica, 0.0) > event.at + _LATE_SECONDS
+
+
+def _read(events: Iterable[JobEvent]) -> Iterable[Standing]:
+    for event in events:
+        doing, _, where = event.message.partition(": ")
+        if event.replica is not None and doing in set(Doing):
+            yield Standing(event.replica, Doing(doing), event.at, where)

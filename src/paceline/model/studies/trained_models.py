@@ -1,0 +1,106 @@
+"""Which model a job trains: jobs of one model are compared with each other, whatever their layout."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from paceline.model.explanations.job_summaries import Digest
+from paceline.model.jobs.job_specs import JobSpec
+from paceline.model.jobs.statuses import JobPhase
+from paceline.model.roles import Role
+
+#: A label with which a user says which model it is, where commands have dates in them, say.
+LABEL = "model"
+#: What makes a model another one, below ``training``.
+_SHAPE = ("embedding_dimension", "hidden_units")
+_LONGEST = 40
+
+
+class Told(NamedTuple):
+    """How a run of a model did; None: not measured."""
+
+    examples_per_second: float | None
+    used_cores: float | None
+    auc: float | None
+
+    @property
+    def examples_per_core_hour(self) -> float | None:
+        """Return the examples for each hour of a core that it used."""
+        return per_core_hour(self.examples_per_second, self.used_cores)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class TrainedModel:
+    """A model in a list.
+
+    Attributes:
+        runs: how many train it.
+        last_at: when the last of them was submitted (Unix seconds).
+        told: how the newest of them did, the newest first.
+    """
+
+    name: str
+    runs: int
+    last_at: float
+    told: tuple[Told, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Trained:
+    """A run of a model, as trends need it; ``digest`` is None where it was not diagnosed."""
+
+    name: str
+    submitted_at: float
+    phase: JobPhase
+    source: str
+    spec: JobSpec
+    digest: Digest | None
+
+
+def per_core_hour(examples_per_second: float | None, used_cores: float | None) -> float | None:
+    """Return the examples for each hour of a core that was used; None: not measured."""
+    return examples_per_second / used_cores * 3600 if examples_per_second and used_cores else None
+
+
+def name_of(spec: JobSpec) -> str:
+    """Return the name of the model that a job trains, such as ``deepfm-3f2a9c01``.
+
+    The same command, or the same label ``model``, and the same shape have the same name, and no others: the
+    digits are a checksum of these. What is before them is for people.
+    """
+    role = Role.CHIEF if spec.role(Role.CHIEF) else Role.WORKER
+    return name(spec.labels.get(LABEL), spec.command_of(role), spec.training or {})
+
+
+def name(label: str | None, command: Sequence[str], training: Mapping[str, Any]) -> str:
+    """Return the name of a model.
+
+    Args:
+        label: the value of the label ``model``; None: the job has none.
+        command: of its chief, or else of its workers.
+        training: the section of its job file.
+    """
+    # The interpreter may be another one, as of another environment.
+    words = list(command[1:])
+    identity = [label is not None, words if label is None else [label], [training.get(e) for e in _SHAPE]]
+    digits = hashlib.sha256(json.dumps(identity, sort_keys=True, default=str).encode()).hexdigest()[:8]
+    return f"{_slug(label or _script(words)) or 'model'}-{digits}"
+
+
+def _script(words: Sequence[str]) -> str:
+    """Return what a job runs, in a word."""
+    for before, word in zip(("", *words), words, strict=False):
+        if before == "-m":
+            return word.rpartition(".")[2]
+        if not word.startswith("-"):
+            return word.rpartition("/")[2].partition(".")[0]
+    return ""
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", text.lower())[:_LONGEST].strip("-")

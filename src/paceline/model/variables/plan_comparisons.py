@@ -1,0 +1,110 @@
+"""A plan of variables held against a model, or against another plan."""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+import itertools
+from collections.abc import Iterator, Sequence
+
+from paceline.model.variables.variable_plans import Plan
+from paceline.model.variables.variables import Shard, Variable
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """What becomes of one variable from one plan to another.
+
+    Attributes:
+        variable: its name.
+        before: its shards; none when the plan does not have it.
+        after: the same of the other plan.
+        moved_bytes: what is on another parameter server afterwards, slots included; all of it where rows are
+            put in another order; None where the variable itself is another one.
+    """
+
+    variable: str
+    before: tuple[Shard, ...]
+    after: tuple[Shard, ...]
+    moved_bytes: int | None
+
+    @property
+    def is_reordered(self) -> bool:
+        """Return whether its rows are stored in another order, so that most of them move."""
+        orders = {shards[0].layout.stored_as for shards in (self.before, self.after) if shards}
+        return self.moved_bytes is not None and len(orders) > 1
+
+
+def fitted(plan: Plan, variables: Sequence[Variable], servers: int) -> Plan:
+    """Return a plan for these very variables, as they are known now; the same shards on the same servers.
+
+    Raises:
+        ValueError: it is a plan for another number of servers or for other variables; the message says which.
+    """
+    misfits = [] if plan.servers == servers else [f"it is for {plan.servers} ps, and there are {servers}"]
+    misfits += _misfits(plan.variables, variables)
+    if misfits:
+        raise ValueError("; ".join(misfits))
+    return Plan(
+        servers=servers,
+        shards=tuple(
+            dataclasses.replace(shard, variable=variable)
+            for variable in variables
+            for shard in plan.of(variable.name)
+        ),
+    )
+
+
+def _misfits(planned: Sequence[Variable], wanted: Sequence[Variable]) -> Iterator[str]:
+    known = {variable.name: variable for variable in planned}
+    names = {variable.name for variable in wanted}
+    for variable in wanted:
+        other = known.get(variable.name)
+        if other is None:
+            yield f"it lacks the variable {variable.name!r}"
+        elif other.shape != variable.shape:
+            yield f"{variable.name!r} has the shape {list(other.shape)} in it, not {list(variable.shape)}"
+        elif other.sparse != variable.sparse:
+            yield f"{variable.name!r} is {'a table' if other.sparse else 'no table'} in it"
+    for name in known:
+        if name not in names:
+            yield f"it has a variable {name!r} that the model lacks"
+
+
+def differences(before: Plan, after: Plan) -> tuple[Difference, ...]:
+    """Return the variables that lie otherwise in the other plan, in its order; those it lacks come last."""
+    names = dict.fromkeys(variable.name for plan in (after, before) for variable in plan.variables)
+    found = (_difference(name, before.of(name), after.of(name)) for name in names)
+    return tuple(each for each in found if each is not None)
+
+
+def _difference(name: str, before: tuple[Shard, ...], after: tuple[Shard, ...]) -> Difference | None:
+    moved_bytes = None
+    if before and after and before[0].variable.shape == after[0].variable.shape:
+        if _places(before) == _places(after):
+            return None
+        moved_bytes = _moved_bytes(before, after)
+    return Difference(variable=name, before=before, after=after, moved_bytes=moved_bytes)
+
+
+def _places(shards: Sequence[Shard]) -> tuple[object, ...]:
+    return shards[0].layout.stored_as, *(shard.server for shard in shards)
+
+
+def _moved_bytes(before: Sequence[Shard], after: Sequence[Shard]) -> int:
+    """Return the bytes on another server: the ranges of rows of both plans are laid over each other."""
+    variable, layout = after[0].variable, after[0].layout
+    if before[0].layout.stored_as != layout.stored_as:
+        return variable.memory_bytes
+    starts = [[shard.layout.start(shard.index) for shard in shards] for shards in (before, after)]
+    edges = sorted({*starts[0], *starts[1], layout.rows})
+    moved: int = sum(
+        last - first
+        for first, last in itertools.pairwise(edges)
+        if _server(before, starts[0], first) != _server(after, starts[1], first)
+    )
+    return moved * variable.row_bytes * (1 + variable.slots)
+
+
+def _server(shards: Sequence[Shard], starts: Sequence[int], place: int) -> int:
+    return shards[bisect.bisect_right(starts, place) - 1].server
