@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import random
@@ -131,13 +132,16 @@ def test_what_is_over_is_put_back_whichever_process_dies(api: jobs.Jobs, submit:
     assert ended(api, run).phase is JobPhase.SUCCEEDED
 
 
-def stopped(run: Run, replica: ReplicaId) -> bool:
+def stopped(run: Run, replica: ReplicaId, attempt: int = 1) -> bool:
     """Whether the command of a replica stands still, and its agent does not."""
-    agent = processes.agent_pid(RunFolder.of(run).config(replica, 1))
+    agent = processes.agent_pid(RunFolder.of(run).config(replica, attempt))
     assert agent is not None
     process = psutil.Process(agent)
     assert process.status() != psutil.STATUS_STOPPED
-    children = {child.status() for child in process.children(recursive=True)}
+    children = set()
+    for child in process.children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):  # A shell's short command is over.
+            children.add(child.status())
     # What has ended waits for its parent, which stands still.
     return children - {psutil.STATUS_ZOMBIE} == {psutil.STATUS_STOPPED}
 
@@ -150,6 +154,22 @@ def test_a_replica_that_stands_still_ends_when_it_is_asked_to(api: jobs.Jobs, su
     assert api.wait(run.name, timeout_seconds=240).phase is JobPhase.STOPPED
     reasons = [row.exit for row in api.replicas(run.name)]
     assert all(reason is not None and reason.signal == signal.SIGTERM for reason in reasons), reasons
+
+
+def test_a_replica_that_begins_anew_stands_still_too(api: jobs.Jobs, submit: Submit) -> None:
+    # Its command begins some time after the attempt, so it is not there yet when the attempt is launched.
+    run = running(api, submit(sized_job()))
+    worker = ReplicaId(Role.WORKER, 1)
+    api.adjust(run.name, [cut(1.0, 3600.0, "worker-1", Knob.PAUSE)])
+    until(lambda: stopped(run, worker))
+    agent = processes.agent_pid(RunFolder.of(run).config(worker, 1))
+    assert agent is not None
+    os.kill(agent, signal.SIGKILL)
+    until(lambda: processes.agent_pid(RunFolder.of(run).config(worker, 2)))
+    until(lambda: stopped(run, worker, 2))
+    api.adjust(run.name, [dataclasses.replace(cut(1.0, 0.0, "worker-1", Knob.PAUSE), until=0.0)])
+    until(lambda: not stopped(run, worker, 2))
+    assert ended(api, run).phase is JobPhase.SUCCEEDED
 
 
 def test_what_cannot_be_is_said_before_anything_changes(api: jobs.Jobs, submit: Submit) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import importlib.resources
 import json
@@ -145,7 +144,7 @@ class LocalEngine:
         """Have the processes of a replica stand still, or go on; its agent goes on in any case."""
         agents = {pid for pid, (each, _) in self._running.items() if each == replica}
         if is_paused:
-            processes.halt(lambda: self._pids(replica) - agents)
+            processes.halt(lambda: processes.commands(self._pids(replica), agents))
         else:
             processes.send(self._pids(replica) - agents, signal.SIGCONT)
 
@@ -192,7 +191,7 @@ class LocalEngine:
         except OSError as error:
             raise EngineError(f"{replica} cannot be launched: {error}") from error
         self._children[child.pid] = child
-        self._allowed[replica] = dataclasses.replace(allowance, is_paused=False)
+        self._allowed[replica] = allowance
         self._follow(child.pid, replica, attempt)
         return engines.Launched(
             host=seat.host.name, address=self._layout.addresses[replica], pid=child.pid, cores=seat.cores
@@ -270,7 +269,15 @@ class LocalEngine:
             if reason is None:
                 reason = _OUT_OF_MEMORY if is_killed_for_memory else _lost(code)
             exits.append(events.ReplicaExited(replica=replica, attempt=attempt, reason=reason))
+        self._hold_paused()
         return exits
+
+    def _hold_paused(self) -> None:
+        """Have commands stand still that have begun since their replica was paused."""
+        for replica, _ in self._running.values():
+            allowance = self._allowed.get(replica)
+            if allowance is not None and allowance.is_paused:
+                self._hold(replica, is_paused=True)
 
     def _is_killed_for_memory(self, replica: ReplicaId) -> bool:
         """Whether the kernel killed a process of an attempt for memory; each has a group of its own."""

@@ -115,6 +115,21 @@ def halt(look_up: Callable[[], set[int]]) -> None:
         halted |= found
 
 
+def commands(pids: Iterable[int], agents: set[int]) -> set[int]:
+    """Return the processes that are neither agents nor forks of them that have not become a command yet.
+
+    An agent waits for such a fork (``vfork(2)``): were the fork to stand still, so would the agent.
+    """
+    found = set()
+    for pid in set(pids) - agents:
+        with contextlib.suppress(psutil.Error):
+            process = psutil.Process(pid)
+            parent = process.ppid()
+            if parent not in agents or process.cmdline() != psutil.Process(parent).cmdline():
+                found.add(pid)
+    return found
+
+
 def kill(pids: Iterable[int]) -> None:
     """End processes at once."""
     send(pids, signal.SIGKILL)
