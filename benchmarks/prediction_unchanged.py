@@ -34,7 +34,7 @@ from paceline.model.measures import rates
 from paceline.model.measures.recordings import Recording
 from paceline.modelling import forecasts
 from paceline.services.studying import predictions
-from paceline.specs import edits
+from paceline.specs.edits import edits
 
 MEDIAN, HOLDS, LEAST_PAIRS = 0.10, 0.85, 60
 _VERSIONS = ("1.15.5", "2.15.1")

@@ -32,7 +32,8 @@ from paceline.model.studies.tunings import Outcome
 from paceline.services.observing import recordings
 from paceline.services.studying import experiments
 from paceline.services.studying.experiments import Runner
-from paceline.specs import edits, experiment_files
+from paceline.specs.edits import edits
+from paceline.specs.job_file import experiment_files
 from paceline.stores import open_store
 from paceline.stores import recordings as files
 from paceline.tuning import comparisons

@@ -26,7 +26,7 @@ from paceline.model.explanations.causes import Cause, Change
 from paceline.model.jobs.runs import Run
 from paceline.services.local import jobs
 from paceline.services.observing import recordings
-from paceline.specs import edits
+from paceline.specs.edits import edits
 
 #: The workers of each server, by how many servers there are: 55 processes take more memory than 24 GiB.
 WORKERS_PER_SERVER = {2: 10, 3: 10, 4: 10, 5: 8}

@@ -37,7 +37,7 @@ from paceline.model.measures.samples import StepReport
 from paceline.model.traces import trace_summaries, traced_steps
 from paceline.services.local import jobs
 from paceline.services.observing import traces as taking
-from paceline.specs import variable_files
+from paceline.specs.job_file import variable_files
 
 RATE_LIMIT, BYTES_LIMIT, TRACE_SECONDS, TRACED_TIMES = 0.02, 0.05, 10.0, 1.7
 #: TensorFlow ends a worker by itself now and then (`training.deadlines` has one reason).

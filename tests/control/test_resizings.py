@@ -11,7 +11,8 @@ from paceline.model.jobs.adjustments import Adjustment, Knob
 from paceline.model.jobs.job_specs import CpuPolicy, JobSpec, Override, RoleSpec
 from paceline.model.jobs.statuses import JobPhase
 from paceline.model.roles import ReplicaId, Role
-from paceline.specs import dump_job, edits, parse_job
+from paceline.specs import dump_job, parse_job
+from paceline.specs.edits import edits
 
 PS0, PS1, W0 = (ReplicaId.parse(name) for name in ("ps-0", "ps-1", "worker-0"))
 GIB = 1 << 30

@@ -14,7 +14,7 @@ import yaml
 from support import charts, pod_security
 
 from paceline.rendering.surroundings import AGENT_IMAGE
-from paceline.specs import custom_resources
+from paceline.specs.job_file import custom_resources
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"

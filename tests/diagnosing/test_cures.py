@@ -28,7 +28,7 @@ from paceline.model.variables import cures
 from paceline.model.variables.cures import Cure
 from paceline.model.variables.variable_plans import Cut, PlacementRule, Plan, plan
 from paceline.model.variables.variables import Variable
-from paceline.specs import edits
+from paceline.specs.edits import edits
 from paceline.tuning import moves
 
 FULL, RESTING = {"cpu_cores": 0.95, "cpu_limit_cores": 1.0}, {"cpu_cores": 0.05, "cpu_limit_cores": 1.0}

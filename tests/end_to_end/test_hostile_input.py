@@ -22,7 +22,7 @@ from paceline.model.jobs.job_specs import JobSpec, RoleSpec
 from paceline.model.roles import Role
 from paceline.rendering import manifests, previews
 from paceline.rendering.surroundings import Surroundings
-from paceline.specs import custom_resources
+from paceline.specs.job_file import custom_resources
 
 SOURCES = Path(paceline.__file__).parent
 SHELLS = ("os.system", "os.popen", "subprocess.getoutput", "subprocess.getstatusoutput")

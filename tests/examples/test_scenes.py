@@ -8,7 +8,8 @@ import pytest
 
 from paceline import specs
 from paceline.model.roles import Role
-from paceline.specs import edits, experiment_files
+from paceline.specs.edits import edits
+from paceline.specs.job_file import experiment_files
 
 FOLDER = Path(__file__).parents[2] / "examples" / "scenes"
 

@@ -9,7 +9,7 @@ import re
 import pytest
 from support.styles import SCRIPTS
 
-from paceline.specs import variable_files
+from paceline.specs.job_file import variable_files
 
 pytestmark = pytest.mark.slow
 LOOP, FIT = (str(SCRIPTS / f"tf2_{name}.py") for name in ("loop", "fit"))

@@ -10,7 +10,7 @@ import pytest
 
 from paceline.instrumentation.paceline_instrumentation import traces as kept_traces
 from paceline.sources import traces
-from paceline.specs import variable_files
+from paceline.specs.job_file import variable_files
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 SCRIPT = '''

@@ -11,7 +11,7 @@ import pytest
 from support.styles import SCRIPTS
 
 from paceline.sources import traces
-from paceline.specs import variable_files
+from paceline.specs.job_file import variable_files
 
 pytestmark = pytest.mark.slow
 MONITORED = str(SCRIPTS / "tf1_monitored.py")

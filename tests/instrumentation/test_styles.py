@@ -10,7 +10,7 @@ from support import interpreters
 from support.styles import SCRIPTS, STYLES, VERSIONS
 
 from paceline.sources import traces
-from paceline.specs import variable_files
+from paceline.specs.job_file import variable_files
 
 pytestmark = pytest.mark.slow
 STEPS = 150

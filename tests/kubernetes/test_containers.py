@@ -37,7 +37,7 @@ from paceline.model.studies.proposals import Proposal
 from paceline.model.studies.tunings import Objective
 from paceline.services.studying.live_changes import Changer
 from paceline.services.studying.trials import Times
-from paceline.specs import custom_resources
+from paceline.specs.job_file import custom_resources
 from paceline.surfaces import composition
 
 ROOT = Path(__file__).parents[2]

@@ -17,7 +17,7 @@ import yaml
 from click.testing import CliRunner
 from support.real_clusters import NAMESPACE, found, kubectl
 
-from paceline.specs import tfjob_files
+from paceline.specs.tfjob import tfjob_files
 from paceline.surfaces.cli.main import cli
 
 TFJOBS = sorted((Path(__file__).parents[1] / "specs" / "tfjobs").glob("*.yaml"))

@@ -27,16 +27,11 @@ from paceline.model import quantities
 from paceline.model.jobs import selectors
 from paceline.model.roles import ReplicaId, Role
 from paceline.sources import expositions, spools
-from paceline.specs import (
-    JobFileError,
-    assignments,
-    documents,
-    edits,
-    expansions,
-    parse_job,
-    plain_texts,
-    tfjob_files,
-)
+from paceline.specs import JobFileError, parse_job
+from paceline.specs.edits import assignments, edits
+from paceline.specs.job_file import expansions
+from paceline.specs.tfjob import tfjob_files
+from paceline.specs.yaml_text import documents, plain_texts
 
 WORKER = ReplicaId(Role.WORKER, 0)
 #: Time grows by that at most where the text doubles, in the mean of so many doublings.

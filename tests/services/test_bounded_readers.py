@@ -13,7 +13,8 @@ from paceline import specs
 from paceline.errors import InvalidInput
 from paceline.services.bounded_readers import BoundedReader
 from paceline.services.operators import reconcilers
-from paceline.specs import JobFileError, custom_resources
+from paceline.specs import JobFileError
+from paceline.specs.job_file import custom_resources
 
 Reader = BoundedReader[str, str]
 

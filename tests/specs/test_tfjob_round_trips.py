@@ -23,7 +23,7 @@ from paceline.model import quantities
 from paceline.model.jobs import job_specs
 from paceline.rendering import manifests
 from paceline.rendering.surroundings import Surroundings
-from paceline.specs import tfjob_files
+from paceline.specs.tfjob import tfjob_files
 
 FILES = sorted(Path(__file__).with_name("tfjobs").glob("*.yaml"))
 #: The same thing under other names, for the operator and for Paceline.

@@ -22,7 +22,7 @@ from paceline.model.jobs.job_specs import API_VERSION, CleanUp, JobSpec, RoleSpe
 from paceline.model.jobs.placements import Placement, PlacementStrategy
 from paceline.model.roles import Role
 from paceline.rendering import labels
-from paceline.specs import custom_resources
+from paceline.specs.job_file import custom_resources
 from support.kills import until
 from support.prerequisites import NotHere
 

@@ -13,7 +13,7 @@ from paceline.model.jobs.job_specs import JobSpec, RestartPolicy, RoleSpec
 from paceline.model.roles import Role
 from paceline.rendering import labels
 from paceline.services.operators.operators import Operator
-from paceline.specs import custom_resources
+from paceline.specs.job_file import custom_resources
 from support.kubelets import Kubelet, Pod, node
 from support.memory_clusters import MemoryCluster
 

@@ -25,7 +25,7 @@ from paceline.engines.kubernetes.clusters import ClusterError
 from paceline.engines.kubernetes.kinds import Kind
 from paceline.model.jobs.job_specs import JobSpec
 from paceline.rendering import labels
-from paceline.specs import custom_resources
+from paceline.specs.job_file import custom_resources
 from support import clusters, operator_processes, rights
 from support.rights import Right
 

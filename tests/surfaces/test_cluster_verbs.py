@@ -15,7 +15,7 @@ from support.operator_scenes import job
 from paceline.engines.kubernetes import clients, kinds
 from paceline.errors import InvalidInput
 from paceline.model.jobs.statuses import JobPhase
-from paceline.specs import custom_resources
+from paceline.specs.job_file import custom_resources
 from paceline.surfaces import api
 
 Paceline = Callable[..., Result]

@@ -12,7 +12,7 @@ from click.testing import Result
 from support import paced_jobs
 
 from paceline.model.explanations.causes import Change
-from paceline.specs import edits
+from paceline.specs.edits import edits
 from paceline.stores import recordings
 
 RECORDINGS = Path(__file__).parents[2] / "benchmarks" / "diagnosis" / "recordings"

@@ -14,7 +14,7 @@ from paceline.model.explanations.causes import Change
 from paceline.model.jobs.job_specs import CpuPolicy, JobSpec, RoleSpec
 from paceline.model.roles import Role
 from paceline.model.studies.tunings import Objective
-from paceline.specs import edits
+from paceline.specs.edits import edits
 from paceline.tuning import shapes
 from paceline.tuning.shapes import Shape
 

@@ -9,7 +9,7 @@ from typing import Generic, Protocol, TypeVar
 
 from paceline.model.explanations import findings
 from paceline.model.explanations.findings import Severity
-from paceline.specs import documents, problems
+from paceline.specs.yaml_text import documents, problems
 
 Subject = TypeVar("Subject")
 

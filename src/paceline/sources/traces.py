@@ -15,7 +15,7 @@ from paceline.model.traces import traced_steps as traces
 from paceline.model.traces.traced_steps import Trace
 from paceline.model.variables.variables import Variable
 from paceline.sources.refusals import Refused
-from paceline.specs import variable_files
+from paceline.specs.job_file import variable_files
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,13 +5,13 @@
 other way.
 """
 
-from paceline.specs.dumping import dump_job, source_of
-from paceline.specs.files import JobFile, load_job, parse_job
-from paceline.specs.plan_files import load_plain, load_plan, plain_text
-from paceline.specs.problems import JobFileError, Problem
-from paceline.specs.schemas import json_schema
-from paceline.specs.templates import TEMPLATES, template
-from paceline.specs.variable_files import load_variables
+from paceline.specs.job_file.dumping import dump_job, source_of
+from paceline.specs.job_file.files import JobFile, load_job, parse_job
+from paceline.specs.job_file.plan_files import load_plain, load_plan, plain_text
+from paceline.specs.job_file.schemas import json_schema
+from paceline.specs.job_file.templates import TEMPLATES, template
+from paceline.specs.job_file.variable_files import load_variables
+from paceline.specs.yaml_text.problems import JobFileError, Problem
 
 __all__ = [
     "TEMPLATES",

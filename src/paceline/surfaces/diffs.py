@@ -10,7 +10,7 @@ from paceline.errors import InvalidInput
 from paceline.model.explanations.causes import Change
 from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.jobs.runs import Run
-from paceline.specs import edits
+from paceline.specs.edits import edits
 
 #: The two lines of a diff that name the files, and what says that the file's last line has no end.
 _HEAD = 2

@@ -8,7 +8,7 @@ from paceline import linting
 from paceline.diagnosing import catalogues
 from paceline.errors import NotFound
 from paceline.model.explanations.findings import Severity
-from paceline.specs import problems
+from paceline.specs.yaml_text import problems
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from paceline.errors import InvalidInput
-from paceline.specs import fields, problems
+from paceline.specs.job_file import fields
+from paceline.specs.yaml_text import problems
 
 
 def check(name: str) -> None:

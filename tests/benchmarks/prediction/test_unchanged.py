@@ -10,7 +10,7 @@ from support.styles import STYLES
 
 from benchmarks import prediction_unchanged as benchmark
 from paceline import specs
-from paceline.specs import edits
+from paceline.specs.edits import edits
 
 
 def test_there_are_enough_pairs_of_three_scripts_and_two_versions() -> None:

@@ -20,7 +20,7 @@ from paceline.model.jobs.job_specs import CpuPolicy, JobSpec, RoleSpec
 from paceline.model.jobs.placements import Placement
 from paceline.model.roles import Role
 from paceline.services.cluster import checkups
-from paceline.specs import custom_resources
+from paceline.specs.job_file import custom_resources
 
 NOW = 1_800_000_000.0
 

@@ -22,7 +22,7 @@ from paceline.model.roles import ReplicaId, Role
 from paceline.services.cluster import runs
 from paceline.services.cluster.collectors import Collector, Source
 from paceline.services.observing import recordings
-from paceline.specs import custom_resources
+from paceline.specs.job_file import custom_resources
 from paceline.stores import Store, open_store
 
 WORKER = ReplicaId(Role.WORKER, 0)

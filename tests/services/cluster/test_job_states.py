@@ -21,7 +21,7 @@ from paceline.rendering import labels
 from paceline.services.cluster.jobs import ClusterJobs
 from paceline.services.cluster.measurements import ClusterMeasurements
 from paceline.services.observing import recordings
-from paceline.specs import custom_resources
+from paceline.specs.job_file import custom_resources
 
 
 class World:

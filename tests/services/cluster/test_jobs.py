@@ -34,7 +34,7 @@ from paceline.services.operators import executions
 from paceline.services.studying import tunings
 from paceline.services.studying.probes import Prober
 from paceline.services.studying.tunings import Tuner
-from paceline.specs import custom_resources
+from paceline.specs.job_file import custom_resources
 from paceline.stores import open_store
 
 HERE = Path()

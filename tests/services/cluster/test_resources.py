@@ -11,7 +11,7 @@ from paceline.control.states import ReplicaState, initial
 from paceline.model.jobs.statuses import ReplicaPhase
 from paceline.model.roles import ReplicaId, Role
 from paceline.services.cluster import records, resources
-from paceline.specs import custom_resources
+from paceline.specs.job_file import custom_resources
 
 
 def test_a_list_counts_only_replicas_that_the_job_still_has() -> None:

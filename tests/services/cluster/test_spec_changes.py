@@ -22,7 +22,7 @@ from paceline.services.cluster.jobs import ClusterJobs
 from paceline.services.cluster.measurements import ClusterMeasurements
 from paceline.services.cluster.spec_changes import merge_patch
 from paceline.services.studying import changes
-from paceline.specs import custom_resources
+from paceline.specs.job_file import custom_resources
 from paceline.stores import open_store
 
 

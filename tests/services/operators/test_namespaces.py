@@ -21,7 +21,7 @@ from paceline.services.cluster import runs
 from paceline.services.operators import operators
 from paceline.services.operators.operators import Operator
 from paceline.services.operators.rounds import Rounds
-from paceline.specs import custom_resources
+from paceline.specs.job_file import custom_resources
 from paceline.stores import open_store
 
 

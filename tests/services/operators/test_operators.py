@@ -17,7 +17,7 @@ from paceline.model.jobs.job_specs import FitPolicy, Scheduling
 from paceline.rendering import labels
 from paceline.services.cluster.annotations import RESUME
 from paceline.services.operators import executions, reconcilers
-from paceline.specs import custom_resources
+from paceline.specs.job_file import custom_resources
 
 
 def run(test: Callable[[], Any]) -> None:

@@ -416,7 +416,7 @@ def test_a_job_is_not_held_to_be_deleted_while_its_namespace_cannot_be_asked(tmp
 
 
 def _elsewhere() -> dict[str, Any]:
-    from paceline.specs import custom_resources
+    from paceline.specs.job_file import custom_resources
 
     return custom_resources.resource(job(), "ads")
 

@@ -16,7 +16,7 @@ from paceline.model.roles import Role
 from paceline.model.studies.proposals import Proposal
 from paceline.model.studies.tunings import Goal, Objective
 from paceline.services.studying import proposals
-from paceline.specs import edits
+from paceline.specs.edits import edits
 from paceline.stores import recordings
 
 RECORDINGS = Path(__file__).parents[3] / "benchmarks" / "diagnosis" / "recordings"

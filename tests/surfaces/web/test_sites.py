@@ -22,7 +22,7 @@ from paceline.model.roles import ReplicaId, Role
 from paceline.services.cluster import runs
 from paceline.services.cluster.annotations import CHANGE
 from paceline.services.observing.job_summaries import Keeper
-from paceline.specs import custom_resources
+from paceline.specs.job_file import custom_resources
 from paceline.surfaces.web import sites
 from paceline.surfaces.web.applications import application
 from paceline.surfaces.web.job_files import JobFiles

@@ -10,7 +10,8 @@ from paceline.linting import shells
 from paceline.linting.rules import Hit, rule
 from paceline.model.explanations.findings import Severity
 from paceline.model.jobs import job_specs
-from paceline.specs import JobFile, documents, problems
+from paceline.specs import JobFile
+from paceline.specs.yaml_text import documents, problems
 
 _SECRET = re.compile(
     r"(^|_)(PASSWORD|PASSWD|PASSPHRASE|TOKEN|SECRET|API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|CREDENTIALS?)$",

@@ -16,7 +16,8 @@ from paceline.linting.jobs import commands
 from paceline.linting.rules import Hit, rule
 from paceline.model.explanations.findings import Severity
 from paceline.model.jobs.job_specs import JobSpec
-from paceline.specs import JobFile, problems
+from paceline.specs import JobFile
+from paceline.specs.yaml_text import problems
 
 _PYTHON = re.compile(r"python(\d+(\.\d+)?)?", re.ASCII)
 _SHELLS = ("sh", "bash", "dash", "ksh", "zsh")

@@ -10,7 +10,8 @@ from paceline.model.explanations.findings import Severity
 from paceline.model.jobs import job_specs
 from paceline.model.jobs.placements import PlacementStrategy
 from paceline.model.roles import Role
-from paceline.specs import JobFile, documents
+from paceline.specs import JobFile
+from paceline.specs.yaml_text import documents
 
 #: Workers beyond which one parameter server is sure to be what they wait for.
 MANY_WORKERS = 16

@@ -9,7 +9,8 @@ from paceline.linting.rules import Hit, rule
 from paceline.model import quantities
 from paceline.model.explanations.findings import Severity
 from paceline.model.jobs import job_specs
-from paceline.specs import JobFile, documents
+from paceline.specs import JobFile
+from paceline.specs.yaml_text import documents
 
 #: What the agent sets from `threads`, unless the user did.
 VARIABLES = (

@@ -11,7 +11,8 @@ from paceline.model import imbalances, quantities
 from paceline.model.explanations.findings import Severity
 from paceline.model.roles import Role
 from paceline.model.variables.variable_plans import Cut
-from paceline.specs import JobFile, documents
+from paceline.specs import JobFile
+from paceline.specs.yaml_text import documents
 
 #: Rows from which updating all of them in each step costs more than the step itself.
 GIANT_ROWS = 100_000

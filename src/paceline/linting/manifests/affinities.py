@@ -10,7 +10,7 @@ from paceline.linting.manifests import readings
 from paceline.linting.manifests.readings import Manifest, ManifestFile
 from paceline.linting.rules import Hit, rule
 from paceline.model.explanations.findings import Severity
-from paceline.specs.documents import Path, Scalar
+from paceline.specs.yaml_text.documents import Path, Scalar
 
 _SCOPES = frozenset(
     (

@@ -10,8 +10,8 @@ from paceline.linting.manifests import readings
 from paceline.linting.manifests.readings import ManifestFile
 from paceline.linting.rules import Hit, rule
 from paceline.model.explanations.findings import Severity
-from paceline.specs import problems
-from paceline.specs.documents import Kind, Scalar
+from paceline.specs.yaml_text import problems
+from paceline.specs.yaml_text.documents import Kind, Scalar
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
 _QUOTES = ("'", '"')

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from paceline.linting.manifests.readings import Manifest, ManifestFile
 from paceline.linting.rules import Hit, rule
 from paceline.model.explanations.findings import Severity
-from paceline.specs.documents import Path, Scalar
+from paceline.specs.yaml_text.documents import Path, Scalar
 
 _HOLDERS = ("labels", "matchLabels", "nodeSelector", "selector")
 _WELL_KNOWN = (

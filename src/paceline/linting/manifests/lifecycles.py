@@ -8,7 +8,7 @@ from paceline.linting.manifests import readings, training
 from paceline.linting.manifests.readings import Manifest, ManifestFile
 from paceline.linting.rules import Hit, rule
 from paceline.model.explanations.findings import Severity
-from paceline.specs.documents import Path
+from paceline.specs.yaml_text.documents import Path
 
 _ENDLESS = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet", "Pod")
 

@@ -10,8 +10,10 @@ from typing import Any
 
 from paceline.linting.manifests import templates
 from paceline.model.explanations import findings
-from paceline.specs import JobFileError, Problem, documents, problems, sections, streams
-from paceline.specs.documents import Path, Scalar
+from paceline.specs import JobFileError, Problem
+from paceline.specs.job_file import sections
+from paceline.specs.yaml_text import documents, problems, streams
+from paceline.specs.yaml_text.documents import Path, Scalar
 
 #: A line that only a template has, and that is neither a comment nor the end of a part of it.
 _FILLS = re.compile(r"\s*+\{[{%]-?\s*+(?!end|else|elif|/\*)")

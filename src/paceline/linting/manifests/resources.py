@@ -11,8 +11,8 @@ from paceline.linting.manifests.readings import Manifest, ManifestFile
 from paceline.linting.rules import Hit, rule
 from paceline.model import quantities
 from paceline.model.explanations.findings import Severity
-from paceline.specs import problems
-from paceline.specs.documents import Path
+from paceline.specs.yaml_text import problems
+from paceline.specs.yaml_text.documents import Path
 
 
 @rule(

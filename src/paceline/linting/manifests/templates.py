@@ -11,7 +11,7 @@ import dataclasses
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from paceline.specs import problems
+from paceline.specs.yaml_text import problems
 
 _FIRST, _COUNT = 0xE000, 6400
 _OPENING = re.compile(r"\{[%#{]")

@@ -8,7 +8,7 @@ from typing import Any
 
 from paceline.linting.manifests import readings
 from paceline.linting.manifests.readings import Manifest
-from paceline.specs.documents import Scalar
+from paceline.specs.yaml_text.documents import Scalar
 
 _MOST_CHARACTERS = 20_000
 #: Environment variables that tell a replica of its cluster.

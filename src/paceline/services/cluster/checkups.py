@@ -15,7 +15,7 @@ from paceline.engines.kubernetes.kinds import Kind
 from paceline.model.explanations.checkups import Check, CheckState
 from paceline.model.jobs.job_specs import JobSpec
 from paceline.services.cluster import exclusive_cores
-from paceline.specs import custom_resources
+from paceline.specs.job_file import custom_resources
 
 _INSTALL = "paceline schema --crd | kubectl apply -f -"
 

@@ -20,7 +20,7 @@ from paceline.rendering import labels
 from paceline.services.cluster import admissions, resources
 from paceline.services.cluster import runs as cluster_runs
 from paceline.services.cluster.measurements import ClusterMeasurements
-from paceline.specs import problems
+from paceline.specs.yaml_text import problems
 
 _NO_OPERATOR = (
     "the cluster has to know what a TrainingJob is: paceline schema --crd | kubectl apply -f -, "

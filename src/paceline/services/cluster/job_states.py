@@ -22,7 +22,7 @@ from paceline.model.jobs.statuses import JobPhase
 from paceline.rendering import labels
 from paceline.scheduling import fits
 from paceline.services.cluster import admissions, records, runs
-from paceline.specs import custom_resources
+from paceline.specs.job_file import custom_resources
 
 #: So long a job that was just made may be without a word of the operator.
 UNSEEN_SECONDS = 10.0

@@ -58,7 +58,7 @@ from paceline.services.life_cycles import CLUSTER_DELAY_SECONDS, LifeCycle, Stor
 from paceline.services.logs import Wanted
 from paceline.services.observing import recordings, snapshots
 from paceline.sources import agents
-from paceline.specs import custom_resources
+from paceline.specs.job_file import custom_resources
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

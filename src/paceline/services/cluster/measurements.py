@@ -23,7 +23,7 @@ from paceline.errors import NotFound, StoreError
 from paceline.model.jobs.runs import Run
 from paceline.services.cluster import runs
 from paceline.services.cluster.collectors import Collector, Source
-from paceline.specs import custom_resources
+from paceline.specs.job_file import custom_resources
 from paceline.stores import Store, open_store
 
 #: Of what an agent has written, enough for a look: a minute and more.

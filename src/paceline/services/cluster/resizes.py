@@ -32,7 +32,7 @@ from paceline.model.roles import ReplicaId
 from paceline.rendering import pods
 from paceline.services.cluster import records, spec_changes
 from paceline.services.cluster.annotations import ADJUSTMENTS, CHANGING, adjustments_of
-from paceline.specs import custom_resources
+from paceline.specs.job_file import custom_resources
 from paceline.stores import encodings
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from paceline.model.studies import trained_models
 from paceline.rendering import labels
 from paceline.services.cluster import runs
 from paceline.services.cluster.records import Record
-from paceline.specs import custom_resources
+from paceline.specs.job_file import custom_resources
 
 
 def run(resource: Object) -> Run:

@@ -18,7 +18,7 @@ from paceline.model.jobs.runs import Run
 from paceline.rendering import manifests
 from paceline.services import successors
 from paceline.services.cluster.annotations import CHANGE, RESUME
-from paceline.specs import custom_resources
+from paceline.specs.job_file import custom_resources
 
 if TYPE_CHECKING:
     from paceline.services.cluster.job_objects import JobObjects

@@ -16,7 +16,7 @@ from paceline.model.jobs.runs import Submit
 from paceline.rendering import codes, manifests
 from paceline.rendering.surroundings import Surroundings
 from paceline.services import packed_folders
-from paceline.specs import custom_resources
+from paceline.specs.job_file import custom_resources
 
 #: Annotations by which a submit that is made twice is known as one.
 SUBMIT, FINGERPRINT = "paceline.dev/submit", "paceline.dev/submit-fingerprint"

@@ -14,8 +14,8 @@ from paceline.model import quantities
 from paceline.model.jobs.adjustments import Knob
 from paceline.model.jobs.runs import Run
 from paceline.model.jobs.statuses import JobPhase
-from paceline.specs import edits
-from paceline.specs.problems import JobFileError
+from paceline.specs.edits import edits
+from paceline.specs.yaml_text.problems import JobFileError
 
 if TYPE_CHECKING:
     from paceline.services.local.run_registry import RunRegistry

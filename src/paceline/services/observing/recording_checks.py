@@ -14,7 +14,8 @@ from paceline.model.explanations.causes import Cause
 from paceline.model.measures.recordings import Recording
 from paceline.model.measures.samples import Evaluation, Sample, StepReport
 from paceline.model.roles import ReplicaId
-from paceline.specs import fields, problems
+from paceline.specs.job_file import fields
+from paceline.specs.yaml_text import problems
 
 #: More is no number of an attempt; more no database holds.
 _MOST, _LARGEST = 2**31, 2**63

@@ -21,7 +21,7 @@ from paceline.services.cluster.records import Record
 from paceline.services.operators import executions, reconcilers
 from paceline.services.operators.reconcilers import Look, Reconciler
 from paceline.services.operators.work_queues import WorkQueue
-from paceline.specs import custom_resources
+from paceline.specs.job_file import custom_resources
 
 WORKERS = 8
 #: News of one job are gathered for so long.

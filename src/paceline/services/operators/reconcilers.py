@@ -30,7 +30,8 @@ from paceline.services.cluster import announcements, records
 from paceline.services.cluster.annotations import CHANGE, RESUME, adjustments_of
 from paceline.services.cluster.records import Record, UnreadableStatus
 from paceline.services.operators.executions import SNAPSHOT, Executor, is_owned
-from paceline.specs import custom_resources, parse_job
+from paceline.specs import parse_job
+from paceline.specs.job_file import custom_resources
 
 #: How often even a job without news is looked at: containers may be stuck, and nodes silent.
 LOOK_SECONDS = 15.0

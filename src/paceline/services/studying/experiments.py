@@ -22,7 +22,7 @@ from paceline.services import machine_facts
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.studying import trials
 from paceline.services.studying.trials import Bed, Times
-from paceline.specs import edits
+from paceline.specs.edits import edits
 from paceline.stores import Store
 
 #: Is told how far an experiment is, and what its next run does, in few words; empty: that is done.

@@ -19,7 +19,7 @@ from paceline.services import successors
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.studying import probes, trials, turns
 from paceline.services.studying.trials import Times
-from paceline.specs import edits
+from paceline.specs.edits import edits
 from paceline.tuning import judgements
 
 

@@ -28,7 +28,8 @@ from paceline.modelling.forecasts import Forecast
 from paceline.modelling.layouts import Layout
 from paceline.rendering import host_plans
 from paceline.services import variable_plans
-from paceline.specs import JobFile, edits
+from paceline.specs import JobFile
+from paceline.specs.edits import edits
 
 #: Fields of the training section that the model knows, and those that do not change how fast steps are.
 _KNOWN_TRAINING = ("partitioning", "variable_placement", "variable_plan", "steps_in_flight")

@@ -20,7 +20,7 @@ from paceline.model.variables.variable_plans import Plan
 from paceline.modelling.predictions import NOTHING_BINDS
 from paceline.services.studying import predictions
 from paceline.services.studying.predictions import Model
-from paceline.specs import edits
+from paceline.specs.edits import edits
 from paceline.tuning import candidates, cure_moves, moves, searches, shapes
 from paceline.tuning.candidates import Candidate, Rated
 from paceline.tuning.shapes import Shape

@@ -17,7 +17,7 @@ from paceline.services.life_cycles import LifeCycle
 from paceline.services.observing.diagnosis_runs import Look
 from paceline.services.observing.look_cache import Lookout
 from paceline.services.studying import trials
-from paceline.specs import edits
+from paceline.specs.edits import edits
 from paceline.tuning import comparisons, judgements
 from paceline.tuning.comparisons import Verdict
 

@@ -18,7 +18,8 @@ from paceline.modelling.layouts import Layout
 from paceline.modelling.simulations import Incident
 from paceline.services.studying import predictions
 from paceline.services.studying.predictions import Model
-from paceline.specs import JobFile, edits
+from paceline.specs import JobFile
+from paceline.specs.edits import edits
 
 #: By how much what a step asks for differs from step to step, as a share of it.
 VARIATION = 0.5

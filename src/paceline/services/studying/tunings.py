@@ -24,7 +24,7 @@ from paceline.services.life_cycles import LifeCycle
 from paceline.services.observing import recordings
 from paceline.services.studying import probes, proposals, trials, turns
 from paceline.services.studying.trials import Bed, Doing, Times
-from paceline.specs import edits
+from paceline.specs.edits import edits
 from paceline.stores import Store
 from paceline.tuning import judgements, proofs, searches
 

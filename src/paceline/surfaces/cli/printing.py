@@ -37,7 +37,7 @@ def emit(document: Mapping[str, Any], output: str) -> None:
     if output == "json":
         click.echo(json.dumps(document, indent=2, ensure_ascii=False))
     else:
-        from paceline.specs import dumping
+        from paceline.specs.job_file import dumping
 
         click.echo(dumping.dump_document(dict(document)), nl=False)
 

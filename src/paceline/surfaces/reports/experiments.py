@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from paceline.model.studies.experiments import Experiment, Repeat, Variant
-from paceline.specs import edits
+from paceline.specs.edits import edits
 from paceline.surfaces import templates
 from paceline.surfaces.charts import drawings, scales
 from paceline.surfaces.charts.drawings import Dots, Line, Shape

@@ -10,7 +10,7 @@ from fastapi.openapi.utils import get_openapi
 from starlette.routing import BaseRoute
 
 from paceline.errors import InvalidInput
-from paceline.specs import problems as problems_of_files
+from paceline.specs.yaml_text import problems as problems_of_files
 from paceline.surfaces.web import problems
 from paceline.surfaces.web.schemas.bases import Problem
 

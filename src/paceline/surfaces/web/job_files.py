@@ -15,7 +15,7 @@ from paceline.model.explanations.causes import Change
 from paceline.model.explanations.findings import Finding
 from paceline.model.jobs.job_specs import JobSpec
 from paceline.services.bounded_readers import BoundedReader
-from paceline.specs import assignments, edits
+from paceline.specs.edits import assignments, edits
 
 #: As problems call it: in a request it has no name.
 FILE = "job file"

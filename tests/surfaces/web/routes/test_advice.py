@@ -13,7 +13,7 @@ from click.testing import Result
 from starlette.testclient import TestClient
 
 from paceline.services.studying import proposals
-from paceline.specs import assignments
+from paceline.specs.edits import assignments
 
 
 @pytest.mark.slow

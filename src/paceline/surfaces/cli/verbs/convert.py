@@ -16,7 +16,8 @@ def command(session: sessions.Session, file: str) -> None:
 
     What a job file has no words for is listed on stderr.
     """
-    from paceline.specs import problems, tfjob_files
+    from paceline.specs.tfjob import tfjob_files
+    from paceline.specs.yaml_text import problems
 
     if file == "-":
         found = tfjob_files.convert_text(sys.stdin.buffer.read(), "stdin")

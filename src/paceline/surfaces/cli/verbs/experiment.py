@@ -66,7 +66,7 @@ def command(
 
 def _run(session: sessions.Session, file: str, like: str | None, *, apart: bool, again: bool) -> Experiment:
     from paceline.services.studying import experiments, studies
-    from paceline.specs import experiment_files
+    from paceline.specs.job_file import experiment_files
 
     read = experiment_files.load_experiment(file)
     known = None if like is None else session.measured(like)

@@ -91,7 +91,7 @@ def _findings(session: sessions.Session, files: Sequence[str], manifests: Sequen
 def _bytes(file: str) -> bytes:
     if file == "-":
         return sys.stdin.buffer.read()
-    from paceline.specs import problems
+    from paceline.specs.yaml_text import problems
 
     shown = problems.visible(file)
     try:

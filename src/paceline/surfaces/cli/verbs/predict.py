@@ -56,7 +56,7 @@ def command(
     the training library also unique_ids and lazy-adam, and where cures would have its variables. Needs the
     extra `tuning`. NAME may be the file of a recording (`paceline record`).
     """
-    from paceline.specs import assignments as changes
+    from paceline.specs.edits import assignments as changes
 
     asked = [changes.change(each) for each in assignments]
     swept = changes.several(sweep) if sweep else ()
@@ -102,7 +102,7 @@ def _show(found: Forecast, probed: Sequence[Compared], output: str) -> None:
 def _show_rounds(model: Model, asked: Sequence[Change], output: str) -> None:
     from paceline import specs
     from paceline.services.studying import autoscale_forecasts
-    from paceline.specs import edits
+    from paceline.specs.edits import edits
 
     spec = specs.parse_job(edits.edited(model.job.text, asked)).spec
     found = autoscale_forecasts.rounds(model, spec)

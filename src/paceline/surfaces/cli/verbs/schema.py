@@ -16,7 +16,7 @@ def command(session: sessions.Session, crd: bool) -> None:
     from paceline import specs
 
     if crd:
-        from paceline.specs import custom_resources
+        from paceline.specs.job_file import custom_resources
 
         printing.emit(custom_resources.definition(), "yaml")
         session.say("paceline schema --crd | kubectl apply -f -")

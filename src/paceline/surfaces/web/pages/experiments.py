@@ -14,7 +14,7 @@ from paceline.model.jobs.selectors import Requirement, Selector
 from paceline.model.studies.experiments import Experiment
 from paceline.model.studies.tunings import Tuning
 from paceline.services.studying.trials import LABEL
-from paceline.specs import edits
+from paceline.specs.edits import edits
 from paceline.surfaces.charts.strips import Strip
 from paceline.surfaces.views import experiments as experiment_views
 from paceline.surfaces.views import tunings as tuning_views

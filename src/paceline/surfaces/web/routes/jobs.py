@@ -20,7 +20,7 @@ from paceline.model.jobs.runs import Run, RunSummary
 from paceline.model.jobs.runs import Submit as SubmitKey
 from paceline.model.jobs.selectors import Requirement, Selector
 from paceline.model.roles import ReplicaId
-from paceline.specs import problems
+from paceline.specs.yaml_text import problems
 from paceline.surfaces import documents
 from paceline.surfaces.web.callers import Asked, may
 from paceline.surfaces.web.operations import Operation

@@ -17,7 +17,7 @@ from paceline.model.jobs.runs import Run
 from paceline.model.measures.samples import Evaluation, Sample, StepReport
 from paceline.model.roles import ReplicaId
 from paceline.services.observing import recordings
-from paceline.specs import problems
+from paceline.specs.yaml_text import problems
 from paceline.stores import recordings as files
 from paceline.surfaces import courses, documents
 from paceline.surfaces.diffs import Diffs

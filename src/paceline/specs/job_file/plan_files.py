@@ -1,0 +1,70 @@
+"""Saved plans of variables: files that ``paceline plan --save`` writes and a job file names."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import Any
+
+from paceline.errors import InvalidInput
+from paceline.model.variables import saved_plans
+from paceline.model.variables.variable_plans import Plan
+from paceline.specs.job_file import checks
+from paceline.specs.yaml_text import documents, problems
+
+_HINT = "`paceline plan job.yaml --variables FILE --save FILE` writes one."
+
+
+def load_plan(path: str | os.PathLike[str]) -> Plan:
+    """Return the plan that a file (JSON or YAML) holds.
+
+    Raises:
+        errors.NotFound: there is no such file.
+        errors.InvalidInput: it cannot be read, or is no plan.
+    """
+    try:
+        return saved_plans.read(load_plain(path, _HINT))
+    except ValueError as error:
+        raise InvalidInput(f"{problems.visible(os.fspath(path))}: {error}", _HINT) from error
+
+
+def load_plain(path: str | os.PathLike[str], hint: str) -> Any:
+    """Return what a file (YAML or JSON) says, as plain values.
+
+    Raises:
+        errors.NotFound: there is no such file; the hint says what to do.
+        errors.InvalidInput: it cannot be read.
+    """
+    return plain_text(checks.read_bytes(path, hint), file=os.fspath(path))
+
+
+def plain_text(text: str | bytes, file: str = "job.yaml") -> Any:
+    """Return what a text (YAML or JSON) says, as plain values.
+
+    Raises:
+        problems.JobFileError: it cannot be read.
+    """
+    document = documents.read(documents.decode(text, file), file)
+    if document.faults:
+        raise problems.JobFileError(document.faults)
+    return plain(document.data)
+
+
+def plain(data: object) -> Any:
+    """Return what was read with numbers and booleans for the leaves that YAML takes for these."""
+    if isinstance(data, dict):
+        return {key: plain(value) for key, value in data.items()}
+    if isinstance(data, list):
+        return [plain(value) for value in data]
+    return _leaf(data) if isinstance(data, documents.Scalar) else data
+
+
+def _leaf(scalar: documents.Scalar) -> str | float | bool | None:
+    if scalar.kind is documents.Kind.NULL:
+        return None
+    if scalar.kind is documents.Kind.BOOLEAN:
+        return scalar.text.lower() in ("true", "yes", "on")
+    for kind in (int, float) if scalar.is_number else ():
+        with contextlib.suppress(ValueError):
+            return kind(scalar.text)
+    return scalar.text

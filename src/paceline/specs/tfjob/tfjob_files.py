@@ -1,0 +1,260 @@
+"""Kubeflow's TFJobs read as job files, with a list of what a job file has no words for.
+
+A TFJob that `rendering.tfjobs` made is read back together with its config map. YAML is read as job files are
+(`documents`); values become what Kubernetes' own reader makes of them. A refusal names the place in the file.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+import math
+import os
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from paceline.errors import InvalidInput
+from paceline.model.jobs import job_specs
+from paceline.rendering import tfjobs
+from paceline.specs.job_file import checks, dumping, files
+from paceline.specs.tfjob import tfjob_readings, tfjob_shapes
+from paceline.specs.tfjob.tfjob_readings import Fields
+from paceline.specs.tfjob.tfjob_shapes import Unreadable
+from paceline.specs.yaml_text import documents, problems, streams
+from paceline.specs.yaml_text.documents import Kind, Scalar
+
+_HINT = "a TFJob starts with apiVersion: kubeflow.org/v1, kind: TFJob"
+_OF_JOB_FILES = problems.JobFileError(()).hint
+_RENDER_FIRST = "render it first (helm template CHART, kustomize build, jinja2), and convert what that prints"
+#: What Kubeflow had before v1, and how each differs.
+_OLD = {
+    "kubeflow.org/v1alpha1": "the list spec.replicaSpecs becomes spec.tfReplicaSpecs, with roles by name",
+    "kubeflow.org/v1alpha2": "",
+    "kubeflow.org/v1beta1": "",
+    "kubeflow.org/v1beta2": "",
+}
+_MOVED = (
+    "cleanPodPolicy, backoffLimit, activeDeadlineSeconds and ttlSecondsAfterFinished go to spec.runPolicy"
+)
+_BEFORE_V1 = ("replicaSpecs", "tfImage", "terminationPolicy")
+_OCTAL = re.compile(r"([-+]?)0o?([0-7]+)", re.ASCII)
+_TAG = re.compile(r"\{[{%]")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Conversion:
+    """A job file, and what of the TFJob is not in it: each by its path, with its value or a reason."""
+
+    text: str
+    lost: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Object:
+    """An object of the file: its data, the document that it stands in and where in it."""
+
+    data: Fields
+    document: documents.Document
+    above: documents.Path
+
+    @property
+    def kind(self) -> str:
+        return str(self.data.get("kind") or "")
+
+    @property
+    def name(self) -> Any:
+        metadata = self.data.get("metadata")
+        return metadata.get("name") if isinstance(metadata, dict) else None
+
+    def refusal(
+        self, path: str, message: str, hint: str | None = _HINT, *, is_key: bool = False
+    ) -> problems.JobFileError:
+        """Return the error about what stands at a path of this object."""
+        known = {_written(each): each for each in self.document.places}
+        at = _written((*self.above, path) if path else self.above)
+        while at not in known:
+            at, is_key = at[: max(at.rfind("."), at.rfind("["), 0)], True
+        where = self.document.place(known[at], key=is_key)
+        said = f"{problems.visible(path)}: {message}" if path else message
+        problem = problems.at(self.document.file, self.document.lines, where, (), said)
+        return problems.JobFileError([problem], hint)
+
+
+def convert(path: str | os.PathLike[str]) -> Conversion:
+    """Return the job file that a file with a TFJob makes.
+
+    Raises:
+        NotFound: there is no such file.
+        InvalidInput: it is no TFJob, or one that makes no job.
+    """
+    name = os.fspath(path)
+    return convert_text(checks.read_bytes(name, _HINT), name)
+
+
+def convert_text(text: str | bytes, file: str) -> Conversion:
+    """Return the job file that a text with a TFJob makes; the file's name is for messages.
+
+    Raises:
+        InvalidInput: it is no TFJob, or one that makes no job.
+    """
+    source = ""
+    try:
+        source = documents.decode(text, file)
+        return _converted(list(_objects(source, file)), file)
+    except problems.JobFileError as error:
+        if (tag := _template_tag(source, error)) is None:
+            # The hint of job files does not help here.
+            raise problems.JobFileError(
+                error.problems, None if error.hint == _OF_JOB_FILES else error.hint
+            ) from error
+        message = "this is a template, no manifest: what stands between braces is not filled in"
+        lines = documents.split_lines(source)
+        raise problems.JobFileError([problems.at(file, lines, tag, (), message)], _RENDER_FIRST) from error
+
+
+def _converted(found: Sequence[_Object], file: str) -> Conversion:
+    tfjob = _the_tfjob(found, file)
+    told = next((each for each in found if each.kind == "ConfigMap" and each.name == tfjob.name), None)
+    faults = [fault for each in (tfjob, told) if each is not None for fault in each.document.faults]
+    if faults:
+        raise problems.JobFileError(dict.fromkeys(faults), None)
+    data = told.data.get("data") if told is not None else None
+    reading = tfjob_readings.Reading(copy.deepcopy(tfjob.data), data if isinstance(data, dict) else {})
+    try:
+        tfjob_shapes.check(tfjob.data)
+        document = reading.document()
+    except Unreadable as error:
+        raise tfjob.refusal(error.path, error.message, error.hint or None, is_key=error.is_key) from error
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        what = "the config map of its agents is not as Paceline renders it" if data else "it is damaged"
+        raise tfjob.refusal("", f"this TFJob cannot be read: {what}") from error
+    try:
+        job = files.parse_job(json.dumps(document, ensure_ascii=False), file=file)
+    except problems.JobFileError as error:
+        first = error.problems[0]
+        raise tfjob.refusal(reading.source_of(first.path), first.message, None) from error
+    spec = reading.placed(job.spec)
+    own = (tfjob, told) if reading.is_ours else (tfjob,)
+    others = [each for each in found if each not in own and not (reading.is_ours and _is_own(each, tfjob))]
+    return Conversion(text=dumping.dump_job(spec), lost=(*reading.lost(), *map(_passed_over, others)))
+
+
+def _the_tfjob(found: Sequence[_Object], file: str) -> _Object:
+    """Return the one TFJob of a file, of the version that is read."""
+    tfjobs_found = [each for each in found if each.kind == "TFJob"]
+    if not tfjobs_found:
+        raise _without_tfjob(found, file)
+    if len(tfjobs_found) > 1:
+        message = f"there are {len(tfjobs_found)} TFJobs in the file; a job file holds one job"
+        raise tfjobs_found[1].refusal("kind", message, "convert each in a file of its own")
+    (tfjob,) = tfjobs_found
+    version, spec = tfjob.data.get("apiVersion"), tfjob.data.get("spec")
+    odd = next((key for key in _BEFORE_V1 if isinstance(spec, dict) and key in spec), None)
+    if version in _OLD or odd is not None:
+        old = version if version in _OLD else "kubeflow.org/v1alpha1"
+        where = "apiVersion" if version in _OLD else f"spec.{odd}"
+        message = f"this is the form of {old}, from before Kubeflow 1.0; no operator of today takes it"
+        todo = "; ".join(part for part in (_OLD[str(old)], _MOVED) if part)
+        raise tfjob.refusal(where, message, f"write apiVersion: kubeflow.org/v1; {todo}")
+    if version is None:
+        raise tfjob.refusal("", "apiVersion is missing")
+    if version != tfjobs.API_VERSION:
+        message = f"{problems.shown(str(version))} is another API group or version than {tfjobs.API_VERSION}"
+        raise tfjob.refusal("apiVersion", message)
+    metadata = tfjob.data.get("metadata")
+    if isinstance(metadata, dict) and not metadata.get("name") and "generateName" in metadata:
+        message = "each TFJob that is created of it gets a name of its own; a job file has one name"
+        raise tfjob.refusal("metadata.generateName", message, "write metadata.name in its place", is_key=True)
+    return tfjob
+
+
+def _without_tfjob(found: Sequence[_Object], file: str) -> InvalidInput:
+    named = [each for each in found if each.kind]
+    if not found:
+        return InvalidInput(f"{problems.visible(file)}: there is no TFJob in it", _HINT)
+    if not named:
+        return found[0].refusal("", "there is no TFJob in the file: kind is missing")
+    if named[0].kind == job_specs.KIND and named[0].data.get("apiVersion") == job_specs.API_VERSION:
+        return named[0].refusal("kind", "this is a job file already; there is nothing to convert", None)
+    kinds = dict.fromkeys(problems.visible(each.kind[:60]) for each in named)
+    return named[0].refusal("kind", f"there is no TFJob in the file, only {', '.join([*kinds][:5])}")
+
+
+def _objects(text: str, file: str) -> Iterator[_Object]:
+    """Yield the objects of a stream of them, those of lists too.
+
+    Raises:
+        JobFileError: a document is no YAML.
+    """
+    text = streams.without_directives(text)
+    lines = documents.split_lines(text)
+    for count, (start, end, line) in enumerate(streams.cuts(text)):
+        if count == streams.MAX_DOCUMENTS:
+            message = f"there are more than {streams.MAX_DOCUMENTS} documents in the file"
+            raise problems.failure(file, lines, (line, 1), message)
+        document = documents.read(text[start:end], file, first_line=line, lines=lines)
+        data = _plain(document.data)
+        if not isinstance(data, dict):
+            continue
+        items = data.get("items") if str(data.get("kind")).endswith("List") else None
+        if isinstance(items, list):
+            for index, item in enumerate(items):
+                if isinstance(item, dict):
+                    yield _Object(item, document, ("items", index))
+        else:
+            yield _Object(data, document, ())
+
+
+def _plain(value: Any) -> Any:
+    """Return what Kubernetes' reader (sigs.k8s.io/yaml) makes of a value; a field without one is left out."""
+    if isinstance(value, dict):
+        made = {key: _plain(each) for key, each in value.items()}
+        return {key: each for key, each in made.items() if each is not None}
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    return _leaf(value) if isinstance(value, Scalar) else None
+
+
+def _leaf(scalar: Scalar) -> Any:
+    """Return a leaf. Numbers to the base of 60 are text to Go, as dates are."""
+    text, number = scalar.text, scalar.text.replace("_", "")
+    try:
+        match scalar.kind:
+            case Kind.NULL:
+                return None
+            case Kind.BOOLEAN:
+                return text.lower() in ("true", "yes", "on")
+            case Kind.INTEGER:
+                octal = _OCTAL.fullmatch(number)
+                return int(octal[1] + octal[2], 8) if octal else int(number, 0)
+            case Kind.FLOAT:
+                return found if math.isfinite(found := float(number)) else text
+    except ValueError:
+        return text
+    return text
+
+
+def _written(path: Sequence[str | int]) -> str:
+    """Return a path as the notes write it."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+
+
+def _template_tag(source: str, error: problems.JobFileError) -> tuple[int, int] | None:
+    """Return line and column of the braces of a template that may be why a file was refused."""
+    failed = {problem.position.line for problem in error.problems}
+    for number, line in enumerate(documents.split_lines(source), start=1):
+        tag = _TAG.search(line)
+        if tag and (number in failed or not any(mark in line[: tag.start()] for mark in "'\"#")):
+            return number, tag.start() + 1
+    return None
+
+
+def _is_own(each: _Object, tfjob: _Object) -> bool:
+    """Whether Paceline renders this object beside a TFJob of its own."""
+    return each.kind == "NetworkPolicy" and each.name == tfjob.name
+
+
+def _passed_over(each: _Object) -> str:
+    return f"{each.kind} {each.name}: only the TFJob is read"

@@ -1,0 +1,134 @@
+"""Values written as YAML in the style of what stands around them: on one line, or in a block.
+
+Values are those of `documents`: mappings, lists and `Scalar` leaves. A text that needs quotes gets double
+ones, in a way that JSON reads as well.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import yaml
+
+from paceline.specs.yaml_text import documents, plain_texts
+from paceline.specs.yaml_text.documents import Kind, Scalar
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Style:
+    """How values are written.
+
+    Attributes:
+        is_json: whether every text has quotes.
+        colon: what stands between a key and its value.
+        comma: what stands between two values.
+        step: by how many columns a block mapping stands further in than the one around it.
+        item_step: the same of a list.
+    """
+
+    is_json: bool = False
+    colon: str = ": "
+    comma: str = ", "
+    step: int = 2
+    item_step: int = 0
+
+
+def data(value: Any) -> Any:
+    """Return a plain value (text, a number, a boolean, lists and mappings of these) as `documents` has it.
+
+    Raises:
+        TypeError: it is something else.
+    """
+    if isinstance(value, Mapping):
+        return {str(key): data(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [data(item) for item in value]
+    if isinstance(value, str):
+        return Scalar(str(value))
+    if isinstance(value, bool):
+        return Scalar(str(value).lower(), Kind.BOOLEAN)
+    if isinstance(value, int):
+        return Scalar(str(int(value)), Kind.INTEGER)
+    if isinstance(value, float) and math.isfinite(value):
+        return Scalar(_float(value), Kind.FLOAT)
+    raise TypeError(f"{value!r} is no plain value of a job file")
+
+
+def _float(value: float) -> str:
+    """Return a number that is one to YAML 1.1 too, which wants a point before an exponent."""
+    text = repr(float(value))
+    return text.replace("e", ".0e") if "e" in text and "." not in text else text
+
+
+def is_leafy(value: Any) -> bool:
+    """Whether a value is a leaf, or a list of leaves, or empty: what people write on one line."""
+    if isinstance(value, dict):
+        return not value
+    return not isinstance(value, list) or all(isinstance(each, Scalar) for each in value)
+
+
+def line(value: Any, style: Style) -> str:
+    """Return a value on one line, such as ``{cpu: 1, command: [python, train.py]}``."""
+    if isinstance(value, dict):
+        pairs = (f"{text(key, style)}{style.colon}{line(item, style)}" for key, item in value.items())
+        return "{" + style.comma.join(pairs) + "}"
+    if isinstance(value, list):
+        return "[" + style.comma.join(line(item, style) for item in value) + "]"
+    return scalar(value, style)
+
+
+def block(value: Any, column: int, style: Style) -> Iterator[str]:
+    """Yield the lines of a mapping or a list, further in by so many columns."""
+    indent = " " * column
+    if isinstance(value, list):
+        for item in value:
+            yield f"{indent}- {line(item, style)}"
+        return
+    for key, item in value.items():
+        yield from entry(key, item, column, style)
+
+
+def entry(key: str, value: Any, column: int, style: Style) -> Iterator[str]:
+    """Yield the lines of a field, in a block as soon as it has more than leaves."""
+    head = f"{' ' * column}{text(key, style)}:"
+    if is_leafy(value):
+        yield f"{head} {line(value, style)}"
+        return
+    yield head
+    yield from block(value, column + (style.item_step if isinstance(value, list) else style.step), style)
+
+
+def scalar(leaf: Scalar, style: Style, quote: str | None = None) -> str:
+    """Return a leaf; a text with the quotes of the one whose place it takes, where that is possible."""
+    if leaf.kind is not Kind.TEXT:
+        return leaf.text
+    if quote == "'" and leaf.text.isprintable():
+        return "'" + leaf.text.replace("'", "''") + "'"
+    return _quoted(leaf.text) if quote else text(leaf.text, style)
+
+
+def text(value: str, style: Style) -> str:
+    """Return a text, in quotes if it would be read as something else without."""
+    return value if not style.is_json and _is_plain(value) else _quoted(value)
+
+
+def _is_plain(value: str) -> bool:
+    """Whether a text reads back without quotes, anywhere: all readers of YAML have to agree on that."""
+    node = yaml.ScalarNode("tag:yaml.org,2002:str", value)
+    if not value.isprintable() or documents.scalar_of(node).kind is not Kind.TEXT:
+        return False
+    if plain_texts.is_ambiguous(value):
+        return False
+    written = yaml.dump(
+        [value], Dumper=yaml.SafeDumper, default_flow_style=True, allow_unicode=True, width=10**9
+    )
+    return bool(written == f"[{value}]\n")
+
+
+def _quoted(value: str) -> str:
+    escaped = json.dumps(value, ensure_ascii=False)
+    return "".join(c if c.isprintable() or ord(c) > 0xFFFF else f"\\u{ord(c):04x}" for c in escaped)
