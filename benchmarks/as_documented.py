@@ -22,7 +22,8 @@ from examples.census import data as census_data
 from examples.census import train as census
 from paceline import training
 from paceline.examples.clicks import generate, train
-from paceline.training import features, inputs
+from paceline.training import features
+from paceline.training.input import inputs
 
 DIMENSION, UNITS = 16, (256, 128, 64)
 

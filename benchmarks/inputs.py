@@ -19,7 +19,7 @@ from benchmarks.protocols import KEPT, ROOT, Bench, Check, Result, Row, interval
 from paceline import training
 from paceline.examples.clicks import generate, train
 from paceline.model.roles import Role
-from paceline.training import inputs
+from paceline.training.input import inputs
 
 DATA = "clicks-large"
 ROUNDS, QUICK_ROUNDS = 5, 1

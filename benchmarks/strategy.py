@@ -21,7 +21,8 @@ import tf_keras
 from benchmarks import stepped
 from paceline import training
 from paceline.examples.clicks import generate, train
-from paceline.training import features, inputs
+from paceline.training import features
+from paceline.training.input import inputs
 
 BATCH, DIMENSION, UNITS = 512, 16, (256, 128, 64)
 STEPS_PER_EPOCH = 50

@@ -140,7 +140,7 @@ def _dense_push(exchange: Any, pulled: Sequence[Any], gradients: Sequence[Any]) 
     import tensorflow as tf
     import tensorflow.compat.v1 as tf1
 
-    from paceline.training import exchanges, steps
+    from paceline.training.graph import exchanges, steps
 
     items = [item for each in pulled for item in each.items]
     with tf1.device(exchange.trainer_device):
@@ -168,7 +168,7 @@ def give_fixed_shares(shares: Sequence[float], examples: int, trainer: int) -> N
     """
 
     def grants(self: Any, stopped: Callable[[], bool]) -> Iterator[Any]:
-        from paceline.training.shards import Grant
+        from paceline.training.input.shards import Grant
 
         work, left = self._work, int(shares[trainer] * examples)
         own = [n for n, shard in enumerate(work.shards) if shard.file % len(shares) == trainer]

@@ -5,7 +5,8 @@ import pytest
 import yaml
 
 from examples.census import data, train
-from paceline.training import errors, inputs, settings, sources
+from paceline.training import errors, settings
+from paceline.training.input import inputs, sources
 
 JOB = yaml.safe_load((Path(data.__file__).with_name("job.yaml")).read_text())
 ROW = (

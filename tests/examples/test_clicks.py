@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.examples.clicks import generate, planted, train
-from paceline.training import evaluations, inputs, settings
+from paceline.training import evaluations, settings
+from paceline.training.input import inputs
 
 JOB = yaml.safe_load((Path(generate.__file__).with_name("job.yaml")).read_text())
 SMALL = generate.Parameters(

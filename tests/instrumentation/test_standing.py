@@ -115,7 +115,7 @@ def test_one_that_computes_says_that(clock: Clock) -> None:
 @pytest.mark.parametrize(
     ("file", "doing"),
     [
-        ("/lib/python3/site-packages/paceline/training/inputs.py", "input"),
+        ("/lib/python3/site-packages/paceline/training/input/inputs.py", "input"),
         ("/lib/site-packages/tensorflow/python/data/ops/iterator_ops.py", "input"),
         ("/lib/site-packages/tensorflow_core/python/client/session.py", "step"),
         ("/lib/site-packages/tensorflow/python/eager/execute.py", "step"),

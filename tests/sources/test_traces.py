@@ -11,7 +11,7 @@ from support.examples import examples
 from paceline.model.traces import traced_steps
 from paceline.model.traces.traced_steps import Direction, Trace, Transfer
 from paceline.sources import traces as sources
-from paceline.training import trace_files
+from paceline.training.tracing import trace_files
 
 NAME = traced_steps.name_at(1e9)
 

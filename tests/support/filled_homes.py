@@ -17,7 +17,7 @@ from paceline.model.roles import ReplicaId, Role
 from paceline.model.traces import traced_steps
 from paceline.services.local import state_dirs
 from paceline.stores import Store, open_store
-from paceline.training import trace_files
+from paceline.training.tracing import trace_files
 
 
 def spec_of(name: str, ps: int = 2, workers: int = 2) -> JobSpec:

@@ -15,7 +15,7 @@ from paceline.model.traces.traced_steps import (
     Trace,
     Transfer,
 )
-from paceline.training import trace_files
+from paceline.training.tracing import trace_files
 
 LONG = "deep/" + "a_very_long_name_of_a_layer/" * 4 + "kernel"
 NAME = traced_steps.name_at(1e9)

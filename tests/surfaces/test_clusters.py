@@ -25,7 +25,7 @@ from paceline.model.traces.traced_steps import Trace
 from paceline.services.local import state_dirs
 from paceline.services.operators import rounds
 from paceline.services.operators.rounds import Rounds
-from paceline.training import trace_files
+from paceline.training.tracing import trace_files
 
 Paceline = Callable[..., Result]
 WORKER = "clicks-worker-0-1"

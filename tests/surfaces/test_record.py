@@ -20,7 +20,7 @@ from paceline.model.traces.traced_steps import Event, Trace
 from paceline.model.variables.variables import Variable
 from paceline.services.local.state_dirs import Home
 from paceline.stores import open_store, recordings
-from paceline.training import trace_files, traffics
+from paceline.training.tracing import trace_files, traffics
 
 Paceline = Callable[..., Result]
 EVENT = Event(

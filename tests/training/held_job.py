@@ -45,10 +45,11 @@ def hold(at, until, release):
 
 def hurry():
     """Has a trainer notice sooner what tests wait for, if the environment says how soon."""
-    from paceline.training import deadlines, paces
+    from paceline.training import deadlines
+    from paceline.training.graph import step_policies
 
     deadlines.FIRST_SECONDS = float(os.environ.get("FIRST_DEADLINE_SECONDS", deadlines.FIRST_SECONDS))
-    paces._NOTICE_SECONDS = float(os.environ.get("NOTICE_SECONDS", paces._NOTICE_SECONDS))
+    step_policies._NOTICE_SECONDS = float(os.environ.get("NOTICE_SECONDS", step_policies._NOTICE_SECONDS))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,8 @@ import sys
 import tf_keras as keras
 
 from paceline import training
-from paceline.training import evaluations, features, inputs
+from paceline.training import evaluations, features
+from paceline.training.input import inputs
 
 FEATURES = features.FeatureSet(
     numeric=(features.Numeric("x"),),

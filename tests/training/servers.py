@@ -4,7 +4,9 @@ import socket
 from dataclasses import dataclass
 from typing import Any
 
-from paceline.training import checkpoints, clusters, consistencies, graphs, settings
+from paceline.training import clusters, settings
+from paceline.training.checkpoints import checkpoints
+from paceline.training.graph import consistencies, graphs
 
 
 class Servers:

@@ -55,7 +55,9 @@ def checkpoint_dir(cluster, tmp_path):
     """Checkpoints of a model that is trained a little, and its scores of a batch in `scores.npy`."""
     import tensorflow.compat.v1 as tf1
 
-    from paceline.training import checkpoints, graphs, settings
+    from paceline.training import settings
+    from paceline.training.checkpoints import checkpoints
+    from paceline.training.graph import graphs
 
     made, target = cluster
     graph = graphs.build(model(), made, settings.parse(TRAINING))

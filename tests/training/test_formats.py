@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.examples import examples
 
-from paceline.training import errors, features, inputs, sources
+from paceline.training import errors, features
+from paceline.training.input import inputs, sources
 
 ENCODER = features.FeatureSet(
     numeric=(features.Numeric("x", mean=1.0, deviation=2.0), features.Numeric("z", log=True)),

@@ -162,7 +162,8 @@ def test_probabilities_and_gradients_are_those_of_the_model(tmp_path, name, fuse
     import tensorflow.compat.v1 as tf1
     import tf_keras
 
-    from paceline.training import checkpoints, graphs
+    from paceline.training.checkpoints import checkpoints
+    from paceline.training.graph import graphs
 
     make, inputs = MODELS[name]
     chosen = dataclasses.replace(CHOSEN, fused_tables=fused)
@@ -316,7 +317,7 @@ def test_numbers_without_their_features_are_refused():
 
 
 def test_several_values_with_a_combiner_are_one_vector_of_the_model():
-    from paceline.training import graphs
+    from paceline.training.graph import graphs
 
     pooled = dataclasses.replace(TAGS, combiner="sum")
     known = features.FeatureSet((), (pooled,), features.Label("l"))
@@ -325,7 +326,7 @@ def test_several_values_with_a_combiner_are_one_vector_of_the_model():
 
 
 def test_it_runs_on_the_trainer_alone():
-    from paceline.training import graphs
+    from paceline.training.graph import graphs
 
     cluster = clusters.Cluster({"ps": ("a:1", "b:1"), "worker": ("c:1",)}, "worker", 0)
     graph = graphs.build(adapted(functional(), INPUTS), cluster, CHOSEN)

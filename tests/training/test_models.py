@@ -44,7 +44,7 @@ def models():
 def test_a_model_learns_a_pair_of_features(name):
     import tensorflow.compat.v1 as tf1
 
-    from paceline.training import graphs
+    from paceline.training.graph import graphs
 
     graph = graphs.build(models()[name], ALONE, CHOSEN)
     feed = dict(zip(graph.inputs, examples(), strict=True))
@@ -78,7 +78,8 @@ def test_products_of_pairs():
 
 
 def test_two_parameters_of_one_name_are_refused():
-    from paceline.training import blocks, errors, graphs
+    from paceline.training import blocks, errors
+    from paceline.training.graph import graphs
 
     class Twice:
         features = FEATURES
@@ -91,7 +92,8 @@ def test_two_parameters_of_one_name_are_refused():
 
 
 def test_a_parameter_without_use_is_refused():
-    from paceline.training import blocks, errors, graphs
+    from paceline.training import blocks, errors
+    from paceline.training.graph import graphs
 
     class Idle:
         features = FEATURES
@@ -110,7 +112,7 @@ def test_gradients_are_clipped_together(fused, error):
     import tensorflow.compat.v1 as tf1
 
     from paceline import training
-    from paceline.training import graphs
+    from paceline.training.graph import graphs
 
     def moved(clip_norm):
         optimizer = settings.Optimizer("momentum", 1.0)

@@ -2,7 +2,7 @@ import json
 import logging
 
 from paceline.training import reports
-from paceline.training.input_costs import Cost
+from paceline.training.input.input_costs import Cost
 
 
 def lines(path):

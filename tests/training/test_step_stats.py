@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from paceline.model.traces.traced_steps import Direction
 from paceline.tracing import step_stats
-from paceline.training import features, settings, traces
+from paceline.training import features, settings
+from paceline.training.tracing import traces
 
 COLUMNS = tuple(features.Identity(f"f{i}", rows) for i, rows in enumerate((300, 200, 10)))
 FEATURES = features.FeatureSet((features.Numeric("x"),), COLUMNS, features.Label("l"))
@@ -72,7 +73,7 @@ def step_of(cluster, **chosen):
     import tensorflow.compat.v1 as tf1
 
     from paceline import training
-    from paceline.training import graphs
+    from paceline.training.graph import graphs
 
     made, target = cluster
     given = settings.Settings(embedding_dimension=4, hidden_units=(16, 8), **chosen)

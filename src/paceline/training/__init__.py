@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from paceline.training.errors import TrainingError
     from paceline.training.evaluations import Evaluation
     from paceline.training.exports import export
+    from paceline.training.input.sources import Source
     from paceline.training.keras_models import KerasModel
     from paceline.training.models.dcn import DCN
     from paceline.training.models.deepfm import DeepFM
     from paceline.training.models.dlrm import DLRM
     from paceline.training.models.wide_and_deep import WideAndDeep
     from paceline.training.runs import run
-    from paceline.training.sources import Source
-    from paceline.training.traces import Tracer
+    from paceline.training.tracing.traces import Tracer
 
 __all__ = [
     "DCN",
@@ -53,8 +53,8 @@ _HOMES = {
     "DeepFM": "models.deepfm",
     "Evaluation": "evaluations",
     "KerasModel": "keras_models",
-    "Source": "sources",
-    "Tracer": "traces",
+    "Source": "input.sources",
+    "Tracer": "tracing.traces",
     "TrainingError": "errors",
     "WideAndDeep": "models.wide_and_deep",
     "export": "exports",

@@ -10,7 +10,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from paceline.training import declarations, features, initializers, places, settings
+from paceline.training import declarations, features, places, settings
+from paceline.training.graph import initializers
 from paceline.training.lazy_tensorflow import tf, tf1
 
 EMBEDDING_DEVIATION = 0.05

@@ -11,19 +11,10 @@ import signal
 import threading
 from types import FrameType
 
-from paceline.training import (
-    blocks,
-    checkpoints,
-    clusters,
-    errors,
-    evaluations,
-    graphs,
-    inputs,
-    reports,
-    settings,
-    sources,
-    trainers,
-)
+from paceline.training import blocks, clusters, errors, evaluations, reports, settings, trainers
+from paceline.training.checkpoints import checkpoints
+from paceline.training.graph import graphs
+from paceline.training.input import inputs, sources
 from paceline.training.lazy_tensorflow import tf1
 
 _log = logging.getLogger(__name__)

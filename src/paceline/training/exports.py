@@ -14,7 +14,9 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from paceline.training import blocks, checkpoints, clusters, errors, graphs, settings
+from paceline.training import blocks, clusters, errors, settings
+from paceline.training.checkpoints import checkpoints
+from paceline.training.graph import graphs
 from paceline.training.lazy_tensorflow import tf, tf1
 
 _log = logging.getLogger(__name__)

@@ -19,7 +19,8 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from paceline.training import arrow_values, errors, missing
+from paceline.training import errors
+from paceline.training.input import arrow_values, missing
 
 Columns = Mapping[str, Any]
 """The decoded columns of a chunk by name: pyarrow dictionary arrays (strings), NumPy arrays (numbers), or

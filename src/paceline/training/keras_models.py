@@ -16,19 +16,10 @@ from typing import Any
 import numpy as np
 import tf_keras
 
-from paceline.training import (
-    blocks,
-    checkpoints,
-    clusters,
-    declarations,
-    errors,
-    features,
-    graphs,
-    keras_graphs,
-    places,
-    settings,
-)
+from paceline.training import blocks, clusters, declarations, errors, features, places, settings
+from paceline.training.checkpoints import checkpoints
 from paceline.training.features import FeatureSet
+from paceline.training.graph import graphs, keras_graphs
 from paceline.training.lazy_tensorflow import tf, tf1
 
 _INITIALIZERS = {

@@ -11,7 +11,8 @@ import numpy as np
 from paceline.model.variables.row_layouts import RowOrder
 from paceline.model.variables.variable_plans import Plan
 from paceline.model.variables.variables import Shard
-from paceline.training import declarations, initializers, optimizers
+from paceline.training import declarations
+from paceline.training.graph import initializers, optimizers
 from paceline.training.lazy_tensorflow import tf1
 
 Device = Callable[[int], str]

@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from paceline.training.input_costs import Cost
+from paceline.training.input.input_costs import Cost
 
 _log = logging.getLogger(__name__)
 

@@ -13,17 +13,8 @@ from collections.abc import Mapping
 from concurrent import futures
 from typing import TYPE_CHECKING
 
-from paceline.training import (
-    clusters,
-    errors,
-    evaluations,
-    lazy_tensorflow,
-    locations,
-    reports,
-    servers,
-    settings,
-    sources,
-)
+from paceline.training import clusters, errors, evaluations, lazy_tensorflow, reports, servers, settings
+from paceline.training.input import locations, sources
 
 if TYPE_CHECKING:
     from paceline.training import blocks

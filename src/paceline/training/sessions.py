@@ -14,7 +14,9 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-from paceline.training import checkpoints, clusters, deadlines, errors, graphs, paces, servers
+from paceline.training import clusters, deadlines, errors, servers
+from paceline.training.checkpoints import checkpoints
+from paceline.training.graph import graphs, step_policies
 from paceline.training.lazy_tensorflow import tf, tf1
 
 _log = logging.getLogger(__name__)
@@ -67,7 +69,7 @@ class Sessions:
         Raises:
             CheckpointError: the checkpoints do not fit the model, or are all damaged.
         """
-        pauses = paces.Pauses("the chief to initialise the parameters", _LONGEST_PAUSE_SECONDS)
+        pauses = step_policies.Pauses("the chief to initialise the parameters", _LONGEST_PAUSE_SECONDS)
         while True:
             self._wait_for_parameter_servers(stopping)
             if stopping():
@@ -130,7 +132,7 @@ class Sessions:
         if self._cluster.is_local:
             return
         for index, address in enumerate(self._cluster.addresses["ps"]):
-            pauses = paces.Pauses(f"ps {index} at {address}", _LONGEST_PAUSE_SECONDS)
+            pauses = step_policies.Pauses(f"ps {index} at {address}", _LONGEST_PAUSE_SECONDS)
             while not (stopping() or _is_listening(address)):
                 pauses.next()
 

@@ -23,28 +23,21 @@ from typing import Any, NoReturn
 
 from paceline.training import (
     blocks,
-    checkpoints,
     clusters,
-    consistencies,
     deadlines,
     errors,
     evaluations,
     features,
-    graphs,
-    input_costs,
-    inputs,
-    paces,
+    parameter_watchdog,
     processors,
     reports,
     sessions,
     settings,
-    shards,
-    shared_queues,
-    sources,
-    traces,
-    traffics,
-    watches,
 )
+from paceline.training.checkpoints import checkpoints
+from paceline.training.graph import consistencies, graphs, step_policies
+from paceline.training.input import input_costs, inputs, shards, shared_queues, sources
+from paceline.training.tracing import traces, traffics
 
 _log = logging.getLogger(__name__)
 _FRUITLESS_TRIES = 10
@@ -167,7 +160,7 @@ class Trainer:
             announce=self._cluster.is_chief,
         )
         closed = threading.Event()
-        watch = watches.Watch(session.make_callable(self._graph.ready))
+        watch = parameter_watchdog.Watch(session.make_callable(self._graph.ready))
 
         def stopping() -> bool:
             return self._stopping or watch.has_lost
@@ -237,7 +230,7 @@ class Trainer:
             self._total,
         )
         meter.restart(batches.cost)
-        under_way: collections.deque[tuple[futures.Future[paces.Finished], int]] = collections.deque()
+        under_way: collections.deque[tuple[futures.Future[step_policies.Finished], int]] = collections.deque()
         with (
             consistencies.pace(session, graph, self._cluster, self._chosen, make_step, stopping) as pace,
             futures.ThreadPoolExecutor(self._chosen.steps_in_flight, "steps") as pool,
@@ -276,7 +269,7 @@ class Trainer:
 
     def _finish(
         self,
-        started: futures.Future[paces.Finished],
+        started: futures.Future[step_policies.Finished],
         examples: int,
         queue: shared_queues.SharedQueue,
         batches: inputs.Prefetched[features.Examples],

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from paceline.training import errors, locations, text_streams
+from paceline.training import errors
+from paceline.training.input import locations, text_streams
 
 
 def read(url: str) -> tuple[str, ...]:

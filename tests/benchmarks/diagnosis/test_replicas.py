@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.diagnosis import mistakes, servers
-from paceline.training import features, shards
+from paceline.training import features
+from paceline.training.input import shards
 
 
 def fields(data: bytes) -> Iterator[tuple[int, bytes | int]]:

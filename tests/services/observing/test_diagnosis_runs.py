@@ -77,7 +77,7 @@ def test_a_look_finds_what_a_whole_recording_has(jobs: Jobs) -> None:
 def test_files_are_read_again_when_they_change(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pyarrow")
     from paceline.sources import traces as sources
-    from paceline.training import trace_files, traffics
+    from paceline.training.tracing import trace_files, traffics
 
     folder = Path(jobs.get("clicks").directory)
     read: list[str] = []

@@ -34,7 +34,7 @@ MOST_LINES = 100
 _LAST_SECONDS = 5.0
 #: Where a thread that waits for its input is, and one that is within a step: of Paceline's own training
 #: library and of TensorFlow, by the end of a file's name.
-_INPUT = ("training/inputs.py", "training/shared_queues.py", "data/ops/iterator_ops.py")
+_INPUT = ("training/input/inputs.py", "training/input/shared_queues.py", "data/ops/iterator_ops.py")
 _WITHIN = (
     "python/client/session.py",
     "python/eager/execute.py",

@@ -1,0 +1,118 @@
+"""The folder of a job's checkpoints: which of them are finished, and what may be removed.
+
+A checkpoint is finished when its checksum file is there, which is written last, or when TensorFlow's own file
+`checkpoint` names it. Only then are older ones removed; a chief that is killed half-way leaves the one before
+in force.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from paceline.training.checkpoints import checksums
+from paceline.training.lazy_tensorflow import tf
+
+_NAME = "model.ckpt"
+_STATE = "checkpoint"
+_MEMBER = re.compile(rf"{re.escape(_NAME)}-(\d+)(\..*|_temp.*)", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder of checkpoints, by URL."""
+
+    path: str
+
+    def prefix(self, step: int) -> str:
+        """What the names of all files of a checkpoint start with."""
+        return f"{self.path}/{_NAME}-{step}"
+
+    def finished(self) -> list[int]:
+        """The global steps of all finished checkpoints, ascending."""
+        sealed = {step for step, rest in self._members() if rest == checksums.SUFFIX}
+        return sorted(sealed | set(self._named()))
+
+    def unsealed(self) -> list[int]:
+        """The steps of those that TensorFlow may be able to read although they are not finished, ascending: a
+        chief was killed while it made their checksums, or another program wrote them.
+        """
+        return sorted({step for step, rest in self._members() if rest == ".index"} - set(self.finished()))
+
+    def has_state(self) -> bool:
+        """Whether there is TensorFlow's file that names the checkpoints, readable or not."""
+        return bool(tf.io.gfile.exists(f"{self.path}/{_STATE}"))
+
+    def prepare(self) -> None:
+        """Makes the folder and removes what no checkpoint needs of an earlier chief's files."""
+        tf.io.gfile.makedirs(self.path)
+        self._remove_all_but({*self.finished(), *self.unsealed()})
+
+    def seal(self, step: int, keep: int) -> None:
+        """Finishes a checkpoint whose data are written: writes its checksums, names it, and removes all but
+        the newest `keep`.
+
+        Later steps than this are removed as well: training was set back behind them, because they were
+        damaged.
+        """
+        prefix = self.prefix(step)
+        written = [
+            f"{prefix}{rest}" for found, rest in self._members() if found == step and "temp" not in rest
+        ]
+        self._replace(f"{prefix}{checksums.SUFFIX}", checksums.render(checksums.measure(written)))
+        kept = [each for each in self.finished() if each <= step][-keep:]
+        self._replace(f"{self.path}/{_STATE}", _state(kept))
+        self._remove_all_but(set(kept))
+
+    def remove(self, step: int) -> None:
+        """Removes all files of a checkpoint, the half-written ones too."""
+        for found, rest in self._members():
+            if found == step:
+                self._remove(f"{self.prefix(step)}{rest}")
+
+    def _members(self) -> list[tuple[int, str]]:
+        """Step and rest of the name of all files and folders that belong to checkpoints."""
+        if not tf.io.gfile.exists(self.path):
+            return []
+        names = (name.rstrip("/") for name in tf.io.gfile.listdir(self.path))
+        return [(int(match[1]), match[2]) for name in names if (match := _MEMBER.fullmatch(name))]
+
+    def _named(self) -> list[int]:
+        try:
+            state = tf.train.get_checkpoint_state(self.path)
+        except ValueError:  # not UTF-8, or names nothing
+            state = None
+        paths: Iterable[str] = state.all_model_checkpoint_paths if state is not None else ()
+        names = (path.rpartition("/")[2] for path in paths)
+        return [int(match[1]) for name in names if (match := _MEMBER.fullmatch(f"{name}."))]
+
+    def _remove_all_but(self, steps: set[int]) -> None:
+        for step, rest in self._members():
+            if step not in steps or "temp" in rest:
+                self._remove(f"{self.prefix(step)}{rest}")
+
+    def _remove(self, path: str) -> None:
+        with contextlib.suppress(tf.errors.OpError):  # what stays is tried again when the next one is saved
+            if tf.io.gfile.isdir(path):
+                tf.io.gfile.rmtree(path)
+            else:
+                tf.io.gfile.remove(path)
+
+    def _replace(self, path: str, text: str) -> None:
+        temporary = f"{path}.temp{uuid.uuid4().hex}"
+        with contextlib.ExitStack() as undo:
+            undo.callback(self._remove, temporary)
+            with tf.io.gfile.GFile(temporary, "w") as file:
+                file.write(text)
+            tf.io.gfile.rename(temporary, path, overwrite=True)
+            undo.pop_all()
+
+
+def _state(steps: Sequence[int]) -> str:
+    """The text of TensorFlow's `checkpoint`, with names that hold wherever the folder is moved to."""
+    lines = [f'model_checkpoint_path: "{_NAME}-{steps[-1]}"']
+    lines += [f'all_model_checkpoint_paths: "{_NAME}-{step}"' for step in steps]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,284 @@
+"""The graph of a replica: the model on this task, its variables on the parameter servers.
+
+Every trainer builds the same graph but for its own device (between-graph replication), so the variables have
+the same names and are shared. The evaluator builds it in its own process, without the update.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from paceline.model.variables import variable_plans
+from paceline.model.variables.variables import Variable
+from paceline.training import blocks, clusters, declarations, errors, features, parameters, places, settings
+from paceline.training.checkpoints import checkpoints
+from paceline.training.graph import clocks, exchanges, lookups, optimizers, plans, rounds, steps, updates
+from paceline.training.input import shards, shared_queues
+from paceline.training.lazy_tensorflow import tf, tf1
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Tensors and operations by purpose.
+
+    `inputs` are placeholders; `probabilities` (examples,), `loss` the mean log loss, `step` the global step,
+    `updates` train on the inputs, cut into `steps_per_exchange` batches, and `counted` gives the step after
+    them (not for an evaluator), `ready` is true when every variable is initialised, `initialise` gives all
+    their first values, `contents` is what a checkpoint holds, `tables` are those that ids are looked up in,
+    `queue` is where a trainer takes its shards. With bounded staleness there are `clocks`. In a synchronous
+    job there are `rounds`, and the updates leave gradients for them.
+    """
+
+    graph: Any
+    inputs: features.Examples
+    probabilities: Any
+    loss: Any
+    step: Any
+    counted: Any
+    updates: tuple[Any, ...]
+    clocks: clocks.Clocks | None
+    rounds: rounds.Rounds | None
+    ready: Any
+    initialise: Any
+    contents: checkpoints.Contents
+    tables: tuple[declarations.Table, ...]
+    queue: shared_queues.Variables | None
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """The variables, each whole, in the order of their creation."""
+        found = {each.shard.variable.name: each.shard.variable for each in self.contents.parameters}
+        return tuple(found.values())
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """The parameters of a model, planned."""
+
+    tables: tuple[declarations.Table, ...]
+    plan: variable_plans.Plan
+    initializers: Mapping[str, Any]
+    parts: Mapping[str, declarations.Part]
+
+
+def build(
+    model: blocks.Model,
+    cluster: clusters.Cluster,
+    chosen: settings.Settings,
+    work: shards.Work | None = None,
+) -> Graph:
+    """Builds the graph of this replica, with the queue of the work if a trainer is to take it from there."""
+    layout = _layout(model, cluster, chosen)
+    learns = cluster.role != "evaluator"
+    rules = {part: _rule(chosen.optimizer_of(part), learns=learns) for part in declarations.PARTS}
+    exchange = exchanges.Exchange(
+        cluster.server_device,
+        cluster.task_device,
+        exchanges.LOCAL if cluster.is_local else chosen.transfers,
+    )
+    graph = tf1.Graph()
+    with graph.as_default(), tf1.device(cluster.task_device):
+        tf1.set_random_seed(chosen.seed)
+        with tf1.device(cluster.server_device(0)):
+            step = tf1.train.create_global_step()
+        created = parameters.create(
+            layout.plan, layout.initializers, layout.parts, rules, cluster.server_device
+        )
+        inputs = _placeholders(model.features)
+
+        def forward(batches: Sequence[features.Examples]) -> list[_Forward]:
+            return _forward(model, exchange, chosen, layout.tables, created, batches)
+
+        (scored,) = forward([inputs])
+        trained, made = [scored], updates.NONE
+        if learns:
+            if chosen.steps_per_exchange > 1:
+                trained = forward(_split(inputs, chosen.steps_per_exchange))
+            # Within one process nothing else keeps an update from running before a pull of its exchange.
+            pulled = (
+                [each.value for one in trained for each in one.pulled.values()] if cluster.is_local else []
+            )
+            with tf1.control_dependencies(pulled):
+                pushed = _pushed(trained, exchange, chosen)
+            made = updates.create(pushed, step, layout.parts, cluster, chosen)
+        operations, queue = list(made.operations), None
+        if work is not None:
+            queue = shared_queues.create(
+                work,
+                cluster.trainer_index,
+                cluster.most_trainers,
+                chosen.batch_size * chosen.steps_per_exchange,
+                chosen.steps_in_flight,
+                cluster.server_device(0),
+            )
+            operations.append(queue.counted)
+        variables = tf1.global_variables()
+        return Graph(
+            graph=graph,
+            inputs=inputs,
+            probabilities=tf.sigmoid(scored.logits),
+            loss=tf.add_n([each.loss for each in trained]) / len(trained),
+            step=step.read_value(),
+            counted=made.counted,
+            updates=tuple(operations),
+            clocks=made.clocks,
+            rounds=made.rounds,
+            ready=tf.reduce_all(tf.stack([each.is_initialized() for each in variables])),
+            initialise=tf1.global_variables_initializer(),
+            contents=checkpoints.contents(created, step, chosen.checkpoint.keep, made.renewed, queue),
+            tables=layout.tables,
+            queue=queue,
+        )
+
+
+@dataclass(frozen=True)
+class _Forward:
+    """The model computed on a batch: logits (examples,), their mean log loss, and what was pulled for it.
+
+    `objective` is what a step makes smaller: the mean loss, times the share that the batch has of a full one.
+    """
+
+    pulled: Mapping[str, steps.Pulled]
+    logits: Any
+    loss: Any
+    objective: Any
+
+
+def _forward(
+    model: blocks.Model,
+    exchange: exchanges.Exchange,
+    chosen: settings.Settings,
+    tables: Sequence[declarations.Table],
+    created: Sequence[parameters.Parameter],
+    batches: Sequence[features.Examples],
+) -> list[_Forward]:
+    """Computes the model on batches whose parameters are pulled together."""
+    found = [[_ids(table, batch, model.features, chosen) for table in tables] for batch in batches]
+    computed = []
+    pulled = steps.pull(exchange, _by_variable(created), found)
+    for batch, ids, values in zip(batches, found, pulled, strict=True):
+        logits = model.logits(_blocks(batch, chosen, tables, ids, values))
+        losses = tf.nn.sigmoid_cross_entropy_with_logits(labels=batch.labels, logits=logits)
+        loss = tf.reduce_mean(losses)
+        # What is left at an end makes a smaller batch, of a single example even. As a whole step of its own
+        # that example would move the parameters as far as a full batch does, in its own direction.
+        share = tf.cast(tf.size(batch.labels), tf.float32) / chosen.batch_size
+        computed.append(_Forward(values, logits, loss, loss * share))
+    return computed
+
+
+def _split(inputs: features.Examples, parts: int) -> list[features.Examples]:
+    """Examples as batches of the same size."""
+    return [
+        features.Examples(*each) for each in zip(*(tf.split(rows, parts) for rows in inputs), strict=True)
+    ]
+
+
+def _pushed(
+    trained: Sequence[_Forward], exchange: exchanges.Exchange, chosen: settings.Settings
+) -> tuple[steps.Pushed, ...]:
+    gradients = [_gradients(each.objective, each.pulled, chosen.clip_norm) for each in trained]
+    return steps.push(
+        exchange,
+        [pulled for each in trained for pulled in each.pulled.values()],
+        [gradient for own in gradients for gradient in own],
+    )
+
+
+def _rule(optimizer: settings.Optimizer, *, learns: bool) -> optimizers.Rule:
+    """An optimizer's rule; who only evaluates needs no memory for its slots."""
+    rule = optimizers.rule(optimizer)
+    return rule if learns else dataclasses.replace(rule, slots={})
+
+
+def _gradients(objective: Any, pulled: Mapping[str, steps.Pulled], clip_norm: float | None) -> list[Any]:
+    """The gradients of all that was pulled, scaled down together to the norm if they are beyond it.
+
+    The norm is that of one worker's step over all parameters (Pascanu et al. 2013). Of separate tables it
+    takes every occurrence of an id for itself, as TensorFlow does; of fused ones the sum.
+
+    Raises:
+        SettingsError: the loss does not depend on a parameter.
+    """
+    gradients: list[Any] = tf1.gradients(objective, [each.value for each in pulled.values()])
+    unused = [name for name, gradient in zip(pulled, gradients, strict=True) if gradient is None]
+    if unused:
+        raise errors.SettingsError(f"the model asks for the parameter {unused[0]!r} and does not use it")
+    if clip_norm is None:
+        return gradients
+    clipped: list[Any] = tf.clip_by_global_norm(
+        [tf.convert_to_tensor(each) for each in gradients], clip_norm
+    )[0]
+    return clipped
+
+
+def _layout(model: blocks.Model, cluster: clusters.Cluster, chosen: settings.Settings) -> _Layout:
+    declared = blocks.declare(model, chosen)
+    tables = declarations.tables(declared.embeddings, fused=chosen.fused_tables)
+    slots = {part: len(optimizers.rule(chosen.optimizer_of(part)).slots) for part in declarations.PARTS}
+    made: dict[str, declarations.Weight | declarations.Embedding] = {
+        **{name: embedding for table in tables for name, embedding in table.embeddings.items()},
+        **{weight.name: weight for weight in declared.weights},
+    }
+    variables = declarations.variables(declared, tables, slots)
+    plan = plans.plan(variables, cluster.parameter_servers, chosen)
+    return _Layout(
+        tables,
+        plan,
+        {name: each.initializer for name, each in made.items()},
+        {name: each.part for name, each in made.items()},
+    )
+
+
+def _by_variable(created: Sequence[parameters.Parameter]) -> dict[str, list[parameters.Parameter]]:
+    found: dict[str, list[parameters.Parameter]] = {}
+    for parameter in created:
+        found.setdefault(parameter.shard.variable.name, []).append(parameter)
+    return found
+
+
+def _ids(
+    table: declarations.Table,
+    inputs: features.Examples,
+    known: features.FeatureSet,
+    chosen: settings.Settings,
+) -> lookups.Ids:
+    wanted = places.find(table.columns, known.categorical, places.ids)
+    columns = inputs.ids
+    if wanted != list(range(places.width(known.categorical, places.ids))):
+        columns = tf.gather(columns, wanted, axis=1)
+    return lookups.ids(table, columns, distinct=chosen.fused_tables)
+
+
+def _blocks(
+    inputs: features.Examples,
+    chosen: settings.Settings,
+    tables: Sequence[declarations.Table],
+    found: Sequence[lookups.Ids],
+    pulled: Mapping[str, steps.Pulled],
+) -> blocks.Blocks:
+    def embed(asked: declarations.Embedding) -> Any:
+        parts: list[Any] = []
+        columns: list[features.Categorical] = []
+        for table, ids in zip(tables, found, strict=True):
+            for name, embedding in table.embeddings.items():
+                if embedding.name == asked.name:
+                    parts.append(ids.vectors(pulled[name].value))
+                    columns += table.columns
+        vectors = parts[0] if len(parts) == 1 else tf.concat(parts, axis=1)
+        if columns != list(asked.columns):
+            vectors = tf.gather(vectors, places.find(asked.columns, columns, places.vectors), axis=1)
+        return vectors
+
+    return blocks.Blocks(inputs.numeric, chosen, lambda asked: pulled[asked.name].value, embed)
+
+
+def _placeholders(known: features.FeatureSet) -> features.Examples:
+    return features.Examples(
+        numeric=tf1.placeholder(tf.float32, [None, len(known.numeric)], "numeric"),
+        ids=tf1.placeholder(tf.int32, [None, places.width(known.categorical, places.ids)], "ids"),
+        labels=tf1.placeholder(tf.float32, [None], "labels"),
+    )

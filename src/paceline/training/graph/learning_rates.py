@@ -1,0 +1,74 @@
+"""The learning rates of a step, computed on the parameter server that applies it, so that none is sent.
+
+A rate that depends on the step needs its number, and the global step lives on one server. So each server
+counts the steps that it has applied. The counts are not saved: after a restore they follow from the global
+step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from paceline.training import declarations, parameters, settings
+from paceline.training.graph import optimizers
+from paceline.training.lazy_tensorflow import tf, tf1
+
+
+@dataclass(frozen=True)
+class Rates:
+    """The rates of both parts of the model; `applied` counts the steps of each server, where a rate needs
+    it.
+    """
+
+    chosen: Mapping[declarations.Part, settings.Optimizer]
+    applied: Mapping[int, Any]
+
+    def next(self, server: int, after: Any, steps: int = 1) -> list[Mapping[declarations.Part, Any]]:
+        """Counts so many steps on a server, once the tensor `after` is there; returns the rates of each."""
+        if not self.applied:
+            return [{part: each.learning_rate for part, each in self.chosen.items()}] * steps
+        with tf1.device(self.applied[server].device), tf1.control_dependencies([after]):
+            last = tf.cast(self.applied[server].assign_add(steps, read_value=True), tf.float64)
+            return [
+                {part: _rate(each, last - float(to_come)) for part, each in self.chosen.items()}
+                for to_come in reversed(range(steps))
+            ]
+
+    def renewed(self, step: Any) -> list[Any]:
+        """Operations that set the counts to the global step."""
+        return [count.assign(step).op for count in self.applied.values()]
+
+
+def create(
+    chosen: Mapping[declarations.Part, settings.Optimizer], servers: Iterable[int], device: parameters.Device
+) -> Rates:
+    """Creates the counts on the servers that hold parameters; none if all rates are constant."""
+    if not any(map(_varies, chosen.values())):
+        return Rates(chosen, {})
+    applied = {}
+    for server in sorted(set(servers)):
+        with tf1.device(device(server)):
+            applied[server] = tf1.get_variable(
+                f"steps_applied/{server}",
+                shape=(),
+                dtype=tf.int64,
+                initializer=tf1.zeros_initializer(),
+                trainable=False,
+                use_resource=True,
+            )
+    return Rates(chosen, applied)
+
+
+def _varies(optimizer: settings.Optimizer) -> bool:
+    return not optimizer.schedule.is_constant or optimizers.rule(optimizer).correction is not None
+
+
+def _rate(optimizer: settings.Optimizer, number: Any) -> Any:
+    """The rate of the step with this number, from 1."""
+    rate = optimizer.learning_rate * optimizer.schedule.factor(number - 1.0, tf)
+    correction = optimizers.rule(optimizer).correction
+    if correction is not None:
+        rate = rate * correction(number)
+    return tf.cast(rate, tf.float32)

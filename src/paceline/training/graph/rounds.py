@@ -1,0 +1,187 @@
+"""Synchronous steps with backup workers: a global step takes the gradients of all trainers but the slowest.
+
+Source: Chen et al. 2016, "Revisiting distributed synchronous SGD". Each trainer leaves its gradients, ids
+beside them, on every parameter server under a key, and then notes the key on the first server. When enough
+keys of the step are there, the chief has every server apply the mean of the same trainers' gradients, drop
+whatever else lies there, and advances the global step: that is what the others wait for.
+
+The step is decided in one place, so all servers use the same gradients, and a gradient counts as dropped
+exactly when it was not used. When a trainer is lost, the others go on as long as the backups make up for it,
+and else wait until it is back. Without the chief they wait. A chief that comes back begins a new epoch: what
+lay on the servers is dropped, and the trainers take their step again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from paceline.training import declarations, parameters
+from paceline.training.graph import learning_rates, steps
+from paceline.training.lazy_tensorflow import tf, tf1
+
+_TRAINER_BITS, _EPOCH_BITS = 12, 20
+
+
+@dataclass(frozen=True)
+class Key:
+    """Whose gradients these are: of which trainer, step and epoch; a number (int64) in the graph."""
+
+    step: int
+    trainer: int
+    epoch: int
+
+    @property
+    def number(self) -> int:
+        """The key as one number."""
+        return (self.step << _TRAINER_BITS | self.trainer) << _EPOCH_BITS | self.epoch
+
+    @staticmethod
+    def of(number: int) -> Key:
+        """The key that a number stands for."""
+        step_and_trainer, epoch = divmod(number, 1 << _EPOCH_BITS)
+        return Key(*divmod(step_and_trainer, 1 << _TRAINER_BITS), epoch)
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """The graph of synchronous steps.
+
+    `staged` leaves a trainer's gradients on the servers under `keys` (a placeholder on each, all fed with the
+    same number). `arrived` notes `key` and gives the state; `state` is the global step, the epoch, and the
+    key of this trainer that was used last. `noted` are the last keys of all trainers; `applied` applies the
+    gradients of `chosen` (placeholders like `keys`, of all that make a step) and gives the global step.
+    `renewed` begins an epoch.
+    """
+
+    staged: tuple[Any, ...]
+    keys: tuple[Any, ...]
+    key: Any
+    arrived: Any
+    state: Any
+    noted: Any
+    chosen: tuple[Any, ...]
+    applied: Any
+    renewed: Any
+    gradients: int
+
+
+def create(
+    pushed: Sequence[steps.Pushed],
+    step: Any,
+    rate: learning_rates.Rates,
+    parts: Mapping[str, declarations.Part],
+    *,
+    gradients: int,
+    trainers: int,
+    trainer: int,
+    device: parameters.Device,
+) -> Rounds:
+    """Adds synchronous steps to the graph of a trainer, for the gradients that it pushed; each takes those of
+    so many trainers.
+    """
+    stages = []
+    for server, group in steps.by_server(pushed).items():
+        with tf1.device(device(server)):
+            stages.append(_stage(server, group, gradients, rate, parts))
+    with tf1.device(device(0)):
+        noted, used = (_keys(name, trainers) for name in ("keys_noted", "keys_used"))
+        epoch = tf1.get_variable(
+            "epoch", initializer=_now, shape=(), dtype=tf.int64, trainable=False, use_resource=True
+        )
+        key = tf1.placeholder(tf.int64, [])
+        with tf1.control_dependencies([tf1.scatter_update(noted, trainer, key)]):
+            arrived = _state(step, epoch, used, trainer)
+        mine = tf1.placeholder(tf.int64, [gradients])
+        finished = [each.applied for each in stages]
+        with tf1.control_dependencies(finished):
+            whose = tf.bitwise.right_shift(mine, tf.constant(_EPOCH_BITS, tf.int64))
+            whose = tf.bitwise.bitwise_and(whose, tf.constant((1 << _TRAINER_BITS) - 1, tf.int64))
+            told = tf1.scatter_update(used, whose, mine)
+        with tf1.control_dependencies([told]):
+            applied = step.assign_add(1, read_value=True)
+        cleared = [each.cleared for each in stages]
+        with tf1.control_dependencies([*cleared, noted.initializer, used.initializer]):
+            renewed = epoch.assign(_now()).op
+        return Rounds(
+            staged=tuple(each.staged for each in stages),
+            keys=tuple(each.key for each in stages),
+            key=key,
+            arrived=arrived,
+            state=_state(step, epoch, used, trainer),
+            noted=noted.read_value(),
+            chosen=(mine, *(each.chosen for each in stages)),
+            applied=applied,
+            renewed=renewed,
+            gradients=gradients,
+        )
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """Gradients on one server: left there, taken and applied, dropped."""
+
+    key: Any
+    staged: Any
+    chosen: Any
+    applied: Any
+    cleared: Any
+
+
+def _stage(
+    server: int,
+    pushed: Sequence[steps.Pushed],
+    count: int,
+    rate: learning_rates.Rates,
+    parts: Mapping[str, declarations.Part],
+) -> _Stage:
+    tensors = {
+        id(tensor): tensor for each in pushed for tensor in (each.ids, each.gradient) if tensor is not None
+    }
+    place = {key: number for number, key in enumerate(tensors)}
+    values = list(tensors.values())
+    store: dict[str, Any] = {"dtypes": [each.dtype for each in values], "shared_name": f"gradients/{server}"}
+    indices = tf.range(len(values))
+    key, chosen = tf1.placeholder(tf.int64, []), tf1.placeholder(tf.int64, [count])
+    taken = [tf.raw_ops.MapUnstage(key=chosen[number], indices=indices, **store) for number in range(count)]
+    means = [_mean(each, taken, place) for each in pushed]
+    updates = steps.apply(means, rate.next(server, means[0].gradient), parts)
+    with tf1.control_dependencies(updates):
+        applied = tf.raw_ops.MapClear(**store)
+    return _Stage(
+        key=key,
+        staged=tf.raw_ops.MapStage(key=key, indices=indices, values=values, **store),
+        chosen=chosen,
+        applied=applied,
+        cleared=tf.raw_ops.MapClear(**store),
+    )
+
+
+def _mean(pushed: steps.Pushed, taken: Sequence[Sequence[Any]], place: Mapping[int, int]) -> steps.Pushed:
+    """The mean of several trainers' gradients; a row that one of them does not use counts as zero there."""
+    gradients = [group[place[id(pushed.gradient)]] / len(taken) for group in taken]
+    for each in gradients:
+        each.set_shape(pushed.gradient.shape)
+    if pushed.ids is None:
+        return steps.Pushed(pushed.parameter, None, tf.add_n(gradients))
+    every = tf.concat([tf.reshape(group[place[id(pushed.ids)]], [-1]) for group in taken], axis=0)
+    ids, gradient = steps.summed(every, tf.concat(gradients, axis=0))
+    return steps.Pushed(pushed.parameter, ids, gradient)
+
+
+def _keys(name: str, trainers: int) -> Any:
+    return tf1.get_variable(
+        name, initializer=tf.constant(-1, tf.int64, [trainers]), trainable=False, use_resource=True
+    )
+
+
+def _state(step: Any, epoch: Any, used: Any, trainer: int) -> Any:
+    now = step.read_value()
+    with tf1.control_dependencies([now]):  # the keys that a step used are written before it is counted
+        return tf.stack([now, epoch.read_value(), used.read_value()[trainer]])
+
+
+def _now(*_: Any, **__: Any) -> Any:
+    """A number that tells epochs apart."""
+    return tf.cast(tf.timestamp() * 1000, tf.int64) % (1 << _EPOCH_BITS)

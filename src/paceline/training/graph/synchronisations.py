@@ -1,0 +1,110 @@
+"""The synchronous steps of one trainer, and the chief's part in those of all."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent import futures
+from types import TracebackType
+from typing import Any
+
+from paceline.training import clusters
+from paceline.training.graph import graphs, rounds, step_policies
+
+
+class Synchronous:
+    """Takes synchronous steps; a context manager, in which the chief also applies those of all trainers."""
+
+    def __init__(
+        self,
+        session: Any,
+        graph: graphs.Graph,
+        made: rounds.Rounds,
+        cluster: clusters.Cluster,
+        make_step: step_policies.MakeStep,
+        stopping: Callable[[], bool],
+    ) -> None:
+        self._compute = make_step([graph.loss, *graph.updates], [*graph.inputs, *made.keys])
+        self._servers = len(made.keys)
+        self._note = session.make_callable(made.arrived, feed_list=[made.key])
+        self._look = session.make_callable(made.state)
+        self._trainer = cluster.trainer_index
+        self._stopping = stopping
+        self._chief: _Chief | None = None
+        if cluster.is_chief:
+            session.run(made.renewed)
+            self._chief = _Chief(session, made)
+        self._step, self._epoch, _ = map(int, self._look())
+
+    def __enter__(self) -> Synchronous:
+        """Starts the chief's part."""
+        if self._chief is not None:
+            self._chief.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Ends the chief's part."""
+        if self._chief is not None:
+            self._chief.stop()
+
+    def rest(self) -> None:
+        """The others need its gradients, or those of a backup."""
+
+    def wait(self) -> None:
+        """Returns at once: a step waits at its end."""
+
+    def step(self, batch: Any) -> step_policies.Finished:
+        """Computes gradients and waits until the step is applied, with them or without."""
+        key = rounds.Key(self._step, self._trainer, self._epoch)
+        loss, *_ = self._compute(*batch, *[key.number] * self._servers)
+        step, epoch, used = map(int, self._note(key.number))
+        began = time.monotonic()
+        pauses = step_policies.Pauses(f"gradients of other trainers for the step after {step}")
+        while step == key.step and epoch == key.epoch and not self._stopping():
+            if self._chief is not None:
+                self._chief.check()
+            pauses.next()
+            step, epoch, used = map(int, self._look())
+        self._step, self._epoch = step, epoch
+        return step_policies.Finished(step, float(loss), time.monotonic() - began, dropped=used != key.number)
+
+
+class _Chief:
+    """Applies a step, in a thread, whenever enough gradients of it are there."""
+
+    def __init__(self, session: Any, made: rounds.Rounds) -> None:
+        self._state = session.make_callable(made.state)
+        self._noted = session.make_callable(made.noted)
+        self._apply = session.make_callable(made.applied, feed_list=list(made.chosen))
+        self._fed = len(made.chosen)
+        self._gradients = made.gradients
+        self._stopped = threading.Event()
+        self._executor = futures.ThreadPoolExecutor(1, "chief")
+        self._running: futures.Future[None] | None = None
+
+    def start(self) -> None:
+        self._running = self._executor.submit(self._run)
+
+    def check(self) -> None:
+        """Raises what ended the thread, if that has happened."""
+        if self._running is not None and self._running.done():
+            self._running.result()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._executor.shutdown()
+
+    def _run(self) -> None:
+        step, epoch, _ = map(int, self._state())
+        pauses = step_policies.Pauses()
+        while not self._stopped.is_set():
+            keys = [rounds.Key.of(int(number)) for number in self._noted()]
+            fresh = [key.number for key in keys if (key.step, key.epoch) == (step, epoch)]
+            if len(fresh) < self._gradients:
+                pauses.next()
+                continue
+            step = int(self._apply(*[fresh[: self._gradients]] * self._fed))
+            pauses = step_policies.Pauses()

@@ -1,0 +1,70 @@
+"""What becomes of the gradients that a trainer pushed, by the consistency of its job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from paceline.training import clusters, declarations, settings
+from paceline.training.graph import clocks, learning_rates, rounds, steps
+from paceline.training.lazy_tensorflow import tf1
+
+
+@dataclass(frozen=True)
+class Updates:
+    """The operations of an exchange and what counts its steps; `renewed` sets what is not saved, after a
+    restore.
+
+    With bounded staleness there are `clocks`. In a synchronous job there are `rounds`: the operations leave
+    gradients for them and count nothing.
+    """
+
+    operations: tuple[Any, ...] = ()
+    counted: Any = None
+    clocks: clocks.Clocks | None = None
+    rounds: rounds.Rounds | None = None
+    renewed: tuple[Any, ...] = ()
+
+
+NONE = Updates()
+
+
+def create(
+    pushed: Sequence[steps.Pushed],
+    step: Any,
+    parts: Mapping[str, declarations.Part],
+    cluster: clusters.Cluster,
+    chosen: settings.Settings,
+) -> Updates:
+    """Adds to a trainer's graph what becomes of the gradients that it pushed."""
+    consistency, trainers, count = chosen.consistency, len(cluster.trainers), chosen.steps_per_exchange
+    groups = steps.by_server(pushed)
+    optimizer = {part: chosen.optimizer_of(part) for part in declarations.PARTS}
+    rate = learning_rates.create(optimizer, groups, cluster.server_device)
+    renewed = rate.renewed(step)
+    if consistency.mode == "synchronous":
+        made = rounds.create(
+            pushed,
+            step,
+            rate,
+            parts,
+            gradients=consistency.gradients(trainers),
+            trainers=trainers,
+            trainer=cluster.trainer_index,
+            device=cluster.server_device,
+        )
+        return Updates(made.staged, rounds=made, renewed=(*renewed, made.renewed))
+    applied = {
+        server: steps.apply(group, rate.next(server, group[0].gradient, count), parts)
+        for server, group in groups.items()
+    }
+    every = tuple(update for group in applied.values() for update in group)
+    with tf1.device(cluster.server_device(0)):
+        counted = step.assign_add(count, read_value=True)
+    if consistency.mode == "asynchronous":
+        return Updates(every, counted, renewed=tuple(renewed))
+    kept = clocks.create(
+        trainers, cluster.trainer_index, cluster.server_device(0), applied.get(0, every), count
+    )
+    return Updates(every, counted, clocks=kept, renewed=(*renewed, kept.renewed))

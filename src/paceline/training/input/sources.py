@@ -1,0 +1,169 @@
+"""Data files, opened by URL and decoded a chunk of whole columns at a time.
+
+`locations` opens any URL (a local path, s3://, hdfs://, https://); `csv_files`, `parquet_files` and
+`record_files` make tables of them. Nothing here knows about trainers or batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any, Literal, Protocol
+
+import pyarrow as pa
+
+from paceline.training import errors, features
+from paceline.training.input import columns, csv_files, locations, parquet_files, text_streams
+
+Format = Literal["csv", "parquet", "tfrecord"]
+_SUFFIXES: Mapping[str, Format] = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".tfrecord": "tfrecord",
+    ".tfrecords": "tfrecord",
+}
+
+
+class DataFile(Protocol):
+    """A file of examples in one of the formats."""
+
+    @property
+    def url(self) -> str:
+        """Where it is."""
+
+    def rows(self, kinds: Mapping[str, features.Kind]) -> int:
+        """The number of examples; whether the columns of those names are there is seen on the way.
+
+        Raises:
+            InputError: the file cannot be read, or lacks a column.
+        """
+
+    def tables(self, kinds: Mapping[str, features.Kind], first: int) -> Iterator[pa.Table]:
+        """The columns of those names from row `first` on, in pieces.
+
+        Raises:
+            InputError: the file lacks a column, or a row does not fit; the message says where.
+        """
+
+    def place(self, row: int) -> str:
+        """Where a row is (from 0), for messages."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where examples are and how to decode them.
+
+    `urls` may hold patterns with `*`, and folders, which are all files in them; files with a name that begins
+    with `_` or `.` are passed over there, as Spark and Hive do. A null format goes by each file's suffix:
+    `.parquet`, `.tfrecord` (perhaps `.gz` after it), or else CSV. CSV files without a header line need
+    `column_names`; `skip_rows` lines at their head are ignored. Copies of remote files are kept in the
+    `cache`, if there is one.
+    """
+
+    urls: tuple[str, ...]
+    format: Format | None = None
+    column_names: tuple[str, ...] = ()
+    skip_rows: int = 0
+    cache: locations.Cache | None = None
+
+    def files(self) -> tuple[str, ...]:
+        """Every file, patterns and folders replaced by what is there, sorted.
+
+        Raises:
+            InputError: a pattern matches nothing, or a file does not exist.
+        """
+        found = [file for url in self.urls for file in locations.matches(url)]
+        if not found:
+            raise errors.InputError("no input files are given: set training.inputs.train in the job file")
+        return tuple(sorted(found))
+
+    def format_of(self, file: str) -> Format:
+        """How this file is decoded."""
+        path = PurePosixPath(file)
+        suffix = PurePosixPath(path.stem).suffix if path.suffix in text_streams.SUFFIXES else path.suffix
+        return self.format or _SUFFIXES.get(suffix, "csv")
+
+    def opened(self, file: str) -> DataFile:
+        """One of the files, to be read in its format."""
+        match self.format_of(file):
+            case "csv":
+                return csv_files.CsvFile(file, self.cache, self.column_names, self.skip_rows)
+            case "parquet":
+                return parquet_files.ParquetFile(file, self.cache)
+            case "tfrecord":
+                from paceline.training.input import record_files  # imports TensorFlow, which others need not
+
+                return record_files.RecordFile(file, self.cache)
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Decoded columns of consecutive rows of a file, of which the first is row `first` (from 0)."""
+
+    columns: features.Columns
+    file: DataFile
+    first: int
+
+    def encoded(self, encoder: features.FeatureSet) -> features.Examples:
+        """The examples of these rows.
+
+        Raises:
+            InputError: a row has no label, or a number that is too large; the message says where.
+        """
+        try:
+            return encoder.encode(self.columns)
+        except errors.ValueFault as fault:
+            raise _refused(self.file, self.first, fault) from fault
+
+
+def use_threads(count: int) -> None:
+    """Has pyarrow decode columns side by side in so many threads, in this process."""
+    pa.set_cpu_count(count)
+
+
+def count(source: Source) -> int:
+    """The number of examples in all files.
+
+    Raises:
+        InputError: a file cannot be read, or there is no example in any of them.
+    """
+    return sum(rows(source).values())
+
+
+def rows(source: Source, kinds: Mapping[str, features.Kind] | None = None) -> dict[str, int]:
+    """The number of examples in each file: from Parquet's footer, else counted. Columns of these names are
+    looked for on the way.
+
+    Raises:
+        InputError: a file cannot be read or lacks a column, or there is no example in any of them.
+    """
+    found = {file: source.opened(file).rows(kinds or {}) for file in source.files()}
+    if not sum(found.values()):
+        names = ", ".join(map(errors.shown, found))
+        raise errors.InputError(f"{names}: no examples in {'it' if len(found) == 1 else 'them'}")
+    return found
+
+
+def chunks(source: Source, file: str, kinds: Mapping[str, features.Kind], first: int = 0) -> Iterator[Chunk]:
+    """Decodes a file from row `first` on, some ten thousand rows at a time.
+
+    Raises:
+        InputError: the file lacks a column or a row does not fit; the message says where.
+    """
+    opened = source.opened(file)
+    for table in opened.tables(kinds, first):
+        if table.num_rows:
+            try:
+                decoded: dict[str, Any] = {
+                    name: columns.decoded(table.column(name), kind, name) for name, kind in kinds.items()
+                }
+            except errors.ValueFault as fault:
+                raise _refused(opened, first, fault) from fault
+            yield Chunk(decoded, opened, first)
+            first += table.num_rows
+
+
+def _refused(file: DataFile, first: int, fault: errors.ValueFault) -> errors.InputError:
+    place = errors.shown(file.url) if fault.row is None else file.place(first + fault.row)
+    return errors.InputError(f"{place}: {fault}")
