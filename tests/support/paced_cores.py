@@ -60,10 +60,11 @@ SAVES = "saves"
 _PROBE = """
 import json, sys
 
-from paceline.services import homes, jobs, probes
+from paceline.services.local import jobs, state_dirs
+from paceline.services.studying import probes
 from paceline.stores import open_store
 
-home = homes.Home.from_environment({"PACELINE_HOME": sys.argv[1]})
+home = state_dirs.Home.from_environment({"PACELINE_HOME": sys.argv[1]})
 with open_store(home.store_url) as store:
     times = probes.Times(**json.loads(sys.argv[3]))
     probes.Prober(jobs=jobs.Jobs(home, store), times=times, most_share=1.0).probe(sys.argv[2])

@@ -37,10 +37,11 @@ LACKS = machines.lacks_namespaces(os.geteuid(), shutil.which)
 _PROBES = """
 import os, sys
 
-from paceline.services import homes, jobs, probes
+from paceline.services.local import jobs, state_dirs
+from paceline.services.studying import probes
 from paceline.stores import open_store
 
-home = homes.Home.from_environment({"PACELINE_HOME": sys.argv[1]})
+home = state_dirs.Home.from_environment({"PACELINE_HOME": sys.argv[1]})
 open_store(home.store_url).close()
 times = probes.Times(window=0.3, settle=0.05, known=0.3, most=60.0)
 for _ in sys.stdin:

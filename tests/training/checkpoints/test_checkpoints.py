@@ -269,7 +269,7 @@ def test_a_full_disk_stops_nothing_and_is_tried_again(tmp_path, counter, caplog)
 SAVE_FOR_EVER = """
 import sys
 import tensorflow.compat.v1 as tf1
-from paceline.training import checkpoints
+from paceline.training.checkpoints import checkpoints
 from training.test_checkpoints import one_variable
 with tf1.Graph().as_default() as graph:
     contents = one_variable("value", 2_000_000)

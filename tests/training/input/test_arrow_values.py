@@ -37,7 +37,8 @@ def test_flags(values):
 
 DECODES = """
 import sys
-from paceline.training import features, inputs, sources
+from paceline.training import features
+from paceline.training.input import inputs, sources
 ids = (features.Hashed("id", 7), features.Identity("other", 20),
     features.Several(features.Identity("tags", 30), 3, separator="|"))
 encoder = features.FeatureSet((features.Numeric("x"),), ids, features.Label("label"))

@@ -28,7 +28,7 @@ ENCODER = features.FeatureSet((features.Numeric("x"),), (features.Hashed("w", 50
 
 ENDS_EARLY = """
 import io, sys, time
-from paceline.training import csv_files, locations, sources
+from paceline.training.input import csv_files, locations, sources
 
 class Slow(io.FileIO):
     def read(self, size):
